@@ -1,0 +1,98 @@
+"""Text for people: labels of any origin and length, numbers with the digits they deserve."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+
+TIME_UNITS = ("ns", "µs", "us", "ms", "s")
+_SMALLER = {"s": ("ms", 1000.0), "ms": ("µs", 1000.0), "µs": ("ns", 1000.0), "us": ("ns", 1000.0)}
+_LARGER = {"ns": ("µs", 1000.0), "µs": ("ms", 1000.0), "us": ("ms", 1000.0), "ms": ("s", 1000.0)}
+
+
+def clean(text: str) -> str:
+    """`text` on one line, without what XML cannot hold (control characters, halves of surrogate pairs)."""
+    shown = ("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") or c in "\ufffe\uffff" else c for c in text)
+    return "".join(shown) if not text.isprintable() else text
+
+
+def width_of(text: str) -> int:
+    """The columns that `text` takes: 2 for a wide character (Chinese, emoji), 0 for a combining one."""
+    return sum(_columns(character) for character in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def elide(text: str, limit: int) -> str:
+    """`text` on one line in at most `limit` columns, its middle replaced by an ellipsis where it is longer."""
+    text = clean(" ".join(text.split()))
+    if width_of(text) <= limit:
+        return text
+    head, tail = (limit - 1) - (limit - 1) // 2, (limit - 1) // 2
+    return f"{_fitting(text, head)}…{_fitting(text[::-1], tail)[::-1]}"
+
+
+def _fitting(text: str, limit: int) -> str:
+    for index, character in enumerate(text):
+        limit -= _columns(character)
+        if limit < 0:
+            return text[:index]
+    return text
+
+
+def three_digits(value: float) -> str:
+    """`value` with three significant digits and no exponent from 0.00001 to a million: 0.105, 12.1, 1740, 2.5e+09."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else str(value)
+    rounded = float(f"{value:.2e}")
+    magnitude = math.floor(math.log10(abs(rounded)))
+    if not -5 <= magnitude < 7:
+        return f"{value:.3g}"
+    return f"{rounded:.{max(0, 2 - magnitude)}f}"
+
+
+def list_in_words(items: Sequence[str], limit: int) -> str:
+    """As in "a, b and c", or, where there are more than `limit` (1 or more), "a, b and 3 more"."""
+    if len(items) > limit:
+        return f"{', '.join(items[:limit])} and {len(items) - limit} more"
+    return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
+
+
+def duration_in_words(seconds: float) -> str:
+    """As in "0.25 s", "42 s", "5 min 12 s", "2 h 5 min", "3 d 4 h"."""
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    whole = round(seconds)
+    for size, unit, part_size, part in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // part_size
+            return f"{whole // size} {unit}" + (f" {rest} {part}" if rest else "")
+    return f"{whole} s"
+
+
+def bytes_in_words(size_bytes: float) -> str:
+    """As in "512 bytes", "36.0 kB", "1.74 GB"; powers of 1000."""
+    size = float(size_bytes)
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if abs(size) < 999.5 or unit == "TB":
+            break
+        size /= 1000
+    return f"{size:.0f} {unit}" if unit == "bytes" else f"{three_digits(size)} {unit}"
+
+
+def quantity_in_words(value: float, unit: str) -> str:
+    """`value` with three significant digits; times in the unit that suits them: 0.105 ms, 12.1 ms, 1.74 s, 350 ns."""
+    if unit in ("bytes", "B"):
+        return bytes_in_words(value)
+    while abs(value) >= 999.5 and unit in _LARGER:
+        unit, factor = _LARGER[unit]
+        value /= factor
+    while 0 < abs(value) < 0.01 and unit in _SMALLER:
+        unit, factor = _SMALLER[unit]
+        value *= factor
+    return f"{three_digits(value)} {unit}".rstrip()
