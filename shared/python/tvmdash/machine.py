@@ -1,0 +1,104 @@
+"""The machine and the process that measure, as facts that let somebody else repeat the measurement."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+_VARIABLES = ("TVM_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "LD_LIBRARY_PATH", "LD_PRELOAD", "MALLOC_", "PYTHONHASHSEED")
+
+
+def hw_model() -> str:
+    """The processor and how many of it this process may use, as in `AMD EPYC 9654 x 2`."""
+    return f"{_cpuinfo().get('model name', platform.machine())} x {len(os.sched_getaffinity(0))}"
+
+
+def env_name() -> str:
+    """The name that the home gives this set-up, or `default`."""
+    return os.environ.get("TVMDASH_ENV_NAME") or "default"
+
+
+def facts() -> dict[str, Any]:
+    """What is fixed while the process lives: host, processor, memory, system, environment variables that matter."""
+    cpu = _cpuinfo()
+    return {
+        "host": socket.gethostname(),
+        "hw_model": hw_model(),
+        "cpu_model": cpu.get("model name", ""),
+        "cpu_flags": cpu.get("flags", "").split(),
+        "cpu_microcode": cpu.get("microcode"),
+        "cores": os.cpu_count(),
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "governor": governor(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": f"{platform.system()} {platform.release()}",
+        "distribution": _distribution(),
+        "libc": "-".join(platform.libc_ver()),
+        "python": sys.version.split()[0],
+        "virtual_machine": "hypervisor" in cpu.get("flags", ""),
+        "docker_tag": os.environ.get("TVMDASH_DOCKER_TAG"),
+        "docker_hash": os.environ.get("TVMDASH_DOCKER_HASH"),
+        "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)},
+    }
+
+
+def load() -> dict[str, Any]:
+    """What changes from moment to moment: load averages, available memory, clock of the first core where readable."""
+    return {
+        "load_1_min": os.getloadavg()[0],
+        "load_5_min": os.getloadavg()[1],
+        "memory_available_bytes": _available_memory(),
+        "cpu_mhz": _number(_cpuinfo().get("cpu MHz")),
+    }
+
+
+def governor() -> str | None:
+    """The frequency governor of the first core, or None where the system does not say."""
+    return _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
+
+
+def _cpuinfo() -> Mapping[str, str]:
+    """The first processor of /proc/cpuinfo."""
+    pairs: dict[str, str] = {}
+    for line in _lines(Path("/proc/cpuinfo")):
+        if not line.strip():
+            break
+        name, _, value = line.partition(":")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _available_memory() -> int | None:
+    for line in _lines(Path("/proc/meminfo")):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _distribution() -> str | None:
+    for line in _lines(Path("/etc/os-release")):
+        if line.startswith("PRETTY_NAME="):
+            return line.partition("=")[2].strip().strip('"')
+    return None
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text else None
+
+
+def _first_line(path: Path) -> str | None:
+    return next(_lines(path), "").strip() or None
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file of the system, none where it is not to be read."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            yield from file
+    except OSError:
+        return

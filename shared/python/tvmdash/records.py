@@ -1,0 +1,246 @@
+"""What a night measured, in the record format of apache/tvm#4304, and which series each number belongs to.
+
+https://github.com/apache/tvm/issues/4304 names the columns. `schemas/data_v1.json` is the contract of data.json.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+SCHEMA_VERSION = 1
+SCHEMAS = Path(__file__).parent / "schemas"
+
+IDENTITY = (
+    "workload",
+    "workload_args",
+    "engine",
+    "engine_config",
+    "target",
+    "build_config",
+    "runtime_config",
+    "env_name",
+    "hw_model",
+)
+"""The columns that say what was measured; never when, and never by which version."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that a record carries. `place` is its column, or `additional_info` and its name there."""
+
+    name: str
+    unit: str
+    lower_is_better: bool
+    place: tuple[str, ...]
+
+
+METRICS = (
+    Metric("run_time", "ms", lower_is_better=True, place=("additional_info", "execution_elapsed_ms_median")),
+    Metric("compile_time", "ms", lower_is_better=True, place=("additional_info", "compile_time")),
+    Metric("code_size", "bytes", lower_is_better=True, place=("additional_info", "code_size")),
+    Metric("planned_memory", "bytes", lower_is_better=True, place=("additional_info", "device_memory_usage")),
+)
+FOREIGN = Metric("value", "", lower_is_better=True, place=())
+
+
+@dataclass(frozen=True)
+class Record:
+    """One measured point of one night; times in ms, `timestamp` ISO 8601 in UTC."""
+
+    timestamp: str
+    schema_version: int
+    additional_info: Mapping[str, Any]
+    workload: str
+    workload_args: Mapping[str, Any]
+    engine: str
+    engine_version: str
+    engine_config: Mapping[str, Any]
+    target: str
+    build_config: Mapping[str, Any]
+    env_name: str
+    hw_model: str
+    runtime_config: Mapping[str, Any]
+    execution_config: Mapping[str, Any]
+    execution_elapsed_ms_mean: float
+    execution_elapsed_ms_std: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Record:
+        """The record in a checked JSON object."""
+        return cls(**value)
+
+    def metrics(self) -> Iterator[tuple[Metric, float]]:
+        """The metrics that this record carries, with their values."""
+        whole = {**self.to_json(), "additional_info": dict(self.additional_info)}
+        for metric in METRICS:
+            value: Any = whole
+            for part in metric.place:
+                value = value.get(part) if isinstance(value, Mapping) else None
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                yield metric, float(value)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A point that could not be measured, or whose answer was wrong."""
+
+    workload: str
+    values: Mapping[str, Any]
+    error: str
+
+
+@dataclass(frozen=True)
+class SeriesKey:
+    """Identity of a series: an experiment, a metric, and what was measured as `labels`."""
+
+    experiment: str
+    metric: str
+    labels: Mapping[str, Any]
+
+    @functools.cached_property
+    def id(self) -> str:
+        """Sixteen hex digits that name the series for ever."""
+        text = json.dumps([self.experiment, self.metric, self.labels], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class PointValue:
+    """Tonight's value of one series; `low` and `high` bound it with 95 % confidence where known."""
+
+    key: SeriesKey
+    unit: str
+    lower_is_better: bool
+    value: float
+    std: float | None = None
+    low: float | None = None
+    high: float | None = None
+    samples: int | None = None
+
+
+@dataclass(frozen=True)
+class NightData:
+    """One data_<stamp>.json: `records` of ours, or the numeric leaves of a foreign experiment in `leaves`."""
+
+    experiment: str
+    stamp: str
+    tvm_hash: str
+    records: tuple[Record, ...]
+    failures: tuple[Failure, ...]
+    leaves: Mapping[str, float]
+
+    def values(self) -> Iterator[PointValue]:
+        """Every series' value of this night."""
+        for record in self.records:
+            columns = record.to_json()
+            labels = {column: columns[column] for column in IDENTITY}
+            info = record.additional_info
+            for metric, value in record.metrics():
+                timed = metric.name == "run_time"
+                yield PointValue(
+                    SeriesKey(self.experiment, metric.name, labels),
+                    metric.unit,
+                    metric.lower_is_better,
+                    value,
+                    std=record.execution_elapsed_ms_std if timed else None,
+                    low=info.get("execution_elapsed_ms_low") if timed else None,
+                    high=info.get("execution_elapsed_ms_high") if timed else None,
+                    samples=info.get("samples") if timed else None,
+                )
+        for path, value in self.leaves.items():
+            key = SeriesKey(self.experiment, FOREIGN.name, {"path": path})
+            yield PointValue(key, FOREIGN.unit, FOREIGN.lower_is_better, value)
+
+
+def read_data(path: Path, experiment: str) -> NightData:
+    """The night in a data_<stamp>.json; DashboardError names file, place and value of what is wrong."""
+    value = common.read_json(path)
+    try:
+        check_data(value)
+        return _parse(value, experiment, path.stem.removeprefix("data_"))
+    except DashboardError as error:
+        raise DashboardError(f"{path}: {error}") from error
+
+
+def data_stamps(folder: Path) -> list[str]:
+    """The stamps of the data_<stamp>.json files in `folder`, oldest first."""
+    if not folder.is_dir():
+        return []
+    names = (path.name for path in folder.iterdir())
+    return sorted(name[5:-5] for name in names if name.startswith("data_") and name.endswith(".json"))
+
+
+def check_data(value: common.Json) -> None:
+    """Raise DashboardError where `value` is not what a data.json may hold."""
+    if not isinstance(value, dict):
+        raise DashboardError(f"$: {type(value).__name__} is not an object. Write {{...}} with records or numbers in it.")
+    if "records" not in value:
+        return
+    version = value.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise DashboardError(f"$.schema_version: {version} is newer than {SCHEMA_VERSION}. Update the dashboard.")
+    error = next(_validator().iter_errors(value), None)
+    if error is not None:
+        raise DashboardError(f"{error.json_path}: {error.message[:300]}.")
+
+
+@functools.cache
+def _validator() -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(common.read_json(SCHEMAS / "data_v1.json"))
+
+
+def _parse(value: dict[str, Any], experiment: str, stamp: str) -> NightData:
+    ours = "records" in value
+    return NightData(
+        experiment=experiment,
+        stamp=stamp,
+        tvm_hash=str(value.get("tvm_hash", "")),
+        records=tuple(Record.from_json(item) for item in value["records"]) if ours else (),
+        failures=tuple(Failure(**item) for item in value.get("failures", ())) if ours else (),
+        leaves={} if ours else dict(numeric_leaves(value)),
+    )
+
+
+NOT_MEASURED = frozenset({"timestamp", "tvm_hash", "night", "schema_version"})
+"""What the dashboard itself adds to a foreign data.json."""
+
+
+def numeric_leaves(value: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Each number in nested objects and lists with its JSON path, as in `$.gpu.O3.mean`."""
+    for key, item in value.items():
+        if key not in NOT_MEASURED:
+            yield from _leaves(item, f"$.{key}")
+
+
+def _leaves(value: common.Json, place: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return
+    if isinstance(value, (int, float)):
+        number = float(value)
+        if math.isfinite(number):
+            yield place, number
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{place}.{key}")
+    else:
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{place}[{index}]")

@@ -1,0 +1,149 @@
+"""The protocol between the night and the scripts: which stages a job has, and how each says how it went.
+
+`PIPELINES` is the one place that says what an experiment and a subsystem are. The engine, the precheck, the
+templates, the documentation and the tests read it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+
+STATUS_FILE = "status.json"
+MAX_STATUS_BYTES = 1 << 20
+MAX_MESSAGE_CHARS = 4000
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One script of a job.
+
+    `arguments` name what it is called with: `config` (folder of its config.json), `destination` (folder for what it
+    leaves), `raw`, `data` (this experiment's data_<stamp>.json files), `analysis`, `output`, `home`.
+    `leaves` is a file that must be there for the stage to count. `alone` stages have the machine to themselves.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    timeout_s: int
+    optional: bool = False
+    leaves: str | None = None
+    alone: bool = False
+    needs_tvm: bool = False
+
+    @property
+    def script(self) -> str:
+        """The script's file name in the job's folder."""
+        return f"{self.name}.sh"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A kind of job: where its code, configs and results lie, and its stages in order."""
+
+    kind: str
+    folder: str
+    stages: tuple[Stage, ...]
+
+    def stage(self, name: str) -> Stage:
+        """The stage of that name."""
+        return next(stage for stage in self.stages if stage.name == name)
+
+
+PIPELINES = (
+    Pipeline(
+        kind="experiment",
+        folder="experiments",
+        stages=(
+            Stage("setup", ("config", "destination"), timeout_s=3600, optional=True, needs_tvm=True),
+            Stage("run", ("config", "destination"), timeout_s=7200, alone=True, needs_tvm=True),
+            Stage("analyze", ("config", "raw", "destination"), timeout_s=1800, leaves="data.json"),
+            Stage("visualize", ("config", "data", "destination"), timeout_s=1800),
+            Stage("summarize", ("config", "data", "destination"), timeout_s=600, leaves="summary.json"),
+        ),
+    ),
+    Pipeline(
+        kind="subsystem",
+        folder="subsystem",
+        stages=(Stage("run", ("config", "output", "home"), timeout_s=1800),),
+    ),
+)
+PRECHECK = "precheck"
+
+
+def pipeline(kind: str) -> Pipeline:
+    """The pipeline of a kind of job."""
+    return next(row for row in PIPELINES if row.kind == kind)
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a stage says of itself."""
+
+    success: bool
+    message: str
+
+
+def read_status(folder: Path) -> Status:
+    """The status that a stage left in `folder`; DashboardError where it left none or not one."""
+    path = folder / STATUS_FILE
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise DashboardError(f"{STATUS_FILE}: not a regular file.")
+    if not path.exists():
+        raise DashboardError(f"It left no {STATUS_FILE}.")
+    value = _named(common.read_json, path)
+    if not isinstance(value, dict):
+        raise DashboardError(f"{STATUS_FILE}: $: {type(value).__name__} is not an object with success and message.")
+    success, message = value.get("success"), value.get("message")
+    if not isinstance(success, bool):
+        raise DashboardError(f"{STATUS_FILE}: $.success: {success!r:.80} is not true or false.")
+    if not isinstance(message, str):
+        raise DashboardError(f"{STATUS_FILE}: $.message: {message!r:.80} is not a string.")
+    return Status(success, message[:MAX_MESSAGE_CHARS])
+
+
+def _named(read: Callable[..., common.Json], path: Path) -> common.Json:
+    """Errors name the file by its name alone: its folder is a temporary one."""
+    try:
+        return read(path, max_bytes=MAX_STATUS_BYTES)
+    except DashboardError as error:
+        raise DashboardError(str(error).replace(str(path), path.name)) from error
+
+
+def write_status(folder: Path, success: bool, message: str) -> None:  # noqa: FBT001 - the protocol's own two fields
+    """Leave status.json in `folder`."""
+    common.write_json(folder / STATUS_FILE, {"success": success, "message": message[:MAX_MESSAGE_CHARS]})
+
+
+def run_stage(work: Callable[[], str], destination: Path) -> int:
+    """The script half of the protocol: do `work`, leave its message or its failure as the status.
+
+    Returns the exit status for the script: 0, or 1 after a failure. What `work` raises is caught here, all of it,
+    because a stage that dies without a status tells nobody why.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
+    try:
+        message = work()
+    except DashboardError as error:
+        logging.getLogger("stage").error("%s", error)
+        write_status(destination, False, str(error))
+        return 1
+    except Exception as error:
+        traceback.print_exc()
+        write_status(destination, False, f"{type(error).__name__}: {error} (the log has the traceback)")
+        return 1
+    write_status(destination, True, message)
+    return 0
+
+
+def environment_path(name: str) -> Path | None:
+    """The path in an environment variable that the night sets for stages, or None outside a night."""
+    value = os.environ.get(name)
+    return Path(value) if value else None
