@@ -1,0 +1,234 @@
+"""Every path of a home as a method, and what the nights left there as values."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common, config_util, records, stages
+from tvmdash.errors import DashboardError
+
+OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
+"""How a step ended. Blocked: something that it needs is missing. Skipped: it was not needed."""
+RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """How one stage of one job went on one night; `log_tail` holds the end of its output where it failed."""
+
+    stage: str
+    state: str
+    message: str
+    stamp: str
+    elapsed_s: float = 0.0
+    log_tail: str = ""
+
+    @property
+    def success(self) -> bool:
+        """Whether what comes after it can go on."""
+        return self.state in {OK, SKIPPED}
+
+    def to_json(self) -> dict[str, Any]:
+        """As status/NAME/STAGE.json holds it."""
+        return {"success": self.success, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> StepResult:
+        """What `to_json` wrote."""
+        return cls(**{name: value[name] for name in cls.__dataclass_fields__ if name in value})
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """How one job went on one night."""
+
+    kind: str
+    name: str
+    title: str
+    description: str
+    steps: tuple[StepResult, ...]
+
+    @property
+    def state(self) -> str:
+        """The worst of its steps: failed, blocked or ok."""
+        states = {step.state for step in self.steps}
+        return next((state for state in (FAILED, BLOCKED) if state in states), OK)
+
+    @property
+    def first_failure(self) -> StepResult | None:
+        """The step that the rest of the job fell over."""
+        return next((step for step in self.steps if not step.success), None)
+
+    @property
+    def elapsed_s(self) -> float:
+        """The seconds of all its steps together."""
+        return sum(step.elapsed_s for step in self.steps)
+
+
+@dataclass(frozen=True)
+class Night:
+    """One night: results/nights/<stamp>.json."""
+
+    stamp: str
+    state: str
+    ended: str | None = None
+    elapsed_s: float = 0.0
+    seed: int | None = None
+    repository: Mapping[str, Any] = field(default_factory=dict)
+    artifacts: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+    jobs: tuple[JobResult, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As the file holds it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Night:
+        """What `to_json` wrote."""
+        jobs = tuple(
+            JobResult(**{**job, "steps": tuple(StepResult.from_json(step) for step in job["steps"])}) for job in value["jobs"]
+        )
+        known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
+        return cls(**{**known, "jobs": jobs, "notes": tuple(value["notes"]), "artifacts": tuple(value["artifacts"])})
+
+
+@dataclass(frozen=True)
+class Home:
+    """A home directory; nothing is read before a method is called."""
+
+    root: Path
+
+    @classmethod
+    def of_data_dir(cls, data_dir: Path) -> Home | None:
+        """The home in which `data_dir` is an experiment's data folder, or None."""
+        parents = data_dir.resolve().parents
+        home = cls(parents[3]) if len(parents) > 3 else None
+        return home if home is not None and home.data(data_dir.name) == data_dir.resolve() else None
+
+    @property
+    def config_file(self) -> Path:
+        """The top-level config."""
+        return self.root / "config" / config_util.CONFIG_FILE
+
+    def configs(self, kind: str) -> Path:
+        """The folder with one folder for each job of this kind."""
+        return self.root / "config" / stages.pipeline(kind).folder
+
+    def config(self, kind: str, name: str) -> Path:
+        """The job's config folder."""
+        return self.configs(kind) / name
+
+    def _result(self, kind: str, what: str, name: str) -> Path:
+        return self.root / "results" / stages.pipeline(kind).folder / what / name
+
+    def status(self, kind: str, name: str) -> Path:
+        """The folder of the job's STAGE.json and STAGE.log files."""
+        return self._result(kind, "status", name)
+
+    def data(self, experiment: str) -> Path:
+        """The folder of the experiment's data_<stamp>.json files."""
+        return self._result("experiment", "data", experiment)
+
+    def data_file(self, experiment: str, stamp: str) -> Path:
+        """One night's data of an experiment."""
+        return self.data(experiment) / f"data_{stamp}.json"
+
+    def summary(self, experiment: str) -> Path:
+        """The folder of the latest summary."""
+        return self._result("experiment", "summary", experiment)
+
+    def graph(self, experiment: str) -> Path:
+        """The folder of the latest graphs."""
+        return self._result("experiment", "graph", experiment)
+
+    def output(self, subsystem: str) -> Path:
+        """The subsystem's own folder, never cleaned."""
+        return self._result("subsystem", "output", subsystem)
+
+    @property
+    def nights(self) -> Path:
+        """The folder of one <stamp>.json for each night."""
+        return self.root / "results" / "nights"
+
+    def night_file(self, stamp: str) -> Path:
+        """The record of one night."""
+        return self.nights / f"{stamp}.json"
+
+    @property
+    def store_file(self) -> Path:
+        """The index over all data files; it can be deleted."""
+        return self.root / "results" / "store.sqlite"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held by a running night."""
+        return self.root / ".lock"
+
+    def page(self) -> Path | None:
+        """The website's first page, where there is one."""
+        path = self.output("website") / "index.html"
+        return path if path.is_file() else None
+
+    def night_stamps(self) -> list[str]:
+        """The stamps of all nights, oldest first."""
+        if not self.nights.is_dir():
+            return []
+        return sorted(path.name.removesuffix(".json") for path in self.nights.iterdir() if path.name[0].isdigit())
+
+    def read_night(self, stamp: str) -> Night:
+        """The record of one night; DashboardError where it is not readable."""
+        path = self.night_file(stamp)
+        value = common.read_json(path)
+        try:
+            return Night.from_json(value)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DashboardError(f"{path}: not a night's record: {error}. Move it away; it is told as missing.") from error
+
+    def last_nights(self, count: int) -> Iterator[Night]:
+        """The newest readable nights, newest first."""
+        for stamp in self.night_stamps()[: -count - 1 : -1]:
+            with contextlib.suppress(DashboardError):  # one broken file must not hide the other nights
+                yield self.read_night(stamp)
+
+    def data_stamps(self, experiment: str) -> list[str]:
+        """The stamps of the experiment's data files, oldest first."""
+        return records.data_stamps(self.data(experiment))
+
+    def read_summary(self, experiment: str) -> tuple[str, str] | None:
+        """Title and value of the latest summary, where there is one."""
+        return _read_words(self.summary(experiment) / "summary.json")
+
+    def read_report(self, subsystem: str) -> tuple[str, str] | None:
+        """Title and value of the subsystem's report, where there is one."""
+        return _read_words(self.output(subsystem) / "report.json")
+
+    def stamp_of(self, folder: Path) -> str | None:
+        """The night that a graph or summary folder is from."""
+        path = folder / STAMP_FILE
+        return path.read_text(encoding="ascii").strip() if path.is_file() else None
+
+
+STAMP_FILE = ".stamp"
+"""Beside graphs and summaries: the night they are from."""
+
+
+def check_summary(value: common.Json) -> tuple[str, str]:
+    """Title and value of a summary.json or report.json; DashboardError names the place."""
+    if not isinstance(value, dict):
+        raise DashboardError(f"$: {type(value).__name__} is not an object with title and value.")
+    for name in ("title", "value"):
+        if not isinstance(value.get(name), str):
+            raise DashboardError(f"$.{name}: {value.get(name)!r:.60} is not a string.")
+    return value["title"], value["value"]
+
+
+def _read_words(path: Path) -> tuple[str, str] | None:
+    try:
+        return check_summary(common.read_json(path, max_bytes=1 << 20))
+    except DashboardError:
+        return None  # the night's record already says why there is none

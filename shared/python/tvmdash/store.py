@@ -1,0 +1,157 @@
+"""An index of every series over all nights in SQLite; the data files are the truth, this can be deleted.
+
+Only the night writes it; everyone else reads. A file is read once: its name is the key, and data files never change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tvmdash import records
+from tvmdash.errors import DashboardError
+
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE nights (experiment TEXT, stamp TEXT, tvm_hash TEXT, failures INTEGER, error TEXT,
+    PRIMARY KEY (experiment, stamp)) WITHOUT ROWID;
+CREATE TABLE series (number INTEGER PRIMARY KEY, id TEXT UNIQUE, experiment TEXT, metric TEXT, unit TEXT,
+    lower_is_better INTEGER, labels TEXT);
+CREATE INDEX series_of ON series (experiment, metric);
+CREATE TABLE points (series INTEGER, stamp TEXT, value REAL, std REAL, low REAL, high REAL, samples INTEGER,
+    PRIMARY KEY (series, stamp)) WITHOUT ROWID;
+"""
+_log = logging.getLogger("store")
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series: `stamps` ascending, `values`, `low`, `high` of equal length (None where unknown)."""
+
+    id: str
+    experiment: str
+    metric: str
+    unit: str
+    lower_is_better: bool
+    labels: Mapping[str, Any]
+    stamps: tuple[str, ...]
+    values: tuple[float, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+    std: tuple[float | None, ...]
+
+
+class Store:
+    """The index of one home, or of one data folder."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._connection.close()
+
+    def ingest(self, folder: Path, experiment: str) -> int:
+        """Take in the data files of an experiment that are not in yet; how many there were.
+
+        A file that cannot be read is remembered with its error and logged: it costs its own night only.
+        """
+        known = {row[0] for row in self._connection.execute("SELECT stamp FROM nights WHERE experiment = ?", (experiment,))}
+        new = [stamp for stamp in records.data_stamps(folder) if stamp not in known]
+        with self._connection:
+            for stamp in new:
+                self._take(folder / f"data_{stamp}.json", experiment, stamp)
+        return len(new)
+
+    def _take(self, path: Path, experiment: str, stamp: str) -> None:
+        try:
+            night = records.read_data(path, experiment)
+        except DashboardError as error:
+            _log.warning("%s", error)
+            self._connection.execute("INSERT INTO nights VALUES (?, ?, '', 0, ?)", (experiment, stamp, str(error)))
+            return
+        row = (experiment, stamp, night.tvm_hash, len(night.failures))
+        self._connection.execute("INSERT INTO nights VALUES (?, ?, ?, ?, NULL)", row)
+        for point in night.values():
+            values = (self._number(point), stamp, point.value, point.std, point.low, point.high, point.samples)
+            self._connection.execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+    def _number(self, point: records.PointValue) -> int:
+        key = point.key
+        found = self._connection.execute("SELECT number FROM series WHERE id = ?", (key.id,)).fetchone()
+        if found:
+            return int(found[0])
+        labels = json.dumps(key.labels, sort_keys=True, ensure_ascii=False)
+        row = (key.id, key.experiment, key.metric, point.unit, point.lower_is_better, labels)
+        cursor = self._connection.execute("INSERT INTO series VALUES (NULL, ?, ?, ?, ?, ?, ?)", row)
+        return int(cursor.lastrowid or 0)
+
+    def series(self, experiment: str, metric: str | None = None, *, since: str = "") -> list[Series]:
+        """The experiment's series with their points from the stamp `since` on, in the order they first came."""
+        rows = self._connection.execute(
+            "SELECT number, id, experiment, metric, unit, lower_is_better, labels FROM series"
+            " WHERE experiment = ? AND (? IS NULL OR metric = ?) ORDER BY number",
+            (experiment, metric, metric),
+        ).fetchall()
+        return [self._with_points(row, since) for row in rows]
+
+    def _with_points(self, row: tuple[Any, ...], since: str) -> Series:
+        number, name, experiment, metric, unit, lower, labels = row
+        points = self._connection.execute(
+            "SELECT stamp, value, low, high, std FROM points WHERE series = ? AND stamp >= ? ORDER BY stamp", (number, since)
+        ).fetchall()
+        stamps, values, low, high, std = zip(*points, strict=True) if points else ((), (), (), (), ())
+        return Series(name, experiment, metric, unit, bool(lower), json.loads(labels), stamps, values, low, high, std)
+
+    def stamps(self, experiment: str) -> list[str]:
+        """The nights on which the experiment has readable data, oldest first."""
+        query = "SELECT stamp FROM nights WHERE experiment = ? AND error IS NULL ORDER BY stamp"
+        return [row[0] for row in self._connection.execute(query, (experiment,))]
+
+
+def open_for_writing(path: Path) -> Store:
+    """The index in `path`, made anew where it is missing, damaged or of another version."""
+    try:
+        return Store(_connect(path))
+    except sqlite3.DatabaseError as error:
+        _log.warning("%s: %s; it is rebuilt from the data files.", path, error)
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        return Store(_connect(path))
+
+
+def _connect(path: Path | str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version not in {0, SCHEMA_VERSION}:
+            raise sqlite3.DatabaseError(f"schema version {version} is not {SCHEMA_VERSION}")
+        if version == 0:
+            connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise
+    return connection
+
+
+@contextlib.contextmanager
+def open_for_reading(path: Path | None, folder: Path, experiment: str) -> Iterator[Store]:
+    """The home's index in `path`, or, where there is none, one of `folder` alone, in memory."""
+    if path is not None and path.is_file():
+        store = Store(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30))
+    else:
+        store = Store(_connect(":memory:"))
+        store.ingest(folder, experiment)
+    with store:
+        yield store

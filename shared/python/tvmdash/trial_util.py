@@ -1,0 +1,75 @@
+"""Time a workload: `number`, `repeat` and `min_repeat_ms` mean what TVM's `time_evaluator` means by them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tvmdash.capture import Sample
+
+Timer = Callable[[int, int], list[int]]
+"""`timer(number, repeat)`: `repeat` elapsed times in nanoseconds, each the sum over `number` calls."""
+
+MIN_SAMPLES = 3
+_MAX_NUMBER = 1_000_000
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How a point is timed; `number` 0 means as many calls as fill `min_repeat_ms`."""
+
+    number: int = 0
+    repeat: int = 10
+    min_repeat_ms: float = 20.0
+    warmup: int = 1
+    max_seconds: float = 20.0
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Timing:
+        """The config's fields of these names (`"include": ["timing"]` in fields.json declares them)."""
+        return cls(**{name: config[name] for name in cls.__dataclass_fields__})
+
+
+def time_workload(timer: Timer, timing: Timing, *, clock: Callable[[], float] = time.monotonic) -> list[Sample]:
+    """The samples of one trial, every one of them, in the order they were taken.
+
+    After `max_seconds` no further sample is begun, but at least three are taken (or `repeat`, where that is less).
+    """
+    begun = clock()
+    number = timing.number or calibrate(timer, timing.min_repeat_ms)
+    if timing.warmup:
+        timer(number, timing.warmup)
+    samples: list[Sample] = []
+    while len(samples) < timing.repeat:
+        if clock() - begun > timing.max_seconds and len(samples) >= MIN_SAMPLES:
+            break
+        samples += [Sample(elapsed_ns, number) for elapsed_ns in timer(number, 1)]
+    return samples
+
+
+def calibrate(timer: Timer, min_repeat_ms: float) -> int:
+    """The least number of calls that takes `min_repeat_ms`, from a few growing tries."""
+    number, wanted_ns = 1, min_repeat_ms * 1e6
+    while True:
+        elapsed_ns = max(1, timer(number, 1)[0])
+        if elapsed_ns >= wanted_ns or number >= _MAX_NUMBER:
+            return number
+        number = min(_MAX_NUMBER, max(number + 1, min(10 * number, int(number * wanted_ns / elapsed_ns * 1.1) + 1)))
+
+
+def python_timer(work: Callable[[], object]) -> Timer:
+    """A timer for a Python callable; the loop's own cost, some 20 ns a call, is in the samples."""
+
+    def timer(number: int, repeat: int) -> list[int]:
+        calls = range(number)
+        elapsed = []
+        for _ in range(repeat):
+            begun = time.perf_counter_ns()
+            for _ in calls:
+                work()
+            elapsed.append(time.perf_counter_ns() - begun)
+        return elapsed
+
+    return timer
