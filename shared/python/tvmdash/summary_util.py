@@ -1,0 +1,249 @@
+"""Results in words: quantities, changes, ratios, and the summary that an experiment leaves for people.
+
+All text is plain; whoever shows it (a page, Slack) escapes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from tvmdash.common import Json
+from tvmdash.errors import DashboardError
+from tvmdash.words import TIME_UNITS, bytes_in_words, duration_in_words, elide, list_in_words, quantity_in_words
+
+__all__ = [
+    "SUMMARY_SCHEMA",
+    "Failure",
+    "Measured",
+    "Ratio",
+    "Summary",
+    "bytes_in_words",
+    "default_summary",
+    "duration_in_words",
+    "geometric_mean_ratio",
+    "list_in_words",
+    "parse_summary",
+    "percent_change_in_words",
+    "quantity_in_words",
+    "ratio_in_words",
+]
+
+TITLE_LENGTH, VALUE_LENGTH = 200, 4000
+SUMMARY_SCHEMA: Json = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "summary.json of an experiment",
+    "type": "object",
+    "properties": {
+        "title": {"type": "string", "minLength": 1, "maxLength": TITLE_LENGTH},
+        "value": {"type": "string", "maxLength": VALUE_LENGTH},
+    },
+    "required": ["title", "value"],
+    "additionalProperties": False,
+}
+_LISTED = 5
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A geometric mean of `n` ratios and its 95 % interval, None where one ratio cannot tell."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What summary.json holds: plain text for people."""
+
+    title: str
+    value: str
+
+    def to_json(self) -> Json:
+        """The value for `common.write_json`, checked against `SUMMARY_SCHEMA`."""
+        value = {"title": self.title, "value": self.value}
+        parse_summary(value, "summary")
+        return value
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One point of tonight; `previous` is the last night's value, None if it had none."""
+
+    label: str
+    value: float
+    previous: float | None
+    unit: str
+    lower_is_better: bool = True
+    workload: str = ""
+    configuration: str = ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A point that could not be measured, and why."""
+
+    label: str
+    reason: str
+
+
+def parse_summary(value: Json, where: str) -> Summary:
+    """The Summary in the JSON value of a summary.json; `where` names its file in errors."""
+    import jsonschema
+
+    for error in jsonschema.Draft202012Validator(SUMMARY_SCHEMA).iter_errors(value):
+        message = elide(error.message, 200)
+        limits = f"title (1 to {TITLE_LENGTH} characters) and value (at most {VALUE_LENGTH})"
+        raise DashboardError(f"{where}: {error.json_path}: {message}. Write an object of two strings, {limits}.")
+    return Summary(value["title"], value["value"])
+
+
+def geometric_mean_ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
+    """The geometric mean of before / after over `pairs` of (before, after), above 1 where after is smaller.
+
+    The interval is Student's t for the mean of the logarithms, so it speaks about workloads like these.
+    """
+    for index, pair in enumerate(pairs):
+        if not all(math.isfinite(number) and number > 0 for number in pair):
+            raise DashboardError(f"pair {index}: {pair} has no ratio. Give two numbers above 0, or leave the pair out.")
+    if not pairs:
+        raise DashboardError("geometric_mean_ratio: there are no pairs. Give one or more, or write no ratio.")
+    logs = [math.log(before) - math.log(after) for before, after in pairs]
+    mean = fmean(logs)
+    if len(logs) == 1:
+        return Ratio(math.exp(mean), None, None, 1)
+    reach = _t_975(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
+    return Ratio(math.exp(mean), _exp(mean - reach), _exp(mean + reach), len(logs))
+
+
+def _exp(power: float) -> float:
+    return math.exp(min(power, 700.0))
+
+
+def _t_975(degrees: int) -> float:
+    """The 97.5 % point of Student's t, exact for 1 and 2 degrees, else within 0.2 % (Abramowitz and Stegun 26.7.5)."""
+    if degrees <= 2:
+        return (math.tan(0.475 * math.pi), 0.95 * math.sqrt(2 / (4 * 0.975 * 0.025)))[degrees - 1]
+    x = 1.959963984540054
+    terms = (
+        (x**3 + x) / 4,
+        (5 * x**5 + 16 * x**3 + 3 * x) / 96,
+        (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
+        (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
+    )
+    return x + sum(term / math.pow(degrees, power) for power, term in enumerate(terms, start=1))
+
+
+def ratio_in_words(ratio: Ratio, *, more: str = "faster", less: str = "slower") -> str:
+    """As in "1.23x faster (1.18 to 1.29, 5 workloads)"; `more` is said above 1, `less` (with the inverse) below."""
+    workloads = f"{ratio.n} workload{'' if ratio.n == 1 else 's'}"
+    turned = ratio.value < 1
+    value = 1 / ratio.value if turned else ratio.value
+    words = f"{_times(value)}x {less if turned else more}"
+    if ratio.low is None or ratio.high is None:
+        return f"{words} ({workloads})"
+    low, high = (1 / ratio.high, 1 / ratio.low) if turned else (ratio.low, ratio.high)
+    doubt = ", perhaps no difference" if low <= 1 <= high else ""
+    return f"{words} ({_times(low)} to {_times(high)}, {workloads}{doubt})"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def percent_change(old: float, new: float) -> float:
+    """The change from `old` to `new` in percent of `old`; infinite from 0 to anything else."""
+    if old == 0:
+        return 0.0 if new == 0 else math.copysign(math.inf, new)
+    return (new - old) / abs(old) * 100
+
+
+def percent_change_in_words(old: float, new: float, unit: str = "", *, lower_is_better: bool | None = None) -> str:
+    """As in "up 12.4 % (worse), 10.8 ms to 12.1 ms"."""
+    change = percent_change(old, new)
+    span = f"{quantity_in_words(old, unit)} to {quantity_in_words(new, unit)}"
+    if abs(change) < 0.05:
+        return f"unchanged, {span}"
+    judged = "" if lower_is_better is None else " (worse)" if (change > 0) == lower_is_better else " (better)"
+    size = f" {_percent(abs(change))}" if math.isfinite(change) else " from 0"
+    return f"{'up' if change > 0 else 'down'}{size}{judged}, {span}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1f} %" if value < 99.95 else f"{value:.0f} %"
+
+
+def default_summary(
+    title: str, points: Sequence[Measured], failures: Sequence[Failure] = (), *, threshold_percent: float = 5.0
+) -> Summary:
+    """Tonight in a few lines: what failed and why, how much was measured, what changed by more than the threshold."""
+    lines = [
+        _failed_words(failures),
+        f"{_count(len(points), 'point')} measured." if points else "Nothing was measured.",
+        *_changed_words(points, threshold_percent),
+        *_extremes_words(points),
+    ]
+    text = "\n".join(line for line in lines if line)
+    return Summary(elide(title, TITLE_LENGTH) or "untitled", text[:VALUE_LENGTH])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _failed_words(failures: Sequence[Failure]) -> str:
+    if not failures:
+        return ""
+    told = [f"{elide(failure.label, 80)}: {elide(failure.reason, 160).rstrip('.')}" for failure in failures[:_LISTED]]
+    rest = f"; and {len(failures) - _LISTED} more" if len(failures) > _LISTED else ""
+    return f"{_count(len(failures), 'point')} failed. {'; '.join(told)}{rest}."
+
+
+def _changed_words(points: Sequence[Measured], threshold: float) -> list[str]:
+    compared = [(percent_change(p.previous, p.value), p) for p in points if p.previous is not None]
+    if not compared:
+        return ["No earlier night to compare with."] if points else []
+    new = len(points) - len(compared)
+    moved = sorted(((c, p) for c, p in compared if abs(c) > threshold), key=lambda item: (-_harm(*item), item[1].label))
+    without = f" {_count(new, 'point')} had no value last night." if new else ""
+    if not moved:
+        return [f"None of {len(compared)} changed by more than {threshold:g} % since the last night.{without}"]
+    head = f"{len(moved)} of {len(compared)} changed by more than {threshold:g} % since the last night"
+    return [f"{head} (not yet judged against noise).{without}", *_moved_lines([point for _, point in moved])]
+
+
+def _harm(change: float, point: Measured) -> float:
+    return change if point.lower_is_better else -change
+
+
+def _moved_lines(moved: Sequence[Measured]) -> list[str]:
+    """The worst first; of many, the worst ones and the best one."""
+    shown = moved if len(moved) <= _LISTED else [*moved[: _LISTED - 1], moved[-1]]
+    told = [
+        f"- {elide(p.label, 80)}: "
+        + percent_change_in_words(p.previous or 0.0, p.value, p.unit, lower_is_better=p.lower_is_better)
+        for p in shown
+    ]
+    return told + ([f"- and {len(moved) - len(shown)} more"] if len(moved) > len(shown) else [])
+
+
+def _extremes_words(points: Sequence[Measured]) -> list[str]:
+    """For each workload measured in several configurations, the best and the worst of them."""
+    groups: dict[tuple[str, str], list[Measured]] = {}
+    for point in points:
+        if point.workload and point.configuration:
+            groups.setdefault((point.workload, point.unit), []).append(point)
+    several = {key: group for key, group in groups.items() if len({p.configuration for p in group}) > 1}
+    lines = [_extreme_line(workload, group) for (workload, _), group in list(several.items())[:_LISTED]]
+    return lines + ([f"- and {_count(len(several) - _LISTED, 'more workload')}"] if len(several) > _LISTED else [])
+
+
+def _extreme_line(workload: str, group: Sequence[Measured]) -> str:
+    best, worst = sorted(group, key=lambda p: p.value if p.lower_is_better else -p.value)[:: len(group) - 1]
+    told = [f"{elide(p.configuration, 60)} ({quantity_in_words(p.value, p.unit)})" for p in (best, worst)]
+    words = ("fastest", "slowest") if best.unit in TIME_UNITS and best.lower_is_better else ("best", "worst")
+    return f"- {elide(workload, 60)}: {words[0]} {told[0]}, {words[1]} {told[1]}"
