@@ -1,0 +1,90 @@
+"""The values that an experiment is described with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from tvmdash.capture import OperatorSpan
+from tvmdash.errors import DashboardError
+from tvmdash.store import Series
+from tvmdash.summary_util import Failure
+from tvmdash.trial_util import Timer
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A varied parameter and the record column that carries its value."""
+
+    name: str
+    column: str
+    COLUMNS: ClassVar[tuple[str, ...]] = ("workload_args", "engine_config", "build_config", "runtime_config")
+
+    def __post_init__(self) -> None:
+        if self.column not in self.COLUMNS:
+            raise DashboardError(f"axis {self.name}: {self.column!r} is not one of {', '.join(self.COLUMNS)}.")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of axis values. Points of one `group` are measured in one process."""
+
+    workload: str
+    values: Mapping[str, Any]
+    group: str
+    target: str
+    engine: str = "tvm"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A workload ready to be timed, and what is known of it.
+
+    `check` compares an answer with the reference: it returns facts for the record (`max_error`, `tolerance`) or raises.
+    `passes_ms` are compiler passes with their times. `details` go into the record as they are.
+    """
+
+    timer: Timer
+    check: Callable[[], Mapping[str, Any]] | None = None
+    profile: Callable[[], Sequence[OperatorSpan]] | None = None
+    compile_ms: float | None = None
+    code_size_bytes: int | None = None
+    memory_bytes: int | None = None
+    passes_ms: Sequence[tuple[str, float]] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def info(self) -> dict[str, Any]:
+        """What goes into the record's additional_info."""
+        known = {
+            "compile_time": self.compile_ms,
+            "code_size": self.code_size_bytes,
+            "device_memory_usage": self.memory_bytes,
+        }
+        return {**{name: value for name, value in known.items() if value is not None}, **self.details}
+
+
+@dataclass(frozen=True)
+class EngineFacts:
+    """What the measured engine says of itself: `version`, the commit or exact version of TVM, and anything else."""
+
+    version: str
+    tvm_hash: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class History:
+    """All series of one experiment up to tonight; `stamps` of its nights ascending, tonight's `failures`."""
+
+    experiment: str
+    axes: tuple[Axis, ...]
+    series: tuple[Series, ...]
+    stamps: tuple[str, ...]
+    failures: tuple[Failure, ...]
+
+    def values(self, series: Series) -> dict[str, Any]:
+        """The series' axis values by axis name, the workload first."""
+        workload = {"workload": str(series.labels.get("workload", series.labels.get("path", ""))).partition(".")[2]}
+        found = {axis.name: series.labels.get(axis.column, {}).get(axis.name) for axis in self.axes}
+        return {**workload, **{name: value for name, value in found.items() if value is not None}}
