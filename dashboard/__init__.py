@@ -1,0 +1,1 @@
+"""The application: it plans a night, runs it, keeps what was measured."""

@@ -1,0 +1,75 @@
+"""A log that keeps the beginning and the end of an output of any length."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+HEAD_BYTES = 64 << 10
+TAIL_BYTES = 192 << 10
+_CHUNK_BYTES = 64 << 10
+
+
+class BoundedLog:
+    """The first 64 KiB of an output go to the file at once, the last 192 KiB when it ends, the rest is counted."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb", buffering=0)
+        self._head_bytes = 0
+        self._chunks: deque[bytes] = deque()
+        self._kept_bytes = 0
+        self._left_out_bytes = 0
+        self._end = b""
+
+    def __enter__(self) -> BoundedLog:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def copy_once(self, source: IO[bytes]) -> bool:
+        """Take what `source` offers now; False at its end."""
+        chunk = os.read(source.fileno(), _CHUNK_BYTES)
+        if chunk:
+            self.write(chunk)
+        return bool(chunk)
+
+    def write(self, chunk: bytes) -> None:
+        """Keep `chunk` where it falls within the bounds."""
+        self._end = (self._end + chunk)[-4096:]
+        head = chunk[: max(0, HEAD_BYTES - self._head_bytes)]
+        self._head_bytes += len(head)
+        self._put(head)
+        rest = chunk[len(head) :]
+        if rest:
+            self._chunks.append(rest)
+            self._kept_bytes += len(rest)
+        while self._chunks and self._kept_bytes - len(self._chunks[0]) >= TAIL_BYTES:
+            dropped = len(self._chunks.popleft())
+            self._kept_bytes -= dropped
+            self._left_out_bytes += dropped
+
+    def close(self) -> None:
+        """Write the kept end behind the beginning."""
+        if self._left_out_bytes:
+            self._put(f"\n[... {self._left_out_bytes} bytes left out ...]\n".encode())
+        for chunk in self._chunks:
+            self._put(chunk)
+        self._chunks.clear()
+        self._file.close()
+
+    def _put(self, content: bytes) -> None:
+        try:
+            self._file.write(content)
+        except OSError as error:
+            # A full disk must not end the night: the tail still reaches the status.
+            self._end += f"\n[log not written: {error.strerror}]".encode()
+
+    def tail(self, lines: int = 20) -> str:
+        """The last lines of the output as text, control characters replaced, at most 2,000 characters."""
+        text = self._end.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+        clean = "".join(char if char in "\n\t" or char.isprintable() else "�" for char in text)
+        return "\n".join(clean.strip().split("\n")[-lines:])[-2000:]

@@ -1,0 +1,50 @@
+"""Ends what a killed night leaves running.
+
+The night starts this program and holds the other end of its standard input. When the night is gone, by whatever
+signal, the input ends, and every process that carries the night's mark is ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+
+from dashboard.process import mark_of
+
+_DEADLINE_S = 30.0
+
+
+def end_marked(night: str) -> int:
+    """End every process whose stage id begins with `night`; how many there were."""
+    ended: set[int] = set()
+    deadline = time.monotonic() + _DEADLINE_S
+    while time.monotonic() < deadline:
+        found = [pid for pid in _processes() if (mark_of(pid) or "").startswith(f"{night}/")]
+        if not found:
+            break
+        for pid in found:
+            ended.add(pid)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+    return len(ended)
+
+
+def _processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+
+
+def main() -> None:
+    """Wait for the end of standard input, then end what carries the mark in the first argument."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    while os.read(0, 4096):
+        pass
+    end_marked(sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()
