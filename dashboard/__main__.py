@@ -1,0 +1,7 @@
+"""`python3 -m dashboard`."""
+
+import sys
+
+from dashboard.cli import main
+
+sys.exit(main())

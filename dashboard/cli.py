@@ -1,0 +1,164 @@
+"""The command line: verbs, exit codes, and the one place where errors become them."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from dashboard import check, closing, lock
+from dashboard.plan import CodeFolders, make_plan
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, RUNNING, Home
+from tvmdash.errors import DashboardError
+
+OK_CODE, SOME_FAILED, USAGE, BUG, HELD, STOPPED = 0, 1, 2, 3, 75, 130
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from dashboard import heartbeat, night  # the night's machinery; the other verbs start without it
+
+    home = Home(arguments.home)
+    signal.signal(signal.SIGTERM, _interrupt)
+    plan = make_plan(home, _code(arguments), seed=arguments.seed)
+    done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm)
+    print(closing.night_in_words(home, done))
+    if done.state == INTERRUPTED:
+        return STOPPED
+    well = done.state == COMPLETE and all(job.state == OK for job in done.jobs)
+    heartbeat.beat(plan.config.heartbeat_url, success=well)
+    return OK_CODE if well else SOME_FAILED
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    plan = make_plan(Home(arguments.home), _code(arguments), seed=arguments.seed)
+    print(closing.plan_in_words(plan))
+    return SOME_FAILED if plan.rejected else OK_CODE
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    faults = check.faults_of(Home(arguments.home), _code(arguments))
+    print("\n".join(faults) if faults else f"{arguments.home}: no faults found.")
+    return USAGE if faults else OK_CODE
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    home = Home(arguments.home)
+    stamps = home.night_stamps()
+    if not stamps:
+        print(f"{home.root}: no night has run yet. Run one: ./run_dashboard.sh {home.root}")
+        return OK_CODE
+    night = home.read_night(stamps[-1])
+    if night.state == RUNNING and not lock.is_held(home):
+        print("This night was killed; the next start saves what it measured.")
+    print(closing.status_in_words(home, night))
+    return OK_CODE if night.state in {COMPLETE, RUNNING} and all(job.state == OK for job in night.jobs) else SOME_FAILED
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    from dashboard import archive
+
+    found = archive.archives(arguments.backup)
+    if arguments.target is None:
+        for info in found:
+            print(f"{info.name}  {info.total_files} files  {info.broken or 'sound'}")
+        print(f"{len(found)} archives. Give a target folder to restore the newest, or --archive NAME.")
+        return OK_CODE
+    archive.restore(arguments.backup, arguments.archive, arguments.target)
+    print(f"Restored {arguments.archive or 'the newest archive'} to {arguments.target}.")
+    return OK_CODE
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from dashboard import archive
+
+    archive.verify(arguments.backup, None)
+    print(f"{arguments.backup}: every archive is sound.")
+    return OK_CODE
+
+
+def _code(arguments: argparse.Namespace) -> CodeFolders:
+    default = CodeFolders()
+    return CodeFolders(arguments.experiments_dir or default.experiment, arguments.subsystem_dir or default.subsystem)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dashboard",
+        description="The nightly TVM benchmark dashboard.",
+        epilog="Exit codes: 0 all well; 1 some job failed; 2 usage or top-level config; 3 a bug of ours; "
+        "75 another night holds this home; 130 interrupted.",
+    )
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    run = _home_verb(verbs, "run", _run, "run a night")
+    run.add_argument("--no-rebuild-tvm", action="store_true", help="use the TVM artifacts that are there; no network")
+    _home_verb(verbs, "plan", _plan, "print what a night would do; runs nothing")
+    _home_verb(verbs, "check", _check, "find every fault of a home at once")
+    _home_verb(verbs, "status", _status, "print how the last night went", code=False)
+    restore = verbs.add_parser("restore", help="bring a home back from its backup_dir; without TARGET, list its archives")
+    restore.add_argument("backup", type=Path, metavar="BACKUP_DIR")
+    restore.add_argument("target", type=_absolute, metavar="TARGET", nargs="?", help="a folder that is not there or is empty")
+    restore.add_argument("--archive", metavar="NAME", help="which archive; by default the newest")
+    restore.set_defaults(verb=_restore)
+    verify = verbs.add_parser("verify", help="read every archive of a backup_dir back and check it")
+    verify.add_argument("backup", type=Path, metavar="BACKUP_DIR")
+    verify.set_defaults(verb=_verify)
+    return parser
+
+
+def _home_verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    verb: Callable[[argparse.Namespace], int],
+    words: str,
+    *,
+    code: bool = True,
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(name, help=words)
+    parser.add_argument("home", type=_absolute, metavar="HOME")
+    if code:
+        parser.add_argument("--experiments-dir", type=_absolute, metavar="DIR", help="where the experiments' folders lie")
+        parser.add_argument("--subsystem-dir", type=_absolute, metavar="DIR", help="where the subsystems' folders lie")
+        parser.add_argument("--seed", type=int, help="seed of the random order")
+    parser.set_defaults(verb=verb)
+    return parser
+
+
+def _absolute(text: str) -> Path:
+    return Path(text).expanduser().absolute().resolve()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    try:
+        parsed = _parser().parse_args(arguments)
+        verb: Callable[[argparse.Namespace], int] = parsed.verb
+        return verb(parsed)
+    except lock.HeldError as error:
+        print(error, file=sys.stderr)
+        return HELD
+    except DashboardError as error:
+        print(error, file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        return STOPPED
+    except Exception:  # the edge of the program: whatever else comes here is a bug of ours, and its log is kept
+        print(f"This is a bug of the dashboard. Its log: {_keep_bug()}", file=sys.stderr)
+        return BUG
+
+
+def _keep_bug() -> str:
+    traceback.print_exc()
+    with tempfile.NamedTemporaryFile("w", prefix="dashboard-bug-", suffix=".log", delete=False, encoding="utf-8") as file:
+        file.write(traceback.format_exc())
+        return file.name

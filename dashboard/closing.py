@@ -1,0 +1,107 @@
+"""The last words of a night, and the tables of `plan` and `status`: what happened, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dashboard.plan import Job, Plan
+from tvmdash.dashboard_info import BLOCKED, FAILED, INTERRUPTED, OK, RUNNING, SKIPPED, Home, JobResult, Night
+from tvmdash.words import duration_in_words, elide, list_in_words
+
+_WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
+
+
+def night_in_words(home: Home, night: Night) -> str:
+    """What happened, what failed and why, which TVM, where the page is."""
+    lines = [f"{_headline(night)} It took {duration_in_words(night.elapsed_s)}."]
+    lines += [f"  {_failure(job)}" for job in night.jobs if job.state != OK]
+    lines += [f"  Note: {note}" for note in night.notes]
+    if night.artifacts:
+        lines.append(f"Measured TVM: {list_in_words([_artifact(item) for item in night.artifacts], 5)}.")
+    if night.jobs:
+        lines.append("Longest: " + list_in_words([_longest(job) for job in _by_time(night)[:3]], 3) + ".")
+    page = home.page()
+    lines.append(f"Page: {page.as_uri()}" if page else f"There is no page; results lie in {home.root / 'results'}.")
+    return "\n".join(lines)
+
+
+def _headline(night: Night) -> str:
+    if night.state in {INTERRUPTED, RUNNING}:
+        state = "was interrupted; what it measured is saved by the next start" if night.state == INTERRUPTED else "still runs"
+        return f"Night {night.stamp} {state}."
+    if not night.jobs:
+        return f"Night {night.stamp}: nothing was to be done: no experiment and no subsystem is active."
+    good = [job for job in night.jobs if job.state == OK]
+    counts = []
+    for kind in ("experiment", "subsystem"):
+        of_kind = [job for job in night.jobs if job.kind == kind]
+        counts.append(f"{sum(job in good for job in of_kind)} of {len(of_kind)} {kind}s")
+    verdict = "all well" if len(good) == len(night.jobs) else "SOME FAILED"
+    return f"Night {night.stamp}: {verdict}, {counts[0]} and {counts[1]} ok."
+
+
+def _failure(job: JobResult) -> str:
+    step = job.first_failure
+    reason = step.message if step else ""
+    where = f"{step.stage}: " if step else ""
+    return f"{job.kind} {job.name} {_WORDS[job.state]}: {where}{elide(reason, 400)}"
+
+
+def _artifact(artifact: object) -> str:
+    values = dict(artifact) if isinstance(artifact, dict) else {}
+    commit = f" ({values['commit']})" if values.get("commit") else ""
+    return f"{values.get('version', '?')}{commit}"
+
+
+def _by_time(night: Night) -> list[JobResult]:
+    return sorted(night.jobs, key=lambda job: -job.elapsed_s)
+
+
+def _longest(job: JobResult) -> str:
+    return f"{job.name} {duration_in_words(job.elapsed_s)}"
+
+
+def status_in_words(home: Home, night: Night) -> str:
+    """The night as a table: a row for each job, a column for each stage."""
+    stages = list(dict.fromkeys(step.stage for job in night.jobs for step in job.steps))
+    rows = [["", *stages, "time"]]
+    for job in night.jobs:
+        words = {step.stage: _WORDS[step.state] for step in job.steps}
+        rows.append([f"{job.kind} {job.name}", *(words.get(stage, "-") for stage in stages), duration_in_words(job.elapsed_s)])
+    return "\n".join([night_in_words(home, night), "", *_table(rows)])
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def plan_in_words(plan: Plan) -> str:
+    """What a night would do, in order, and what is rejected and why."""
+    order = f"in random order (seed {plan.seed})" if plan.config.randomize else "by priority, then name"
+    lines = [f"Home {plan.home.root}: {len(plan.experiments)} experiments {order}, {len(plan.subsystems)} subsystems."]
+    lines += [f"TVM: {spec.branch} from {spec.remote}" for spec in plan.artifacts]
+    lines += _phases(plan)
+    if plan.inactive:
+        lines.append(f"Not active: {', '.join(plan.inactive)}")
+    for job in plan.rejected:
+        lines += [f"Rejected: {job.kind} {job.name}", *(f"  {fault}" for fault in job.faults)]
+    return "\n".join(lines)
+
+
+def _phases(plan: Plan) -> list[str]:
+    lines = []
+    stages = dict.fromkeys(stage.name for job in plan.experiments for stage in job.stages)
+    order = [name for name in ("setup", "run", "analyze", "visualize", "summarize") if name in stages]
+    for name in order:
+        names = [_step(job, plan, name) for job in plan.experiments if any(stage.name == name for stage in job.stages)]
+        lines.append(f"{name + ':':<11}{', '.join(names)}")
+    if plan.subsystems:
+        lines.append(f"{'subsystem:':<11}{', '.join(_step(job, plan, 'run') for job in plan.subsystems)}")
+    return lines
+
+
+def _step(job: Job, plan: Plan, name: str) -> str:
+    stage = next(stage for stage in job.stages if stage.name == name)
+    own_tvm = f" on TVM {job.tvm.branch}" if name == "run" and job.tvm and job.tvm != plan.config.tvm else ""
+    return f"{job.name}{own_tvm} (at most {duration_in_words(job.timeout_s(stage, plan.config))})"

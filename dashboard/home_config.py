@@ -1,0 +1,114 @@
+"""The top-level config of a home, checked, with its paths made absolute."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.artifacts.provide import check_spec
+from tvmdash import config_util
+from tvmdash.config_util import ConfigError
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+
+@dataclass(frozen=True)
+class HomeConfig:
+    """What config/config.json says; every folder absolute."""
+
+    tmp_data: Path
+    backup: Path
+    setup: Path
+    artifacts: Path
+    tvm: ArtifactSpec
+    randomize: bool
+    seed: int | None
+    timeouts: Mapping[str, int]
+    artifact_timeout_s: int
+    max_artifacts_bytes: int
+    parallel_stages: int
+    min_free_bytes: int
+    keep_archives: int
+    keep_raw_nights: int
+    env: Mapping[str, str]
+    env_name: str
+    heartbeat_url: str
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that the night writes to beside the results."""
+        return (self.tmp_data, self.backup, self.setup, self.artifacts)
+
+
+def read_home_config(home: Home) -> HomeConfig:
+    """The home's config; DashboardError lists every fault. Nothing is written."""
+    if not home.root.is_dir():
+        raise DashboardError(f"{home.root}: there is no such folder. Copy sample-dashboard-home for a first one.")
+    value = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
+    config = _parse(home, value)
+    faults = [*_spec_faults(home, config.tvm), *_folder_faults(home, config), *_env_faults(value["env"], home.config_file)]
+    if faults:
+        raise ConfigError(faults)
+    return config
+
+
+def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
+    def folder(name: str) -> Path:
+        return Path(os.path.normpath(home.root / os.path.expanduser(value[name])))
+
+    cores = len(os.sched_getaffinity(0))
+    return HomeConfig(
+        tmp_data=folder("tmp_data_dir"),
+        backup=folder("backup_dir"),
+        setup=folder("setup_dir"),
+        artifacts=folder("artifact_dir"),
+        tvm=ArtifactSpec(value["tvm_remote"], value["tvm_branch"]),
+        randomize=value["randomize"],
+        seed=value["seed"],
+        timeouts=value["timeouts"],
+        artifact_timeout_s=value["artifact_timeout_s"],
+        max_artifacts_bytes=int(value["max_artifacts_gb"] * 10**9),
+        parallel_stages=value["parallel_stages"] or cores,
+        min_free_bytes=value["min_free_mb"] * 10**6,
+        keep_archives=value["keep_archives"],
+        keep_raw_nights=value["keep_raw_nights"],
+        env=value["env"],
+        env_name=value["env_name"],
+        heartbeat_url=value["heartbeat_url"],
+    )
+
+
+def _spec_faults(home: Home, spec: ArtifactSpec) -> list[str]:
+    try:
+        check_spec(spec)
+    except DashboardError as error:
+        return [f"{home.config_file}: $.tvm_branch: {error}"]
+    return []
+
+
+def _folder_faults(home: Home, config: HomeConfig) -> list[str]:
+    """A working folder must not be the home, a part of its config or results, or hold them."""
+    names = ("tmp_data_dir", "backup_dir", "setup_dir", "artifact_dir")
+    faults = []
+    for name, folder in zip(names, config.folders, strict=True):
+        for taken in (home.root / "config", home.root / "results"):
+            if folder in {taken, home.root} or taken in folder.parents or folder in taken.parents:
+                faults.append(f"{home.config_file}: $.{name}: {folder} overlaps {taken}. Give it a folder of its own.")
+                break
+    for index, (name, folder) in enumerate(zip(names, config.folders, strict=True)):
+        for other_name, other in list(zip(names, config.folders, strict=True))[:index]:
+            if folder == other or folder in other.parents or other in folder.parents:
+                faults.append(f"{home.config_file}: $.{name}: {folder} overlaps {other_name}. Give it a folder of its own.")
+    return faults
+
+
+def _env_faults(env: Mapping[str, str], shown: Path) -> list[str]:
+    return [
+        f"{shown}: $.env.{name}: not a variable's name or value. Leave out '=' and NUL."
+        for name, value in env.items()
+        if not name or "=" in name or "\0" in name + value
+    ]

@@ -1,0 +1,98 @@
+"""The record of a running night: statuses by stage and results/nights/<stamp>.json, written as things happen."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dashboard.plan import Job
+from tvmdash import common
+from tvmdash.dashboard_info import Home, JobResult, Night, StepResult
+
+_BALLAST_BYTES = 4 << 20
+
+
+class Journal:
+    """What is known of the night so far; safe to be called from several threads."""
+
+    def __init__(self, home: Home, night: Night) -> None:
+        self._home = home
+        self._night = night
+        self._begun = time.monotonic()
+        self._lock = threading.Lock()
+        self._ballast = home.root / ".ballast"
+        home.nights.mkdir(parents=True, exist_ok=True)
+        _make_ballast(self._ballast)
+        self._write()
+
+    @property
+    def night(self) -> Night:
+        """The night so far."""
+        return self._night
+
+    def change(self, **changes: Any) -> None:
+        """Set fields of the night's record."""
+        with self._lock:
+            self._night = dataclasses.replace(self._night, **changes)
+            self._write()
+
+    def note(self, words: str) -> None:
+        """Add a sentence that the night's readers should see."""
+        self.change(notes=(*self._night.notes, words))
+
+    def record(self, job: Job, result: StepResult, log: Path | None = None) -> None:
+        """Keep how a step went: in the job's status folder, with its log, and in the night's record."""
+        with self._lock:
+            jobs = {(item.kind, item.name): item for item in self._night.jobs}
+            before = jobs.get((job.kind, job.name), JobResult(job.kind, job.name, job.title, job.description, ()))
+            jobs[job.kind, job.name] = dataclasses.replace(before, steps=(*before.steps, result))
+            self._night = dataclasses.replace(self._night, jobs=tuple(jobs.values()))
+            self._write_status(job, result, log)
+            self._write()
+
+    def close(self, state: str) -> Night:
+        """End the record."""
+        elapsed = time.monotonic() - self._begun
+        self.change(state=state, ended=common.stamp_of(common.utc_now()), elapsed_s=round(elapsed, 3))
+        self._ballast.unlink(missing_ok=True)
+        return self._night
+
+    def _write_status(self, job: Job, result: StepResult, log: Path | None) -> None:
+        folder = self._home.status(job.kind, job.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._despite_full_disk(lambda: common.write_json(folder / f"{result.stage}.json", result.to_json()))
+        kept = folder / f"{result.stage}.log"
+        if log is None or not log.exists():
+            kept.unlink(missing_ok=True)
+            return
+        part = folder / f".{result.stage}.log.tmp"
+        with contextlib.suppress(OSError):  # the status holds the log's tail; a full disk costs the rest of it
+            shutil.copyfile(log, part)
+            os.replace(part, kept)
+
+    def _write(self) -> None:
+        path = self._home.night_file(self._night.stamp)
+        self._despite_full_disk(lambda: common.write_json(path, self._night.to_json()))
+
+    def _despite_full_disk(self, write: Callable[[], None]) -> None:
+        """Write; on a full disk give up the ballast, which was kept for just that, and write again."""
+        try:
+            write()
+        except OSError as error:
+            if error.errno not in {errno.ENOSPC, errno.EDQUOT} or not self._ballast.exists():
+                raise
+            self._ballast.unlink()
+            write()
+
+
+def _make_ballast(path: Path) -> None:
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, _BALLAST_BYTES)

@@ -1,0 +1,216 @@
+"""A night as a value, before anything runs: which jobs, in which order, and what is rejected and why."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.artifacts.provide import check_spec
+from dashboard.home_config import HomeConfig, read_home_config
+from tvmdash import common, config_util
+from tvmdash.config_util import ConfigError
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.stages import PIPELINES, Pipeline, Stage, pipeline
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class CodeFolders:
+    """Where the scripts of experiments and subsystems lie."""
+
+    experiment: Path = REPOSITORY / "experiments"
+    subsystem: Path = REPOSITORY / "subsystem"
+
+    def of(self, kind: str) -> Path:
+        """The folder of one kind of job."""
+        return self.experiment if kind == "experiment" else self.subsystem
+
+
+@dataclass(frozen=True)
+class Job:
+    """An experiment or a subsystem that takes part, or, with `faults`, one that is rejected for them."""
+
+    kind: str
+    name: str
+    folder: Path
+    config_folder: Path
+    config: Mapping[str, Any]
+    tvm: ArtifactSpec | None
+    faults: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return str(self.config.get("title") or self.name)
+
+    @property
+    def description(self) -> str:
+        """What it answers."""
+        return str(self.config.get("description", ""))
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages that will run: an optional one only where its script is there."""
+        return tuple(stage for stage in pipeline(self.kind).stages if not stage.optional or self.has(stage))
+
+    def has(self, stage: Stage) -> bool:
+        """Whether the stage's script is there."""
+        return (self.folder / stage.script).exists()
+
+    def timeout_s(self, stage: Stage, home: HomeConfig) -> int:
+        """The seconds allowed: the job's own, else the home's, else the protocol's."""
+        own: Mapping[str, int] = self.config.get("timeouts", {})
+        return own.get(stage.name) or home.timeouts.get(stage.name) or stage.timeout_s
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one night will do. `experiments` and `subsystems` are in the order in which they run."""
+
+    home: Home
+    config: HomeConfig
+    seed: int
+    experiments: tuple[Job, ...]
+    subsystems: tuple[Job, ...]
+    rejected: tuple[Job, ...]
+    inactive: tuple[str, ...]
+
+    @property
+    def artifacts(self) -> tuple[ArtifactSpec, ...]:
+        """Each TVM that an experiment wants, once."""
+        return tuple(dict.fromkeys(job.tvm for job in self.experiments if job.tvm))
+
+
+def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan:
+    """The plan for a home. Faults of one job reject that job; faults of the top-level config raise DashboardError."""
+    config = read_home_config(home)
+    chosen = next(item for item in (seed, config.seed, _new_seed()) if item is not None)
+    found = [job for row in PIPELINES for job in _jobs(home, config, code.of(row.kind), row)]
+    taking_part = [job for job in found if not job.faults and job.config["active"]]
+    return Plan(
+        home=home,
+        config=config,
+        seed=chosen,
+        experiments=_ordered(taking_part, "experiment", chosen if config.randomize else None),
+        subsystems=_ordered(taking_part, "subsystem", None),
+        rejected=tuple(job for job in found if job.faults),
+        inactive=tuple(f"{job.kind} {job.name}" for job in found if not job.faults and not job.config["active"]),
+    )
+
+
+def _new_seed() -> int:
+    return random.SystemRandom().randrange(2**31)
+
+
+def _ordered(jobs: Sequence[Job], kind: str, seed: int | None) -> tuple[Job, ...]:
+    ordered = sorted((job for job in jobs if job.kind == kind), key=lambda job: (-job.config["priority"], job.name))
+    if seed is not None:
+        random.Random(seed).shuffle(ordered)
+    return tuple(ordered)
+
+
+def _jobs(home: Home, config: HomeConfig, code: Path, row: Pipeline) -> Iterator[Job]:
+    folder = home.configs(row.kind)
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if not path.name.startswith("."):
+            yield _job(home, config, code, row, path)
+
+
+def _job(home: Home, config: HomeConfig, code: Path, row: Pipeline, path: Path) -> Job:
+    folder = code / path.name
+    spec = config.tvm if any(stage.needs_tvm for stage in row.stages) else None
+    job = Job(row.kind, path.name, folder, path, {}, spec)
+    try:
+        values = _read(home, row, folder, path)
+    except ConfigError as error:
+        return _with(job, faults=error.faults)
+    except DashboardError as error:
+        return _with(job, faults=(str(error),))
+    if not values["active"]:
+        return _with(job, config=values)
+    if spec:
+        spec = ArtifactSpec(values["tvm_remote"] or config.tvm.remote, values["tvm_branch"] or config.tvm.branch)
+    job = _with(job, config=values, tvm=spec)
+    return _with(job, faults=(*_spec_faults(home, job), *_script_faults(job)))
+
+
+def _with(job: Job, **changes: Any) -> Job:
+    return Job(**{**{name: getattr(job, name) for name in job.__dataclass_fields__}, **changes})
+
+
+def _shown(home: Home, path: Path) -> str:
+    return str(path.relative_to(home.root))
+
+
+def _read(home: Home, row: Pipeline, folder: Path, path: Path) -> dict[str, Any]:
+    shown = _shown(home, path)
+    if not path.is_dir():
+        raise DashboardError(f"{shown}: not a folder. Each {row.kind} has a folder with config.json in it; move this away.")
+    try:
+        path.name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise DashboardError(f"{shown!r}: the name is not UTF-8. Rename the folder.") from None
+    file = path / config_util.CONFIG_FILE
+    if not file.exists():
+        raise DashboardError(f"{shown}: holds no config.json. Add one, or move the folder away.")
+    common_fields = config_util.EXPERIMENT_FIELDS if row.kind == "experiment" else config_util.SUBSYSTEM_FIELDS
+    own = config_util.read_fields(folder / config_util.FIELDS_FILE)
+    if not own and not (folder / config_util.FIELDS_FILE).exists():
+        return _read_undeclared(file, common_fields, f"{shown}/{file.name}")
+    return config_util.read_config(file, {**common_fields, **own}, shown_as=f"{shown}/{file.name}")
+
+
+def _read_undeclared(file: Path, fields: config_util.Fields, shown: str) -> dict[str, Any]:
+    """The config of a job that declares no fields of its own: whatever else it holds is its own affair."""
+    try:
+        value = common.read_json(file, max_bytes=4 << 20)
+    except DashboardError as error:
+        raise ConfigError([str(error).replace(str(file), shown)]) from error
+    if not isinstance(value, dict):
+        return config_util.check(value, fields, shown)
+    own = {name: item for name, item in value.items() if name not in fields}
+    known = {name: item for name, item in value.items() if name in fields}
+    return {**own, **config_util.check(known, fields, shown)}
+
+
+def _spec_faults(home: Home, job: Job) -> list[str]:
+    if job.tvm is None:
+        return []
+    try:
+        check_spec(job.tvm)
+    except DashboardError as error:
+        return [f"{_shown(home, job.config_folder)}/{config_util.CONFIG_FILE}: $.tvm_branch: {error}"]
+    return []
+
+
+def _script_faults(job: Job) -> list[str]:
+    if not job.folder.is_dir():
+        return [f"{job.folder}: there is no such {job.kind}. Check the name, or give its folder with --{pipeline(job.kind).folder}-dir."]
+    return [fault for stage in pipeline(job.kind).stages for fault in _script_fault(job, stage)]
+
+
+def _script_fault(job: Job, stage: Stage) -> Iterator[str]:
+    script = job.folder / stage.script
+    if not script.is_file():
+        if script.exists() or not stage.optional:
+            yield f"{script}: there is no such script. Every {job.kind} has a {stage.script}."
+        return
+    if not os.access(script, os.X_OK):
+        yield f"{script}: not executable. Run: chmod +x {script}"
+    try:
+        with script.open("rb") as file:
+            begin = file.read(2)
+    except OSError as error:
+        yield f"{script}: cannot be read: {error.strerror}."
+        return
+    if begin != b"#!":
+        yield f"{script}: its first line does not begin with #!. Write #!/usr/bin/env bash there."

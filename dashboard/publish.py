@@ -1,0 +1,111 @@
+"""Take what a stage left into the home: checked, completed with the night's identity, swapped in whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dashboard import setup_cache
+from dashboard.plan import Job
+from tvmdash import common, dashboard_info, records, stages, store
+from tvmdash.errors import DashboardError
+from tvmdash.stages import Stage
+
+if TYPE_CHECKING:
+    from dashboard.engine import Context
+
+
+def publish(context: Context, job: Job, stage: Stage, folder: Path) -> None:
+    """Publish what `stage` left in `folder`; DashboardError where it is not what it must be."""
+    if stage.name == "analyze":
+        _publish_data(context, job, folder / "data.json")
+    elif stage.name == "visualize":
+        _publish_folder(context, folder, context.home.graph(job.name))
+    elif stage.name == "summarize":
+        _check_words(folder / "summary.json")
+        _publish_folder(context, folder, context.home.summary(job.name))
+    elif job.kind == "subsystem" and (folder / "report.json").exists():
+        _check_words(folder / "report.json")
+
+
+def _publish_data(context: Context, job: Job, path: Path) -> None:
+    try:
+        value = common.read_json(path)
+        records.check_data(value)
+    except DashboardError as error:
+        raise DashboardError(str(error) if str(path) not in str(error) else str(error).replace(str(path), path.name)) from error
+    artifact = context.artifact(job)
+    default_hash = (artifact.commit or artifact.version) if artifact else ""
+    whole = {
+        **value,
+        "timestamp": context.stamp,
+        "tvm_hash": value.get("tvm_hash") or default_hash,
+        "night": _identity(context, job),
+    }
+    common.write_json(context.home.data_file(job.name, context.stamp), whole)
+
+
+def _identity(context: Context, job: Job) -> dict[str, Any]:
+    """What repeats the measurement from the dashboard's side."""
+    artifact = context.artifact(job)
+    return {
+        "stamp": context.stamp,
+        "experiment": job.name,
+        "fingerprint": setup_cache.fingerprint(context.workspace(job).code, job.config),
+        "config": dict(job.config),
+        "seed": context.plan.seed,
+        "repository": dict(context.repository),
+        "artifact": {
+            "key": artifact.key,
+            "provider": artifact.provider,
+            "version": artifact.version,
+            "commit": artifact.commit,
+            "facts": dict(artifact.facts),
+        }
+        if artifact
+        else None,
+    }
+
+
+def index(context: Context, job: Job) -> None:
+    """Bring the home's index up to date with the experiment's data files."""
+    with store.open_for_writing(context.home.store_file) as opened:
+        opened.ingest(context.home.data(job.name), job.name)
+
+
+def _check_words(path: Path) -> None:
+    try:
+        dashboard_info.check_summary(common.read_json(path, max_bytes=1 << 20))
+    except DashboardError as error:
+        raise DashboardError(f"{path.name}: {str(error).removeprefix(f'{path}: ')}") from error
+
+
+def _publish_folder(context: Context, folder: Path, place: Path) -> None:
+    with common.folder_beside(place) as new:
+        shutil.copytree(folder, new, dirs_exist_ok=True, symlinks=True, ignore=shutil.ignore_patterns(stages.STATUS_FILE))
+        common.write_text(new / dashboard_info.STAMP_FILE, context.stamp + "\n")
+
+
+def keep_raw(context: Context, job: Job, raw: Path) -> None:
+    """Zip the raw measurements below tmp_data_dir, verify the zip, remove the oldest ones beyond the limit."""
+    if not raw.is_dir() or not any(raw.iterdir()):
+        return
+    folder = context.plan.config.tmp_data / "raw" / job.name
+    folder.mkdir(parents=True, exist_ok=True)
+    common.remove_unfinished(folder)
+    part = folder / f".raw_{context.stamp}.zip.tmp"
+    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        for path in sorted(raw.rglob("*")):
+            if path.is_file() and not path.is_symlink():
+                archive.write(path, path.relative_to(raw))
+    with zipfile.ZipFile(part) as archive:
+        broken = archive.testzip()
+    if broken is not None:
+        raise DashboardError(f"{part}: {broken} cannot be read back. The raw measurements stay in {raw}.")
+    os.replace(part, folder / f"raw_{context.stamp}.zip")
+    kept = sorted(folder.glob("raw_*.zip"))
+    for old in kept[: max(0, len(kept) - context.plan.config.keep_raw_nights)]:
+        old.unlink()

@@ -1,0 +1,59 @@
+"""What setup stages left, kept as long as the experiment's folder and config stay the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+
+COMPLETE = ".complete"
+"""Written last: a folder without it is an interrupted setup and does not count."""
+IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc", ".git")
+
+
+def fingerprint(code: Path, config: Mapping[str, Any]) -> str:
+    """Twelve hex digits over the names, modes and contents below `code` and the config's values."""
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
+    for path in _files(code):
+        name = path.relative_to(code).as_posix()
+        executable = bool(path.lstat().st_mode & 0o100)
+        content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+        digest.update(f"\0{name}\0{executable}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+    return digest.hexdigest()[:12]
+
+
+def _files(code: Path) -> Iterator[Path]:
+    for root, folders, files in os.walk(code):
+        folders[:] = sorted(set(folders) - {"__pycache__", ".git"})
+        links = [name for name in folders if os.path.islink(os.path.join(root, name))]
+        for name in sorted([*files, *links]):
+            if not name.endswith(".pyc"):
+                yield Path(root, name)
+
+
+def find(setup_dir: Path, experiment: str, key: str) -> Path | None:
+    """The newest complete setup with this fingerprint."""
+    found = sorted((setup_dir / experiment).glob(f"{key}-*/{COMPLETE}"))
+    return found[-1].parent if found else None
+
+
+def begin(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:
+    """A new empty folder for a setup. It keeps this path, so that paths written into it stay right."""
+    place = setup_dir / experiment / f"{key}-{stamp}"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    return place
+
+
+def finish(place: Path) -> None:
+    """Count the setup as complete and remove the experiment's older ones."""
+    common.write_text(place / COMPLETE, "")
+    for other in place.parent.iterdir():
+        if other != place:
+            shutil.rmtree(other)
