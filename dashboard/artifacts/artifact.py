@@ -1,0 +1,171 @@
+"""What an artifact is, and the manifest that makes its folder count as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+
+MANIFEST = "artifact.json"
+SCHEMA_VERSION = 1
+LAST_USED = "last_used"
+"""An empty file in the artifact's folder; its modification time is when a night last used the artifact."""
+
+_FIELDS = frozenset(
+    (
+        "schema_version",
+        "key",
+        "provider",
+        "version",
+        "commit",
+        "pythonpath",
+        "library_path",
+        "facts",
+        "refused",
+        "sizes_bytes",
+    )
+)
+_REMEDY = "The artifact does not count and is built anew when it is next wanted."
+
+
+class ArtifactError(DashboardError):
+    """TVM cannot be provided; the message says which, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class ArtifactSpec:
+    """The TVM that a home or an experiment asks for: its `tvm_remote` and `tvm_branch`."""
+
+    remote: str
+    branch: str
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One proven TVM build.
+
+    `pythonpath` and `library_path` (absolute) belong in front of a stage's PYTHONPATH and LD_LIBRARY_PATH.
+    `commit` is None where the build does not say. `facts` are for people and records. `refused` holds what was
+    tried on the way and why it was not taken. `sizes_bytes` are those of the libraries, by path within `path`.
+    """
+
+    key: str
+    provider: str
+    version: str
+    commit: str | None
+    path: Path
+    pythonpath: tuple[Path, ...]
+    library_path: tuple[Path, ...]
+    facts: Mapping[str, str]
+    refused: Mapping[str, str]
+    sizes_bytes: Mapping[str, int]
+
+
+def library_sizes(path: Path, folders: tuple[Path, ...]) -> dict[str, int]:
+    """The size of every shared library below `folders`, by its path within `path`."""
+    found = sorted(library for folder in folders for library in folder.rglob("*.so*") if library.is_file())
+    return {library.relative_to(path).as_posix(): library.stat().st_size for library in found}
+
+
+def write_manifest(artifact: Artifact) -> None:
+    """Make the folder of `artifact` count as one."""
+    value = {
+        "schema_version": SCHEMA_VERSION,
+        "key": artifact.key,
+        "provider": artifact.provider,
+        "version": artifact.version,
+        "commit": artifact.commit,
+        "pythonpath": [folder.relative_to(artifact.path).as_posix() for folder in artifact.pythonpath],
+        "library_path": [folder.relative_to(artifact.path).as_posix() for folder in artifact.library_path],
+        "facts": dict(artifact.facts),
+        "refused": dict(artifact.refused),
+        "sizes_bytes": dict(artifact.sizes_bytes),
+    }
+    common.write_json(artifact.path / MANIFEST, value)
+
+
+def read_artifact(path: Path) -> Artifact:
+    """The artifact in the folder `path`; ArtifactError where the manifest or a library is not as it was built."""
+    manifest = path / MANIFEST
+    try:
+        value = common.read_json(manifest, max_bytes=1 << 20)
+    except DashboardError as error:
+        raise ArtifactError(f"{error} {_REMEDY}") from error
+    try:
+        artifact = _parse(path, value)
+    except ValueError as error:
+        raise ArtifactError(f"{manifest}: {error}. {_REMEDY}") from error
+    _check_libraries(artifact)
+    return artifact
+
+
+def _parse(path: Path, value: common.Json) -> Artifact:
+    if not isinstance(value, dict):
+        raise ValueError("$: not an object")
+    if value.get("schema_version") != SCHEMA_VERSION:
+        raise ValueError(f"$.schema_version: {value.get('schema_version')!r} is not {SCHEMA_VERSION}")
+    if set(value) != _FIELDS:
+        raise ValueError(f"$: missing or unknown fields: {', '.join(sorted(set(value) ^ _FIELDS))}")
+    if value["key"] != path.name:
+        raise ValueError(f"$.key: {value['key']!r} is not the folder's name")
+    return Artifact(
+        key=path.name,
+        provider=_text(value["provider"], "$.provider"),
+        version=_text(value["version"], "$.version"),
+        commit=None if value["commit"] is None else _text(value["commit"], "$.commit"),
+        path=path,
+        pythonpath=_folders(path, value["pythonpath"], "$.pythonpath"),
+        library_path=_folders(path, value["library_path"], "$.library_path"),
+        facts=_texts(value["facts"], "$.facts"),
+        refused=_texts(value["refused"], "$.refused"),
+        sizes_bytes=_sizes(value["sizes_bytes"], "$.sizes_bytes"),
+    )
+
+
+def _text(value: common.Json, place: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{place}: {value!r} is not a text")
+    return value
+
+
+def _texts(value: common.Json, place: str) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{place}: not an object")
+    return {name: _text(item, f"{place}.{name}") for name, item in value.items()}
+
+
+def _inside(value: common.Json, place: str) -> str:
+    """A path that cannot lead out of the artifact's folder."""
+    parts = PurePosixPath(_text(value, place))
+    if parts.is_absolute() or ".." in parts.parts:
+        raise ValueError(f"{place}: {value!r} leads out of the artifact's folder")
+    return parts.as_posix()
+
+
+def _folders(path: Path, value: common.Json, place: str) -> tuple[Path, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"{place}: not a list")
+    return tuple(path / _inside(item, f"{place}[{index}]") for index, item in enumerate(value))
+
+
+def _sizes(value: common.Json, place: str) -> dict[str, int]:
+    if not isinstance(value, dict) or not value:
+        raise ValueError(f"{place}: names no library")
+    for name, size_bytes in value.items():
+        if type(size_bytes) is not int:
+            raise ValueError(f"{place}.{name}: {size_bytes!r} is not a whole number")
+    return {_inside(name, place): size_bytes for name, size_bytes in value.items()}
+
+
+def _check_libraries(artifact: Artifact) -> None:
+    for name, size_bytes in artifact.sizes_bytes.items():
+        library = artifact.path / name
+        try:
+            found_bytes = library.stat().st_size
+        except OSError as error:
+            raise ArtifactError(f"{library}: {error.strerror}. {_REMEDY}") from error
+        if found_bytes != size_bytes:
+            raise ArtifactError(f"{library}: {found_bytes} bytes, built with {size_bytes}. {_REMEDY}")

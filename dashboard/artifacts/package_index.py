@@ -1,0 +1,70 @@
+"""The package index, as this machine's pip sees it: its configuration names the index, and nobody else does."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from dashboard import process
+from dashboard.artifacts.artifact import ArtifactError
+from dashboard.artifacts.locks import Deadline
+
+VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,4}((a|b|rc)\d{1,6})?(\.post\d{1,6})?(\.dev\d{1,10})?", re.ASCII)
+"""What may reach pip's command line as a version: the canonical spelling of PEP 440, without epoch or local part."""
+
+_NOT_FOR_PIP = frozenset(("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REPORT"))
+
+
+def versions(name: str, *, log: Path, deadline: Deadline) -> list[str]:
+    """The releases of `name` that have a wheel for this Python and machine, newest first; pre-releases left out."""
+    # The text form: --json came with pip 25, and Debian 12 and Python 3.10 bring pip 23.
+    arguments = ["index", "versions", "--only-binary=:all:", name]
+    with tempfile.TemporaryDirectory() as scratch:
+        _pip(arguments, scratch=Path(scratch), log=log, deadline=deadline)
+    line = re.search(r"^Available versions: (.+)$", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+    found = [version.strip() for version in line[1].split(",")] if line else []
+    usable = [version for version in found if VERSION.fullmatch(version)]
+    if not usable:
+        raise ArtifactError(f"pip index versions {name}: names no version (log: {log}). Update pip in {sys.prefix}.")
+    return usable
+
+
+def install(name: str, version: str, target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> None:
+    """Install exactly that wheel, and nothing that it depends on, into the folder `target`."""
+    if not VERSION.fullmatch(version):
+        raise ArtifactError(f"{name}: {version!r} is not a version. Write it like 0.27.0.post1.")
+    arguments = ["install", "--no-deps", "--only-binary=:all:", "--progress-bar=off", "--target", str(target)]
+    _pip([*arguments, f"{name}=={version}"], scratch=scratch, log=log, deadline=deadline)
+
+
+def _pip(arguments: list[str], *, scratch: Path, log: Path, deadline: Deadline) -> None:
+    """Run pip in `scratch`, where it also unpacks: /tmp may be small."""
+    scratch.mkdir(exist_ok=True)
+    outcome = process.run(
+        [sys.executable, "-m", "pip", "--no-input", *arguments],
+        cwd=scratch,
+        env=_environment(scratch),
+        timeout_s=deadline.left_s(),
+        log=log,
+    )
+    what = f"pip {arguments[0]} {arguments[-1]}"
+    if outcome.timed_out:
+        raise ArtifactError(f"{what}: not done in time, after {outcome.elapsed_s:.0f} s (log: {log}). Allow more time.")
+    if outcome.exit_code != 0:
+        raise ArtifactError(
+            f"{what}: {_last_error(outcome)} (log: {log}). Look whether this machine reaches its index."
+        )
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_PIP}
+    return {**kept, "TMPDIR": str(scratch), "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "LANG": "C.UTF-8"}
+
+
+def _last_error(outcome: process.Outcome) -> str:
+    errors = re.findall(r"^ERROR: (.+)$", outcome.tail, re.MULTILINE) or outcome.tail.split("\n")
+    status = f"exit status {outcome.exit_code}" if outcome.signal is None else f"signal {outcome.signal}"
+    return f"{errors[-1].strip()[:300] or 'no output'} ({status})"

@@ -1,0 +1,90 @@
+"""Proves a TVM build healthy, by `health.py` in a process of its own, before anything is measured with it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dashboard import process
+from dashboard.artifacts import health
+from dashboard.artifacts.artifact import ArtifactError
+from dashboard.artifacts.locks import Deadline
+from tvmdash import common
+from tvmdash.errors import DashboardError
+
+HEALTH_TIMEOUT_S = 300.0
+"""The check takes a second; importing TVM on a loaded machine was seen to take sixteen."""
+
+_MAX_REASON = 300
+
+
+@dataclass(frozen=True)
+class Health:
+    """What a healthy build said of itself. `commit` is None where it does not know."""
+
+    tvm_version: str
+    tvm_ffi_version: str
+    commit: str | None
+    numpy_version: str
+
+
+def prove(
+    pythonpath: Sequence[Path], library_path: Sequence[Path], *, scratch: Path, log: Path, deadline: Deadline
+) -> Health:
+    """The health of the build at `pythonpath`; ArtifactError says at which step and how it failed."""
+    scratch.mkdir(exist_ok=True)
+    outcome = process.run(
+        [sys.executable, str(health.__file__)],
+        cwd=scratch,
+        env=_environment(pythonpath, library_path, home=scratch),
+        timeout_s=min(HEALTH_TIMEOUT_S, deadline.left_s()),
+        log=log,
+    )
+    if outcome.exit_code != 0 or outcome.timed_out:
+        raise ArtifactError(_reason(outcome, log))
+    return parse_health(outcome.tail, pythonpath, log)
+
+
+def _environment(pythonpath: Sequence[Path], library_path: Sequence[Path], home: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": os.pathsep.join(map(str, pythonpath)),
+        "LD_LIBRARY_PATH": os.pathsep.join(map(str, library_path)),
+    }
+
+
+def _reason(outcome: process.Outcome, log: Path) -> str:
+    steps = re.findall(r"^step: (\w+)$", log.read_text(encoding="utf-8", errors="replace"), flags=re.MULTILINE)
+    where = f"in step {steps[-1]}" if steps else "before its first step"
+    if outcome.timed_out:
+        return f"{where}: not done after {outcome.elapsed_s:.0f} s (log: {log})"
+    if outcome.signal is not None:
+        return f"{where}: ended by {signal.Signals(outcome.signal).name} (log: {log})"
+    last_line = outcome.tail.rsplit("\n", 1)[-1].strip()
+    return f"{where}: exit status {outcome.exit_code}: {last_line[:_MAX_REASON]} (log: {log})"
+
+
+def parse_health(tail: str, pythonpath: Sequence[Path], log: Path) -> Health:
+    """The health in the last line of the check's output that is an object, if its TVM lies in `pythonpath`."""
+    line = next((line for line in reversed(tail.split("\n")) if line.startswith("{")), "")
+    try:
+        value = common.parse_json(line.encode(), str(log))
+        file = Path(value["tvm_file"])
+        found = Health(*(value[name] for name in ("tvm_version", "tvm_ffi_version", "commit", "numpy_version")))
+    except (DashboardError, KeyError, TypeError) as error:
+        raise ArtifactError(f"the check ended well and said nothing that can be read: {error} (log: {log})") from error
+    if not any(folder in file.parents for folder in pythonpath):
+        raise ArtifactError(f"imported {file}, which is another TVM. Uninstall apache-tvm from {sys.executable}.")
+    return Health(found.tvm_version, found.tvm_ffi_version, _bare(found.commit), found.numpy_version)
+
+
+def _bare(commit: str | None) -> str | None:
+    """The commit without the g that git describe puts before it."""
+    return re.sub(r"^g(?=[0-9a-f]{7,40}$)", "", commit) if commit else None

@@ -1,0 +1,171 @@
+"""Gives a night the TVM that it asks for: what is at hand where that will do, else built and proved.
+
+A provider is a row of `PROVIDERS`; nothing outside this package knows which one built an artifact.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Protocol
+
+from dashboard.artifacts import shelf, wheel
+from dashboard.artifacts.artifact import LAST_USED, Artifact, ArtifactError, ArtifactSpec, write_manifest
+from dashboard.artifacts.locks import Deadline, Lock
+
+
+class Provider(Protocol):
+    """One way to come by a TVM build; a module with these functions is one."""
+
+    def check(self, spec: ArtifactSpec) -> None:
+        """Raise ArtifactError where `spec` cannot be meant."""
+
+    def satisfies(self, artifact: Artifact, spec: ArtifactSpec) -> bool:
+        """Whether this provider built `artifact`, it is what `spec` asks for, and it runs here."""
+
+    def rank(self, artifact: Artifact) -> Any:
+        """Sorts the artifacts that satisfy one spec from old to new."""
+
+    def resolve(self, spec: ArtifactSpec, log_folder: Path, deadline: Deadline) -> ArtifactSpec:
+        """`spec` made exact; without network where it is exact already."""
+
+    def base_of(self, exact: ArtifactSpec) -> str:
+        """The name of what is built for `exact`: one night at a time builds it."""
+
+    def build(self, exact: ArtifactSpec, place: Path, log_folder: Path, deadline: Deadline) -> Artifact:
+        """The artifact, built and proved in the empty folder `place`."""
+
+
+PROVIDERS: Mapping[str, Provider] = MappingProxyType({wheel.NAME: wheel})
+
+_PROVIDER_OF_REMOTE: Mapping[str, str] = MappingProxyType({"pypi": wheel.NAME})
+_PROVIDER_OF_OTHER_REMOTES = "git"
+
+
+@dataclass(frozen=True)
+class Provided:
+    """An artifact that nobody removes until the block ends (`with`) or `lease` is released.
+
+    `note` says in a sentence where it is not quite what was asked for; else it is empty.
+    """
+
+    artifact: Artifact
+    note: str
+    lease: Lock
+
+    def __enter__(self) -> Provided:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.lease.release()
+
+
+@dataclass(frozen=True)
+class _Request:
+    spec: ArtifactSpec
+    provider: Provider
+    folder: Path
+    log_folder: Path
+    deadline: Deadline
+
+
+def provider_of(spec: ArtifactSpec) -> str:
+    """The name of the provider for the remote of `spec`, whether this version has it or not."""
+    return _PROVIDER_OF_REMOTE.get(spec.remote, _PROVIDER_OF_OTHER_REMOTES)
+
+
+def check_spec(spec: ArtifactSpec) -> None:
+    """Raise ArtifactError where `spec` cannot be provided, as far as is known without looking anywhere."""
+    _provider(spec).check(spec)
+
+
+def provide(spec: ArtifactSpec, folder: Path, *, rebuild: bool, log_folder: Path, timeout_s: float) -> Provided:
+    """The artifact that `spec` asks for, in `folder`, built where it is not there; ArtifactError where it cannot be.
+
+    Without `rebuild`, the newest at hand, and the network is left alone. Logs of pip and of the health check go to
+    `log_folder`. Everything together, waiting for another night included, takes at most about `timeout_s`.
+    """
+    provider = _provider(spec)
+    provider.check(spec)
+    if os.pathsep in str(folder.absolute()):
+        raise ArtifactError(f"{folder}: a folder with {os.pathsep!r} cannot stand on PYTHONPATH. Choose another.")
+    request = _Request(spec, provider, folder.absolute(), log_folder.absolute(), Deadline(timeout_s))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        log_folder.mkdir(parents=True, exist_ok=True)
+        shelf.sweep(request.folder)
+        return _resolve_and_build(request) if rebuild else _take_without_building(request)
+    except OSError as error:
+        place = error.filename or folder
+        raise ArtifactError(
+            f"{place}: {error.strerror or error}. Artifacts need room and leave to write there."
+        ) from error
+
+
+def _provider(spec: ArtifactSpec) -> Provider:
+    name = provider_of(spec)
+    if name not in PROVIDERS:
+        raise ArtifactError(
+            f"tvm_remote: {spec.remote!r} needs the {name} provider, which this version does not have. "
+            f'Write "pypi", with "latest" or a version as tvm_branch.'
+        )
+    return PROVIDERS[name]
+
+
+def _take(request: _Request, spec: ArtifactSpec, note: str = "") -> Provided | None:
+    """The newest artifact at hand that satisfies `spec`, leased."""
+    provider = request.provider
+    fitting = [artifact for artifact in shelf.artifacts_in(request.folder) if provider.satisfies(artifact, spec)]
+    for artifact in sorted(fitting, key=provider.rank, reverse=True):
+        lease = shelf.use(artifact, request.deadline)
+        if lease is not None:
+            return Provided(artifact, note, lease)
+    return None
+
+
+def _take_without_building(request: _Request) -> Provided:
+    taken = _take(request, request.spec)
+    if taken is None:
+        raise ArtifactError(
+            f"{request.folder}: holds no proven TVM for {_words(request.spec)}. Run once without --no-rebuild-tvm."
+        )
+    return taken
+
+
+def _resolve_and_build(request: _Request) -> Provided:
+    try:
+        exact = request.provider.resolve(request.spec, request.log_folder, request.deadline)
+    except ArtifactError as error:
+        taken = _take(request, request.spec)
+        if taken is None:
+            raise ArtifactError(f"{error} There is no earlier TVM in {request.folder} to measure instead.") from error
+        note = f"{_words(request.spec)} is not known tonight, so {taken.artifact.version} was taken: {error}"
+        return Provided(taken.artifact, note, taken.lease)
+    return _take(request, exact) or _build(request, exact)
+
+
+def _build(request: _Request, exact: ArtifactSpec) -> Provided:
+    """Build `exact`, unless another night has done so while this one waited for it."""
+    provider, folder, deadline = request.provider, request.folder, request.deadline
+    base = provider.base_of(exact)
+    with shelf.claim(folder, base, deadline):
+        taken = _take(request, exact)
+        if taken is None:
+            with shelf.workplace(folder, base) as place:
+                artifact = provider.build(exact, place, request.log_folder, deadline)
+                (place / LAST_USED).touch()
+                write_manifest(artifact)
+                shelf.put(place, folder, artifact.key, deadline)
+            taken = _take(request, exact)
+    if taken is None:
+        raise ArtifactError(f"{folder}: {base} was removed as soon as it was built. Allow artifacts more room.")
+    return taken
+
+
+def _words(spec: ArtifactSpec) -> str:
+    return f"{spec.branch} of {spec.remote}"

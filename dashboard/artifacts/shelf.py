@@ -1,0 +1,143 @@
+"""The folder where artifacts stand side by side, shared by nights that know nothing of each other.
+
+FOLDER/KEY/            an artifact, once its manifest is whole
+FOLDER/.building/BASE/ what is being built, or what a killed build left
+FOLDER/.locks/         per BASE: who builds it; per KEY: which nights use it
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dashboard.artifacts import locks
+from dashboard.artifacts.artifact import LAST_USED, MANIFEST, Artifact, ArtifactError, read_artifact
+from tvmdash import common
+
+_BUILDING = ".building"
+_LOCKS = ".locks"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What `prune` removed, oldest-used first, and what all that is left occupies."""
+
+    removed: tuple[str, ...]
+    left_bytes: int
+
+
+def artifacts_in(folder: Path) -> list[Artifact]:
+    """Every artifact in `folder` that counts; a broken one is logged and left out."""
+    found = []
+    for path in _shelved(folder):
+        try:
+            found.append(read_artifact(path))
+        except ArtifactError as error:
+            _log.warning("%s", error)
+    return found
+
+
+def _shelved(folder: Path) -> list[Path]:
+    """Folders that have, or once had, a manifest; anything else in the folder is not ours."""
+    return sorted(path.parent for path in folder.glob(f"[!.]*/{MANIFEST}"))
+
+
+def use(artifact: Artifact, deadline: locks.Deadline) -> locks.Lock | None:
+    """Keep `artifact` from being removed until the lock is released; None where it is already gone."""
+    lease = locks.shared(_lock_path(artifact.path.parent, artifact.key), deadline)
+    try:
+        read_artifact(artifact.path)
+        (artifact.path / LAST_USED).touch()
+    except ArtifactError:
+        lease.release()
+        return None
+    except BaseException:
+        lease.release()
+        raise
+    return lease
+
+
+def claim(folder: Path, base: str, deadline: locks.Deadline) -> locks.Lock:
+    """Be the only one who builds `base` in `folder`."""
+    return locks.exclusive(_lock_path(folder, base), f"building {base}", deadline)
+
+
+@contextlib.contextmanager
+def workplace(folder: Path, base: str) -> Iterator[Path]:
+    """A new empty folder to build `base` in, on the filesystem of `folder`; removed at the end. Claim `base` first."""
+    shutil.rmtree(folder / _BUILDING / base, ignore_errors=True)
+    place = folder / _BUILDING / base
+    place.mkdir(parents=True)
+    try:
+        # The inner name is new each time: a pip that outlived its killed night must not write into this build.
+        new = Path(tempfile.mkdtemp(dir=place))
+        new.chmod(0o755)
+        yield new
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def put(new: Path, folder: Path, key: str, deadline: locks.Deadline) -> None:
+    """Make the proven build in `new` be the artifact `key`, in one step; a broken one there is first let go of."""
+    with locks.exclusive(_lock_path(folder, key), f"replacing {key}", deadline):
+        common.swap_in(new, folder / key)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed builds left in `folder`."""
+    for place in (folder / _BUILDING).glob("*"):
+        lock = locks.try_exclusive(_lock_path(folder, place.name), f"sweeping {place.name}")
+        if lock is not None:
+            with lock:
+                shutil.rmtree(place, ignore_errors=True)
+
+
+def prune(folder: Path, max_bytes: int, keep: Collection[str]) -> Pruned:
+    """Remove artifacts until the rest fits in `max_bytes`: broken ones first, then the longest unused.
+
+    Never one whose key is in `keep` or that a running night uses, even where the rest then does not fit.
+    """
+    sweep(folder)
+    sizes_bytes = {path: _size_bytes(path) for path in sorted(_shelved(folder), key=_last_used)}
+    left_bytes = sum(sizes_bytes.values())
+    removed = []
+    for path, size_bytes in sizes_bytes.items():
+        if left_bytes > max_bytes and path.name not in keep and _remove(path):
+            removed.append(path.name)
+            left_bytes -= size_bytes
+    return Pruned(tuple(removed), left_bytes)
+
+
+def _remove(path: Path) -> bool:
+    lock = locks.try_exclusive(_lock_path(path.parent, path.name), f"removing {path.name}")
+    if lock is None:
+        return False
+    with lock:
+        grave = path.parent / _BUILDING / path.name
+        shutil.rmtree(grave, ignore_errors=True)
+        grave.parent.mkdir(exist_ok=True)
+        path.rename(grave)
+        shutil.rmtree(grave, ignore_errors=True)
+    return True
+
+
+def _last_used(path: Path) -> float:
+    try:
+        read_artifact(path)
+        return (path / LAST_USED).stat().st_mtime
+    except (ArtifactError, FileNotFoundError):
+        return 0.0
+
+
+def _size_bytes(path: Path) -> int:
+    return sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir())
+
+
+def _lock_path(folder: Path, name: str) -> Path:
+    return folder / _LOCKS / f"{name}.lock"

@@ -1,0 +1,50 @@
+"""What a wheel installed without its dependencies declares, held against the running Python's packages."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dashboard.artifacts.artifact import ArtifactError
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+
+def distribution(folder: Path, name: str) -> importlib.metadata.Distribution:
+    """The package `name` as installed in `folder`."""
+    found = list(importlib.metadata.distributions(name=name, path=[str(folder)]))
+    if len(found) != 1:
+        raise ArtifactError(f"{folder}: holds {len(found)} installations of {name}, not one. Remove the folder.")
+    return found[0]
+
+
+def requirements(wheel: importlib.metadata.Distribution) -> list[Requirement]:
+    """The requirements of `wheel` that hold for this Python and machine, those of its extras left out."""
+    from packaging.requirements import Requirement
+
+    needs = [Requirement(text) for text in wheel.requires or ()]
+    return [need for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+
+
+def check(wheel: importlib.metadata.Distribution, *, provided: frozenset[str]) -> None:
+    """Raise ArtifactError where a requirement, other than those `provided`, is not met by the running Python."""
+    from packaging.utils import canonicalize_name
+
+    needs = [need for need in requirements(wheel) if canonicalize_name(need.name) not in provided]
+    lacking = [f"{need}: {found}" for need in needs if (found := _lack(need))]
+    if lacking:
+        raise ArtifactError(
+            f"{wheel.metadata['Name']} {wheel.version} needs {'; '.join(lacking)}. "
+            f"Add it to requirements.txt, or run {sys.executable} -m pip install it."
+        )
+
+
+def _lack(need: Requirement) -> str | None:
+    try:
+        version = importlib.metadata.version(need.name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+    return None if need.specifier.contains(version, prereleases=True) else f"{version} is installed"
