@@ -95,7 +95,11 @@ def _record(trials: Sequence[Trial]) -> Record:
         "execution_elapsed_ms_high": reduced.high,
         "samples": reduced.count,
         "doubts": doubts(reduced, [trial.facts for trial in trials], len(machine["affinity"])),
-        **{name: value for name, value in facts.items() if name not in {"load_before", "load_after", "execution_config"}},
+        **{
+            name: value
+            for name, value in facts.items()
+            if name not in {"load_before", "load_after", "execution_config"}
+        },
         "load_before": facts["load_before"],
         "load_after": trials[-1].facts["load_after"],
     }
@@ -103,7 +107,9 @@ def _record(trials: Sequence[Trial]) -> Record:
     return Record(
         timestamp=started.isoformat(),
         schema_version=SCHEMA_VERSION,
-        additional_info={name: value for name, value in info.items() if value is not None or name.startswith("docker_")},
+        additional_info={
+            name: value for name, value in info.items() if value is not None or name.startswith("docker_")
+        },
         workload=first.point["workload"],
         workload_args=columns["workload_args"],
         engine=first.point["engine"],

@@ -80,7 +80,9 @@ class Capture:
     def __enter__(self) -> Capture:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._database.close()
 
     def begin(self, point: Mapping[str, Any]) -> int:
@@ -126,8 +128,8 @@ class Capture:
 
 
 def read_trials(folder: Path) -> Iterator[Trial]:
-    """The ended trials of every raw database in `folder`, and the one that a killed process was in, as failed."""
-    for path in sorted(folder.glob("raw_*.db")):
+    """The ended trials of every raw database below `folder`, and the one that a killed process was in, as failed."""
+    for path in sorted(folder.rglob("raw_*.db")):
         try:
             yield from _read(path)
         except (sqlite3.DatabaseError, ValueError) as error:
@@ -141,9 +143,13 @@ def _read(path: Path) -> Iterator[Trial]:
         if version != FORMAT_VERSION:
             raise DashboardError(f"{path}: format version {version} is not {FORMAT_VERSION}. Update the dashboard.")
         process = json.loads(database.execute("SELECT facts FROM process").fetchone()[0])
-        rows = database.execute("SELECT id, point, started_ns, ended_ns, error, facts FROM trials ORDER BY id").fetchall()
+        rows = database.execute(
+            "SELECT id, point, started_ns, ended_ns, error, facts FROM trials ORDER BY id"
+        ).fetchall()
         for number, point, started, ended, error, facts in rows:
-            samples = database.execute("SELECT elapsed_ns, number FROM samples WHERE trial = ? ORDER BY position", (number,))
+            samples = database.execute(
+                "SELECT elapsed_ns, number FROM samples WHERE trial = ? ORDER BY position", (number,)
+            )
             lost = None if ended else "its process was ended while it was being measured"
             yield Trial(
                 point=json.loads(point),

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -25,12 +26,12 @@ from tvmdash.errors import DashboardError
 from tvmdash.experiment_info import Axis, EngineFacts, History, Point, Prepared
 from tvmdash.plot_specs import Plot
 from tvmdash.records import SCHEMA_VERSION, Failure
-from tvmdash.stages import pipeline, run_stage
+from tvmdash.stages import pipeline, read_status, run_stage
 from tvmdash.trial_util import Timing, time_workload
 
 __all__ = ["Axis", "EngineFacts", "Experiment", "History", "OperatorSpan", "Point", "Prepared"]
 _log = logging.getLogger("experiment")
-_PLAN_FILE = "plan.json"
+_PLAN_FILE, _ENDED_FILE = "plan.json", "ended.json"
 
 
 class Experiment:
@@ -80,19 +81,20 @@ class Experiment:
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """Do the stage that the arguments name (`run CONFIG DESTINATION` and so on); the exit status for it."""
-        verb, *rest = sys.argv[1:] if arguments is None else arguments
+        verb, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
         paths = [Path(argument) for argument in rest]
         if verb == "measure":
-            return self._measure(paths[0], paths[1], rest[2])
+            return run_stage(lambda: self._measure(paths[0], paths[1], rest[2]), paths[1])
         stages: dict[str, Callable[..., str]] = {
             "run": self._run,
             "analyze": self._analyze,
             "visualize": self._visualize,
             "summarize": self._summarize,
         }
-        wanted = pipeline("experiment").stage(verb).arguments
-        if len(paths) != len(wanted):
-            print(f"usage: {verb} {' '.join(wanted).upper()}", file=sys.stderr)
+        wanted = {stage.name: stage.arguments for stage in pipeline("experiment").stages if stage.name in stages}
+        if len(paths) != len(wanted.get(verb, ())) or verb not in wanted:
+            for name, folders in wanted.items():
+                sys.stderr.write(f"usage: {name} {' '.join(folders).upper()}\n")
             return 2
         return run_stage(lambda: stages[verb](*paths), paths[-1])
 
@@ -103,38 +105,41 @@ class Experiment:
         order = random.Random(seed)
         groups = sorted({point.group for point in points})
         order.shuffle(groups)
-        common.write_json(raw / _PLAN_FILE, {"points": [self._identity(point) for point in points], "groups": groups, "seed": seed})
-        ended = {group: self._run_group(config_dir, raw, group, config) for group in groups}
-        common.write_json(raw / "ended.json", {group: words for group, words in ended.items() if words})
-        failed = [trial for trial in read_trials(raw) if trial.error]
-        measured = len(points) - len({json.dumps(trial.point, sort_keys=True) for trial in failed})
-        if not measured:
-            reason = failed[0].error if failed else next(filter(None, ended.values()), "there are no points")
-            raise DashboardError(f"None of {len(points)} points could be measured: {reason}")
-        words = f"{measured} of {len(points)} points measured"
-        return words + (f"; {len(failed)} failed, the first because {failed[0].error}" if failed else "")
+        common.write_json(
+            raw / _PLAN_FILE, {"points": [self._identity(point) for point in points], "groups": groups, "seed": seed}
+        )
+        ended = {}
+        for number, group in enumerate(groups):
+            folder = raw / f"process_{number}"
+            folder.mkdir()
+            ended[group] = self._run_group(config_dir, folder, group, config)
+        common.write_json(raw / _ENDED_FILE, {group: words for group, words in ended.items() if words})
+        return _told(list(read_trials(raw)), len(points), ended)
 
-    def _run_group(self, config_dir: Path, raw: Path, group: str, config: Mapping[str, Any]) -> str | None:
+    def _run_group(self, config_dir: Path, folder: Path, group: str, config: Mapping[str, Any]) -> str | None:
         """Measure the points of one group in a process of their own; words where it was not to its end."""
-        script = inspect.getfile(type(self))
-        environment = {**os.environ, **self.environment(config)}
-        argv = [sys.executable, script, "measure", str(config_dir), str(raw), group]
-        code = subprocess.run(argv, env=environment, check=False).returncode
-        return None if code == 0 else f"its process ended with {_exit_in_words(code)}"
+        argv = [sys.executable, inspect.getfile(type(self)), "measure", str(config_dir), str(folder), group]
+        code = subprocess.run(argv, env={**os.environ, **self.environment(config)}, check=False).returncode
+        if code < 0:
+            return f"its process was ended by {signal.Signals(-code).name}"
+        try:
+            status = read_status(folder)
+        except DashboardError as error:
+            return f"its process exited with {code}. {error}"
+        return None if status.success else status.message
 
-    def _measure(self, config_dir: Path, raw: Path, group: str) -> int:
+    def _measure(self, config_dir: Path, folder: Path, group: str) -> str:
         """The body of a measuring process."""
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
         config = self.load_config(config_dir)
-        plan = common.read_json(raw / _PLAN_FILE)
+        plan = common.read_json(folder.parent / _PLAN_FILE)
         points = [point for point in self.points(config) if point.group == group]
         random.Random(plan["seed"]).shuffle(points)
         facts = {"machine": machine.facts(), "env_name": machine.env_name(), "engine": asdict(self.engine_facts())}
-        with Capture(raw, facts) as capture:
+        with Capture(folder, facts) as capture:
             for number, point in enumerate(points, start=1):
                 _log.info("%s %s (%d of %d)", point.workload, dict(point.values), number, len(points))
                 self._trial(capture, point, config)
-        return 0
+        return f"{len(points)} points"
 
     def _trial(self, capture: Capture, point: Point, config: Mapping[str, Any]) -> None:
         trial = capture.begin(self._identity(point))
@@ -205,19 +210,25 @@ class Experiment:
         return "summary written"
 
 
+def _told(trials: Sequence[Trial], planned: int, ended: Mapping[str, str | None]) -> str:
+    """How many points were measured and why others were not; DashboardError where none was."""
+    good = {json.dumps(trial.point, sort_keys=True) for trial in trials if not trial.error}
+    reasons = [trial.error for trial in trials if trial.error] + [words for words in ended.values() if words]
+    if not good:
+        raise DashboardError(f"None of {planned} points could be measured: {next(iter(reasons), 'there are no points')}")
+    words = f"{len(good)} of {planned} points measured"
+    return words + (f"; the first failure: {reasons[0]}" if reasons else "")
+
+
 def _never_begun(raw: Path, trials: Sequence[Trial]) -> list[Failure]:
     """The planned points that no process came to, with the reason where it is known."""
     plan = common.read_json(raw / _PLAN_FILE)
-    ended = common.read_json(raw / "ended.json") if (raw / "ended.json").exists() else {}
+    ended = common.read_json(raw / _ENDED_FILE) if (raw / _ENDED_FILE).exists() else {}
     begun = {json.dumps(trial.point, sort_keys=True) for trial in trials}
     missing = [point for point in plan["points"] if json.dumps(point, sort_keys=True) not in begun]
     return [
-        Failure(point["workload"], point["values"], f"not begun: {ended.get(point['group'], 'the run was ended before')}")
+        Failure(
+            point["workload"], point["values"], f"not begun: {ended.get(point['group'], 'the run was ended before')}"
+        )
         for point in missing
     ]
-
-
-def _exit_in_words(code: int) -> str:
-    import signal
-
-    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"

@@ -103,13 +103,19 @@ def longitudinal_plots(history: History, workload: str, series: Sequence[Series]
     unit, lower = series[0].unit, True if series[0].unit else None
     plots[f"{file}_all_time"] = Longitudinal(f"{workload}: all nights", unit, lines, "all", lower_is_better=lower)
     if history.stamps[0] < start:
-        plots[f"{file}_two_weeks"] = Longitudinal(f"{workload}: two weeks", unit, lines, "two_weeks", lower_is_better=lower)
+        plots[f"{file}_two_weeks"] = Longitudinal(
+            f"{workload}: two weeks", unit, lines, "two_weeks", lower_is_better=lower
+        )
     return plots
 
 
 def _name(history: History, series: Series, names: Sequence[str]) -> str:
     values = history.values(series)
-    return ", ".join(f"{name} {values[name]}" if not isinstance(values[name], str) else values[name] for name in names if name in values)
+    return ", ".join(
+        f"{name} {values[name]}" if not isinstance(values[name], str) else values[name]
+        for name in names
+        if name in values
+    )
 
 
 def _estimate(series: Series) -> tuple[float, float | None, float | None]:

@@ -1,0 +1,54 @@
+"""Print docs/config.md from the config fields themselves: `python3 tests/make_config_docs.py > docs/config.md`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tvmdash import config_util
+from tvmdash.config_util import REQUIRED, Fields
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield "# Config fields"
+    yield ""
+    yield "Made by `tests/make_config_docs.py`; a test keeps it true. An unknown or mistyped field is an error that names"
+    yield "file, JSON path, value and remedy. A bad config of one job rejects that job alone; a bad top-level config stops"
+    yield "the night before anything is touched."
+    yield ""
+    yield "Paths may begin with `~`; relative ones are relative to the home."
+    yield from _table("config/config.json", config_util.HOME_FIELDS)
+    yield from _table("config/experiments/NAME/config.json", config_util.EXPERIMENT_FIELDS)
+    yield from _table("config/subsystem/NAME/config.json", config_util.SUBSYSTEM_FIELDS)
+    for name, fields in config_util.FIELD_SETS.items():
+        yield from _table(f'Timing of a point (`"include": ["{name}"]` in fields.json)', fields)
+    for path in sorted(REPOSITORY.glob("*/*/fields.json")):
+        own = {name: field for name, field in config_util.read_fields(path).items() if not _included(name)}
+        if own:
+            yield from _table(f"{path.parent.name}'s own", own)
+
+
+def _included(name: str) -> bool:
+    return any(name in fields for fields in config_util.FIELD_SETS.values())
+
+
+def _table(title: str, fields: Fields) -> Iterator[str]:
+    yield from ("", f"## {title}", "", "| field | type | default | meaning |", "|---|---|---|---|")
+    for name, field in fields.items():
+        kind = f"{field.type} of {field.of.type}" if field.of else field.type
+        default = "*must be given*" if field.default is REQUIRED else f"`{json.dumps(field.default)}`"
+        choices = f" One of: {', '.join(map(str, field.choices))}." if field.choices else ""
+        yield f"| `{name}` | {kind} | {default} | {field.doc}{choices} |".replace("\n", " ")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,96 @@
+"""The documentation is true: every stage, field, column, verb and word that it promises is there, and no link is dead."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from dashboard import cli
+from tvmdash import config_util, records
+from tvmdash.stages import PIPELINES
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+DOCS = REPOSITORY / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), REPOSITORY / "README.md", REPOSITORY / "sample-dashboard-home" / "README.md"])
+
+
+def text(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def test_the_config_page_is_what_the_fields_say() -> None:
+    spec = importlib.util.spec_from_file_location("make_config_docs", REPOSITORY / "tests" / "make_config_docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert text("config.md") == module.page(), "run: python3 tests/make_config_docs.py > docs/config.md"
+
+
+def test_every_field_says_what_it_is_for() -> None:
+    fields = [config_util.HOME_FIELDS, config_util.EXPERIMENT_FIELDS, config_util.SUBSYSTEM_FIELDS]
+    fields += [config_util.read_fields(path) for path in REPOSITORY.glob("*/*/fields.json")]
+    for group in [*fields, *config_util.FIELD_SETS.values()]:
+        assert not [name for name, field in group.items() if not field.doc]
+
+
+@pytest.mark.parametrize("row", PIPELINES, ids=lambda row: str(row.kind))
+def test_the_protocol_page_has_each_stage_with_its_arguments_and_time_limit(row: object) -> None:
+    page = text("protocol.md")
+    for stage in row.stages:  # type: ignore[attr-defined]
+        pattern = rf"\| {row.kind} \| `{stage.script}`[^|]* \| {', '.join(stage.arguments)} \|[^|]*\| {stage.timeout_s} \|"  # type: ignore[attr-defined]
+        assert re.search(pattern, page), f"{stage.name}: {pattern}"
+        if stage.leaves:
+            assert stage.leaves in page
+
+
+def test_every_verb_of_the_command_line_is_in_the_readme_or_the_docs() -> None:
+    whole = "".join(path.read_text(encoding="utf-8") for path in PAGES)
+    verbs = next(action.choices for action in cli._parser()._actions if hasattr(action, "choices") and action.choices)
+    assert not [verb for verb in verbs if f"dashboard {verb}" not in whole]
+
+
+def test_every_exit_code_is_documented() -> None:
+    page = text("operations.md")
+    codes = (cli.OK_CODE, cli.SOME_FAILED, cli.USAGE, cli.BUG, cli.HELD, cli.STOPPED)
+    assert not [code for code in codes if not re.search(rf"\b{code}\b", page)]
+
+
+def test_the_record_schema_describes_the_columns_that_identify_a_series() -> None:
+    schema = records.common.read_json(records.SCHEMAS / "data_v1.json")
+    columns = set(schema["$defs"]["record"]["properties"])
+    assert set(records.IDENTITY) < columns
+    assert columns == set(records.Record.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_no_link_is_dead(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    dead = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not dead
+
+
+def test_the_readmes_commands_are_there_and_ci_runs_the_same() -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    for command in ("run_dashboard.sh", "dashboard_job.sh", "tests/run.sh"):
+        assert command in readme
+        assert (REPOSITORY / command).stat().st_mode & stat.S_IXUSR
+    assert "tests/run.sh" in (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_every_experiment_and_subsystem_is_documented() -> None:
+    whole = "".join(path.read_text(encoding="utf-8") for path in PAGES)
+    folders = [path.parent for row in PIPELINES for path in (REPOSITORY / row.folder).glob("*/run.sh")]
+    assert folders
+    assert not [folder.name for folder in folders if folder.name not in whole]
+
+
+def test_the_page_of_every_document_is_in_the_index() -> None:
+    index = text("README.md")
+    assert not [path.name for path in DOCS.glob("*.md") if path.name != "README.md" and path.name not in index]
+
+
