@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# What cron calls: brings a checkout of its own to the newest commit, then runs a night from it. See usage.
+set -euo pipefail
+
+usage() {
+  cat <<'USAGE'
+usage: dashboard_job.sh [--settings FILE | KEY=value]... [-- OPTIONS of run_dashboard.sh]
+
+  REMOTE=URL           the repository of the dashboard (required)
+  FOLDER=/path         this job's own folder, made at its first run: checkout, environments, logs (required)
+  DASHBOARD_HOME=/path the home to run a night on (required)
+  BRANCH=name          the branch to follow; main if not given
+  OPTIONS=words        options of run_dashboard.sh, split at spaces
+  LOG_DIR=/path        where the dated logs go; FOLDER/logs if not given
+  KEEP_LOGS_DAYS=30    how long they are kept
+
+FILE holds such lines, and # comments; nothing in it is executed or expanded except a leading ~/. What comes later
+on the command line wins. Exit code: that of run_dashboard.sh; 2 also for bad settings, a foreign FOLDER or a first
+fetch that fails; 75 also where another job works in FOLDER.
+USAGE
+}
+
+say() { printf 'dashboard_job.sh: %s\n' "$*" >&2; }
+
+fail() {
+  say "$*"
+  exit 2
+}
+
+declare -A settings=([BRANCH]=main [OPTIONS]="" [LOG_DIR]="" [KEEP_LOGS_DAYS]=30)
+
+set_value() { # PLACE KEY=value
+  local key=${2%%=*} value=${2#*=}
+  [[ $2 == *=* ]] || fail "$1: ${2@Q} is not KEY=value."
+  [[ $value != [\"\']* ]] || fail "$1: $key: quotes are not removed here. Write the bare value."
+  case $key in
+    FOLDER | DASHBOARD_HOME | LOG_DIR)
+      [[ $value != \~/* ]] || value=$HOME/${value:2}
+      [[ $value == /* ]] || fail "$1: $key: ${value@Q} is not an absolute path. Begin it with / or ~/."
+      ;;
+    KEEP_LOGS_DAYS) [[ $value =~ ^[0-9]{1,5}$ ]] || fail "$1: $key: ${value@Q} is not a number of days." ;;
+    REMOTE | BRANCH) [[ $value =~ ^[^-] ]] || fail "$1: $key: ${value@Q} is empty or begins with a dash." ;;
+    OPTIONS) ;;
+    *) fail "$1: there is no setting ${key@Q}. The settings are: REMOTE ${!settings[*]}." ;;
+  esac
+  settings[$key]=$value
+}
+
+read_settings() { # FILE
+  local line number=0
+  [[ -f $1 && -r $1 ]] || fail "$1: there is no such file, or it cannot be read."
+  while IFS= read -r line || [ -n "$line" ]; do
+    number=$((number + 1))
+    line=${line%"${line##*[![:space:]]}"}
+    [[ $line =~ ^[[:space:]]*(#|$) ]] || set_value "$1:$number" "$line"
+  done <"$1"
+}
+
+claim_folder() { # FOLDER
+  if [ -e "$1" ] && [ ! -e "$1/.dashboard_job" ] && [ -n "$(ls -A -- "$1")" ]; then
+    fail "FOLDER: $1 was not made by this script and is left alone. Name an empty or new folder."
+  fi
+  { mkdir -p -- "$1" && : >>"$1/.dashboard_job"; } || fail "FOLDER: $1 cannot be written."
+  exec {LOCK}<>"$1/.dashboard_job" # held until the night ends: exec passes it on
+  flock -n "$LOCK" && return
+  say "another job works in $1."
+  exit 75
+}
+
+# Bring FOLDER/source to the newest commit; where that fails, back to the last good one, and TVMDASH_NOTE says so.
+update() { # SOURCE
+  # The paths are given, so that a damaged checkout inside another repository cannot become that one.
+  local git=(git -C "$1" "--git-dir=$1/.git" "--work-tree=$1" -c core.hooksPath=/dev/null -c init.defaultBranch=main
+    -c gc.autoDetach=false -c maintenance.autoDetach=false) error good
+  mkdir -p -- "$1/.git"
+  find "$1/.git" -name '*.lock' -delete # of a git that was killed: nobody else works here
+  "${git[@]}" init -q || fail "$1 cannot be made a git checkout."
+  good=$("${git[@]}" rev-parse -q --verify "HEAD^{commit}") || good=""
+  if ! error=$({ timeout -k 10 900 "${git[@]}" fetch -q --no-tags -- "${settings[REMOTE]}" \
+    "+refs/heads/${settings[BRANCH]}:refs/job/newest" && "${git[@]}" reset -q --hard refs/job/newest; } 2>&1 </dev/null); then
+    error=$(tail -n 3 <<<"$error" | tr '\n' ' ')
+    [ -n "$good" ] || fail "${settings[REMOTE]}, branch ${settings[BRANCH]}, cannot be fetched: $error"
+    "${git[@]}" reset -q --hard "$good" || fail "$1 cannot be brought back to $good. Remove $1, then it is fetched anew."
+    export TVMDASH_NOTE="The dashboard itself could not be updated and ran at its last good commit ${good:0:12}: $error"
+    say "$TVMDASH_NOTE"
+  fi
+  "${git[@]}" clean -fdq
+}
+
+main() {
+  local options=() words=() key folder log
+  while [ $# -gt 0 ]; do
+    case $1 in
+      -h | --help) usage && exit 0 ;;
+      --settings) read_settings "${2:-}" && shift ;;
+      --) shift && options=("$@") && break ;;
+      *) set_value "the command line" "$1" ;;
+    esac
+    shift
+  done
+  for key in REMOTE FOLDER DASHBOARD_HOME; do
+    [ -n "${settings[$key]:-}" ] || fail "$key is not given. $0 --help shows the settings."
+  done
+  for key in git flock; do
+    command -v "$key" >/dev/null || fail "$key is not there. Install it (Debian, Ubuntu: apt install git util-linux)."
+  done
+  folder=${settings[FOLDER]} log=${settings[LOG_DIR]:-$folder/logs}
+  # shellcheck disable=SC2046 # names of variables, one word each
+  unset $(git rev-parse --local-env-vars)
+  export GIT_TERMINAL_PROMPT=0 GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh -o BatchMode=yes}"
+  export LC_ALL=C.UTF-8 TVMDASH_VENV_DIR="${TVMDASH_VENV_DIR:-$folder/venv}"
+  claim_folder "$folder"
+  mkdir -p -- "$log" || fail "LOG_DIR: $log cannot be made."
+  find "$log" -maxdepth 1 -name 'job_*.log' -mtime "+${settings[KEEP_LOGS_DAYS]}" -delete
+  log=$log/job_$(date -u +%Y%m%dT%H%M%SZ).log
+  [ ! -t 1 ] || say "writing to $log"
+  update "$folder/source" 2> >(tee -a -- "$log" >&2)
+  [ -x "$folder/source/run_dashboard.sh" ] || fail "REMOTE: ${settings[REMOTE]} has no run_dashboard.sh."
+  read -ra words <<<"${settings[OPTIONS]}"
+  exec "$folder/source/run_dashboard.sh" "${settings[DASHBOARD_HOME]}" "${words[@]}" "${options[@]}" >>"$log" 2>&1 </dev/null
+}
+
+main "$@" # read whole before it runs: the update may replace this file

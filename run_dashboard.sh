@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# One night of benchmarks on the home HOME. See usage below and docs/operations.md.
+[ -n "${BASH_VERSION:-}" ] || exec bash "$0" "$@" # started as `sh run_dashboard.sh`
+set -euo pipefail
+
+usage() {
+  cat <<'USAGE'
+usage: run_dashboard.sh HOME [options]
+
+Runs one night on the dashboard home HOME (a folder with config/config.json), such as sample-dashboard-home.
+The first start makes a virtual environment in .venv beside this script. `run_dashboard.sh HOME --help` lists
+the options, all of `python -m dashboard run`.
+
+Environment:
+  TVMDASH_PYTHON     the Python to use; else the first python3, python3.14, ..., python3.10 from 3.10 to 3.14
+  TVMDASH_VENV_DIR   where virtual environments are kept; else .venv beside this script
+  PIP_*              pip's own settings, for the first start
+
+Exit code: 0 all well, 1 some job failed, 2 usage, configuration or a missing prerequisite, 3 a bug of the
+dashboard, 75 another night holds the home, 130 interrupted.
+USAGE
+}
+
+case ${1:-} in
+  -h | --help)
+    usage
+    exit 0
+    ;;
+  "")
+    usage >&2
+    exit 2
+    ;;
+esac
+
+REPO=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
+# shellcheck source=shared/bash/common.sh
+. "$REPO/shared/bash/common.sh"
+
+set_environment "$REPO"
+prepare_environment "$REPO" "$REPO/requirements.txt"
+export PATH="$VENV/bin:$PATH"
+exec "$VENV_PYTHON" -m dashboard run "$@"

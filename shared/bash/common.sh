@@ -1,0 +1,197 @@
+# shellcheck shell=bash
+# Sourced by run_dashboard.sh and tests/run.sh: a Python, and a virtual environment of exact pins.
+#
+#   prepare_environment REPO REQUIREMENTS...   sets VENV (folder) and VENV_PYTHON, or ends with exit code 2
+#
+# Environments lie side by side in ${TVMDASH_VENV_DIR:-REPO/.venv}, each named by Python, machine and the hash of its
+# requirements files. KEY/ is complete when KEY/.complete is there, KEY.log is the log of its set-up, and KEY.lock is
+# locked: exclusively while somebody sets it up or removes it, shared by whoever runs in it, through an open file that
+# `exec` passes on. The date of KEY.lock is the last use.
+
+OLDEST_PYTHON=310 NEWEST_PYTHON=314 # what requirements.txt has pins for: 100 * major + minor
+UNUSED_DAYS=30
+
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+
+fail() {
+  say "$*"
+  exit 2
+}
+
+# The locale, encoding and Python settings that cron and a terminal shall have alike.
+set_environment() { # REPO
+  [[ $1 != *:* ]] || fail "$1: Python cannot import from a folder with a colon in its path. Move the checkout."
+  umask 022
+  unset PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE
+  export LANG=C.UTF-8 LC_ALL=C.UTF-8 PYTHONUTF8=1 PYTHONNOUSERSITE=1 PYTHONSAFEPATH=1
+  export PYTHONPATH="$1:$1/shared/python"
+}
+
+prepare_environment() { # REPO REQUIREMENTS...
+  local root=${TVMDASH_VENV_DIR:-$1/.venv} key
+  shift
+  [[ $root == /* ]] || root=$PWD/$root
+  find_python
+  key="$PYTHON_TAG-$(cat -- "$@" | sha256sum | cut -c1-12)" || fail "cannot read the requirements: $*."
+  VENV=$root/$key VENV_PYTHON=$root/$key/bin/python
+  is_complete || check_writable "$root"
+  lock_environment -s
+  if ! is_complete; then
+    lock_environment -x
+    is_complete || set_up_environment "$@"
+    flock -s "$LOCK"
+  fi
+  if [ -w "$VENV.lock" ] && [ -w "$root" ]; then
+    touch -c -- "$VENV.lock"
+    remove_unused "$root" || say "environments that are not used any more could not be removed from $root."
+  fi
+}
+
+check_writable() { # ROOT
+  local error
+  error=$({ mkdir -p -- "$1" && : >>"$VENV.lock"; } 2>&1) ||
+    fail "the virtual environment cannot be made in $1: ${error##*: }." \
+      "Set TVMDASH_VENV_DIR to a folder that can be written, with 1 GB free."
+}
+
+is_complete() { [ -e "$VENV/.complete" ] && [ -x "$VENV_PYTHON" ]; }
+
+# Take the lock of VENV, waiting for it; it is given back when this process, or what it becomes by exec, ends.
+lock_environment() { # -s|-x
+  command -v flock >/dev/null || fail "flock is missing. Install it (Debian, Ubuntu: apt install util-linux)."
+  while :; do
+    [ -z "${LOCK:-}" ] || exec {LOCK}<&-
+    if [ -w "$VENV.lock" ]; then exec {LOCK}<>"$VENV.lock"; else exec {LOCK}<"$VENV.lock"; fi
+    if ! flock -n "$1" "$LOCK"; then
+      say "another start is setting up $VENV; waiting for it."
+      flock "$1" "$LOCK"
+    fi
+    [ "$VENV.lock" -ef "/proc/self/fd/$LOCK" ] && return # else it was removed meanwhile: lock its successor
+  done
+}
+
+# --- Python --------------------------------------------------------------------------------------------------------
+
+PROBE='
+import os, sys
+del sys.path[0]
+try:
+    import ensurepip, venv
+    complete = "complete"
+except ImportError:
+    complete = "incomplete"
+version = "%d.%d.%d" % sys.version_info[:3]
+tag = "-".join([version + getattr(sys, "abiflags", ""), os.uname()[4]])
+print(" ".join(["%d%02d" % sys.version_info[:2], version, tag, complete, sys.executable]))
+'
+
+# Sets PYTHON, PYTHON_VERSION, PYTHON_TAG, PYTHON_STATE: the first that fits, one that can make environments before all.
+find_python() {
+  local candidate number version tag state path seen="" newest=$NEWEST_PYTHON
+  [ -z "${TVMDASH_PYTHON:-}" ] || newest=999 # who names one knows why
+  PYTHON=""
+  while IFS= read -r candidate; do
+    read -r number version tag state path < <("$candidate" -E -s -c "$PROBE" 2>/dev/null) || continue
+    [[ $seen == *" $path ("* ]] || seen+=", $path ($version)"
+    ((number >= OLDEST_PYTHON && number <= newest)) || continue
+    [ -z "$PYTHON" ] || [ "$state" = complete ] || continue
+    PYTHON=$path PYTHON_VERSION=$version PYTHON_TAG=$tag PYTHON_STATE=$state
+    [ "$state" != complete ] || return 0
+  done < <(python_candidates)
+  [ -z "$PYTHON" ] || return 0
+  [ -z "$seen" ] || fail "Python ${OLDEST_PYTHON/3/3.} to ${NEWEST_PYTHON/3/3.} is needed, and there is only ${seen:2}." \
+    "Install one, and name it in TVMDASH_PYTHON if it is not on the PATH."
+  fail "${TVMDASH_PYTHON:-python3} is not there or does not run. Install Python ${OLDEST_PYTHON/3/3.} or newer" \
+    "(Debian, Ubuntu: apt install python3 python3-venv), and name it in TVMDASH_PYTHON if it is not on the PATH."
+}
+
+python_candidates() {
+  local name path=$PATH:/usr/local/bin:/usr/bin
+  if [ -n "${TVMDASH_PYTHON:-}" ]; then
+    echo "$TVMDASH_PYTHON"
+    return
+  fi
+  for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
+    PATH=$path type -aP "$name" || true # none of this name
+  done
+}
+
+# --- set-up --------------------------------------------------------------------------------------------------------
+
+set_up_environment() { # REQUIREMENTS...
+  local log=$VENV.log file arguments=() status=0 started=$SECONDS
+  [ "$PYTHON_STATE" = complete ] ||
+    fail "$PYTHON ($PYTHON_VERSION) lacks ensurepip and venv, which make virtual environments." \
+      "Install them (Debian, Ubuntu: apt install python${PYTHON_VERSION%.*}-venv), or name another in TVMDASH_PYTHON."
+  [ ! -d "$VENV" ] || say "an earlier set-up of $VENV was interrupted; doing it again."
+  say "setting up the Python packages in $VENV (once; a minute or so)."
+  for file in "$@"; do arguments+=(-r "$file"); done
+  trap 'stop_progress; exit 130' INT # pip answers an interrupt with an exit status of its own
+  start_progress "$log"
+  install_packages "$log" "${arguments[@]}" || status=$?
+  stop_progress
+  trap - INT
+  [ "$status" = 0 ] || explain_failure "$log" "$status"
+  say "the Python packages are ready after $((SECONDS - started)) s."
+}
+
+install_packages() { # LOG PIP_ARGUMENTS...
+  local log=$1
+  shift
+  rm -f -- "$VENV/.complete" && rm -rf -- "$VENV" && : >"$log" || return
+  {
+    "$PYTHON" -I -m venv "$VENV" &&
+      env -u PIP_TARGET -u PIP_PREFIX PIP_USER=0 "$VENV_PYTHON" -I -m pip install --no-input \
+        --disable-pip-version-check --no-deps --only-binary :all: "$@" &&
+      "$VENV_PYTHON" -I -m pip check --disable-pip-version-check &&
+      sync -f "$VENV" && : >"$VENV/.complete"
+  } >>"$log" 2>&1 </dev/null
+}
+
+# One line on the terminal, if there is one, that follows the log.
+start_progress() { # LOG
+  PROGRESS=""
+  [ -t 2 ] || return 0
+  (
+    exec {LOCK}<&-
+    while sleep 0.5 && kill -0 $$ 2>/dev/null; do
+      printf '\r\e[K  %.70s' "$(tail -n 1 -- "$1" | tr -cd '[:print:]')" >&2
+    done
+  ) &
+  PROGRESS=$!
+}
+
+stop_progress() {
+  [ -n "$PROGRESS" ] || return 0
+  kill "$PROGRESS"
+  wait "$PROGRESS" || true # it ends by this signal
+  printf '\r\e[K' >&2
+}
+
+explain_failure() { # LOG STATUS
+  local tail free_kb
+  tail=$(tail -n 12 -- "$1")
+  free_kb=$(df -Pk -- "${1%/*}" | awk 'NR == 2 { print $4 }') # ensurepip does not say why it fails
+  printf '%s\n' "$tail" | sed 's/^/    /' >&2
+  if [[ $tail == *"No space left on device"* || $tail == *"Disk quota exceeded"* || $free_kb -lt 4096 ]]; then
+    fail "the disk of $VENV is full (log: $1). Free 1 GB there, or set TVMDASH_VENV_DIR to a folder on another disk."
+  fi
+  fail "the Python packages could not be installed: the last step ended with status $2, its last lines are above, its" \
+    "log is $1. Check the network, the proxy or the package index (PIP_INDEX_URL, pip.conf), then start again."
+}
+
+# Remove environments that nobody used for UNUSED_DAYS and nobody holds.
+remove_unused() { # ROOT
+  local lock place holder
+  find "$1" -ignore_readdir_race -maxdepth 1 -name '3.*-*-????????????.lock' -mtime "+$UNUSED_DAYS" | while IFS= read -r lock; do
+    place=${lock%.lock}
+    exec {holder}<>"$lock"
+    if [ "$place" != "$VENV" ] && flock -n -x "$holder"; then
+      rm -f -- "$place/.complete"
+      rm -rf -- "$place" "$place.log"
+      rm -f -- "$lock"
+      say "removed $place, not used for $UNUSED_DAYS days."
+    fi
+    exec {holder}<&-
+  done
+}

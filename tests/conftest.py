@@ -1,0 +1,31 @@
+"""What all tests share: the real TVM that `tests/run.sh` fetched."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import artifact_for_tests
+
+from dashboard.artifacts.artifact import Artifact
+
+_ARTIFACT = artifact_for_tests.find()
+if _ARTIFACT:
+    sys.path[:0] = [str(folder) for folder in _ARTIFACT.pythonpath]
+
+
+@pytest.fixture(scope="session")
+def tvm_artifact() -> Artifact:
+    """The TVM that tests in this process import."""
+    if not _ARTIFACT:
+        pytest.fail(f"{artifact_for_tests.shelf_folder()} holds no TVM. Run tests/run.sh once; it fetches one.")
+    return _ARTIFACT
+
+
+@pytest.fixture(scope="session")
+def tvm_artifact_folder(tvm_artifact: Artifact) -> Path:
+    """The folder of artifacts, as a home's config names it, that a night may take `tvm_artifact` from."""
+    return tvm_artifact.path.parent

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# All tests: lint, types, shell, then pytest on a real TVM. See usage.
+set -uo pipefail
+
+usage() {
+  cat <<'USAGE'
+usage: tests/run.sh [--slow] [pytest arguments]
+
+Makes its own virtual environment, fetches the TVM that the tests use, and runs ruff, mypy, shellcheck and pytest.
+Every step runs whatever the earlier ones said; the exit code is not 0 if one failed. Two pytest workers; `-n 0` for
+one process, as --pdb needs.
+
+  --slow               also tests/slow and what is marked slow
+  TVMDASH_PYTHON       the Python to use
+  TVMDASH_VENV_DIR     where virtual environments are kept; else .venv
+  TVMDASH_TEST_CACHE   where the TVM for tests is kept; else .test-cache
+USAGE
+}
+
+REPO=$(dirname -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")")
+# shellcheck source=shared/bash/common.sh
+. "$REPO/shared/bash/common.sh"
+failed=()
+
+step() { # NAME COMMAND...
+  local name=$1 started=$SECONDS status=0
+  shift
+  "$@" || status=$?
+  if [ "$status" = 0 ]; then
+    say "$name: good, $((SECONDS - started)) s"
+  else
+    say "$name: FAILED with exit code $status, $((SECONDS - started)) s"
+    failed+=("$name")
+  fi
+}
+
+lint() { "$VENV_PYTHON" -m ruff check --quiet --output-format concise .; }
+
+# Folders of stage scripts hold modules of the same name, so each is checked by itself.
+types() {
+  local folder modules status=0
+  "$VENV_PYTHON" -m mypy --no-error-summary dashboard shared/python/tvmdash || status=1
+  for folder in experiments/*/ subsystem/*/; do
+    modules=("$folder"*.py)
+    [ ! -e "${modules[0]}" ] || "$VENV_PYTHON" -m mypy --no-error-summary "${modules[@]}" || status=1
+  done
+  return "$status"
+}
+
+shell() {
+  local scripts
+  if ! command -v shellcheck >/dev/null; then
+    say "shellcheck is not installed, so no shell script was checked (Debian, Ubuntu: apt install shellcheck)."
+    return 0
+  fi
+  mapfile -d "" scripts < <(git ls-files -z --cached --others --exclude-standard -- '*.sh' .ci/run)
+  shellcheck -x "${scripts[@]}"
+}
+
+artifact() { "$VENV_PYTHON" tests/artifact_for_tests.py "$TVMDASH_TEST_ARTIFACTS"; }
+
+main() {
+  local selection=(-m "not slow" --ignore tests/slow)
+  case ${1:-} in
+    -h | --help) usage && exit 0 ;;
+    --slow) selection=() && shift ;;
+  esac
+  cd -- "$REPO" || fail "$REPO cannot be entered."
+  set_environment "$REPO"
+  prepare_environment "$REPO" "$REPO/requirements.txt" "$REPO/tests/requirements.txt"
+  export PATH="$VENV/bin:$PATH"
+  export TVMDASH_TEST_ARTIFACTS="${TVMDASH_TEST_CACHE:-$REPO/.test-cache}/artifacts"
+  unset TVMDASH_VENV_DIR TVMDASH_PYTHON TVMDASH_NOTE TVMDASH_NIGHT TVMDASH_JOB TVMDASH_SEED
+
+  step ruff lint
+  step mypy types
+  step shellcheck shell
+  step "TVM for tests" artifact
+  "$VENV_PYTHON" -m pytest -n 2 --dist loadscope "${selection[@]}" "$@" || failed+=(pytest)
+  [ ${#failed[@]} = 0 ] || { say "FAILED: ${failed[*]}" && exit 1; } # else pytest's summary is the last line
+}
+
+main "$@"
