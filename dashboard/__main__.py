@@ -1,7 +1,33 @@
-"""`python3 -m dashboard`."""
+"""`python3 -m dashboard` from the checkout, with any Python: it goes on in the environment of run_dashboard.sh."""
 
+from __future__ import annotations
+
+import importlib.util
+import os
 import sys
+from pathlib import Path
 
-from dashboard.cli import main
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def _enter_environment() -> None:
+    """Where the pinned packages are not there, start again with the newest complete environment that has them."""
+    if importlib.util.find_spec("jsonschema"):
+        return
+    named = os.environ.get("TVMDASH_VENV_DIR")
+    roots = [Path(named)] if named else [REPOSITORY / ".venv", REPOSITORY.parent / "venv"]  # the second: dashboard_job.sh
+    found = [path for root in roots for path in root.glob("*/.complete")]
+    complete = sorted(found, key=lambda path: path.stat().st_mtime)
+    if not complete:
+        sys.exit(f"{roots[0]}: no environment is set up yet. Run ./run_dashboard.sh HOME once; it makes one.")
+    python = complete[-1].parent / "bin" / "python"
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "shared" / "python")])
+    os.execv(python, [str(python), "-m", "dashboard", *sys.argv[1:]])
+
+
+sys.path.insert(0, str(REPOSITORY / "shared" / "python"))
+_enter_environment()
+
+from dashboard.cli import main  # noqa: E402 - the library's folder has to be on the path first
 
 sys.exit(main())
