@@ -1,0 +1,130 @@
+"""Pipelines by name, and a watch on every pass of one compilation: its time, its absence, the memory it plans."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from tvmdash.errors import DashboardError
+
+PIPELINES: Mapping[str, tuple[str, ...]] = {
+    "default": (),
+    "zero": ("zero",),
+    "zero_fold_bn": ("FoldBatchnormToConv2D", "zero"),
+    "zero_decompose": ("DecomposeOpsForInference", "zero"),
+}
+"""What is applied to a module before `relax.build`, which lowers it and plans its memory but neither fuses nor folds.
+
+A step in lower case is a pipeline of relax.get_pipeline, any other a pass of relax.transform.
+"""
+
+_LAST_ON_MEMORY = "LowerAllocTensor"
+"""After this pass every byte the program asks for stands in an alloc_storage."""
+
+
+def unknown_name(kind: str, name: str, known: Collection[str]) -> DashboardError:
+    """The error for a name that is not among `known`, with the nearest one."""
+    near = difflib.get_close_matches(name, known, n=1)
+    remedy = f"Did you mean {near[0]!r}?" if near else f"Use one of: {', '.join(sorted(known))}."
+    return DashboardError(f"{kind} {name!r} is unknown. {remedy}")
+
+
+def pipeline_steps(pipeline: str, added: Sequence[str] = ()) -> list[Any]:
+    """The tvm.transform.Pass objects of a pipeline in `PIPELINES`, after those of the `added` passes."""
+    if pipeline not in PIPELINES:
+        raise unknown_name("pipeline", pipeline, PIPELINES)
+    return [_step(name) for name in (*added, *PIPELINES[pipeline])]
+
+
+def _step(name: str) -> Any:
+    from tvm import relax
+
+    if name.islower():
+        return relax.get_pipeline(name)
+    known = [known for known in dir(relax.transform) if known[0].isupper()]
+    if name not in known:
+        raise unknown_name("the pass of relax.transform", name, known)
+    try:
+        return getattr(relax.transform, name)()
+    except TypeError as error:
+        raise DashboardError(f"pass {name!r} cannot be added by its name alone: {error}.") from error
+
+
+class PassWatch:
+    """What happened in one compilation. `instrument` goes into its PassContext.
+
+    A disabled pass is skipped wherever it is called; PassContext's own `disabled_pass` only skips it in a Sequential,
+    and says nothing about a name that no pass has.
+    """
+
+    def __init__(self, disabled: Collection[str]) -> None:
+        self._disabled = frozenset(disabled)
+        self._own_ns: Counter[str] = Counter()
+        self._running: list[tuple[int, int]] = []
+        self._skipped: set[str] = set()
+        self.planned_memory_bytes: int | None = None
+
+    @property
+    def times_ms(self) -> tuple[tuple[str, float], ...]:
+        """Each pass with its own time in ms, longest first: all its runs together, without the passes in it."""
+        return tuple((name, own_ns / 1e6) for name, own_ns in self._own_ns.most_common())
+
+    def check_disabled(self) -> None:
+        """Raise for a disabled pass that this compilation has never come to."""
+        for name in sorted(self._disabled - self._skipped):
+            raise unknown_name("in this compilation, the pass", name, self._own_ns)
+
+    def instrument(self) -> Any:
+        """The pass instrument, a tvm.ir.instrument.PassInstrument."""
+        from tvm.ir.instrument import PassInstrument
+
+        watch = self
+
+        class Watch(PassInstrument):  # type: ignore[misc, no-any-unimported, unused-ignore]
+            def should_run(self, _module: Any, info: Any) -> bool:
+                return watch._should_run(str(info.name))
+
+            def run_before_pass(self, _module: Any, _info: Any) -> None:
+                watch._running.append((time.perf_counter_ns(), 0))
+
+            def run_after_pass(self, module: Any, info: Any) -> None:
+                watch._ended(str(info.name), module)
+
+        return Watch()
+
+    def _should_run(self, name: str) -> bool:
+        if name in self._disabled:
+            self._skipped.add(name)
+            return False
+        return True
+
+    def _ended(self, name: str, module: Any) -> None:
+        begun, inside = self._running.pop()
+        elapsed = time.perf_counter_ns() - begun
+        self._own_ns[name] += elapsed - inside
+        if self._running:
+            outer, so_far = self._running[-1]
+            self._running[-1] = (outer, so_far + elapsed)
+        if name == _LAST_ON_MEMORY:
+            self.planned_memory_bytes = _storage_bytes(module)
+
+
+def _storage_bytes(module: Any) -> int | None:
+    """The bytes of every alloc_storage in the Relax functions of `module`; None where one's size is not known."""
+    from tvm import ir, relax
+
+    sizes: list[int | None] = []
+
+    def visit(node: Any) -> None:
+        is_call = isinstance(node, relax.Call) and isinstance(node.op, ir.Op)
+        if is_call and node.op.name == "relax.memory.alloc_storage":
+            size = node.args[0].values[0]
+            sizes.append(int(size) if hasattr(size, "value") else None)
+
+    for function in module.functions.values():
+        if isinstance(function, relax.Function):
+            relax.analysis.post_order_visit(function, visit)
+    return None if None in sizes else sum(size for size in sizes if size is not None)

@@ -1,0 +1,65 @@
+"""A network on Relax as an experiment's workload: target, compile, check, time, profile."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tvmdash import accuracy, machine, networks, relax_lower, relax_target, relax_util
+from tvmdash.capture import OperatorSpan
+from tvmdash.experiment_info import EngineFacts, Prepared
+from tvmdash.network_ops import Array
+from tvmdash.networks import Network
+from tvmdash.relax_util import CompileOptions, Loaded
+
+PASSES_TOLD = 10
+"""How many of the longest passes stand in a record; the raw data has all."""
+
+
+def target(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The LLVM target that the config's `mcpu` and `threads` ask for; an empty `mcpu` is a level this machine has."""
+    made = relax_target.default_target(config["threads"], machine.facts()["cpu_flags"])
+    return {**made, "mcpu": config["mcpu"]} if config["mcpu"] else made
+
+
+def prepare(network: str, options: CompileOptions, config: Mapping[str, Any], seed: int) -> Prepared:
+    """A network of `networks.NETWORKS`, compiled, loaded and ready to be timed on one seeded input.
+
+    `config` gives `batch`, `threads` and `profile_repeats`; `check` compares with the numpy reference.
+    """
+    graph, weights, x, expected = _problem(network, config["batch"], seed)
+    compiled = relax_util.compile_module(relax_lower.lower(graph, weights, config["batch"]), options)
+    loaded = relax_util.load(compiled, config["threads"])
+    return Prepared(
+        timer=loaded.timer(x),
+        check=lambda: accuracy.check_answer(loaded.run(x), expected),
+        profile=functools.partial(_profile, loaded, x, config["profile_repeats"]),
+        compile_ms=compiled.compile_ms,
+        code_size_bytes=compiled.code_size_bytes,
+        memory_bytes=compiled.planned_memory_bytes,
+        passes_ms=compiled.pass_times_ms,
+        details={
+            "module_hash": compiled.module_hash,
+            "passes_ms": {name: round(ms, 3) for name, ms in compiled.pass_times_ms[:PASSES_TOLD]},
+        },
+    )
+
+
+def engine_facts() -> EngineFacts:
+    """The imported TVM; where a build carries no commit, its version stands for it."""
+    facts = relax_util.tvm_facts()
+    return EngineFacts(version=facts.version, tvm_hash=facts.commit or facts.version, facts=asdict(facts))
+
+
+@functools.lru_cache(maxsize=2)
+def _problem(name: str, batch: int, seed: int) -> tuple[Network, dict[str, Array], Array, Array]:
+    """Network, weights, input and reference output: the same for all points of a network, and seconds to make."""
+    graph = networks.NETWORKS[name]()
+    weights, x = networks.make_weights(graph, seed), networks.make_input(graph, seed, batch)
+    return graph, weights, x, networks.reference(graph, weights, x)
+
+
+def _profile(loaded: Loaded, x: Array, repeats: int) -> Sequence[OperatorSpan]:
+    return loaded.profile(x, repeats) if repeats else ()

@@ -1,0 +1,143 @@
+"""relax_opt and pass_comparison, run on real TVM through their shell stages."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tvmdash import config_util, records
+from tvmdash.networks import NETWORKS
+
+pytestmark = pytest.mark.usefixtures("tvm_artifact")
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+STAMP = "20261121T000000Z"
+QUICK = {"active": True, "networks": ["mlp"], "number": 1, "repeat": 3, "warmup": 0, "profile_repeats": 1}
+
+
+class Night:
+    """One experiment's stages in one folder."""
+
+    def __init__(self, root: Path, experiment: str, config: dict[str, Any]) -> None:
+        self.root, self.code = root, EXPERIMENTS / experiment
+        for folder in ("config", "raw", "analysis", "data", "graph", "summary"):
+            (root / folder).mkdir(parents=True)
+        (root / "config" / "config.json").write_text(json.dumps({**QUICK, **config}))
+
+    def stage(self, name: str, *folders: str) -> dict[str, Any]:
+        paths = [self.root / folder for folder in ("config", *folders)]
+        environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        }
+        argv = [self.code / f"{name}.sh", *paths]
+        subprocess.run(argv, cwd=self.code, env=environment, check=False, capture_output=True)
+        status: dict[str, Any] = json.loads((paths[-1] / "status.json").read_text())
+        return status
+
+    def measured(self) -> records.NightData:
+        """What the run and analyze stages leave, read as the dashboard reads it."""
+        for status in (self.stage("run", "raw"), self.stage("analyze", "raw", "analysis")):
+            assert status["success"], status["message"]
+        path = self.root / "data" / f"data_{STAMP}.json"
+        path.write_bytes((self.root / "analysis" / "data.json").read_bytes())
+        return records.read_data(path, self.code.name)
+
+
+@pytest.fixture(scope="module")
+def relax_opt(tmp_path_factory):
+    config = {"variants": ["zero", "default"], "opt_levels": [0, 3]}
+    night = Night(tmp_path_factory.mktemp("relax_opt"), "relax_opt", config)
+    return night, night.measured()
+
+
+@pytest.fixture(scope="module")
+def pass_comparison(tmp_path_factory):
+    changes = ["-FoldConstant", "-FuseOps  -FuseTIR", "-s_tir.LowerOpaqueBlock", "-FuseOp", "+EliminateCommonSubexpr"]
+    night = Night(tmp_path_factory.mktemp("pass_comparison"), "pass_comparison", {"changes": changes})
+    return night, night.measured()
+
+
+def test_relax_opt_measures_every_variant_at_every_level(relax_opt):
+    _, data = relax_opt
+    points = {(record.build_config["variant"], record.build_config["opt_level"]) for record in data.records}
+    assert points == {("zero", 0), ("zero", 3), ("default", 0), ("default", 3)}
+    assert not data.failures
+
+
+def test_a_record_says_what_was_compiled_and_that_the_answer_is_right(relax_opt):
+    import tvm
+
+    _, data = relax_opt
+    assert len({record.additional_info["module_hash"] for record in data.records}) == 4
+    for record in data.records:
+        info, target = record.additional_info, json.loads(record.target)
+        assert 0 <= info["max_error"] <= info["tolerance"]
+        assert (target["kind"], target["opt-level"]) == ("llvm", record.build_config["opt_level"])
+        assert record.engine_version == tvm.__version__
+        assert info["compile_time"] > 0
+        assert info["code_size"] > 1000
+        assert info["device_memory_usage"] > 1000
+        assert info["passes_ms"]
+        assert info["samples"] == 3
+
+
+def test_the_commit_is_that_of_the_imported_tvm(relax_opt):
+    import tvm
+
+    _, data = relax_opt
+    assert f"g{data.tvm_hash}" == tvm._version.__commit_id__
+
+
+def test_relax_opt_draws_and_says(relax_opt):
+    night, _ = relax_opt
+    assert night.stage("visualize", "data", "graph")["success"]
+    assert night.stage("summarize", "data", "summary")["success"]
+    assert list((night.root / "graph").glob("*.svg"))
+    assert "mlp" in json.loads((night.root / "summary" / "summary.json").read_text())["value"]
+
+
+def by_passes(data: records.NightData) -> dict[str, records.Record]:
+    return {record.build_config["passes"]: record for record in data.records}
+
+
+def test_pass_comparison_measures_the_unchanged_pipeline_and_each_change(pass_comparison):
+    _, data = pass_comparison
+    assert by_passes(data).keys() == {"unchanged", "-FoldConstant", "-FuseOps -FuseTIR", "+EliminateCommonSubexpr"}
+
+
+def test_a_pass_that_is_off_shows_in_what_it_was_for(pass_comparison):
+    _, data = pass_comparison
+    of = {passes: record.additional_info for passes, record in by_passes(data).items()}
+    unchanged = of["unchanged"]
+    assert of["-FoldConstant"]["device_memory_usage"] > 100 * unchanged["device_memory_usage"]
+    assert of["-FuseOps -FuseTIR"]["code_size"] > unchanged["code_size"]
+    assert "FoldConstant" in unchanged["passes_ms"]
+    assert "FoldConstant" not in of["-FoldConstant"]["passes_ms"]
+
+
+def test_a_change_that_crashes_tvm_or_is_misspelt_costs_itself_alone(pass_comparison):
+    _, data = pass_comparison
+    errors = {failure.values["passes"]: failure.error for failure in data.failures}
+    assert errors.keys() == {"-s_tir.LowerOpaqueBlock", "-FuseOp"}
+    assert "Did you mean 'FuseOps'?" in errors["-FuseOp"]
+
+
+def test_a_change_without_a_sign_is_refused_with_its_remedy(tmp_path):
+    night = Night(tmp_path / "night", "pass_comparison", {"changes": ["FuseOps"]})
+    status = night.stage("run", "raw")
+    assert not status["success"]
+    assert "$.changes: 'FuseOps': write +Name to add a pass before, -Name to switch one off." in status["message"]
+
+
+@pytest.mark.parametrize("experiment", ["relax_opt", "pass_comparison"])
+def test_the_configs_networks_are_those_that_exist(experiment):
+    field = config_util.read_fields(EXPERIMENTS / experiment / "fields.json")["networks"]
+    assert field.of is not None
+    assert set(field.of.choices) == set(NETWORKS)

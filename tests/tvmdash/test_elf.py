@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from tvmdash.elf import loaded_bytes
+from tvmdash.errors import DashboardError
+
+
+def object_file(sections: list[tuple[int, int]]) -> bytes:
+    """An ELF64 header and a section table of (flags, size)."""
+    identity, count = b"\x7fELF\x02\x01", len(sections)
+    header = struct.pack("<6s10xHHIQQQIHHHHHH", identity, 1, 62, 1, 0, 0, 64, 0, 64, 0, 0, 64, count, 0)
+    rows = (struct.pack("<IIQQQQIIQQ", 0, 1, flags, 0, 0, size, 0, 0, 1, 0) for flags, size in sections)
+    return header + b"".join(rows)
+
+
+def test_only_what_is_loaded_counts():
+    assert loaded_bytes(object_file([(0, 0), (0x6, 100), (0x2, 20), (0x3, 3), (0x30, 5000), (0, 700)])) == 123
+
+
+def test_a_file_that_is_not_elf_is_refused():
+    with pytest.raises(DashboardError, match="not ELF64"):
+        loaded_bytes(b"\xcf\xfa\xed\xfe" + b"\0" * 60)
