@@ -93,7 +93,7 @@ def test_points_become_records_graphs_and_a_summary(tmp_path: Path) -> None:
     assert {path.suffix for path in (tmp_path / "graphs").iterdir()} == {".svg", ".json"}
     assert toy.stage("summarize", toy.data, tmp_path / "summary")["success"]
     summary = json.loads((tmp_path / "summary" / "summary.json").read_text())
-    assert "12 points measured" in summary["value"]
+    assert "4 points measured" in summary["value"]
 
 
 def test_a_point_that_raises_or_is_wrong_is_a_failure_and_the_others_go_on(tmp_path: Path) -> None:

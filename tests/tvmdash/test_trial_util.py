@@ -37,15 +37,21 @@ def test_a_call_that_takes_no_measurable_time_ends_the_calibration() -> None:
     assert calibrate(FakeTimer(0), 20.0) == 1_000_000
 
 
-def test_a_slow_workload_still_gets_three_samples() -> None:
-    moments = iter(range(0, 1000, 60))
-    samples = time_workload(FakeTimer(1), Timing(number=1, repeat=50, max_seconds=20), clock=lambda: float(next(moments)))
-    assert len(samples) == 3
+@pytest.mark.parametrize(("seconds", "count"), [(60, 3), (4, 5), (0.001, 50)])
+def test_a_slow_workload_gets_fewer_samples_but_at_least_three(seconds: float, count: int) -> None:
+    timer = FakeTimer(int(seconds * 1e9))
+    assert len(time_workload(timer, Timing(number=1, repeat=50, max_seconds=20))) == count
+
+
+def test_all_samples_come_from_one_call_of_the_timer() -> None:
+    timer = FakeTimer(1000)
+    time_workload(timer, Timing(number=1, repeat=5))
+    assert timer.calls == [(1, 1), (1, 5)]
 
 
 def test_every_sample_is_kept_in_order() -> None:
-    elapsed = iter([5, 9, 1, 7])
-    samples = time_workload(lambda number, repeat: [next(elapsed)], Timing(number=1, repeat=4, warmup=0))
+    elapsed = iter([[3], [5, 9, 1, 7]])
+    samples = time_workload(lambda number, repeat: next(elapsed), Timing(number=1, repeat=4))
     assert [sample.elapsed_ns for sample in samples] == [5, 9, 1, 7]
 
 

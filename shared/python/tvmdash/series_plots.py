@@ -60,7 +60,9 @@ def default_summary(history: History) -> Summary:
     before = history.stamps[-2] if len(history.stamps) > 1 else None
     names = [name for name in varying(history, tonight) if name not in {"workload", "network"}]
     points = [_measured(history, series, before, names) for series in tonight]
-    return summary_util.default_summary(f"{history.experiment}, night {history.stamps[-1]}", points, history.failures)
+    count = sum(series.metric in {"run_time", "value"} for series in tonight)
+    title = f"{history.experiment}, night {history.stamps[-1]}"
+    return summary_util.default_summary(title, points, history.failures, count=count)
 
 
 def _measured(history: History, series: Series, before: str | None, names: Sequence[str]) -> Measured:

@@ -178,12 +178,20 @@ def _percent(value: float) -> str:
 
 
 def default_summary(
-    title: str, points: Sequence[Measured], failures: Sequence[Failure] = (), *, threshold_percent: float = 5.0
+    title: str,
+    points: Sequence[Measured],
+    failures: Sequence[Failure] = (),
+    *,
+    threshold_percent: float = 5.0,
+    count: int | None = None,
 ) -> Summary:
-    """Tonight in a few lines: what failed and why, how much was measured, what changed by more than the threshold."""
+    """Tonight in a few lines: what failed and why, how much was measured, what changed by more than the threshold.
+
+    `count` is how many points there are where `points` holds several metrics of one.
+    """
     lines = [
         _failed_words(failures),
-        f"{_count(len(points), 'point')} measured." if points else "Nothing was measured.",
+        f"{_count(len(points) if count is None else count, 'point')} measured." if points else "Nothing was measured.",
         *_changed_words(points, threshold_percent),
         *_extremes_words(points),
     ]

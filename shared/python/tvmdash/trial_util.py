@@ -32,21 +32,17 @@ class Timing:
         return cls(**{name: config[name] for name in cls.__dataclass_fields__})
 
 
-def time_workload(timer: Timer, timing: Timing, *, clock: Callable[[], float] = time.monotonic) -> list[Sample]:
+def time_workload(timer: Timer, timing: Timing) -> list[Sample]:
     """The samples of one trial, every one of them, in the order they were taken.
 
-    After `max_seconds` no further sample is begun, but at least three are taken (or `repeat`, where that is less).
+    There are `repeat` of them, or as many as fit in `max_seconds` going by the warm-up, but at least three (or `repeat`,
+    where that is less). How many is settled before the first one, so that no result can end the trial.
     """
-    begun = clock()
     number = timing.number or calibrate(timer, timing.min_repeat_ms)
-    if timing.warmup:
-        timer(number, timing.warmup)
-    samples: list[Sample] = []
-    while len(samples) < timing.repeat:
-        if clock() - begun > timing.max_seconds and len(samples) >= MIN_SAMPLES:
-            break
-        samples += [Sample(elapsed_ns, number) for elapsed_ns in timer(number, 1)]
-    return samples
+    warm_ns = timer(number, timing.warmup)[-1]
+    fitting = int(timing.max_seconds * 1e9 / max(1, warm_ns))
+    count = min(timing.repeat, max(MIN_SAMPLES, fitting))
+    return [Sample(elapsed_ns, number) for elapsed_ns in timer(number, count)]
 
 
 def calibrate(timer: Timer, min_repeat_ms: float) -> int:
