@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tvmdash import relax_workload
+from tvmdash import relax_workload, series_plots
 from tvmdash.errors import DashboardError
-from tvmdash.exp_templates import Axis, EngineFacts, Experiment, Point, Prepared
+from tvmdash.exp_templates import Axis, EngineFacts, Experiment, History, Point, Prepared
 from tvmdash.relax_util import CompileOptions
+from tvmdash.store import Series
+from tvmdash.summary_util import Summary
+from tvmdash.words import list_in_words
 
 UNCHANGED = "unchanged"
 
@@ -43,6 +47,50 @@ class PassComparison(Experiment):
 
     def engine_facts(self) -> EngineFacts:
         return relax_workload.engine_facts()
+
+    def summary(self, history: History) -> Summary:
+        """The default words, but each change against the pipeline as it is, where their intervals are apart."""
+        usual = super().summary(history)
+        kept = [line for line in usual.value.split("\n") if ": fastest " not in line]
+        head = "Against the unchanged pipeline, by tonight's samples alone:"
+        return Summary(usual.title, "\n".join([*kept, head, *told(history)]))
+
+
+def told(history: History) -> list[str]:
+    """A line for each network: which changes made it slower or faster than both intervals explain."""
+    tonight = series_plots.measured_tonight(history, {"run_time"})
+    values = {(item.labels["workload"], item.labels["build_config"]["passes"]): item for item in tonight}
+    lines = []
+    for workload in dict.fromkeys(workload for workload, _ in values):
+        base = values.get((workload, UNCHANGED))
+        if base is None:
+            lines.append(
+                f"- {workload.partition('.')[2]}: the unchanged pipeline was not measured; nothing to compare with"
+            )
+            continue
+        ratios = {
+            passes: item.values[-1] / base.values[-1]
+            for (name, passes), item in values.items()
+            if name == workload and apart(item, base)
+        }
+        worst_first = sorted(ratios, key=lambda passes: -abs(math.log(ratios[passes])))
+        words = [f"{passes} {ratio_in_words(ratios[passes])}" for passes in worst_first]
+        same = f"no change of {sum(name == workload for name, _ in values) - 1} is told from noise"
+        lines.append(f"- {workload.partition('.')[2]}: {list_in_words(words, 4) or same}")
+    return lines
+
+
+def apart(one: Series, other: Series) -> bool:
+    """Whether the newest 95 % intervals of two series do not touch; without intervals nothing is told apart."""
+    low, high, other_low, other_high = one.low[-1], one.high[-1], other.low[-1], other.high[-1]
+    if low is None or high is None or other_low is None or other_high is None:
+        return False
+    return low > other_high or high < other_low
+
+
+def ratio_in_words(ratio: float) -> str:
+    """As in `1.52x slower`."""
+    return f"{ratio:.2f}x slower" if ratio > 1 else f"{1 / ratio:.2f}x faster"
 
 
 def normal(change: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -12,12 +13,14 @@ from typing import Any
 import pytest
 
 from tvmdash import config_util, records
+from tvmdash.experiment_info import History
 from tvmdash.networks import NETWORKS
+from tvmdash.store import Series
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 STAMP = "20261121T000000Z"
-QUICK = {"active": True, "networks": ["mlp"], "number": 1, "repeat": 3, "warmup": 0, "profile_repeats": 1}
+QUICK = {"active": True, "networks": ["mlp"], "number": 1, "repeat": 3, "warmup": 1, "profile_repeats": 1}
 
 
 class Night:
@@ -141,3 +144,31 @@ def test_the_configs_networks_are_those_that_exist(experiment):
     field = config_util.read_fields(EXPERIMENTS / experiment / "fields.json")["networks"]
     assert field.of is not None
     assert set(field.of.choices) == set(NETWORKS)
+
+
+def a_series(passes, value, low, high):
+    labels = {"workload": "network.mlp", "build_config": {"passes": passes}}
+    return Series(passes, "p", "run_time", "ms", True, labels, (STAMP,), (value,), (low,), (high,), (0.1,))
+
+
+def the_words(*series):
+    spec = importlib.util.spec_from_file_location(
+        "pass_comparison", EXPERIMENTS / "pass_comparison" / "pass_comparison.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.told(History("p", (), series, (STAMP,), ()))
+
+
+def test_only_changes_whose_interval_is_apart_from_the_unchanged_one_are_told():
+    unchanged = a_series("unchanged", 2.0, 1.9, 2.1)
+    words = the_words(
+        unchanged, a_series("-A", 3.0, 2.9, 3.2), a_series("-B", 1.0, 0.9, 1.1), a_series("-C", 9, 2.0, 20)
+    )
+    assert words == ["- mlp: -B 2.00x faster and -A 1.50x slower"]
+    assert the_words(unchanged, a_series("-C", 9, 2.0, 20)) == ["- mlp: no change of 1 is told from noise"]
+    assert the_words(unchanged, a_series("-D", 9, None, None)) == ["- mlp: no change of 1 is told from noise"]
+
+
+def test_without_the_unchanged_pipeline_nothing_is_compared():
+    assert "not measured" in the_words(a_series("-A", 3.0, 2.9, 3.2))[0]

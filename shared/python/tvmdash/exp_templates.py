@@ -150,7 +150,8 @@ class Experiment:
             timing = Timing.from_config(config)
             samples = time_workload(prepared.timer, timing)
             operators = prepared.profile() if prepared.profile else ()
-        except Exception as error:  # whatever an engine cannot do is a result about this point; the others go on
+        # Whatever an engine cannot do is a result about this point; the others go on.
+        except Exception as error:  # noqa: BLE001
             _log.warning("%s %s failed", point.workload, dict(point.values), exc_info=True)
             capture.end(trial, error=f"{type(error).__name__}: {error}"[:2000])
             return
@@ -176,7 +177,7 @@ class Experiment:
         }
 
     def _analyze(self, config_dir: Path, raw: Path, analysis: Path) -> str:
-        trials = list(read_trials(raw))
+        trials = _in_planned_order(raw, list(read_trials(raw)))
         records, failures = analysis_util.reduce(trials)
         failures += _never_begun(raw, trials)
         if not trials:
@@ -215,9 +216,18 @@ def _told(trials: Sequence[Trial], planned: int, ended: Mapping[str, str | None]
     good = {json.dumps(trial.point, sort_keys=True) for trial in trials if not trial.error}
     reasons = [trial.error for trial in trials if trial.error] + [words for words in ended.values() if words]
     if not good:
-        raise DashboardError(f"None of {planned} points could be measured: {next(iter(reasons), 'there are no points')}")
+        raise DashboardError(
+            f"None of {planned} points could be measured: {next(iter(reasons), 'there are no points')}"
+        )
     words = f"{len(good)} of {planned} points measured"
     return words + (f"; the first failure: {reasons[0]}" if reasons else "")
+
+
+def _in_planned_order(raw: Path, trials: list[Trial]) -> list[Trial]:
+    """The trials as the author listed their points: they were measured in a random order."""
+    planned = common.read_json(raw / _PLAN_FILE)["points"]
+    place = {json.dumps(point, sort_keys=True): number for number, point in enumerate(planned)}
+    return sorted(trials, key=lambda trial: place.get(json.dumps(trial.point, sort_keys=True), len(place)))
 
 
 def _never_begun(raw: Path, trials: Sequence[Trial]) -> list[Failure]:

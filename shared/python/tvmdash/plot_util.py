@@ -17,20 +17,26 @@ from xml.sax.saxutils import escape
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.plot_canvas import INK, Canvas
+from tvmdash.plot_courses import Course, Panel, Span, Track, course_in_words, draw_course
 from tvmdash.plot_lines import draw_lines
 from tvmdash.plot_rows import draw_rows
-from tvmdash.plot_specs import Bar, BarValue, Estimate, GroupedBar, Line, Longitudinal, Mark, Plot, alt_text
+from tvmdash.plot_specs import Bar, BarValue, Estimate, GroupedBar, Line, Longitudinal, Mark, Plot
+from tvmdash.plot_specs import alt_text as alt_text_of_values
 from tvmdash.words import elide
 
 __all__ = [
     "Bar",
     "BarValue",
+    "Course",
     "Estimate",
     "GroupedBar",
     "Line",
     "Longitudinal",
     "Mark",
+    "Panel",
     "Plot",
+    "Span",
+    "Track",
     "alt_text",
     "draw",
     "render",
@@ -40,7 +46,12 @@ _COLOURS = (0, 1, 2, 3, 4, 5, 9, 7)
 """Entries of seaborn's "colorblind" palette that also stand out from white."""
 
 
-def draw(plot: Plot, path: Path) -> None:
+def alt_text(plot: Plot | Course) -> str:
+    """One or a few sentences for whoever cannot see the picture."""
+    return course_in_words(plot) if isinstance(plot, Course) else alt_text_of_values(plot)
+
+
+def draw(plot: Plot | Course, path: Path) -> None:
     """Write the picture of `plot` to `path`, whole or not at all: SVG for `.svg`, 110-dpi PNG for `.png`.
 
     Not for two threads at once: matplotlib's settings are the process's.
@@ -51,14 +62,16 @@ def draw(plot: Plot, path: Path) -> None:
     common.write_bytes(path, render(plot, kind))
 
 
-def render(plot: Plot, kind: str = "svg") -> bytes:
+def render(plot: Plot | Course, kind: str = "svg") -> bytes:
     """The bytes of the picture, "svg" or "png"."""
     from matplotlib.figure import Figure
 
     content = io.BytesIO()
     with _settings():
         figure = Figure(facecolor="white", dpi=72)
-        if isinstance(plot, Longitudinal):
+        if isinstance(plot, Course):
+            draw_course(Canvas(figure, _palette()), plot)
+        elif isinstance(plot, Longitudinal):
             draw_lines(Canvas(figure, _palette()), plot)
         else:
             draw_rows(Canvas(figure, _palette()), plot)
@@ -75,7 +88,7 @@ _LONG_NUMBER = re.compile(r"(\.\d\d)\d+")
 _LINE_TO = re.compile(r" ?\nL ")
 
 
-def _finished_svg(svg: str, plot: Plot) -> str:
+def _finished_svg(svg: str, plot: Plot | Course) -> str:
     """Coordinates cut to a hundredth of a point, and the words that a screen reader says."""
     # After the first point of a path, SVG takes further pairs of numbers as lines to there.
     svg = _PATH.sub(lambda match: _LINE_TO.sub(" ", _LONG_NUMBER.sub(r"\1", match[0])), svg)

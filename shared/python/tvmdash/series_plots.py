@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,13 @@ from tvmdash.plot_specs import Bar, BarValue, Estimate, GroupedBar, Line, Longit
 from tvmdash.store import Series
 from tvmdash.summary_util import Failure, Measured, Summary
 
+TIMES = frozenset({"run_time", "value"})
+"""The metrics that are drawn by default: one a point."""
 RECENT = datetime.timedelta(days=14)
 
 
 def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Path | None) -> History:
-    """The experiment's series from the home's index, or from the data folder where there is none."""
+    """The experiment's series, in the order of tonight's records; `index` is the home's, None where there is none."""
     with store.open_for_reading(index, data, experiment) as opened:
         series = tuple(opened.series(experiment))
         stamps = tuple(opened.stamps(experiment))
@@ -27,7 +29,9 @@ def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Pat
         raise DashboardError(f"{data}: no night with readable data.")
     tonight = records.read_data(data / f"data_{stamps[-1]}.json", experiment)
     failures = tuple(Failure(label_of(failure.workload, failure.values), failure.error) for failure in tonight.failures)
-    return History(experiment, axes, series, stamps, failures)
+    order = {value.key.id: place for place, value in enumerate(tonight.values())}
+    ordered = tuple(sorted(series, key=lambda item: order.get(item.id, len(order))))
+    return History(experiment, axes, ordered, stamps, failures)
 
 
 def label_of(workload: str, values: Mapping[str, Any]) -> str:
@@ -43,11 +47,19 @@ def varying(history: History, series: Sequence[Series]) -> list[str]:
     return [name for name in names if len({str(value.get(name)) for value in values}) > 1]
 
 
+def measured_tonight(history: History, metrics: Collection[str] | None = None) -> list[Series]:
+    """The series (of these metrics) that have a value of the newest night, which is then their last."""
+    return [
+        series
+        for series in history.series
+        if series.stamps[-1:] == history.stamps[-1:] and (metrics is None or series.metric in metrics)
+    ]
+
+
 def default_plots(history: History) -> dict[str, Plot]:
     """Tonight's run times as bars, and for each workload its lines over all nights and over two weeks."""
-    timed = [series for series in history.series if series.metric in {"run_time", "value"}]
-    tonight = [series for series in timed if series.stamps and series.stamps[-1] == history.stamps[-1]]
-    plots: dict[str, Plot] = {"tonight": tonight_plot(history, tonight)}
+    timed = [series for series in history.series if series.metric in TIMES]
+    plots: dict[str, Plot] = {"tonight": tonight_plot(history, measured_tonight(history, TIMES))}
     for workload in dict.fromkeys(history.values(series)["workload"] for series in timed):
         of_workload = [series for series in timed if history.values(series)["workload"] == workload]
         plots.update(longitudinal_plots(history, workload, of_workload))
@@ -56,11 +68,11 @@ def default_plots(history: History) -> dict[str, Plot]:
 
 def default_summary(history: History) -> Summary:
     """Tonight's values against the night before, the failures first."""
-    tonight = [series for series in history.series if series.stamps and series.stamps[-1] == history.stamps[-1]]
+    tonight = measured_tonight(history)
     before = history.stamps[-2] if len(history.stamps) > 1 else None
     names = [name for name in varying(history, tonight) if name not in {"workload", "network"}]
     points = [_measured(history, series, before, names) for series in tonight]
-    count = sum(series.metric in {"run_time", "value"} for series in tonight)
+    count = sum(series.metric in TIMES for series in tonight)
     title = f"{history.experiment}, night {history.stamps[-1]}"
     return summary_util.default_summary(title, points, history.failures, count=count)
 
@@ -68,7 +80,7 @@ def default_summary(history: History) -> Summary:
 def _measured(history: History, series: Series, before: str | None, names: Sequence[str]) -> Measured:
     workload = str(history.values(series)["workload"])
     configuration = _name(history, series, names)
-    metric = "" if series.metric in {"run_time", "value"} else series.metric.replace("_", " ")
+    metric = "" if series.metric in TIMES else series.metric.replace("_", " ")
     return Measured(
         label=", ".join(part for part in (workload, configuration, metric) if part),
         value=series.values[-1],
