@@ -1,0 +1,547 @@
+"""The website, published by its real run.sh on real homes; the pages are read as a browser would."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import html.parser
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tvmdash import common
+from tvmdash.dashboard_info import (
+    BLOCKED,
+    COMPLETE,
+    FAILED,
+    INTERRUPTED,
+    OK,
+    RUNNING,
+    Home,
+    JobResult,
+    Night,
+    StepResult,
+)
+
+REPO = Path(__file__).resolve().parents[3]
+SCRIPT = REPO / "subsystem" / "website" / "run.sh"
+CONFIG = REPO / "sample-dashboard-home" / "config" / "subsystem" / "website"
+LAST = datetime.datetime(2026, 11, 21, 3, 15, tzinfo=datetime.timezone.utc)
+STAMP = "20261121T031500Z"
+STAGES = ("precheck", "run", "analyze", "visualize", "summarize")
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "../../etc",
+    "{{ 7*7 }} ünïcödé 編譯器 😀",
+    "x" * 300,
+    "a\x00b\x1b[31m\u202ec",
+)
+VOID = {"meta", "link", "img", "br"}
+
+
+def stamp(nights_ago: int) -> str:
+    return common.stamp_of(LAST - datetime.timedelta(days=nights_ago))
+
+
+def job(name: str, at: str = STAMP, *, title: str = "", description: str = "", **failing: StepResult) -> JobResult:
+    """An experiment whose stages are ok but for `failing`, the stages behind the first of which are blocked."""
+    steps: list[StepResult] = []
+    for stage in STAGES:
+        blocked = any(not step.success for step in steps)
+        ok = StepResult(stage, BLOCKED if blocked else OK, "run failed" if blocked else "good", at, 0 if blocked else 2)
+        steps.append(failing.get(stage, ok))
+    return JobResult("experiment", name, title or name, description, tuple(steps))
+
+
+def failure(message: str, tail: str = "", stage: str = "run") -> StepResult:
+    return StepResult(stage, FAILED, message, STAMP, 1.5, tail)
+
+
+@dataclass
+class Site:
+    """A home with a website."""
+
+    home: Home
+
+    @property
+    def folder(self) -> Path:
+        return self.home.output("website")
+
+    def night(self, *jobs: JobResult, at: str = STAMP, state: str = RUNNING, notes: tuple[str, ...] = ()) -> None:
+        artifact = {"key": "wheel-0.27", "provider": "wheel", "version": "0.27.0", "commit": "7b5acb32b", "facts": {}}
+        website = JobResult("subsystem", "website", "Website", "", (StepResult("precheck", OK, "", at),))
+        night = Night(at, state, elapsed_s=754, artifacts=(artifact,), notes=notes, jobs=(*jobs, website))
+        self.home.nights.mkdir(parents=True, exist_ok=True)
+        common.write_json(self.home.night_file(at), night.to_json())
+
+    def results(
+        self, name: str, at: str = STAMP, value: str = "All is well.", graphs: Mapping[str, str] | None = None
+    ) -> None:
+        for folder in (self.home.summary(name), self.home.graph(name)):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / ".stamp").write_text(at + "\n")
+        common.write_json(
+            self.home.summary(name) / "summary.json", {"title": f"Summary of {name}"[:200], "value": value}
+        )
+        for file, words in (graphs or {}).items():
+            svg = f"<svg xmlns='http://www.w3.org/2000/svg'>\n <title>t</title><desc>{words}</desc></svg>"
+            (self.home.graph(name) / file).write_text(svg)
+
+    def start(self, limit: str = "") -> subprocess.Popen[str]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        bin_folder = Path(sys.executable).parent
+        environment = {
+            "PATH": f"{bin_folder}:/usr/bin:/bin",
+            "PYTHONPATH": str(REPO / "shared" / "python"),
+            "LC_ALL": "C.UTF-8",
+        }
+        argv = ["bash", "-c", f'{limit}exec "$0" "$@"', str(SCRIPT), str(CONFIG), str(self.folder), str(self.home.root)]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            argv,
+            cwd=SCRIPT.parent,
+            env=environment,
+            text=True,
+            stdout=pipe,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def publish(self, limit: str = "") -> int:
+        process = self.start(limit)
+        self.output, _ = process.communicate(timeout=120)
+        return process.returncode
+
+    def published(self) -> Page:
+        code = self.publish()
+        assert code == 0, self.output
+        return self.page()
+
+    def page(self, name: str = "index.html") -> Page:
+        return Page.read(self.folder / name)
+
+    def pages(self) -> list[Page]:
+        return [Page.read(path) for path in sorted(self.folder.rglob("*.html"))]
+
+    def inodes(self) -> dict[str, int]:
+        return {path.name: path.stat().st_ino for path in (self.folder / "nights").iterdir()}
+
+
+@dataclass
+class Page(html.parser.HTMLParser):
+    """A page as parsed: its text, its elements, its references."""
+
+    path: Path
+    text: str = ""
+    tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
+    _open: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path) -> Page:
+        page = cls(path)
+        html.parser.HTMLParser.__init__(page, convert_charrefs=True)
+        page.feed(path.read_text(encoding="utf-8"))
+        page.close()
+        assert page._open == [], f"{path}: not closed: {page._open}"
+        return page
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        assert len(dict(attrs)) == len(attrs)
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag, f"{self.path}:{self.getpos()}"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.text.split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def ids(self) -> list[str]:
+        return [str(attributes["id"]) for _, attributes in self.tags if "id" in attributes]
+
+    @property
+    def references(self) -> Iterator[str]:
+        for _, attributes in self.tags:
+            yield from (str(attributes[name]) for name in ("href", "src") if name in attributes)
+
+
+def assert_whole(site: Site) -> None:
+    """Every page is well-formed, every reference leads to what is there, nothing is inline or foreign."""
+    pages = site.pages()
+    inside = site.folder.resolve()
+    assert pages
+    for page in pages:
+        assert len(set(page.ids)) == len(page.ids), page.path
+        for reference in page.references:
+            name, _, anchor = reference.partition("#")
+            assert ":" not in name, (page.path, reference)
+            assert not name.startswith("/"), (page.path, reference)
+            target = (page.path.parent / unquote(name)).resolve() if name else page.path.resolve()
+            assert inside in target.parents, (page.path, reference)
+            assert target.is_file(), (page.path, reference)
+            assert not anchor or anchor in Page.read(target).ids, (page.path, reference)
+        assert not page.all("script")
+        assert not page.all("style")
+        assert not page.all("iframe")
+        assert not [
+            name for _, attributes in page.tags for name in attributes if name == "style" or name.startswith("on")
+        ]
+        policy = [item["content"] for item in page.all("meta") if item.get("http-equiv") == "Content-Security-Policy"]
+        assert policy == ["default-src 'self'; base-uri 'none'; form-action 'none'"]
+        assert all(image.get("alt") for image in page.all("img"))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(Home(tmp_path / "a home, ÄÖ"))
+
+
+def test_a_good_night_is_told_in_words_with_summary_graphs_and_data(site: Site) -> None:
+    site.night(
+        job("cnn", title="Networks", description="What do pipelines bring?"), notes=("The disk is nearly full.",)
+    )
+    site.results("cnn", value="25 points measured.", graphs={"tonight.svg": "Bars &amp; more", "later.svg": "Lines"})
+    site.home.data("cnn").mkdir(parents=True)
+    common.write_json(site.home.data_file("cnn", STAMP), {"gpu": {"O3": 1.5, "O2": 2.5}})
+    page = site.published()
+    for words in (
+        "The experiment is ok.",
+        "Saturday 21 November 2026, 03:15 UTC",
+        "0.27.0, commit 7b5acb32b",
+        "The disk is nearly full.",
+    ):
+        assert words in page.words
+    for words in (
+        "Networks",
+        "What do pipelines bring?",
+        "25 points measured.",
+        "run 2 s",
+        "2 points",
+        "All experiments have ended",
+    ):
+        assert words in page.words
+    assert [image["alt"] for image in page.all("img")] == ["Bars & more", "Lines"]
+    assert "Not of tonight" not in page.words
+    assert_whole(site)
+    assert common.read_json(next(site.folder.glob("data/*/*.json"))) == {"gpu": {"O3": 1.5, "O2": 2.5}}
+
+
+def test_status_report_and_cache_tag_lie_in_the_new_site(site: Site) -> None:
+    site.night(job("cnn"))
+    for _ in range(2):
+        site.published()
+        assert common.read_json(site.folder / "status.json") == {"success": True, "message": "Website"}
+        title, value = site.home.read_report("website") or ("", "")
+        assert (title, (site.folder / "index.html").as_uri() in value) == ("Website", True)
+        assert (site.folder / "CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55\n")
+    assert [path.name for path in site.folder.parent.iterdir()] == ["website"]
+
+
+def test_failures_come_first_with_stage_message_and_log(site: Site) -> None:
+    site.night(job("good"), job("bad", run=failure("It was ended by SIGKILL.", "line 1\n<b>line 2</b>")))
+    page = site.published()
+    assert "Of 2 experiments, 1 failed." in page.words
+    assert "✓1 ok ✗1 failed" in page.words
+    assert page.text.index("It was ended by SIGKILL.") < page.text.index(
+        "Experiments", page.text.index("What went wrong")
+    )
+    assert "line 1\n<b>line 2</b>" in page.text
+    assert "bad run failed" in page.words
+    assert "analyze blocked" in page.words
+
+
+def test_jobs_blocked_by_the_same_are_told_once(site: Site) -> None:
+    lost = StepResult("run", BLOCKED, "no TVM to measure: the index is down", STAMP)
+    site.night(*(job(f"exp{index:03}", run=lost) for index in range(100)))
+    page = site.published()
+    assert "Of 100 experiments, 100 blocked." in page.words
+    assert page.text.count("the index is down") == 1
+    assert_whole(site)
+
+
+def test_summary_and_graphs_of_an_older_night_say_so(site: Site) -> None:
+    site.night(job("cnn", run=failure("broken")))
+    site.results("cnn", at=stamp(1), graphs={"tonight.svg": "x"})
+    page = site.published()
+    assert "Not of tonight: this summary is of Friday 20 November 2026, 03:15 UTC." in page.words
+    assert "Not of tonight: these graphs are of Friday 20 November 2026, 03:15 UTC." in page.words
+    assert "No data of tonight" in page.words
+
+
+def test_failed_points_are_told_with_their_errors(site: Site) -> None:
+    site.night(job("cnn"))
+    failures = [
+        {"workload": "relax.mlp", "values": {"opt": index}, "error": f"too far off {index}"} for index in range(25)
+    ]
+    site.home.data("cnn").mkdir(parents=True)
+    value = {"schema_version": 1, "tvm_hash": "x", "records": [], "failures": failures}
+    common.write_json(site.home.data_file("cnn", STAMP), value)
+    page = site.published()
+    assert "The experiment is ok; 25 of 25 points failed." in page.words
+    assert "mlp, 0: too far off 0" in page.words
+    assert "and 5 more, in the data" in page.words
+
+
+def test_data_that_cannot_be_read_is_told_and_the_rest_is_shown(site: Site) -> None:
+    site.night(job("cnn"), job("rnn"))
+    site.home.data("cnn").mkdir(parents=True)
+    site.home.data_file("cnn", STAMP).write_text('{"records": [')
+    site.results("rnn", value="rnn is well")
+    page = site.published()
+    assert "Its data cannot be read" in page.words
+    assert "rnn is well" in page.words
+
+
+def test_a_home_where_nothing_is_active_says_what_to_do(site: Site) -> None:
+    site.night()
+    page = site.published()
+    assert "No experiment took part." in page.words
+    assert '"active": true' in page.words
+    assert_whole(site)
+
+
+def test_inactive_and_rejected_experiments_stay_visible(site: Site) -> None:
+    rejected = JobResult("experiment", "odd", "odd", "", (failure("$.repeat: 0 is less than 1.", stage="precheck"),))
+    site.night(rejected)
+    for name, config in (
+        ("asleep", {"active": False, "title": "Sleeping beauty"}),
+        ("odd", {}),
+        ("awake", {"active": True}),
+    ):
+        site.home.config("experiment", name).mkdir(parents=True)
+        common.write_json(site.home.config("experiment", name) / "config.json", config)
+    page = site.published()
+    assert "$.repeat: 0 is less than 1." in page.words
+    assert "odd precheck failed" in page.words
+    assert "Sleeping beauty never measured" in page.words
+    assert "awake" not in page.words
+
+
+def test_reports_of_other_subsystems_are_shown_and_an_old_one_says_so(site: Site) -> None:
+    done = JobResult("subsystem", "alerts", "Alerts", "", (StepResult("run", OK, "", STAMP),))
+    dead = JobResult("subsystem", "score", "Score", "", (failure("no"),))
+    site.night(job("cnn"), done, dead)
+    for name in ("alerts", "score"):
+        site.home.output(name).mkdir(parents=True)
+        common.write_json(
+            site.home.output(name) / "report.json", {"title": f"Report of {name}", "value": "1 regression"}
+        )
+    page = site.published()
+    assert "The experiment is ok; 1 subsystem failed." in page.words
+    assert "Report of alerts 1 regression" in page.words
+    assert "Report of score ◷ From an earlier night: Score has not reported tonight." in page.words
+
+
+def test_the_strip_tells_each_state_in_words(site: Site) -> None:
+    unfinished = JobResult("experiment", "cnn", "cnn", "", (StepResult("precheck", OK, "", stamp(3)),))
+    site.night(unfinished, at=stamp(3), state=INTERRUPTED)
+    site.night(job("rnn"), at=stamp(2), state=COMPLETE)
+    site.night(job("cnn", run=failure("no")), at=stamp(1), state=COMPLETE)
+    site.night(job("cnn"))
+    page = site.published()
+    titles = [str(item["title"]) for item in page.all("abbr")]
+    assert titles[:4] == [
+        "ok, 21 November 2026",
+        "failed, 20 November 2026",
+        "not run, 19 November 2026",
+        "not finished, 18 November 2026",
+    ]
+    assert "it was stopped before its end" in site.page(f"nights/{stamp(3)}.html").words
+    assert "Of 1 experiment, 1 not finished" in site.page("nights/2026.html").words
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_stays_text_and_inside_the_site(site: Site, name: str) -> None:
+    path = name[:200].replace("/", "\u2215").replace("\x00", "").encode("utf-8", "replace").decode()
+    bad = job(path, title=name, description=name, run=failure(name, name))
+    site.night(job("cnn", title=name, description=name), bad, notes=(name,))
+    site.results("cnn", value=name, graphs={f"{path[:150]}.svg": "x"})
+    site.home.output("alerts").mkdir(parents=True)
+    before = {path for path in site.home.root.rglob("*") if site.folder not in path.parents}
+    page = site.published()
+    assert_whole(site)
+    assert {path for path in site.home.root.rglob("*") if site.folder not in path.parents} - {site.folder} == before
+    shown = "a\ufffdb\ufffd[31m\ufffdc" if "\x00" in name else name
+    assert page.text.count(shown) >= 5
+    for other in site.pages():
+        assert len(other.all("img")) == (1 if other.path.name == "index.html" else 0)
+        assert not {"\x00", "\x1b", "\u202e"} & set(other.text)
+    assert all(len(path.name) < 80 and path.name.isascii() for path in site.folder.rglob("*"))
+
+
+def test_names_that_differ_in_their_signs_alone_keep_their_own_files(site: Site) -> None:
+    names = ("a b", "a-b", "A_B", "äb")
+    site.night(*(job(name) for name in names))
+    for name in names:
+        site.results(name, graphs={"tonight.svg": f"of {name}", "TONIGHT!.svg": f"also of {name}"})
+    page = site.published()
+    alts = [f"{words} {name}" for name in names for words in ("of", "also of")]
+    assert sorted(str(image["alt"]) for image in page.all("img")) == sorted(alts)
+    assert len({image["src"] for image in page.all("img")}) == 8
+
+
+def test_links_and_other_files_among_the_graphs_are_not_published(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "secret.svg").write_text("<svg>secret</svg>")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "deep.svg").write_text("<svg>secret</svg>")
+    site.night(job("cnn"))
+    site.results("cnn", graphs={"tonight.svg": "x", "page.html": "<script>"})
+    graphs = site.home.graph("cnn")
+    (graphs / "link.svg").symlink_to(tmp_path / "secret.svg")
+    (graphs / "folder").symlink_to(tmp_path / "more")
+    os.mkfifo(graphs / "pipe.svg")
+    Path(os.fsdecode(os.fsencode(graphs) + b"/\xff.svg")).write_text("<svg></svg>")
+    assert [image["alt"] for image in site.published().all("img")] == ["x", "Graph \ufffd"]
+    assert len(list(site.folder.glob("graphs/*/*"))) == 2
+
+
+def test_only_nights_that_changed_are_rendered(site: Site) -> None:
+    for ago in range(400, 0, -1):
+        site.night(job("cnn", stamp(ago)), at=stamp(ago), state=RUNNING if ago == 1 else COMPLETE)
+    site.published()
+    before = site.inodes()
+    assert len(before) == 400 + 2 * 2
+    site.night(job("cnn", stamp(1)), at=stamp(1), state=COMPLETE)
+    site.night(job("cnn"))
+    site.published()
+    after = site.inodes()
+    new = {name for name in after if before.get(name) != after[name]}
+    assert new == {f"{STAMP}.html", f"{stamp(1)}.html", "2026.html", "2026.json"}
+    assert "2 of 401 nights" in site.home.read_report("website")[1]
+    assert "The night is complete." in site.page(f"nights/{stamp(1)}.html").words
+    assert_whole(site)
+
+
+def test_pages_of_lost_records_go_and_unreadable_records_are_told(site: Site) -> None:
+    for ago in (3, 2, 1):
+        site.night(job("cnn"), at=stamp(ago), state=COMPLETE)
+    site.night(job("cnn"))
+    (site.home.nights / "1 stray <file>.json").write_text("{}")
+    site.published()
+    site.home.night_file(stamp(3)).unlink()
+    site.home.night_file(stamp(2)).write_text('{"stamp": ')
+    site.published()
+    assert not (site.folder / "nights" / f"{stamp(3)}.html").exists()
+    assert "The record of this night cannot be read." in site.page(f"nights/{stamp(2)}.html").words
+    assert "Its record cannot be read" in site.page("nights/2026.html").words
+    assert_whole(site)
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"renderer": "x", "nights": {}}', '{"nights": 3'])
+def test_a_damaged_catalogue_is_made_anew(site: Site, content: str) -> None:
+    for ago in (2, 1):
+        site.night(job("cnn"), at=stamp(ago), state=COMPLETE)
+    site.night(job("cnn"))
+    site.published()
+    (site.folder / "nights" / "2026.json").write_text(content)
+    site.published()
+    assert set(common.read_json(site.folder / "nights" / "2026.json")["nights"]) == {stamp(2), stamp(1), STAMP}
+    assert_whole(site)
+
+
+def test_a_publish_that_fails_leaves_the_old_site(site: Site) -> None:
+    site.night(job("cnn", title="The first"), at=stamp(1), state=COMPLETE)
+    site.published()
+    before = (site.folder / "index.html").read_bytes()
+    site.night(job("cnn", title="The second"))
+    assert site.publish("ulimit -f 1; ") == 1
+    assert (site.folder / "index.html").read_bytes() == before
+    assert common.read_json(site.folder / "status.json")["success"] is False
+    assert [path.name for path in site.folder.parent.iterdir()] == ["website"]
+    assert "The second" in site.published().words
+
+
+def wait_until_begun(site: Site, process: subprocess.Popen[str], pattern: str) -> None:
+    """Until the new site beside holds such a file, or the publish is over."""
+    while process.poll() is None and not any(site.folder.parent.glob(f".website.*.new/{pattern}")):
+        time.sleep(0.0002)
+
+
+def test_a_publish_killed_at_any_instant_leaves_a_whole_site(site: Site) -> None:
+    for ago in range(40, 0, -1):
+        site.night(job("cnn", title="The first"), at=stamp(ago), state=COMPLETE)
+    site.published()
+    site.night(job("cnn", title="The second"))
+    assert site.publish() == 0
+    for part in range(24):
+        site.night(job("cnn", title=f"Part {part}"))
+        process = site.start()
+        wait_until_begun(site, process, "index.html" if part % 4 else "nights/*.html")
+        time.sleep(part * 0.0003)  # from the first moments of the new site to the last ones of the old
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        assert_whole(site)
+        assert len(list((site.folder / "nights").glob("*Z.html"))) == 41
+    common.remove_unfinished(site.folder.parent)
+    assert [path.name for path in site.folder.parent.iterdir()] == ["website"]
+
+
+def test_a_reader_never_misses_the_page_while_it_is_swapped(site: Site) -> None:
+    site.night(job("cnn"))
+    site.results("cnn", graphs={"tonight.svg": "x"})
+    site.published()
+    image = str(site.page().all("img")[0]["src"])
+    ended, faults, reads = threading.Event(), [], [0]
+
+    def read() -> None:
+        while not ended.is_set():
+            reads[0] += 1
+            for name, end in (("index.html", b"</html>\n"), ("site.css", b"}\n"), (image, b"</svg>")):
+                try:
+                    if not (site.folder / name).read_bytes().endswith(end):
+                        faults.append(f"{name} is cut")
+                except OSError as error:
+                    faults.append(str(error))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for _ in range(4):
+        assert site.publish() == 0
+    ended.set()
+    reader.join()
+    assert (faults, reads[0] > 10) == ([], True)
+
+
+def test_an_output_folder_behind_a_link_keeps_the_link(site: Site, tmp_path: Path) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    site.folder.parent.mkdir(parents=True)
+    site.folder.symlink_to(served)
+    site.night(job("cnn"))
+    site.published()
+    assert site.folder.is_symlink()
+    assert (served / "index.html").is_file()
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+def test_a_browser_finds_nothing_against_the_policy(site: Site, tmp_path: Path) -> None:
+    site.night(job("cnn", title=HOSTILE[0], run=failure(HOSTILE[1])))
+    site.results("cnn", graphs={"tonight.svg": "x"})
+    site.published()
+    argv = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--dump-dom"]
+    argv += ["--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}"]
+    argv.append((site.folder / "index.html").as_uri())
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    assert "What went wrong" in done.stdout
+    assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line]
