@@ -42,7 +42,8 @@ types() {
   "$VENV_PYTHON" -m mypy --no-error-summary dashboard shared/python/tvmdash || status=1
   for folder in experiments/*/ subsystem/*/; do
     modules=("$folder"*.py)
-    [ ! -e "${modules[0]}" ] || "$VENV_PYTHON" -m mypy --no-error-summary "${modules[@]}" || status=1
+    [ -e "${modules[0]}" ] || continue
+    MYPYPATH="shared/python:$folder" "$VENV_PYTHON" -m mypy --no-error-summary "${modules[@]}" || status=1
   done
   return "$status"
 }
