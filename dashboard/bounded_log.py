@@ -23,11 +23,14 @@ class BoundedLog:
         self._kept_bytes = 0
         self._left_out_bytes = 0
         self._end = b""
+        self._fault = ""
 
     def __enter__(self) -> BoundedLog:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def copy_once(self, source: IO[bytes]) -> bool:
@@ -56,20 +59,27 @@ class BoundedLog:
         """Write the kept end behind the beginning."""
         if self._left_out_bytes:
             self._put(f"\n[... {self._left_out_bytes} bytes left out ...]\n".encode())
-        for chunk in self._chunks:
-            self._put(chunk)
+        self._put(b"".join(self._chunks))
         self._chunks.clear()
         self._file.close()
 
     def _put(self, content: bytes) -> None:
+        if self._fault:
+            return
         try:
             self._file.write(content)
         except OSError as error:
             # A full disk must not end the night: the tail still reaches the status.
-            self._end += f"\n[log not written: {error.strerror}]".encode()
+            self._fault = f"\n[log not written: {error.strerror}]"
+
+    @property
+    def left_out_bytes(self) -> int:
+        """How much of the output is not in the file."""
+        return self._left_out_bytes
 
     def tail(self, lines: int = 20) -> str:
         """The last lines of the output as text, control characters replaced, at most 2,000 characters."""
-        text = self._end.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+        text = self._end.decode("utf-8", errors="replace") + self._fault
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
         clean = "".join(char if char in "\n\t" or char.isprintable() else "�" for char in text)
         return "\n".join(clean.strip().split("\n")[-lines:])[-2000:]

@@ -7,7 +7,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from dashboard.plan import CodeFolders, Plan, make_plan
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.plan import CodeFolders, Plan, find_jobs, make_plan
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -17,7 +18,8 @@ def faults_of(home: Home, code: CodeFolders) -> list[str]:
     try:
         plan = make_plan(home, code)
     except DashboardError as error:
-        return str(error).splitlines()
+        found = find_jobs(home, code, ArtifactSpec("pypi", "latest"))
+        return [*str(error).splitlines(), *(fault for job in found for fault in job.faults)]
     rejected = [fault for job in plan.rejected for fault in job.faults]
     return [*rejected, *_folder_faults(plan), *_tool_faults(), *_empty(plan)]
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
+import io
 import logging
+import os
 import signal
 import sys
 import tempfile
@@ -59,7 +63,7 @@ def _status(arguments: argparse.Namespace) -> int:
         return OK_CODE
     night = home.read_night(stamps[-1])
     if night.state == RUNNING and not lock.is_held(home):
-        print("This night was killed; the next start saves what it measured.")
+        night = dataclasses.replace(night, state=INTERRUPTED)
     print(closing.status_in_words(home, night))
     return OK_CODE if night.state in {COMPLETE, RUNNING} and all(job.state == OK for job in night.jobs) else SOME_FAILED
 
@@ -104,9 +108,13 @@ def _parser() -> argparse.ArgumentParser:
     _home_verb(verbs, "plan", _plan, "print what a night would do; runs nothing")
     _home_verb(verbs, "check", _check, "find every fault of a home at once")
     _home_verb(verbs, "status", _status, "print how the last night went", code=False)
-    restore = verbs.add_parser("restore", help="bring a home back from its backup_dir; without TARGET, list its archives")
+    restore = verbs.add_parser(
+        "restore", help="bring a home back from its backup_dir; without TARGET, list its archives"
+    )
     restore.add_argument("backup", type=Path, metavar="BACKUP_DIR")
-    restore.add_argument("target", type=_absolute, metavar="TARGET", nargs="?", help="a folder that is not there or is empty")
+    restore.add_argument(
+        "target", type=_absolute, metavar="TARGET", nargs="?", help="a folder that is not there or is empty"
+    )
     restore.add_argument("--archive", metavar="NAME", help="which archive; by default the newest")
     restore.set_defaults(verb=_restore)
     verify = verbs.add_parser("verify", help="read every archive of a backup_dir back and check it")
@@ -126,7 +134,9 @@ def _home_verb(
     parser = verbs.add_parser(name, help=words)
     parser.add_argument("home", type=_absolute, metavar="HOME")
     if code:
-        parser.add_argument("--experiments-dir", type=_absolute, metavar="DIR", help="where the experiments' folders lie")
+        parser.add_argument(
+            "--experiments-dir", type=_absolute, metavar="DIR", help="where the experiments' folders lie"
+        )
         parser.add_argument("--subsystem-dir", type=_absolute, metavar="DIR", help="where the subsystems' folders lie")
         parser.add_argument("--seed", type=int, help="seed of the random order")
     parser.set_defaults(verb=verb)
@@ -140,10 +150,15 @@ def _absolute(text: str) -> Path:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files are bytes; not each of them is a text
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         parsed = _parser().parse_args(arguments)
         verb: Callable[[argparse.Namespace], int] = parsed.verb
-        return verb(parsed)
+        return _flushed(verb(parsed))
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK_CODE
     except lock.HeldError as error:
         print(error, file=sys.stderr)
         return HELD
@@ -152,13 +167,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE
     except KeyboardInterrupt:
         return STOPPED
-    except Exception:  # the edge of the program: whatever else comes here is a bug of ours, and its log is kept
+    except Exception:  # noqa: BLE001 - the edge of the program: whatever else comes here is a bug of ours, and its log is kept
         print(f"This is a bug of the dashboard. Its log: {_keep_bug()}", file=sys.stderr)
         return BUG
 
 
+def _flushed(code: int) -> int:
+    sys.stdout.flush()  # here, where a reader that has gone is understood
+    return code
+
+
 def _keep_bug() -> str:
     traceback.print_exc()
-    with tempfile.NamedTemporaryFile("w", prefix="dashboard-bug-", suffix=".log", delete=False, encoding="utf-8") as file:
+    with (
+        contextlib.suppress(OSError),
+        tempfile.NamedTemporaryFile(
+            "w", prefix="dashboard-bug-", suffix=".log", delete=False, encoding="utf-8"
+        ) as file,
+    ):
         file.write(traceback.format_exc())
         return file.name
+    return "above; it could not be written to a file"

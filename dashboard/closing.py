@@ -27,7 +27,11 @@ def night_in_words(home: Home, night: Night) -> str:
 
 def _headline(night: Night) -> str:
     if night.state in {INTERRUPTED, RUNNING}:
-        state = "was interrupted; what it measured is saved by the next start" if night.state == INTERRUPTED else "still runs"
+        state = (
+            "was interrupted; what it measured is saved by the next start"
+            if night.state == INTERRUPTED
+            else "still runs"
+        )
         return f"Night {night.stamp} {state}."
     if not night.jobs:
         return f"Night {night.stamp}: nothing was to be done: no experiment and no subsystem is active."
@@ -67,7 +71,9 @@ def status_in_words(home: Home, night: Night) -> str:
     rows = [["", *stages, "time"]]
     for job in night.jobs:
         words = {step.stage: _WORDS[step.state] for step in job.steps}
-        rows.append([f"{job.kind} {job.name}", *(words.get(stage, "-") for stage in stages), duration_in_words(job.elapsed_s)])
+        rows.append(
+            [f"{job.kind} {job.name}", *(words.get(stage, "-") for stage in stages), duration_in_words(job.elapsed_s)]
+        )
     return "\n".join([night_in_words(home, night), "", *_table(rows)])
 
 

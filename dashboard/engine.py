@@ -20,6 +20,7 @@ from tvmdash import stages
 from tvmdash.dashboard_info import FAILED, OK, SKIPPED, Home, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.stages import Stage, Status
+from tvmdash.words import bytes_in_words
 
 _FULL_BYTES = 1 << 20
 
@@ -48,6 +49,16 @@ class Workspace:
     def of(self, stage: str) -> Path:
         """What the stage leaves."""
         return self.root / stage
+
+    @property
+    def fingerprint(self) -> Path:
+        """Holds the fingerprint of the code and the config as they were when the night began."""
+        return self.root / "fingerprint"
+
+    @property
+    def artifact(self) -> Path:
+        """Holds the key of the job's artifact, for whoever saves what a killed night measured."""
+        return self.root / "artifact"
 
     def log(self, stage: str) -> Path:
         """The stage's output."""
@@ -92,6 +103,7 @@ def take_copy(context: Context, job: Job) -> None:
     place.scratch.mkdir(parents=True)
     shutil.copytree(job.folder, place.code, symlinks=True, ignore=setup_cache.IGNORED)
     shutil.copytree(job.config_folder, place.config, symlinks=True)
+    place.fingerprint.write_text(setup_cache.fingerprint(place.code, job.config), encoding="ascii")
 
 
 def perform(context: Context, job: Job, stage: Stage) -> StepResult:
@@ -106,20 +118,26 @@ def perform(context: Context, job: Job, stage: Stage) -> StepResult:
 
 def _setup(context: Context, job: Job, stage: Stage) -> StepResult:
     place = context.workspace(job)
-    key = setup_cache.fingerprint(place.code, job.config)
+    key = place.fingerprint.read_text(encoding="ascii")
     setup_dir = context.plan.config.setup
     kept = None if job.config["rerun_setup"] else setup_cache.find(setup_dir, job.name, key)
     if kept is not None:
-        (place.code / "setup").symlink_to(kept)
+        _show_setup(place, kept)
         return StepResult(stage.name, SKIPPED, f"unchanged: kept from {kept.name.partition('-')[2]}", context.stamp)
     folder = setup_cache.begin(setup_dir, job.name, key, context.stamp)
     result = _run(context, job, stage, folder)
     if result.success:
         setup_cache.finish(folder)
-        (place.code / "setup").symlink_to(folder)
+        _show_setup(place, folder)
     else:
         shutil.rmtree(folder, ignore_errors=True)
     return result
+
+
+def _show_setup(place: Workspace, folder: Path) -> None:
+    link = place.code / "setup"
+    link.unlink(missing_ok=True)  # a link that somebody's run by hand left; a folder was refused by the plan
+    link.symlink_to(folder)
 
 
 def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepResult:
@@ -135,7 +153,7 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
     left_in = paths["output"] if "output" in stage.arguments else destination
     for name in stage.arguments:
         paths[name].mkdir(parents=True, exist_ok=True)
-    (left_in / stages.STATUS_FILE).unlink(missing_ok=True)
+    _remove(left_in / stages.STATUS_FILE)
     timeout_s = job.timeout_s(stage, context.plan.config)
     outcome = process.run(
         [str(place.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
@@ -148,12 +166,19 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
         message = judge(outcome, left_in, stage, timeout_s)
         publish.publish(context, job, stage, left_in)
     except (DashboardError, OSError) as error:
-        words = _in_words(error, context)
+        words = _in_words(error, context) + mended(outcome)
         return StepResult(stage.name, FAILED, words, context.stamp, round(outcome.elapsed_s, 3), outcome.tail)
     finally:
         if "output" in stage.arguments:
-            (left_in / stages.STATUS_FILE).unlink(missing_ok=True)
-    return StepResult(stage.name, OK, message, context.stamp, round(outcome.elapsed_s, 3))
+            _remove(left_in / stages.STATUS_FILE)
+    return StepResult(stage.name, OK, message + mended(outcome), context.stamp, round(outcome.elapsed_s, 3))
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _environment(context: Context, job: Job, place: Workspace) -> dict[str, str]:
@@ -190,8 +215,17 @@ def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float) -> str
         raise DashboardError(f"It said success, then exited with {outcome.exit_code}. What it left is not used.")
     if stage.leaves and not (folder / stage.leaves).is_file():
         raise DashboardError(f"It said success, but left no {stage.leaves}.")
-    ended = f" ({outcome.left_behind} background processes that it left were ended)" if outcome.left_behind else ""
-    return status.message + ended
+    return status.message
+
+
+def mended(outcome: Outcome) -> str:
+    """What was put right after the stage, in words, to stand behind its message; empty where nothing was."""
+    words = ""
+    if outcome.left_behind:
+        words += f" ({outcome.left_behind} background processes that it left were ended)"
+    if outcome.left_out_bytes:
+        words += f" ({bytes_in_words(outcome.left_out_bytes)} of its output were left out of the log)"
+    return words
 
 
 def _status(outcome: Outcome, folder: Path, stage: Stage) -> Status:
@@ -210,7 +244,12 @@ def _signal_in_words(number: int) -> str:
 
 
 def _in_words(error: DashboardError | OSError, context: Context) -> str:
-    words = str(error) if isinstance(error, DashboardError) else f"{error.filename or 'a file'}: {error.strerror}."
+    words = str(error)
+    if isinstance(error, shutil.Error):
+        source, _, reason = error.args[0][0]
+        words = f"{source}: cannot be copied: {reason}."
+    elif isinstance(error, OSError):
+        words = f"{error.filename or 'a file'}: {error.strerror}."
     for folder in (context.home.root, context.plan.config.tmp_data):
         if folder.exists() and _free_bytes(folder) < _FULL_BYTES:
             return f"{words} The disk that holds {folder} is full: make room on it."

@@ -30,7 +30,9 @@ def stage_environment(
     added: Mapping[str, str],
 ) -> dict[str, str]:
     """The whole environment of one stage; `added` is what the home's config adds, the job's own comes last."""
-    passed = {name: value for name, value in os.environ.items() if name in _PASSED_ON or name.startswith(_PASSED_PREFIXES)}
+    passed = {
+        name: value for name, value in os.environ.items() if name in _PASSED_ON or name.startswith(_PASSED_PREFIXES)
+    }
     python_path = [SHARED / "python", *(artifact.pythonpath if artifact else ())]
     environment = {
         **passed,

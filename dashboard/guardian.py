@@ -9,11 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
+from dashboard import process
 from dashboard.process import mark_of
 
+_REPOSITORY = Path(__file__).resolve().parent.parent
 _DEADLINE_S = 30.0
 
 
@@ -31,6 +36,24 @@ def end_marked(night: str) -> int:
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
     return len(ended)
+
+
+@contextlib.contextmanager
+def watch(night: str) -> Iterator[None]:
+    """While the block lasts, another process stands by to end this night's programs should this one be killed."""
+    environment = {
+        "PATH": os.environ.get("PATH", ""),
+        "PYTHONPATH": f"{_REPOSITORY}:{_REPOSITORY / 'shared' / 'python'}",
+    }
+    argv = [sys.executable, "-m", "dashboard.guardian", night]
+    guard = subprocess.Popen(argv, stdin=subprocess.PIPE, env=environment, cwd="/", start_new_session=True)
+    process.spare(guard.pid)
+    try:
+        yield
+    finally:
+        assert guard.stdin is not None
+        guard.stdin.close()
+        guard.wait()
 
 
 def _processes() -> list[int]:

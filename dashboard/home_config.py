@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tvmdash import config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.stages import PIPELINES
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,15 @@ def read_home_config(home: Home) -> HomeConfig:
     if not home.root.is_dir():
         raise DashboardError(f"{home.root}: there is no such folder. Copy sample-dashboard-home for a first one.")
     value = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
+    broken = [name for name, item in value.items() if isinstance(item, str) and "\0" in item]
+    if broken:
+        raise ConfigError([f"{home.config_file}: $.{name}: holds a NUL. Leave it out." for name in broken])
     config = _parse(home, value)
-    faults = [*_spec_faults(home, config.tvm), *_folder_faults(home, config), *_env_faults(value["env"], home.config_file)]
+    faults = [
+        *_spec_faults(home, config.tvm),
+        *_folder_faults(home, config),
+        *_value_faults(config, str(home.config_file)),
+    ]
     if faults:
         raise ConfigError(faults)
     return config
@@ -102,11 +111,29 @@ def _folder_faults(home: Home, config: HomeConfig) -> list[str]:
     for index, (name, folder) in enumerate(zip(names, config.folders, strict=True)):
         for other_name, other in list(zip(names, config.folders, strict=True))[:index]:
             if folder == other or folder in other.parents or other in folder.parents:
-                faults.append(f"{home.config_file}: $.{name}: {folder} overlaps {other_name}. Give it a folder of its own.")
+                faults.append(
+                    f"{home.config_file}: $.{name}: {folder} overlaps {other_name}. Give it a folder of its own."
+                )
     return faults
 
 
-def _env_faults(env: Mapping[str, str], shown: Path) -> list[str]:
+def _value_faults(config: HomeConfig, shown: str) -> list[str]:
+    names = [stage.name for row in PIPELINES for stage in row.stages]
+    return [*env_faults(config.env, shown), *timeout_faults(config.timeouts, names, shown)]
+
+
+def timeout_faults(timeouts: Mapping[str, int], names: Sequence[str], shown: str) -> list[str]:
+    """A sentence for each name in `timeouts` that is not one of these stages."""
+    faults = []
+    for name in timeouts:
+        near = difflib.get_close_matches(name, names, n=1)
+        remedy = f"Did you mean {near[0]!r}?" if near else f"Stages are: {', '.join(dict.fromkeys(names))}."
+        faults += [] if name in names else [f"{shown}: $.timeouts.{name}: there is no such stage. {remedy}"]
+    return faults
+
+
+def env_faults(env: Mapping[str, str], shown: str) -> list[str]:
+    """A sentence for each variable that the system would refuse."""
     return [
         f"{shown}: $.env.{name}: not a variable's name or value. Leave out '=' and NUL."
         for name, value in env.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import logging
 import os
 import shutil
 import threading
@@ -15,9 +16,11 @@ from typing import Any
 
 from dashboard.plan import Job
 from tvmdash import common
-from tvmdash.dashboard_info import Home, JobResult, Night, StepResult
+from tvmdash.dashboard_info import RUNNING, Home, JobResult, Night, StepResult
 
 _BALLAST_BYTES = 4 << 20
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
+_log = logging.getLogger("night")
 
 
 class Journal:
@@ -28,7 +31,7 @@ class Journal:
         self._night = night
         self._begun = time.monotonic()
         self._lock = threading.Lock()
-        self._ballast = home.root / ".ballast"
+        self._ballast = home.nights.parent / ".ballast.keep.tmp"
         home.nights.mkdir(parents=True, exist_ok=True)
         _make_ballast(self._ballast)
         self._write()
@@ -67,32 +70,51 @@ class Journal:
 
     def _write_status(self, job: Job, result: StepResult, log: Path | None) -> None:
         folder = self._home.status(job.kind, job.name)
-        folder.mkdir(parents=True, exist_ok=True)
-        self._despite_full_disk(lambda: common.write_json(folder / f"{result.stage}.json", result.to_json()))
+        self._despite_full_disk(lambda: _write_beside(folder / f"{result.stage}.json", result.to_json()))
         kept = folder / f"{result.stage}.log"
         if log is None or not log.exists():
             kept.unlink(missing_ok=True)
             return
-        part = folder / f".{result.stage}.log.tmp"
+        part = folder / f".{result.stage}.log.part.tmp"
         with contextlib.suppress(OSError):  # the status holds the log's tail; a full disk costs the rest of it
             shutil.copyfile(log, part)
             os.replace(part, kept)
 
     def _write(self) -> None:
         path = self._home.night_file(self._night.stamp)
-        self._despite_full_disk(lambda: common.write_json(path, self._night.to_json()))
+        durable = self._night.state != RUNNING
+        self._despite_full_disk(lambda: common.write_json(path, self._night.to_json(), durable=durable))
 
     def _despite_full_disk(self, write: Callable[[], None]) -> None:
-        """Write; on a full disk give up the ballast, which was kept for just that, and write again."""
+        """Write; on a full disk give up the ballast, which was kept for just that, and write again.
+
+        Where even that is used up, the night goes on without: what it measured is worth more than its record.
+        """
         try:
             write()
         except OSError as error:
-            if error.errno not in {errno.ENOSPC, errno.EDQUOT} or not self._ballast.exists():
+            if error.errno not in _FULL:
                 raise
-            self._ballast.unlink()
-            write()
+            self._ballast.unlink(missing_ok=True)
+            words = f"The disk of {self._home.root} is full. Make room before the next night."
+            self._night = dataclasses.replace(self._night, notes=tuple(dict.fromkeys((*self._night.notes, words))))
+            try:
+                write()
+            except OSError as again:
+                if again.errno not in _FULL:
+                    raise
+                _log.warning("%s: the disk is full: how this step went is not written down.", self._home.root)
+
+
+def _write_beside(path: Path, value: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    common.write_json(path, value, durable=False)
 
 
 def _make_ballast(path: Path) -> None:
-    with path.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, _BALLAST_BYTES)
+    try:
+        with path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, _BALLAST_BYTES)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        _log.warning("%s: cannot be kept for a full disk: %s.", path, error.strerror)

@@ -7,14 +7,11 @@ import datetime
 import logging
 import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-from dashboard import archive, engine, process, publish, recovery, repository
+from dashboard import archive, engine, guardian, process, publish, recovery, repository
 from dashboard.artifacts import shelf
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.provide import Provided, provide
@@ -23,9 +20,8 @@ from dashboard.journal import Journal
 from dashboard.lock import night_lock
 from dashboard.plan import REPOSITORY, Job, Plan
 from dashboard.progress import Progress
-from tvmdash import common
 from tvmdash.common import stamp_of, utc_now
-from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, RUNNING, Home, Night, StepResult
+from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, RUNNING, Night, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PRECHECK, Stage, pipeline
 
@@ -43,15 +39,19 @@ def run_night(plan: Plan, *, rebuild: bool) -> Night:
         _make_room(plan)
         saved = recovery.recover(plan)
         context = _begin(plan)
+        process.begin_night(context.mark)
         notes = (*saved, *filter(None, [os.environ.get("TVMDASH_NOTE")]))
-        journal = Journal(plan.home, Night(context.stamp, RUNNING, seed=plan.seed, repository=context.repository, notes=notes))
-        with _guardian(context.mark), contextlib.ExitStack() as leases:
+        journal = Journal(
+            plan.home, Night(context.stamp, RUNNING, seed=plan.seed, repository=context.repository, notes=notes)
+        )
+        with guardian.watch(context.mark), contextlib.ExitStack() as leases:
             try:
                 _Phases(context, journal, rebuild, leases).perform()
             except (KeyboardInterrupt, process.Cancelled):
                 return journal.close(INTERRUPTED)
-        shutil.rmtree(context.folder, ignore_errors=True)
-        return journal.close(COMPLETE)
+        done = journal.close(COMPLETE)  # first: a folder half removed must not be taken for a killed night's
+        recovery.remove(context.folder)
+        return done
 
 
 def _make_room(plan: Plan) -> None:
@@ -59,39 +59,36 @@ def _make_room(plan: Plan) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DashboardError(f"{folder}: cannot be made: {error.strerror}. Change it in {plan.home.config_file}.") from error
+            raise DashboardError(
+                f"{folder}: cannot be made: {error.strerror}. Change it in {plan.home.config_file}."
+            ) from error
         free = shutil.disk_usage(folder).free
         if free < plan.config.min_free_bytes:
             raise DashboardError(
-                f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb = {plan.config.min_free_bytes / 1e6:.0f}. "
-                "Make room, or lower it in the top-level config."
+                f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb ="
+                f" {plan.config.min_free_bytes / 1e6:.0f}. Make room, or lower it in the top-level config."
             )
 
 
 def _begin(plan: Plan) -> Context:
     """Choose a stamp that no night of this home has, and make the night's folder."""
     moment = utc_now()
-    while plan.home.night_file(stamp_of(moment)).exists() or (plan.config.tmp_data / stamp_of(moment)).exists():
+    while not _is_new(plan, stamp_of(moment)):
         moment += datetime.timedelta(seconds=1)
     folder = plan.config.tmp_data / stamp_of(moment)
-    folder.mkdir()
     recovery.claim(folder, plan.home)
     return Context(plan.home, plan, stamp_of(moment), folder, repository.describe(REPOSITORY), {})
 
 
-@contextlib.contextmanager
-def _guardian(mark: str) -> Iterator[None]:
-    """A process that ends this night's programs should the night be killed."""
-    environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'shared' / 'python'}"}
-    argv = [sys.executable, "-m", "dashboard.guardian", mark]
-    guard = subprocess.Popen(argv, stdin=subprocess.PIPE, env=environment, cwd="/", start_new_session=True)
-    process.spare(guard.pid)
+def _is_new(plan: Plan, stamp: str) -> bool:
+    """Whether no night had this stamp; its folder is then made, which another home's night may also want."""
+    if plan.home.night_file(stamp).exists():
+        return False
     try:
-        yield
-    finally:
-        assert guard.stdin is not None
-        guard.stdin.close()
-        guard.wait()
+        (plan.config.tmp_data / stamp).mkdir()
+    except FileExistsError:
+        return False
+    return True
 
 
 class _Phases:
@@ -167,7 +164,15 @@ class _Phases:
             if provided.note:
                 self._journal.note(provided.note)
         self._context.artifacts.update(have)
-        self._journal.change(artifacts=tuple(_told(artifact) for artifact in {artifact.key: artifact for artifact in have.values()}.values()))
+        for job in jobs:
+            if job.tvm in have:
+                with contextlib.suppress(OSError):  # only a recovery reads it; a full disk speaks up elsewhere
+                    self._context.workspace(job).artifact.write_text(have[job.tvm].key, encoding="utf-8")
+        self._journal.change(
+            artifacts=tuple(
+                _told(artifact) for artifact in {artifact.key: artifact for artifact in have.values()}.values()
+            )
+        )
         for job in jobs:
             if job.tvm in lack:
                 self._block(job, f"no TVM to measure: {lack[job.tvm]}")
@@ -229,8 +234,15 @@ class _Phases:
             if not self._step(job, name):
                 return
             if name == "analyze":
-                publish.index(self._context, job)
+                self._index(job)
                 self._keep_raw(job)
+
+    def _index(self, job: Job) -> None:
+        try:
+            publish.index(self._context, job)
+        except DashboardError as error:
+            _log.warning("%s", error)
+            self._journal.note(str(error))
 
     def _keep_raw(self, job: Job) -> None:
         raw = self._context.workspace(job).of(_RUN)
@@ -243,7 +255,12 @@ class _Phases:
     def _prune(self) -> None:
         config = self._plan.config
         keep = {artifact.key for artifact in self._context.artifacts.values()}
-        for key in shelf.prune(config.artifacts, config.max_artifacts_bytes, keep).removed:
+        try:
+            removed = shelf.prune(config.artifacts, config.max_artifacts_bytes, keep).removed
+        except OSError as error:
+            self._journal.note(f"Old artifacts in {config.artifacts} could not be removed: {error}")
+            return
+        for key in removed:
             _log.info("removed the artifact %s: it was not used for longest", key)
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.provide import check_spec
-from dashboard.home_config import HomeConfig, read_home_config
+from dashboard.home_config import HomeConfig, env_faults, read_home_config, timeout_faults
 from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PIPELINES, Pipeline, Stage, pipeline
 
+_MISSPELT = 0.8
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
@@ -92,7 +94,7 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan
     """The plan for a home. Faults of one job reject that job; faults of the top-level config raise DashboardError."""
     config = read_home_config(home)
     chosen = next(item for item in (seed, config.seed, _new_seed()) if item is not None)
-    found = [job for row in PIPELINES for job in _jobs(home, config, code.of(row.kind), row)]
+    found = find_jobs(home, code, config.tvm)
     taking_part = [job for job in found if not job.faults and job.config["active"]]
     return Plan(
         home=home,
@@ -103,6 +105,11 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan
         rejected=tuple(job for job in found if job.faults),
         inactive=tuple(f"{job.kind} {job.name}" for job in found if not job.faults and not job.config["active"]),
     )
+
+
+def find_jobs(home: Home, code: CodeFolders, tvm: ArtifactSpec) -> list[Job]:
+    """Every job in the config tree, also the inactive ones, and with their faults the rejected ones."""
+    return [job for row in PIPELINES for job in _jobs(home, tvm, code.of(row.kind), row)]
 
 
 def _new_seed() -> int:
@@ -116,35 +123,31 @@ def _ordered(jobs: Sequence[Job], kind: str, seed: int | None) -> tuple[Job, ...
     return tuple(ordered)
 
 
-def _jobs(home: Home, config: HomeConfig, code: Path, row: Pipeline) -> Iterator[Job]:
+def _jobs(home: Home, tvm: ArtifactSpec, code: Path, row: Pipeline) -> Iterator[Job]:
     folder = home.configs(row.kind)
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
         if not path.name.startswith("."):
-            yield _job(home, config, code, row, path)
+            yield _job(home, tvm, code, row, path)
 
 
-def _job(home: Home, config: HomeConfig, code: Path, row: Pipeline, path: Path) -> Job:
+def _job(home: Home, tvm: ArtifactSpec, code: Path, row: Pipeline, path: Path) -> Job:
     folder = code / path.name
-    spec = config.tvm if any(stage.needs_tvm for stage in row.stages) else None
+    spec = tvm if any(stage.needs_tvm for stage in row.stages) else None
     job = Job(row.kind, path.name, folder, path, {}, spec)
     try:
         values = _read(home, row, folder, path)
     except ConfigError as error:
-        return _with(job, faults=error.faults)
+        return replace(job, faults=error.faults)
     except DashboardError as error:
-        return _with(job, faults=(str(error),))
+        return replace(job, faults=(str(error),))
     if not values["active"]:
-        return _with(job, config=values)
+        return replace(job, config=values)
     if spec:
-        spec = ArtifactSpec(values["tvm_remote"] or config.tvm.remote, values["tvm_branch"] or config.tvm.branch)
-    job = _with(job, config=values, tvm=spec)
-    return _with(job, faults=(*_spec_faults(home, job), *_script_faults(job)))
-
-
-def _with(job: Job, **changes: Any) -> Job:
-    return Job(**{**{name: getattr(job, name) for name in job.__dataclass_fields__}, **changes})
+        spec = ArtifactSpec(values["tvm_remote"] or tvm.remote, values["tvm_branch"] or tvm.branch)
+    job = replace(job, config=values, tvm=spec)
+    return replace(job, faults=(*_spec_faults(home, job), *_value_faults(home, job), *_script_faults(job)))
 
 
 def _shown(home: Home, path: Path) -> str:
@@ -154,7 +157,9 @@ def _shown(home: Home, path: Path) -> str:
 def _read(home: Home, row: Pipeline, folder: Path, path: Path) -> dict[str, Any]:
     shown = _shown(home, path)
     if not path.is_dir():
-        raise DashboardError(f"{shown}: not a folder. Each {row.kind} has a folder with config.json in it; move this away.")
+        raise DashboardError(
+            f"{shown}: not a folder. Each {row.kind} has a folder with config.json in it; move this away."
+        )
     try:
         path.name.encode("utf-8")
     except UnicodeEncodeError:
@@ -178,6 +183,12 @@ def _read_undeclared(file: Path, fields: config_util.Fields, shown: str) -> dict
     if not isinstance(value, dict):
         return config_util.check(value, fields, shown)
     own = {name: item for name, item in value.items() if name not in fields}
+    near = [
+        (name, found[0]) for name in own if (found := difflib.get_close_matches(name, fields, n=1, cutoff=_MISSPELT))
+    ]
+    if near:
+        remedy = f"If it is a field of its own, declare it in its {config_util.FIELDS_FILE}."
+        raise ConfigError([f"{shown}: $.{name}: Did you mean {right!r}? {remedy}" for name, right in near])
     known = {name: item for name, item in value.items() if name in fields}
     return {**own, **config_util.check(known, fields, shown)}
 
@@ -192,10 +203,21 @@ def _spec_faults(home: Home, job: Job) -> list[str]:
     return []
 
 
+def _value_faults(home: Home, job: Job) -> list[str]:
+    shown = f"{_shown(home, job.config_folder)}/{config_util.CONFIG_FILE}"
+    names = [stage.name for stage in pipeline(job.kind).stages]
+    return [*env_faults(job.config["env"], shown), *timeout_faults(job.config["timeouts"], names, shown)]
+
+
 def _script_faults(job: Job) -> list[str]:
     if not job.folder.is_dir():
-        return [f"{job.folder}: there is no such {job.kind}. Check the name, or give its folder with --{pipeline(job.kind).folder}-dir."]
-    return [fault for stage in pipeline(job.kind).stages for fault in _script_fault(job, stage)]
+        option = f"--{pipeline(job.kind).folder}-dir"
+        return [f"{job.folder}: there is no such {job.kind}. Check the name, or give its folder with {option}."]
+    faults = [fault for stage in pipeline(job.kind).stages for fault in _script_fault(job, stage)]
+    shown = job.folder / "setup"
+    if shown.is_dir() and not shown.is_symlink() and any(stage.name == "setup" for stage in job.stages):
+        faults.append(f"{shown}: this is where later stages find what setup.sh left. Rename the folder.")
+    return faults
 
 
 def _script_fault(job: Job, stage: Stage) -> Iterator[str]:

@@ -27,9 +27,13 @@ MARK = "TVMDASH_STAGE_ID"
 GRACE_S = 5.0
 _PR_SET_CHILD_SUBREAPER = 36
 _ORPHANS_DEADLINE_S = 10.0
+_LONGEST_WAIT_S = 3600.0
+_DRAINED_CHUNKS = 64
 
 _live: dict[int, str] = {}
 _lock = threading.Lock()
+"""Held from the start of a program until it stands in `_live`, so that no other thread takes it for an orphan."""
+_night = str(os.getpid())
 _cancelled = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
 
@@ -39,7 +43,10 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program ended. `exit_code` is None where a signal ended it; `tail` is the end of its output."""
+    """How a program ended. `exit_code` is None where a signal ended it; `tail` is the end of its output.
+
+    `left_behind` background processes were ended; `left_out_bytes` of its output are not in the log.
+    """
 
     exit_code: int | None
     signal: int | None
@@ -47,6 +54,7 @@ class Outcome:
     elapsed_s: float
     left_behind: int
     tail: str
+    left_out_bytes: int = 0
 
 
 def become_subreaper() -> None:
@@ -54,6 +62,12 @@ def become_subreaper() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise DashboardError(f"prctl(PR_SET_CHILD_SUBREAPER): {os.strerror(ctypes.get_errno())}. Linux 3.4 is needed.")
+
+
+def begin_night(mark: str) -> None:
+    """Give the programs that carry no mark of their own (pip, the health check) the night's."""
+    global _night  # noqa: PLW0603 - one night in a process, as one list of living programs
+    _night = mark
 
 
 def cancel_all() -> None:
@@ -66,20 +80,22 @@ def run(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_s: fl
 
     Raises DashboardError where the program cannot be started, Cancelled after `cancel_all`.
     """
-    mark = env.get(MARK, f"{os.getpid()}/{time.monotonic_ns()}")
+    mark = env.get(MARK) or f"{_night}/tool-{time.monotonic_ns()}"
     begun = time.monotonic()
     with BoundedLog(log) as output:
-        leader = _start(argv, cwd, {**env, MARK: mark})
         with _lock:
+            leader = _start(argv, cwd, {**env, MARK: mark})
             _live[leader.pid] = mark
         try:
             timed_out = _watch(leader, output, begun + timeout_s)
         finally:
-            _end_group(leader)
-            left_behind = _end_leftovers(leader, mark)
-            _drain(leader, output)
-            with _lock:
-                del _live[leader.pid]
+            try:
+                _end_group(leader)
+                left_behind = _end_leftovers(leader, mark)
+            finally:
+                _drain(leader, output)
+                with _lock:
+                    del _live[leader.pid]
     code = leader.returncode
     return Outcome(
         exit_code=code if code >= 0 else None,
@@ -88,6 +104,7 @@ def run(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_s: fl
         elapsed_s=time.monotonic() - begun,
         left_behind=left_behind,
         tail=output.tail(),
+        left_out_bytes=output.left_out_bytes,
     )
 
 
@@ -103,8 +120,16 @@ def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> subprocess
             bufsize=0,
             start_new_session=True,
         )
-    except OSError as error:
-        raise DashboardError(f"{argv[0]}: cannot be started: {error.strerror}.") from error
+    except (OSError, ValueError) as error:  # ValueError: NUL or half a character in an argument or a variable
+        raise DashboardError(f"{argv[0]}: cannot be started: {_why_not_started(argv[0], error)}.") from error
+
+
+def _why_not_started(program: str, error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError) and os.path.isfile(program):
+        with open(program, "rb") as file:
+            first = file.readline(200).decode(errors="replace").rstrip("\n")
+        return f"the interpreter that its first line names is not there: {first!r}. Install it or mend the line"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _watch(leader: subprocess.Popen[bytes], output: BoundedLog, deadline: float) -> bool:
@@ -118,7 +143,9 @@ def _watch(leader: subprocess.Popen[bytes], output: BoundedLog, deadline: float)
             selector.register(pidfd, selectors.EVENT_READ)
             selector.register(_cancelled, selectors.EVENT_READ)
             while True:
-                ready = {key.fd for key, _ in selector.select(max(0.0, deadline - time.monotonic()))}
+                ready = {
+                    key.fd for key, _ in selector.select(min(max(0.0, deadline - time.monotonic()), _LONGEST_WAIT_S))
+                }
                 if leader.stdout.fileno() in ready and not output.copy_once(leader.stdout):
                     selector.unregister(leader.stdout)
                 if pidfd in ready:
@@ -146,7 +173,12 @@ def _signal_group(group: int, number: int) -> bool:
 def _end_group(leader: subprocess.Popen[bytes]) -> None:
     if leader.poll() is None:
         _signal_group(leader.pid, signal.SIGKILL)
-        leader.wait()
+        try:
+            leader.wait(_ORPHANS_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            raise DashboardError(
+                f"Process {leader.pid} cannot be ended. It hangs in the kernel: look at its disk."
+            ) from None
 
 
 def _end_leftovers(leader: subprocess.Popen[bytes], mark: str) -> int:
@@ -175,12 +207,20 @@ def _end_orphans(mark: str, ours: int) -> set[int]:
         if not orphans:
             return ended
         for pid in orphans:
-            ended.add(pid)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+            if not _has_ended(pid):
+                ended.add(pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(0.001)
     raise DashboardError(f"Processes {sorted(ended)[:5]} cannot be ended. Look for them with ps and end them.")
+
+
+def _has_ended(child: int) -> bool:
+    """Whether the adopted child is already gone; it is then forgotten."""
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] == child
+    except ChildProcessError:
+        return True
 
 
 def _children() -> list[int]:
@@ -216,9 +256,9 @@ def mark_of(pid: int) -> str | None:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return None
-    prefix = f"{MARK}=".encode()
+    prefix = os.fsencode(f"{MARK}=")
     found = (item[len(prefix) :] for item in environment.split(b"\0") if item.startswith(prefix))
-    return next((text.decode(errors="replace") for text in found), None)
+    return next((os.fsdecode(text) for text in found), None)
 
 
 def _drain(leader: subprocess.Popen[bytes], output: BoundedLog) -> None:
@@ -226,6 +266,7 @@ def _drain(leader: subprocess.Popen[bytes], output: BoundedLog) -> None:
     assert leader.stdout is not None
     os.set_blocking(leader.stdout.fileno(), False)
     with contextlib.suppress(BlockingIOError):
-        while output.copy_once(leader.stdout):
-            pass
+        for _ in range(_DRAINED_CHUNKS):  # bounded: what could not be ended may write for ever
+            if not output.copy_once(leader.stdout):
+                break
     leader.stdout.close()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
+import threading
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dashboard import setup_cache
 from dashboard.plan import Job
 from tvmdash import common, dashboard_info, records, stages, store
 from tvmdash.errors import DashboardError
@@ -36,16 +37,19 @@ def _publish_data(context: Context, job: Job, path: Path) -> None:
         value = common.read_json(path)
         records.check_data(value)
     except DashboardError as error:
-        raise DashboardError(str(error) if str(path) not in str(error) else str(error).replace(str(path), path.name)) from error
+        raise DashboardError(f"{path.name}: {str(error).removeprefix(f'{path}: ')}") from error
     artifact = context.artifact(job)
+    own_hash = value.get("tvm_hash")
     default_hash = (artifact.commit or artifact.version) if artifact else ""
     whole = {
         **value,
         "timestamp": context.stamp,
-        "tvm_hash": value.get("tvm_hash") or default_hash,
+        "tvm_hash": own_hash if own_hash and isinstance(own_hash, str) else default_hash,
         "night": _identity(context, job),
     }
-    common.write_json(context.home.data_file(job.name, context.stamp), whole)
+    place = context.home.data_file(job.name, context.stamp)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    common.write_json(place, whole)
 
 
 def _identity(context: Context, job: Job) -> dict[str, Any]:
@@ -54,7 +58,7 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
     return {
         "stamp": context.stamp,
         "experiment": job.name,
-        "fingerprint": setup_cache.fingerprint(context.workspace(job).code, job.config),
+        "fingerprint": context.workspace(job).fingerprint.read_text(encoding="ascii"),
         "config": dict(job.config),
         "seed": context.plan.seed,
         "repository": dict(context.repository),
@@ -70,10 +74,20 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
     }
 
 
+_one_writer = threading.Lock()
+
+
 def index(context: Context, job: Job) -> None:
-    """Bring the home's index up to date with the experiment's data files."""
-    with store.open_for_writing(context.home.store_file) as opened:
-        opened.ingest(context.home.data(job.name), job.name)
+    """Bring the home's index up to date with the experiment's data files; DashboardError where that cannot be."""
+    path = context.home.store_file
+    try:
+        with _one_writer, store.open_for_writing(path) as opened:
+            opened.ingest(context.home.data(job.name), job.name)
+    except (sqlite3.Error, OSError) as error:
+        raise DashboardError(
+            f"{path}: the index could not take in {job.name}: {error}."
+            " The data files are whole; the next night adds them."
+        ) from error
 
 
 def _check_words(path: Path) -> None:
@@ -85,27 +99,31 @@ def _check_words(path: Path) -> None:
 
 def _publish_folder(context: Context, folder: Path, place: Path) -> None:
     with common.folder_beside(place) as new:
-        shutil.copytree(folder, new, dirs_exist_ok=True, symlinks=True, ignore=shutil.ignore_patterns(stages.STATUS_FILE))
-        common.write_text(new / dashboard_info.STAMP_FILE, context.stamp + "\n")
+        shutil.copytree(
+            folder, new, dirs_exist_ok=True, symlinks=True, ignore=shutil.ignore_patterns(stages.STATUS_FILE)
+        )
+        common.write_text(new / dashboard_info.STAMP_FILE, context.stamp + "\n", durable=False)
 
 
 def keep_raw(context: Context, job: Job, raw: Path) -> None:
-    """Zip the raw measurements below tmp_data_dir, verify the zip, remove the oldest ones beyond the limit."""
-    if not raw.is_dir() or not any(raw.iterdir()):
-        return
+    """Zip the raw measurements below tmp_data_dir, once; verify the zip, remove the oldest ones beyond the limit."""
     folder = context.plan.config.tmp_data / "raw" / job.name
+    whole = folder / f"raw_{context.stamp}.zip"
+    if whole.exists() or not raw.is_dir() or not any(raw.iterdir()):
+        return
     folder.mkdir(parents=True, exist_ok=True)
     common.remove_unfinished(folder)
     part = folder / f".raw_{context.stamp}.zip.tmp"
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6, strict_timestamps=False) as archive:
         for path in sorted(raw.rglob("*")):
             if path.is_file() and not path.is_symlink():
-                archive.write(path, path.relative_to(raw))
+                name = os.fsencode(path.relative_to(raw)).decode("utf-8", errors="backslashreplace")
+                archive.write(path, name)
     with zipfile.ZipFile(part) as archive:
         broken = archive.testzip()
     if broken is not None:
         raise DashboardError(f"{part}: {broken} cannot be read back. The raw measurements stay in {raw}.")
-    os.replace(part, folder / f"raw_{context.stamp}.zip")
+    os.replace(part, whole)
     kept = sorted(folder.glob("raw_*.zip"))
     for old in kept[: max(0, len(kept) - context.plan.config.keep_raw_nights)]:
         old.unlink()

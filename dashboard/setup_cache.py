@@ -56,4 +56,4 @@ def finish(place: Path) -> None:
     common.write_text(place / COMPLETE, "")
     for other in place.parent.iterdir():
         if other != place:
-            shutil.rmtree(other)
+            shutil.rmtree(other, ignore_errors=True)

@@ -11,6 +11,7 @@ import math
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,10 @@ STAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
+_MAX_DEPTH = 100
+_MAX_DIGITS = 300
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_UNFINISHED = re.compile(r"\.(?:(.+)\.)?[a-z0-9_]+\.(?:new|old|tmp)")
 
 Json = Any
 """A value as `json.loads` returns it. It stays at the edges: parse it into a dataclass."""
@@ -37,6 +42,11 @@ def stamp_of(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.timezone.utc).strftime(STAMP_FORMAT)
 
 
+def is_stamp(text: str) -> bool:
+    """Whether `text` is written as a stamp is."""
+    return _STAMP.fullmatch(text) is not None
+
+
 def parse_stamp(stamp: str) -> datetime.datetime:
     """The aware UTC moment of a stamp."""
     if not _STAMP.fullmatch(stamp):
@@ -49,34 +59,84 @@ def parse_stamp(stamp: str) -> datetime.datetime:
 
 
 def read_json(path: Path, *, max_bytes: int = 256 << 20) -> Json:
-    """The strict JSON value in `path`: UTF-8, no NaN or Infinity, no key twice, at most `max_bytes`."""
+    """The strict JSON value in the regular file `path`: see `parse_json`; at most `max_bytes`."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(max_bytes + 1)
+        with open(path, "rb", opener=_without_waiting) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise DashboardError(f"{path}: not a regular file.")
+            raw = file.read(max_bytes + 1) if status.st_size <= max_bytes else b""
     except FileNotFoundError:
         raise DashboardError(f"{path}: there is no such file.") from None
     except OSError as error:
         raise DashboardError(f"{path}: cannot be read: {error.strerror}.") from error
-    if len(raw) > max_bytes:
+    if max(len(raw), status.st_size) > max_bytes:
         raise DashboardError(f"{path}: larger than {max_bytes} bytes, which is more than is read here.")
     return parse_json(raw, str(path))
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """Opening a named pipe would otherwise last for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def parse_json(raw: bytes, where: str) -> Json:
-    """The strict JSON value in `raw`; `where` names its origin in errors."""
+    """The strict JSON value in `raw`; `where` names its origin in errors.
+
+    UTF-8, no key twice, no half of a surrogate pair, no NaN or Infinity (also not as 1e999), no number beyond a
+    float's range, at most 100 levels deep: whoever reads it on needs no check of their own.
+    """
     try:
-        return json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+        value = json.loads(
+            raw.decode("utf-8"),
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_whole,
+            object_pairs_hook=_unique_keys,
+        )
+        if _SURROGATE.search(raw):
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        _refuse_depth(value)
     except UnicodeDecodeError as error:
         raise DashboardError(f"{where}: not UTF-8 at byte {error.start}.") from error
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        raise DashboardError(f"{where}: {half} is half of a surrogate pair. Write the character itself.") from error
     except json.JSONDecodeError as error:
         place = "empty" if not raw.strip() else f"not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
         raise DashboardError(f"{where}: {place}.") from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise DashboardError(f"{where}: nested more than {_MAX_DEPTH} levels deep.") from None
+    except ValueError as error:
         raise DashboardError(f"{where}: {error}.") from error
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON; leave out what could not be measured")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text:.40} is beyond the range of numbers; leave out what could not be measured")
+    return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"{text:.40}... has {len(text)} digits, more than {_MAX_DIGITS}")
+    return int(text)
+
+
+def _refuse_depth(value: Json) -> None:
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        inner = [item for item in level if isinstance(item, (dict, list))]
+        if not inner:
+            return
+        level = [part for item in inner for part in (item.values() if isinstance(item, dict) else item)]
+    raise ValueError(f"nested more than {_MAX_DEPTH} levels deep")
 
 
 def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -110,24 +170,28 @@ def dump_json(value: Json) -> str:
         raise DashboardError(f"{place}: NaN or Infinity cannot be written. Leave the value out.") from error
 
 
-def write_json(path: Path, value: Json) -> None:
-    """Write `value` to `path` whole or not at all."""
-    write_text(path, dump_json(value))
+def write_json(path: Path, value: Json, *, durable: bool = True) -> None:
+    """Write `value` to `path` as `write_bytes` does; bytes of a name that are not UTF-8 become question marks."""
+    write_bytes(path, dump_json(value).encode("utf-8", errors="replace"), durable=durable)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path` as UTF-8, whole or not at all, surviving a power cut."""
-    write_bytes(path, text.encode("utf-8", errors="surrogateescape"))
+def write_text(path: Path, text: str, *, durable: bool = True) -> None:
+    """Write `text` to `path` as UTF-8, as `write_bytes` does."""
+    write_bytes(path, text.encode("utf-8", errors="surrogateescape"), durable=durable)
 
 
-def write_bytes(path: Path, content: bytes, *, mode: int = 0o644) -> None:
-    """Write `content` to `path` whole or not at all, surviving a power cut."""
+def write_bytes(path: Path, content: bytes, *, mode: int = 0o644, durable: bool = True) -> None:
+    """Write `content` to `path` whole or not at all.
+
+    It survives a power cut where it is `durable`, which costs milliseconds: not for what the next night writes anew.
+    """
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.chmod(name, mode)
         os.replace(name, path)
     except BaseException:
@@ -181,7 +245,10 @@ def remove_unfinished(parent: Path) -> None:
     if not parent.is_dir():
         return
     for path in parent.glob(".*"):
-        original = parent / path.name[1:].rpartition(".")[0].rpartition(".")[0]
+        match = _UNFINISHED.fullmatch(path.name)
+        if match is None:
+            continue
+        original = parent / (match.group(1) or "")
         if path.suffix == ".old" and not original.exists():
             os.rename(path, original)
         elif path.suffix in {".new", ".old"} and path.is_dir():

@@ -25,7 +25,14 @@ if TYPE_CHECKING:
 REQUIRED = object()
 FIELDS_FILE = "fields.json"
 CONFIG_FILE = "config.json"
-_JSON_TYPES = {"bool": "boolean", "int": "integer", "float": "number", "str": "string", "list": "array", "map": "object"}
+_JSON_TYPES = {
+    "bool": "boolean",
+    "int": "integer",
+    "float": "number",
+    "str": "string",
+    "list": "array",
+    "map": "object",
+}
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -53,7 +60,9 @@ class Field:
         if self.type == "str" and self.min:
             schema["minLength"] = self.min
         elif self.type in {"int", "float"}:
-            schema.update({key: value for key, value in (("minimum", self.min), ("maximum", self.max)) if value is not None})
+            schema.update(
+                {key: value for key, value in (("minimum", self.min), ("maximum", self.max)) if value is not None}
+            )
         elif self.type == "list":
             schema["items"] = self.of.schema() if self.of else {}
             schema["minItems"] = self.min or 0
@@ -114,26 +123,28 @@ def _faults(error: ValidationError) -> Iterator[str]:
     """One error of the schema validator as sentences: place, value, remedy."""
     place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
     wanted: Any = error.validator_value
+    given: Any = error.instance
+    schema: Any = error.schema
     if error.validator == "additionalProperties":
-        known = list(error.schema.get("properties", {}))  # type: ignore[union-attr]
-        for name in sorted(set(error.instance) - set(known)):
+        known = list(schema.get("properties", {}))
+        for name in sorted(set(given) - set(known)):
             near = difflib.get_close_matches(name, known, n=1)
             remedy = f"Did you mean {near[0]!r}?" if near else f"Known fields: {', '.join(sorted(known))}."
             yield f"{place}.{name}: there is no such field. {remedy}"
     elif error.validator == "required":
-        for name in sorted(set(wanted) - set(error.instance)):
-            doc = error.schema["properties"][name].get("description", "")  # type: ignore[index]
+        for name in sorted(set(wanted) - set(given)):
+            doc = schema["properties"][name].get("description", "")
             yield f"{place}.{name}: is missing. Add it: {doc}"
     elif error.validator == "type":
-        yield f"{place}: {_brief(error.instance)} is not {_type_in_words(wanted)}."
+        yield f"{place}: {_brief(given)} is not {_type_in_words(wanted)}."
     elif error.validator == "enum":
-        near = difflib.get_close_matches(str(error.instance), [str(choice) for choice in wanted], n=1)
+        near = difflib.get_close_matches(str(given), [str(choice) for choice in wanted], n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Use one of: {', '.join(map(str, wanted))}."
-        yield f"{place}: {_brief(error.instance)} is not a choice. {hint}"
+        yield f"{place}: {_brief(given)} is not a choice. {hint}"
     elif error.validator in {"minimum", "maximum"}:
         less = error.validator == "minimum"
         yield (
-            f"{place}: {_brief(error.instance)} is {'less' if less else 'more'} than {wanted}. "
+            f"{place}: {_brief(given)} is {'less' if less else 'more'} than {wanted}. "
             f"Use {wanted} or {'more' if less else 'less'}."
         )
     else:
@@ -167,7 +178,9 @@ def read_fields(path: Path) -> dict[str, Field]:
     if not isinstance(value, dict):
         raise DashboardError(f"{path}: $: {_brief(value)} is not an object of fields.")
     sets = value.pop("include", [])
-    unknown = [name for name in sets if name not in FIELD_SETS]
+    if not isinstance(sets, list):
+        raise DashboardError(f'{path}: $.include: {_brief(sets)} is not a list. Write it like ["timing"].')
+    unknown = [name for name in sets if not isinstance(name, str) or name not in FIELD_SETS]
     if unknown:
         raise DashboardError(f"{path}: $.include: {unknown[0]!r} is not one of: {', '.join(FIELD_SETS)}.")
     included = {name: field for key in sets for name, field in FIELD_SETS[key].items()}
@@ -181,10 +194,15 @@ def _parse_field(item: common.Json, place: str, name: str = "x") -> Field:
     if not _NAME.fullmatch(name):
         raise DashboardError(f"{place}: a field's name is lower case with digits and underscores.")
     kind = item.get("type")
-    if kind not in {*_JSON_TYPES, "choice", "any"}:
-        raise DashboardError(f"{place}.type: {_brief(kind)} is not one of {', '.join([*_JSON_TYPES, 'choice', 'any'])}.")
-    if kind == "choice" and not item.get("choices"):
-        raise DashboardError(f"{place}.choices: is missing. A choice lists its choices.")
+    if not isinstance(kind, str) or kind not in {*_JSON_TYPES, "choice", "any"}:
+        raise DashboardError(
+            f"{place}.type: {_brief(kind)} is not one of {', '.join([*_JSON_TYPES, 'choice', 'any'])}."
+        )
+    if not isinstance(item.get("choices", []), list) or (kind == "choice" and not item.get("choices")):
+        raise DashboardError(f"{place}.choices: is missing or not a list. A choice lists its choices.")
+    for bound in ("min", "max"):
+        if isinstance(item.get(bound, 0), bool) or not isinstance(item.get(bound, 0), (int, float)):
+            raise DashboardError(f"{place}.{bound}: {_brief(item[bound])} is not a number.")
     inner = item.get("of")
     return Field(
         type=kind,
@@ -209,7 +227,7 @@ JOB_FIELDS: Fields = {
     "description": Field("str", "What it answers, in a sentence or two.", default=""),
     "notify": Field("list", "Slack IDs that are pinged when it fails.", default=[], of=_NAMES),
     "priority": Field("int", "Higher runs earlier.", default=0),
-    "timeouts": Field("map", "Seconds allowed by stage, as in {\"run\": 600}.", default={}, of=_TIMEOUTS),
+    "timeouts": Field("map", 'Seconds allowed by stage, as in {"run": 600}.', default={}, of=_TIMEOUTS),
     "env": Field("map", "Environment variables added for its stages.", default={}, of=_VARIABLES),
 }
 EXPERIMENT_FIELDS: Fields = {
@@ -226,11 +244,15 @@ HOME_FIELDS: Fields = {
     "artifact_dir": Field("str", "Folder of the TVM artifacts.", default="artifacts", min=1),
     "tvm_remote": Field("str", "Where TVM comes from: `pypi`.", default="pypi", min=1),
     "tvm_branch": Field("str", "Which TVM: `latest` or an exact version.", default="latest", min=1),
-    "randomize": Field("bool", "Run experiments in random order (the seed is recorded), else by priority, name.", default=True),
+    "randomize": Field(
+        "bool", "Run experiments in random order (the seed is recorded), else by priority, name.", default=True
+    ),
     "seed": Field("int", "Seed of the order; by default a new one each night.", default=None, nullable=True, min=0),
     "timeouts": Field("map", "Seconds allowed by stage; a job's own come first.", default={}, of=_TIMEOUTS),
     "artifact_timeout_s": Field("int", "Seconds allowed for getting one TVM artifact.", default=3600, min=1),
-    "max_artifacts_gb": Field("float", "Size limit of all artifacts; the ones used longest ago go first.", default=20.0, min=0),
+    "max_artifacts_gb": Field(
+        "float", "Size limit of all artifacts; the ones used longest ago go first.", default=20.0, min=0
+    ),
     "parallel_stages": Field("int", "Stages after `run` that may run at once; 0 = as many as cores.", default=0, min=0),
     "min_free_mb": Field("int", "A night starts only with this much free disk space.", default=500, min=0),
     "keep_archives": Field("int", "How many archives are kept (two a night).", default=60, min=2),
@@ -245,8 +267,10 @@ FIELD_SETS: Mapping[str, Fields] = {
         "number": Field("int", "Calls in one sample; 0 = as many as fill `min_repeat_ms`.", default=0, min=0),
         "repeat": Field("int", "Samples of each point.", default=10, min=1),
         "min_repeat_ms": Field("float", "Least length of a sample in ms, where `number` is 0.", default=20.0, min=0),
-        "warmup": Field("int", "Samples taken first and not kept.", default=1, min=0),
-        "max_seconds": Field("float", "A point stops after this time with at least 3 samples.", default=20.0, min=0),
+        "warmup": Field("int", "Samples taken first and not kept.", default=1, min=1),
+        "max_seconds": Field(
+            "float", "Fewer samples, but at least 3, where `repeat` would take longer than this.", default=20.0, min=0
+        ),
         "threads": Field("int", "Threads of the measured runtime.", default=1, min=1),
         "data_seed": Field("int", "Seed of weights and inputs.", default=0, min=0),
     }

@@ -91,7 +91,8 @@ class Night:
     def from_json(cls, value: Mapping[str, Any]) -> Night:
         """What `to_json` wrote."""
         jobs = tuple(
-            JobResult(**{**job, "steps": tuple(StepResult.from_json(step) for step in job["steps"])}) for job in value["jobs"]
+            JobResult(**{**job, "steps": tuple(StepResult.from_json(step) for step in job["steps"])})
+            for job in value["jobs"]
         )
         known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
         return cls(**{**known, "jobs": jobs, "notes": tuple(value["notes"]), "artifacts": tuple(value["artifacts"])})
@@ -178,7 +179,8 @@ class Home:
         """The stamps of all nights, oldest first."""
         if not self.nights.is_dir():
             return []
-        return sorted(path.name.removesuffix(".json") for path in self.nights.iterdir() if path.name[0].isdigit())
+        names = (path.name.removesuffix(".json") for path in self.nights.glob("*.json"))
+        return sorted(name for name in names if common.is_stamp(name))
 
     def read_night(self, stamp: str) -> Night:
         """The record of one night; DashboardError where it is not readable."""
@@ -187,7 +189,9 @@ class Home:
         try:
             return Night.from_json(value)
         except (KeyError, TypeError, AttributeError) as error:
-            raise DashboardError(f"{path}: not a night's record: {error}. Move it away; it is told as missing.") from error
+            raise DashboardError(
+                f"{path}: not a night's record: {error}. Move it away; it is told as missing."
+            ) from error
 
     def last_nights(self, count: int) -> Iterator[Night]:
         """The newest readable nights, newest first."""

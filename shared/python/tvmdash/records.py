@@ -183,14 +183,16 @@ def data_stamps(folder: Path) -> list[str]:
     """The stamps of the data_<stamp>.json files in `folder`, oldest first."""
     if not folder.is_dir():
         return []
-    names = (path.name for path in folder.iterdir())
-    return sorted(name[5:-5] for name in names if name.startswith("data_") and name.endswith(".json"))
+    names = (path.name[5:-5] for path in folder.glob("data_*.json"))
+    return sorted(name for name in names if common.is_stamp(name))
 
 
 def check_data(value: common.Json) -> None:
     """Raise DashboardError where `value` is not what a data.json may hold."""
     if not isinstance(value, dict):
-        raise DashboardError(f"$: {type(value).__name__} is not an object. Write {{...}} with records or numbers in it.")
+        raise DashboardError(
+            f"$: {type(value).__name__} is not an object. Write {{...}} with records or numbers in it."
+        )
     if "records" not in value:
         return
     version = value.get("schema_version")

@@ -85,10 +85,15 @@ def pipeline(kind: str) -> Pipeline:
 
 @dataclass(frozen=True)
 class Status:
-    """What a stage says of itself."""
+    """What a stage says of itself. `blocked`: it did nothing, because something that it needs is missing."""
 
     success: bool
     message: str
+    blocked: bool = False
+
+
+class Blocked(DashboardError):
+    """A stage cannot do its work because something that it needs is missing: the message says what, and the remedy."""
 
 
 def read_status(folder: Path) -> Status:
@@ -106,7 +111,12 @@ def read_status(folder: Path) -> Status:
         raise DashboardError(f"{STATUS_FILE}: $.success: {success!r:.80} is not true or false.")
     if not isinstance(message, str):
         raise DashboardError(f"{STATUS_FILE}: $.message: {message!r:.80} is not a string.")
-    return Status(success, message[:MAX_MESSAGE_CHARS])
+    blocked = value.get("blocked", False)
+    if not isinstance(blocked, bool):
+        raise DashboardError(f"{STATUS_FILE}: $.blocked: {blocked!r:.80} is not true or false.")
+    if blocked and success:
+        raise DashboardError(f"{STATUS_FILE}: $.blocked: true, but $.success is true as well. Say one of them.")
+    return Status(success, message[:MAX_MESSAGE_CHARS], blocked)
 
 
 def _named(read: Callable[..., common.Json], path: Path) -> common.Json:
@@ -117,29 +127,35 @@ def _named(read: Callable[..., common.Json], path: Path) -> common.Json:
         raise DashboardError(str(error).replace(str(path), path.name)) from error
 
 
-def write_status(folder: Path, success: bool, message: str) -> None:  # noqa: FBT001 - the protocol's own two fields
+def write_status(
+    folder: Path,
+    success: bool,  # noqa: FBT001 - the protocol's own two fields
+    message: str,
+    *,
+    blocked: bool = False,
+) -> None:
     """Leave status.json in `folder`."""
-    common.write_json(folder / STATUS_FILE, {"success": success, "message": message[:MAX_MESSAGE_CHARS]})
+    status = {"success": success, "message": message[:MAX_MESSAGE_CHARS], **({"blocked": True} if blocked else {})}
+    common.write_json(folder / STATUS_FILE, status, durable=False)
 
 
 def run_stage(work: Callable[[], str], destination: Path) -> int:
     """The script half of the protocol: do `work`, leave its message or its failure as the status.
 
-    Returns the exit status for the script: 0, or 1 after a failure. What `work` raises is caught here, all of it,
-    because a stage that dies without a status tells nobody why.
+    Returns the exit status for the script: 0, or 1 after a failure or where `work` raised Blocked. What it raises is
+    caught here, all of it, because a stage that dies without a status tells nobody why.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     try:
-        message = work()
+        write_status(destination, True, work())
     except DashboardError as error:
         logging.getLogger("stage").error("%s", error)
-        write_status(destination, False, str(error))
+        write_status(destination, False, str(error), blocked=isinstance(error, Blocked))
         return 1
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - said above
         traceback.print_exc()
         write_status(destination, False, f"{type(error).__name__}: {error} (the log has the traceback)")
         return 1
-    write_status(destination, True, message)
     return 0
 
 

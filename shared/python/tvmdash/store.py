@@ -57,7 +57,9 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._connection.close()
 
     def ingest(self, folder: Path, experiment: str) -> int:
@@ -65,7 +67,9 @@ class Store:
 
         A file that cannot be read is remembered with its error and logged: it costs its own night only.
         """
-        known = {row[0] for row in self._connection.execute("SELECT stamp FROM nights WHERE experiment = ?", (experiment,))}
+        known = {
+            row[0] for row in self._connection.execute("SELECT stamp FROM nights WHERE experiment = ?", (experiment,))
+        }
         new = [stamp for stamp in records.data_stamps(folder) if stamp not in known]
         with self._connection:
             for stamp in new:
@@ -107,7 +111,8 @@ class Store:
     def _with_points(self, row: tuple[Any, ...], since: str) -> Series:
         number, name, experiment, metric, unit, lower, labels = row
         points = self._connection.execute(
-            "SELECT stamp, value, low, high, std FROM points WHERE series = ? AND stamp >= ? ORDER BY stamp", (number, since)
+            "SELECT stamp, value, low, high, std FROM points WHERE series = ? AND stamp >= ? ORDER BY stamp",
+            (number, since),
         ).fetchall()
         stamps, values, low, high, std = zip(*points, strict=True) if points else ((), (), (), (), ())
         return Series(name, experiment, metric, unit, bool(lower), json.loads(labels), stamps, values, low, high, std)
@@ -122,6 +127,8 @@ def open_for_writing(path: Path) -> Store:
     """The index in `path`, made anew where it is missing, damaged or of another version."""
     try:
         return Store(_connect(path))
+    except sqlite3.OperationalError:
+        raise  # a full disk, a lock: the index itself is whole
     except sqlite3.DatabaseError as error:
         _log.warning("%s: %s; it is rebuilt from the data files.", path, error)
         for suffix in ("", "-wal", "-shm"):
@@ -148,10 +155,21 @@ def _connect(path: Path | str) -> sqlite3.Connection:
 @contextlib.contextmanager
 def open_for_reading(path: Path | None, folder: Path, experiment: str) -> Iterator[Store]:
     """The home's index in `path`, or, where there is none, one of `folder` alone, in memory."""
-    if path is not None and path.is_file():
-        store = Store(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30))
-    else:
+    store = _read_only(path) if path is not None and path.is_file() else None
+    if store is None:
         store = Store(_connect(":memory:"))
         store.ingest(folder, experiment)
     with store:
         yield store
+
+
+def _read_only(path: Path) -> Store | None:
+    """The index in `path`; None where it is damaged or of another version, until the night has made it anew."""
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
+    try:
+        if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
+            return Store(connection)
+    except sqlite3.DatabaseError as error:
+        _log.warning("%s: %s; the data files are read instead.", path, error)
+    connection.close()
+    return None

@@ -1,0 +1,211 @@
+"""Homes and stage scripts for tests, and nights run on them as cron would."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvmdash.dashboard_info import Home
+
+REPO = Path(__file__).resolve().parent.parent.parent
+BEGIN = "#!/bin/sh\nset -eu\n"
+STAGES = ("run", "analyze", "visualize", "summarize")
+DESTINATION = {"setup": "$2", "run": "$2", "analyze": "$3", "visualize": "$3", "summarize": "$3", "subsystem": "$2"}
+WORK = {
+    "setup": 'echo built > "$2/built"',
+    "run": """echo '{"value": 1.5}' > "$2/raw.json\"""",
+    "analyze": 'cp "$2/raw.json" "$3/data.json"',
+    "visualize": 'echo "graph of $TVMDASH_NIGHT" > "$3/graph.svg"',
+    "summarize": """printf '{"title": "Sum", "value": "of %s"}' "$TVMDASH_NIGHT" > "$3/summary.json\"""",
+    "subsystem": 'echo "page of $TVMDASH_NIGHT" > "$2/index.html"',
+}
+DEADLINE_S = 60.0
+
+
+def says(stage: str, message: str = "done", *, success: bool = True) -> str:
+    """The line of a script that leaves the status."""
+    status = json.dumps({"success": success, "message": message})
+    return f"printf '%s' '{status}' > \"{DESTINATION[stage]}/status.json\""
+
+
+def good(stage: str, extra: str = "") -> str:
+    """A stage script that does what it must, after the lines `extra`."""
+    return f"{BEGIN}{extra}\n{WORK[stage]}\n{says(stage, stage + ' went well')}\n"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A night that has ended."""
+
+    code: int
+    output: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class HomeForTests:
+    """A home below `root`, with the code of its jobs beside it."""
+
+    root: Path
+
+    @property
+    def path(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def home(self) -> Home:
+        return Home(self.path)
+
+    @property
+    def code(self) -> Path:
+        return self.root / "code"
+
+    def configure(self, **changes: Any) -> None:
+        """Change fields of the top-level config."""
+        write(self.home.config_file, {**json.loads(self.home.config_file.read_text()), **changes})
+
+    def experiment(self, name: str = "good", *, config: dict[str, Any] | None = None, **scripts: str) -> Path:
+        """Add or replace an experiment: good stages, except where `scripts` has another."""
+        folder = self.code / "experiments" / name
+        for stage in (*STAGES, *scripts):
+            script(folder / f"{stage}.sh", scripts.get(stage) or good(stage))
+        write(self.home.config("experiment", name) / "config.json", {"active": True, **(config or {})})
+        return folder
+
+    def subsystem(self, name: str = "website", *, config: dict[str, Any] | None = None, run: str = "") -> Path:
+        """Add or replace a subsystem."""
+        folder = self.code / "subsystem" / name
+        script(folder / "run.sh", run or good("subsystem"))
+        write(self.home.config("subsystem", name) / "config.json", {"active": True, **(config or {})})
+        return folder
+
+    def command(self, verb: str, *options: str) -> list[str]:
+        """The command line of a verb on this home."""
+        folders = ["--experiments-dir", f"{self.code}/experiments", "--subsystem-dir", f"{self.code}/subsystem"]
+        argv = [sys.executable, "-m", "dashboard", verb, str(self.path)]
+        return [*argv, *([] if verb == "status" else folders), *options]
+
+    def start(self, *options: str, verb: str = "run", env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+        """Start a verb (a night), which does not build TVM, in a session of its own."""
+        options = ("--no-rebuild-tvm", *options) if verb == "run" else options
+        return subprocess.Popen(
+            self.command(verb, *options),
+            cwd="/",
+            env={**environment(), **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *options: str, verb: str = "run", env: dict[str, str] | None = None) -> Finished:
+        """Run a verb (a night) to its end."""
+        begun = time.monotonic()
+        process = self.start(*options, verb=verb, env=env)
+        try:
+            output, _ = process.communicate(timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, _ = process.communicate()
+            raise AssertionError(f"{verb} did not end:\n{output}") from None
+        return Finished(process.returncode, output, time.monotonic() - begun)
+
+    def night(self, *options: str) -> dict[str, Any]:
+        """Run a night in which all must go well; its record."""
+        done = self.run(*options)
+        assert done.code == 0, done.output
+        return self.last()
+
+    def stamps(self) -> list[str]:
+        return self.home.night_stamps()
+
+    def last(self) -> dict[str, Any]:
+        """The record of the newest night."""
+        return read(self.home.night_file(self.stamps()[-1]))
+
+    def status(self, name: str, stage: str, kind: str = "experiment") -> dict[str, Any]:
+        """What the status folder says of a stage."""
+        return read(self.home.status(kind, name) / f"{stage}.json")
+
+    def log(self, name: str, stage: str, kind: str = "experiment") -> Path:
+        return self.home.status(kind, name) / f"{stage}.log"
+
+    def states(self, name: str) -> dict[str, str]:
+        """The state of each stage of an experiment in the newest night."""
+        job = next(job for job in self.last()["jobs"] if job["name"] == name)
+        return {step["stage"]: step["state"] for step in job["steps"]}
+
+    def processes(self) -> list[int]:
+        """The living processes that a stage of this home started."""
+        return [pid for pid in pids() if f"TVMDASH_HOME={self.path}".encode() in environment_of(pid)]
+
+
+def make_home(root: Path, artifacts: Path, **config: Any) -> HomeForTests:
+    """A home without jobs whose nights take TVM from `artifacts`."""
+    made = HomeForTests(root)
+    folders = {"tmp_data_dir": "../tmp", "backup_dir": "../backup", "setup_dir": "../setup"}
+    rest = {"artifact_dir": str(artifacts), "min_free_mb": 0, "randomize": False, "parallel_stages": 2}
+    write(made.home.config_file, {**folders, **rest, **config})
+    return made
+
+
+def environment() -> dict[str, str]:
+    """What `python -m dashboard` needs, and nothing else."""
+    return {"PATH": os.environ["PATH"], "HOME": "/tmp", "PYTHONPATH": f"{REPO}:{REPO}/shared/python"}
+
+
+def script(path: Path, text: str) -> None:
+    """Write an executable script."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def write(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def environment_of(pid: int) -> list[bytes]:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return []
+
+
+def wait_for(condition: Callable[[], object], what: str, deadline_s: float = 30.0) -> None:
+    """Wait until `condition` holds."""
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, f"not within {deadline_s} s: {what}"
+        time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def killed_at_end(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """A started night that does not outlive the test."""
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGKILL)
+        process.wait()
+        if process.stdout:
+            process.stdout.close()

@@ -1,0 +1,317 @@
+"""What the machine did during a run: what is read, what it costs, what is kept."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from dashboard import gpu_sensors, sensors, telemetry
+from dashboard.sensors import BusyCores, Sensor
+from dashboard.telemetry import Recorder
+from tests.dashboard.homes import BEGIN, HomeForTests, good, make_home, says
+from tvmdash import telemetry_data
+from tvmdash.errors import DashboardError
+from tvmdash.telemetry_data import Cost, Telemetry
+
+GB = 1 << 30
+
+
+def put(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def process(pid: int, ticks: int, *children: int) -> dict[str, str]:
+    """The files of a process that used `ticks`, half of them through children that have ended."""
+    fields = ["S", *["0"] * 10, str(ticks // 2), "0", str(ticks - ticks // 2), "0", "20"]
+    stat = f"{pid} (a) b) {' '.join(fields)}"
+    return {f"{pid}/stat": stat, f"{pid}/task/{pid}/children": " ".join(map(str, children))}
+
+
+def read_all(found: list[Sensor]) -> dict[str, float | None]:
+    return {name: value for sensor in found for name, value in sensor().items()}
+
+
+MACHINE = {
+    "proc/loadavg": "1.37 3.45 3.23 5/123 15898\n",
+    "proc/meminfo": "MemTotal: 8192 kB\nMemFree: 1 kB\nMemAvailable: 4096 kB\n",
+    "proc/stat": "cpu  10 0 10 500 0 0 0 0 0 0\n",
+}
+
+
+def test_temperatures_and_clocks_are_read_with_their_names_and_units(tmp_path: Path) -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    clocks = {f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq": f"{2000 + core}000\n" for core in cores}
+    hot = {
+        "sys/class/thermal/thermal_zone0/type": "x86_pkg_temp\n",
+        "sys/class/thermal/thermal_zone0/temp": "61500\n",
+        "sys/class/hwmon/hwmon1/name": "k10temp\n",
+        "sys/class/hwmon/hwmon1/temp1_input": "48250\n",
+        "sys/class/hwmon/hwmon1/temp1_label": "Tctl\n",
+    }
+    read = read_all(sensors.host_sensors(put(tmp_path, {**MACHINE, **clocks, **hot})))
+    assert read["temperature_c.x86_pkg_temp 0"] == 61.5
+    assert read["temperature_c.k10temp Tctl"] == 48.25
+    assert read["cpu_mhz_max"] == 2000 + cores[-1]
+    assert read[f"cpu_mhz.{cores[0]}"] == 2000 + cores[0]
+    assert read["load_1_min"] == 1.37
+    assert read["memory_available_bytes"] == 4096 * 1024
+    assert sensors.memory_total_bytes(tmp_path) == 8192 * 1024
+
+
+def test_a_virtual_machine_without_sensors_gives_what_it_has(tmp_path: Path) -> None:
+    cpuinfo = "processor\t: 0\ncpu MHz\t\t: 2596.102\n\nprocessor\t: 1\ncpu MHz\t\t: 2000.0\n"
+    read = read_all(sensors.host_sensors(put(tmp_path, {**MACHINE, "proc/cpuinfo": cpuinfo})))
+    assert (read["cpu_mhz_min"], read["cpu_mhz.0"]) == (2000.0, 2596.102)
+    assert not [name for name in read if name.startswith("temperature")]
+    put(tmp_path, {"proc/cpuinfo": "processor\t: 0\nCPU implementer\t: 0x41\n"})
+    assert not [name for name in read_all(sensors.host_sensors(tmp_path)) if name.startswith("cpu_mhz")]
+
+
+def test_a_sensor_that_is_silent_for_a_moment_gives_no_value_for_it(tmp_path: Path) -> None:
+    zone = {"sys/class/thermal/thermal_zone0/type": "cpu", "sys/class/thermal/thermal_zone0/temp": "50000"}
+    found = sensors.host_sensors(put(tmp_path, {**MACHINE, **zone}))
+    put(tmp_path, {"sys/class/thermal/thermal_zone0/temp": ""})
+    assert read_all(found)["temperature_c.cpu 0"] is None
+
+
+def test_cores_that_the_night_and_all_its_descendants_keep_busy_are_told_from_those_of_others(tmp_path: Path) -> None:
+    own = os.getpid()
+    put(tmp_path, {"stat": "cpu  0 0 0 0 0 0 0 0 0 0", **process(own, 0, 7), **process(7, 0, 8), **process(8, 0)})
+    busy = BusyCores(tmp_path)
+    put(tmp_path, {"stat": "cpu  300 50 30 900 9 10 10 100 0 0", **process(own, 40, 7), **process(7, 60, 8)})
+    put(tmp_path, process(8, 100))
+    read = busy()
+    total, others = read["busy_cores.own"], read["busy_cores.others"]
+    assert total is not None
+    assert others is not None
+    assert read["stolen_cores"] is not None
+    assert others / total == pytest.approx(1.0)
+    assert read["stolen_cores"] / total == pytest.approx(0.5)
+
+
+def test_a_process_that_ends_while_it_is_read_costs_nothing_else(tmp_path: Path) -> None:
+    put(tmp_path, {"stat": "cpu  0 0 0 0 0 0 0 0", **process(os.getpid(), 10, 7)})
+    assert BusyCores(tmp_path)()["busy_cores.own"] == 0.0
+
+
+def test_readings_are_columns_of_one_length_in_order_of_time() -> None:
+    counted = iter(range(1000))
+    recorder = Recorder(100.0, [lambda: {"load_1_min": 1.0}, lambda: {"odd": 1.0} if next(counted) % 2 else {}])
+    recorder.start()
+    time.sleep(0.25)
+    recorder.stop()
+    columns = recorder.columns()
+    assert len({len(column) for column in columns.values()}) == 1
+    assert columns["elapsed_s"] == sorted(columns["elapsed_s"])
+    assert len(columns["elapsed_s"]) >= 3
+    assert columns["odd"][:2] == [None, 1.0]
+
+
+def test_a_short_stage_has_a_reading_at_any_rate() -> None:
+    recorder = Recorder(0.01, [lambda: {"load_1_min": 1.0}])
+    recorder.start()
+    time.sleep(0.4)
+    recorder.stop()
+    assert recorder.columns()["load_1_min"] == [1.0]
+
+
+def test_where_a_reading_is_expensive_there_are_fewer_of_them() -> None:
+    def expensive() -> dict[str, float | None]:
+        end = time.thread_time() + 0.01
+        while time.thread_time() < end:
+            pass
+        return {"load_1_min": 1.0}
+
+    recorder = Recorder(100.0, [expensive])
+    recorder.start()
+    time.sleep(0.5)
+    recorder.stop()
+    assert len(recorder.columns()["load_1_min"]) == 1
+    assert recorder.cost().longest_ms >= 10
+
+
+def test_a_sensor_that_fails_is_given_up_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> dict[str, float | None]:
+        raise OSError("gone")
+
+    recorder = Recorder(100.0, [broken, lambda: {"load_1_min": 1.0}])
+    with caplog.at_level(logging.WARNING):
+        recorder.start()
+        time.sleep(0.15)
+        recorder.stop()
+    assert caplog.text.count("a sensor is given up: gone") == 1
+    assert recorder.columns()["load_1_min"]
+
+
+def test_a_long_recording_is_thinned_and_still_spans_the_run() -> None:
+    recorder = Recorder(200.0, [lambda: {"load_1_min": 1.0}], max_readings=8)
+    recorder.start()
+    time.sleep(0.4)
+    recorder.stop()
+    moments = recorder.columns()["elapsed_s"]
+    assert 4 <= len(moments) <= 8
+    assert moments[0] is not None
+    assert moments[-1] is not None
+    assert moments[0] < 0.1
+    assert moments[-1] > 0.2
+
+
+def test_a_reading_of_this_machine_costs_less_than_a_thousandth_of_a_core_at_one_a_second() -> None:
+    found = sensors.host_sensors()
+    begun = time.thread_time()
+    for _ in range(20):
+        read_all(found)
+    assert (time.thread_time() - begun) / 20 < 0.001 * max(1, (os.cpu_count() or 1) / 16)
+
+
+NVML = """
+typedef unsigned long Address;
+typedef struct { unsigned gpu, memory; } Used;
+static const Address first = 0x7f0000000000ul;
+static unsigned of(void *gpu) { return (unsigned)((Address)gpu - first); }
+int nvmlInit_v2(void) { return INIT; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = COUNT; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **gpu) { *gpu = (void *)(first + index); return 0; }
+int nvmlDeviceGetTemperature(void *gpu, int sensor, unsigned *value) { *value = 60 + of(gpu); return sensor; }
+int nvmlDeviceGetClockInfo(void *gpu, int kind, unsigned *value) { *value = 1980; return kind == 1 ? 0 : 2; }
+int nvmlDeviceGetUtilizationRates(void *gpu, Used *used) {
+  used->gpu = 97;
+  used->memory = 3;
+  return of(gpu) ? 3 : 0;
+}
+"""
+
+
+def nvml(folder: Path, **values: int) -> str:
+    """A library with NVML's binary interface, for a machine that has no GPU."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler to build a stand-in for NVML")
+    source, library = folder / "nvml.c", folder / "libnvml.so"
+    source.write_text(NVML)
+    defined = [f"-D{name}={value}" for name, value in {"INIT": 0, "COUNT": 2, **values}.items()]
+    subprocess.run(["cc", "-shared", "-fPIC", *defined, "-o", str(library), str(source)], check=True)
+    return str(library)
+
+
+def test_gpus_are_read_through_nvml_and_what_a_card_cannot_say_is_no_value(tmp_path: Path) -> None:
+    gpus = gpu_sensors.open_gpus(nvml(tmp_path))
+    assert gpus is not None
+    assert dict(gpus()) == {
+        "gpu_temperature_c.0": 60.0,
+        "gpu_mhz.0": 1980.0,
+        "gpu_percent.0": 97.0,
+        "gpu_temperature_c.1": 61.0,
+        "gpu_mhz.1": 1980.0,
+        "gpu_percent.1": None,
+    }
+    gpus.close()
+
+
+@pytest.mark.parametrize("values", [{"INIT": 9}, {"COUNT": 0}])
+def test_a_driver_that_does_not_run_or_has_no_gpu_is_none(tmp_path: Path, values: dict[str, int]) -> None:
+    assert gpu_sensors.open_gpus(nvml(tmp_path, **values)) is None
+
+
+def test_a_machine_without_the_driver_has_no_gpus() -> None:
+    assert gpu_sensors.open_gpus("libno-such-library.so.1") is None
+
+
+def test_what_is_written_is_read_back_and_what_is_damaged_is_named(tmp_path: Path) -> None:
+    columns = {"elapsed_s": [0.12345, 1.0], "load_1_min": [None, 2.0]}
+    whole = Telemetry("opt", "20260101T000000Z", 1e9, 1.0, 2, GB, Cost(0.001, 0.5), columns)
+    path = tmp_path / "telemetry.json"
+    telemetry_data.write(path, whole)
+    read = telemetry_data.read(path)
+    assert read.seconds == [0.123, 1.0]
+    assert read.column("load_1_min") == [None, 2.0]
+    assert read.column("gpu_mhz.0") == [None, None]
+    value = json.loads(path.read_text())
+    for damage, words in (
+        ({"schema_version": 2}, "2 is not 1"),
+        ({"cost": None}, "not telemetry"),
+        ({"columns": {"elapsed_s": [1], "b": []}}, "lengths differ"),
+    ):
+        path.write_text(json.dumps({**value, **damage}))
+        with pytest.raises(DashboardError, match=words):
+            telemetry_data.read(path)
+    path.write_text("[]")
+    with pytest.raises(DashboardError, match="not telemetry"):
+        telemetry_data.read(path)
+
+
+@pytest.fixture
+def home(tmp_path: Path, tvm_artifact_folder: Path) -> HomeForTests:
+    return make_home(tmp_path, tvm_artifact_folder, telemetry_rate=20.0)
+
+
+def recordings(home: HomeForTests, name: str = "good") -> list[Path]:
+    return sorted(telemetry_data.folder(home.path, name).glob("*"))
+
+
+def test_a_night_keeps_one_recording_of_each_experiments_run(home: HomeForTests) -> None:
+    home.experiment("good", run=good("run", "sleep 0.4"))
+    home.subsystem()
+    night = home.night()
+    (path,) = recordings(home)
+    assert path == telemetry_data.file(home.path, "good", night["stamp"])
+    read = telemetry_data.read(path)
+    assert read.experiment == "good"
+    assert len(read.seconds) >= 2
+    assert read.seconds[-1] < 2.0, "other stages are not in it"
+    assert read.memory_total_bytes > 0
+    assert [value for value in read.column("busy_cores.own") if value is not None]
+
+
+def test_a_run_that_fails_is_recorded_and_so_is_one_that_hangs(home: HomeForTests) -> None:
+    home.experiment("fails", run=f"{BEGIN}sleep 0.3\nexit 1\n")
+    home.experiment("hangs", run=f"{BEGIN}sleep 60\n", config={"timeouts": {"run": 1}})
+    assert home.run().code == 1
+    assert len(recordings(home, "fails")) == len(recordings(home, "hangs")) == 1
+
+
+def test_the_oldest_recordings_go(home: HomeForTests) -> None:
+    home.configure(keep_raw_nights=2)
+    home.experiment("good", run=good("run", "sleep 0.3"))
+    stamps = [home.night()["stamp"] for _ in range(3)]
+    assert recordings(home) == [telemetry_data.file(home.path, "good", stamp) for stamp in stamps[1:]]
+
+
+def test_a_rate_of_0_records_nothing(home: HomeForTests) -> None:
+    home.configure(telemetry_rate=0)
+    home.experiment("good", run=good("run", "sleep 0.3"))
+    home.night()
+    assert not recordings(home)
+
+
+def test_a_recording_that_cannot_be_kept_costs_the_run_nothing_and_is_said(home: HomeForTests) -> None:
+    home.experiment("good", run=good("run", "sleep 0.3"))
+    blocker = telemetry_data.folder(home.path, "good")
+    blocker.parent.mkdir(parents=True)
+    blocker.write_text("not a folder")
+    done = home.run()
+    assert done.code == 0
+    assert "the telemetry of good is not kept" in done.output
+
+
+def test_a_subsystem_that_says_blocked_is_blocked_with_its_reason_and_not_failed(home: HomeForTests) -> None:
+    home.experiment("good")
+    status = json.dumps({"success": False, "message": "experiment x is not active.", "blocked": True})
+    home.subsystem("needy", run=f"{BEGIN}echo '{status}' > \"$2/status.json\"\nexit 1\n")
+    home.subsystem("broken", run=f"{BEGIN}{says('subsystem', 'no', success=False)}\n")
+    home.run()
+    assert home.states("needy") == {"precheck": "ok", "run": "blocked"}
+    assert home.status("needy", "run", "subsystem")["message"] == "experiment x is not active."
+    assert home.states("broken")["run"] == "failed"
+    assert telemetry.MAX_SHARE < 0.01

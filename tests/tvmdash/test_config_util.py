@@ -1,0 +1,115 @@
+"""The config language."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tvmdash import config_util
+from tvmdash.config_util import FIELD_SETS, HOME_FIELDS, ConfigError, Field
+from tvmdash.errors import DashboardError
+
+FIELDS = {
+    "active": Field("bool", "Whether."),
+    "repeat": Field("int", "Samples.", default=10, min=1, max=99),
+    "names": Field("list", "Networks.", default=[], of=Field("str", "A name.", min=1)),
+    "mode": Field("choice", "How.", default="fast", choices=("fast", "slow")),
+    "map": Field("map", "Seconds.", default={}, of=Field("int", "s", min=1)),
+    "maybe": Field("str", "Or null.", default=None, nullable=True),
+    "any": Field("any", "Anything.", default=None),
+}
+
+
+def faults(value: Any) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        config_util.check(value, FIELDS, "c.json")
+    return list(caught.value.faults)
+
+
+def test_defaults_are_filled_in_and_not_shared() -> None:
+    first = config_util.check({"active": True}, FIELDS, "c")
+    first["names"].append("vgg")
+    assert config_util.check({"active": True}, FIELDS, "c")["names"] == []
+    assert (first["repeat"], first["mode"], first["maybe"]) == (10, "fast", None)
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ({}, "c.json: $.active: is missing. Add it: Whether."),
+        ([], "c.json: $: [] is not an object. Write {...} with the fields in it."),
+        ({"active": 1}, "c.json: $.active: 1 is not true or false."),
+        ({"active": True, "repeat": 0}, "c.json: $.repeat: 0 is less than 1. Use 1 or more."),
+        ({"active": True, "repeat": 100}, "c.json: $.repeat: 100 is more than 99. Use 99 or less."),
+        ({"active": True, "repeat": True}, "c.json: $.repeat: True is not a whole number."),
+        ({"active": True, "repeat": 1.5}, "c.json: $.repeat: 1.5 is not a whole number."),
+        ({"active": True, "reapet": 3}, "c.json: $.reapet: there is no such field. Did you mean 'repeat'?"),
+        ({"active": True, "names": ["a", 3]}, "c.json: $.names[1]: 3 is not a string."),
+        ({"active": True, "mode": "fsat"}, "c.json: $.mode: 'fsat' is not a choice. Did you mean 'fast'?"),
+        ({"active": True, "map": {"run": 0}}, "c.json: $.map.run: 0 is less than 1. Use 1 or more."),
+        ({"active": True, "maybe": 3}, "c.json: $.maybe: 3 is not a string or null."),
+    ],
+)
+def test_a_fault_is_said_with_place_value_and_remedy(value: Any, fault: str) -> None:
+    assert faults(value) == [fault]
+
+
+def test_a_field_that_resembles_none_lists_the_known_ones() -> None:
+    assert "Known fields: active, any, map" in faults({"active": True, "zzzzzz": 1})[0]
+
+
+def test_every_fault_is_said_at_once() -> None:
+    assert len(faults({"repeat": "x", "mode": 3, "nams": [], "map": []})) == 5
+
+
+def test_a_long_value_is_said_short() -> None:
+    assert len(faults({"active": "x" * 10000})[0]) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[]", "is not an object of fields"),
+        ('{"include": "timing"}', r"\$\.include: 'timing' is not a list"),
+        ('{"include": ["timin"]}', "is not one of: timing"),
+        ('{"include": [{}]}', "is not one of"),
+        ('{"X": {"type": "int"}}', "lower case"),
+        ('{"x": {"type": "integer"}}', r"\$\.x\.type: 'integer' is not one of"),
+        ('{"x": {"type": {}}}', r"\$\.x\.type"),
+        ('{"x": {"typ": "int"}}', "is not a field"),
+        ('{"x": 3}', "is not a field"),
+        ('{"x": {"type": "choice"}}', r"\$\.x\.choices"),
+        ('{"x": {"type": "choice", "choices": "ab"}}', r"\$\.x\.choices"),
+        ('{"x": {"type": "int", "max": []}}', r"\$\.x\.max: \[\] is not a number"),
+        ('{"x": {"type": "list", "of": {"type": "lsit"}}}', r"\$\.x\.of\.type"),
+        ("{", "not JSON"),
+    ],
+)
+def test_fields_that_are_wrong_are_refused_in_words(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "fields.json").write_text(text)
+    with pytest.raises(DashboardError, match=words) as caught:
+        config_util.read_fields(tmp_path / "fields.json")
+    assert str(tmp_path / "fields.json") in str(caught.value)
+
+
+def test_absent_fields_are_none_and_included_sets_come_first(tmp_path: Path) -> None:
+    assert config_util.read_fields(tmp_path / "fields.json") == {}
+    (tmp_path / "fields.json").write_text('{"include": ["timing"], "repeat": {"type": "int", "default": 3}}')
+    fields = config_util.read_fields(tmp_path / "fields.json")
+    assert set(fields) == set(FIELD_SETS["timing"])
+    assert fields["repeat"].default == 3
+
+
+@pytest.mark.parametrize(
+    "fields", [HOME_FIELDS, config_util.EXPERIMENT_FIELDS, config_util.SUBSYSTEM_FIELDS, *FIELD_SETS.values()]
+)
+def test_our_own_fields_are_sound_documented_and_their_defaults_valid(fields: config_util.Fields) -> None:
+    schema = config_util.compile_schema(fields)
+    Draft202012Validator.check_schema(schema)
+    for name, field in fields.items():
+        assert field.doc.endswith("."), name
+        if field.default is not config_util.REQUIRED:
+            Draft202012Validator(field.schema()).validate(field.default)

@@ -1,0 +1,148 @@
+"""Records, series keys, and data files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from tvmdash import common, records
+from tvmdash.errors import DashboardError
+from tvmdash.records import SeriesKey
+
+STAMP = "20261121T031500Z"
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    """A record in the columns of apache/tvm#4304."""
+    info = {
+        "docker_tag": None,
+        "docker_hash": None,
+        "execution_elapsed_ms_median": 2.0,
+        "compile_time": 30,
+        "samples": 10,
+    }
+    return {
+        "timestamp": "2026-11-21T03:15:00Z",
+        "schema_version": 1,
+        "additional_info": info,
+        "workload": "vision.resnet18",
+        "workload_args": {"batch": 1},
+        "engine": "tvm",
+        "engine_version": "0.27.0",
+        "engine_config": {},
+        "target": "llvm",
+        "build_config": {},
+        "env_name": "bench1",
+        "hw_model": "EPYC",
+        "runtime_config": {"threads": 1},
+        "execution_config": {},
+        "execution_elapsed_ms_mean": 2.1,
+        "execution_elapsed_ms_std": 0.1,
+        **changes,
+    }
+
+
+def data(*found: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"schema_version": 1, "tvm_hash": "abc", "records": list(found), **more}
+
+
+def read(tmp_path: Path, value: Any) -> records.NightData:
+    path = tmp_path / f"data_{STAMP}.json"
+    path.write_text(json.dumps(value))
+    return records.read_data(path, "exp")
+
+
+def test_the_schema_is_sound() -> None:
+    Draft202012Validator.check_schema(common.read_json(records.SCHEMAS / "data_v1.json"))
+
+
+def test_a_night_is_read_with_each_metric_that_it_carries(tmp_path: Path) -> None:
+    failure = {"workload": "vision.vgg", "values": {"batch": 1}, "error": "out of memory"}
+    night = read(tmp_path, data(record(), failures=[failure]))
+    assert (night.stamp, night.tvm_hash, night.failures[0].error) == (STAMP, "abc", "out of memory")
+    values = {point.key.metric: (point.value, point.unit, point.std, point.samples) for point in night.values()}
+    assert values == {"run_time": (2.0, "ms", 0.1, 10), "compile_time": (30.0, "ms", None, None)}
+
+
+@pytest.mark.parametrize("column", records.IDENTITY)
+def test_another_identity_is_another_series(tmp_path: Path, column: str) -> None:
+    changed: Any = {"x": 1} if isinstance(record()[column], dict) else f"{record()[column]}x"
+    one, other = (next(read(tmp_path, data(record(**change))).values()).key.id for change in ({}, {column: changed}))
+    assert one != other
+
+
+@pytest.mark.parametrize("column", ["timestamp", "engine_version", "execution_config", "execution_elapsed_ms_mean"])
+def test_when_and_by_which_version_is_not_identity(tmp_path: Path, column: str) -> None:
+    changed: Any = {"number": 5} if column == "execution_config" else 9.5 if "elapsed" in column else "2027"
+    one, other = (next(read(tmp_path, data(record(**change))).values()).key.id for change in ({}, {column: changed}))
+    assert one == other
+
+
+def test_a_series_is_named_for_ever() -> None:
+    assert (
+        SeriesKey("e", "m", {"a": 1, "b": "ü"}).id == SeriesKey("e", "m", {"b": "ü", "a": 1}).id == "bea90b329aecfefb"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([], "list is not an object"),
+        (data(record(workload="resnet")), r"\$\.records\[0\]\.workload"),
+        (data(record(additional_info={})), r"\$\.records\[0\]\.additional_info"),
+        (data(record(execution_elapsed_ms_std=-1)), "execution_elapsed_ms_std"),
+        (data(record(execution_elapsed_ms_mean="2")), "execution_elapsed_ms_mean"),
+        (data(record(more=1)), "more"),
+        (data({k: v for k, v in record().items() if k != "target"}), "target"),
+        (data(failures=[{"workload": "a.b"}]), r"\$\.failures\[0\]"),
+        ({"records": []}, "schema_version"),
+        (data() | {"schema_version": 2}, "2 is newer than 1. Update the dashboard"),
+        (data() | {"records": {}}, r"\$\.records"),
+    ],
+)
+def test_data_that_is_wrong_is_refused_with_file_and_place(tmp_path: Path, value: Any, words: str) -> None:
+    with pytest.raises(DashboardError, match=words) as caught:
+        read(tmp_path, value)
+    assert str(caught.value).startswith(f"{tmp_path}/data_{STAMP}.json: ")
+    assert len(str(caught.value)) < 1000
+
+
+def test_the_numbers_of_a_foreign_experiment_are_series_by_their_path(tmp_path: Path) -> None:
+    night = read(
+        tmp_path,
+        {"timestamp": 1, "tvm_hash": "x", "gpu": {"O3": {"mean": 2}}, "list": [1, [0.5]], "name": "x", "ok": True},
+    )
+    assert night.leaves == {"$.gpu.O3.mean": 2.0, "$.list[0]": 1.0, "$.list[1][0]": 0.5}
+
+
+LEAVES = st.none() | st.booleans() | st.integers(-(10**290), 10**290) | st.floats() | st.text(max_size=3)
+NESTED = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), NESTED, max_size=5))
+def test_every_leaf_is_a_finite_float_whatever_strangers_leave(value: dict[str, Any]) -> None:
+    for place, number in records.numeric_leaves(value):
+        assert place.startswith("$.")
+        assert isinstance(number, float)
+        assert abs(number) < float("inf")
+
+
+def test_only_files_with_a_stamp_are_nights(tmp_path: Path) -> None:
+    for name in (
+        f"data_{STAMP}.json",
+        "data_20261120T031500Z.json",
+        "data_backup.json",
+        "data_.json",
+        f".data_{STAMP}.json.x.tmp",
+    ):
+        (tmp_path / name).write_text("{}")
+    assert records.data_stamps(tmp_path) == ["20261120T031500Z", STAMP]
+    assert records.data_stamps(tmp_path / "nowhere") == []

@@ -1,0 +1,148 @@
+"""The index over all nights."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tvmdash import store
+
+NIGHTS = [f"202611{day:02}T031500Z" for day in range(1, 6)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "data"
+    made.mkdir()
+    for index, stamp in enumerate(NIGHTS):
+        add(made, stamp, {"tvm_hash": f"h{index}", "a": index, "b": {"c": index / 2}})
+    return made
+
+
+def add(folder: Path, stamp: str, value: Any) -> None:
+    (folder / f"data_{stamp}.json").write_text(value if isinstance(value, str) else json.dumps(value))
+
+
+def filled(path: Path, folder: Path) -> int:
+    with store.open_for_writing(path) as opened:
+        return opened.ingest(folder, "exp")
+
+
+def series(path: Path | None, folder: Path, *, since: str = "") -> dict[str, tuple[tuple[str, ...], tuple[float, ...]]]:
+    with store.open_for_reading(path, folder, "exp") as opened:
+        return {one.labels["path"]: (one.stamps, one.values) for one in opened.series("exp", since=since)}
+
+
+def test_series_run_over_all_nights_in_order(tmp_path: Path, folder: Path) -> None:
+    assert filled(tmp_path / "s", folder) == 5
+    found = series(tmp_path / "s", folder)
+    assert found == {
+        "$.a": (tuple(NIGHTS), (0.0, 1.0, 2.0, 3.0, 4.0)),
+        "$.b.c": (tuple(NIGHTS), (0.0, 0.5, 1.0, 1.5, 2.0)),
+    }
+    assert series(None, folder) == found, "without the index, the data files say the same"
+    assert series(tmp_path / "nowhere", folder) == found
+
+
+def test_only_what_is_new_is_read(tmp_path: Path, folder: Path) -> None:
+    filled(tmp_path / "s", folder)
+    for stamp in NIGHTS:
+        add(folder, stamp, "never read again")
+    add(folder, "20261106T031500Z", {"a": 9})
+    assert filled(tmp_path / "s", folder) == 1
+    assert series(tmp_path / "s", folder)["$.a"][1][-2:] == (4.0, 9.0)
+    assert filled(tmp_path / "s", folder) == 0
+
+
+def test_since_leaves_out_earlier_points(tmp_path: Path, folder: Path) -> None:
+    add(folder, "20260101T000000Z", {"old": 1})
+    filled(tmp_path / "s", folder)
+    assert series(tmp_path / "s", folder, since=NIGHTS[3])["$.a"] == ((NIGHTS[3], NIGHTS[4]), (3.0, 4.0))
+    assert series(tmp_path / "s", folder, since=NIGHTS[3])["$.old"] == ((), ())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"records": 3}', '{"a": 1e999}', '{"a": 1' + "0" * 400 + "}", "[" * 5000]
+)
+def test_a_broken_file_costs_its_own_night_only(
+    tmp_path: Path, folder: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    add(folder, NIGHTS[2], text)
+    with caplog.at_level(logging.WARNING):
+        assert filled(tmp_path / "s", folder) == 5
+    assert f"data_{NIGHTS[2]}.json" in caplog.text
+    assert series(tmp_path / "s", folder)["$.a"][1] == (0.0, 1.0, 3.0, 4.0)
+    with store.open_for_reading(tmp_path / "s", folder, "exp") as opened:
+        assert opened.stamps("exp") == [stamp for stamp in NIGHTS if stamp != NIGHTS[2]]
+
+
+def damaged(path: Path) -> None:
+    path.write_bytes(b"not a database at all" * 100)
+
+
+def of_another_version(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+@pytest.mark.parametrize("spoil", [damaged, of_another_version])
+def test_an_index_that_cannot_be_used_is_read_around_and_made_anew(tmp_path: Path, folder: Path, spoil: Any) -> None:
+    path = tmp_path / "s"
+    filled(path, folder)
+    wanted = series(path, folder)
+    spoil(path)
+    assert series(path, folder) == wanted
+    assert filled(path, folder) == 5
+    assert series(path, folder) == wanted
+
+
+def test_an_index_that_is_only_busy_is_not_thrown_away(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s"
+    filled(path, folder)
+    before = path.stat().st_ino
+
+    def busy(_: Path | str) -> sqlite3.Connection:
+        raise sqlite3.OperationalError("database is locked")
+
+    monkeypatch.setattr(store, "_connect", busy)
+    with pytest.raises(sqlite3.OperationalError):
+        store.open_for_writing(path)
+    assert path.stat().st_ino == before
+
+
+def test_reading_goes_on_while_the_night_writes(tmp_path: Path, folder: Path) -> None:
+    path, faults = tmp_path / "s", []
+    filled(path, folder)
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            if len(series(path, folder)["$.a"][0]) < 5:
+                faults.append("short")
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for day in range(10, 28):
+        add(folder, f"202611{day}T031500Z", {"a": day})
+        filled(path, folder)
+    done.set()
+    reader.join()
+    assert faults == []
+    assert len(series(path, folder)["$.a"][0]) == 23
+
+
+def test_experiments_are_kept_apart(tmp_path: Path, folder: Path) -> None:
+    filled(tmp_path / "s", folder)
+    with store.open_for_writing(tmp_path / "s") as opened:
+        assert opened.ingest(folder, "other") == 5
+        assert {one.id for one in opened.series("other")}.isdisjoint(one.id for one in opened.series("exp"))
+        assert opened.series("exp", "no_such_metric") == []
