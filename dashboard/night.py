@@ -24,6 +24,7 @@ from tvmdash.common import stamp_of, utc_now
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, RUNNING, Night, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PRECHECK, Stage, pipeline
+from tvmdash.words import list_in_words
 
 _log = logging.getLogger("night")
 _SETUP, _RUN = "setup", "run"
@@ -128,6 +129,8 @@ class _Phases:
             _log.warning("%s", error)
             self._journal.note(f"The home could not be archived {moment} the night: {error}")
             return
+        if not done.complete:
+            self._journal.note(f"The archive {moment} the night is incomplete: {list_in_words(done.skipped, 3)}")
         _log.info("archived the home %s the night: %d new files, %d bytes", moment, done.new_files, done.new_bytes)
 
     def _precheck(self, jobs: Iterable[Job]) -> list[Job]:
