@@ -15,14 +15,16 @@ def _enter_environment() -> None:
     if importlib.util.find_spec("jsonschema"):
         return
     named = os.environ.get("TVMDASH_VENV_DIR")
-    roots = [Path(named)] if named else [REPOSITORY / ".venv", REPOSITORY.parent / "venv"]  # the second: dashboard_job.sh
+    roots = (
+        [Path(named)] if named else [REPOSITORY / ".venv", REPOSITORY.parent / "venv"]
+    )  # the second: dashboard_job.sh
     found = [path for root in roots for path in root.glob("*/.complete")]
     complete = sorted(found, key=lambda path: path.stat().st_mtime)
     if not complete:
         sys.exit(f"{roots[0]}: no environment is set up yet. Run ./run_dashboard.sh HOME once; it makes one.")
     python = complete[-1].parent / "bin" / "python"
     os.environ["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "shared" / "python")])
-    os.execv(python, [str(python), "-m", "dashboard", *sys.argv[1:]])
+    os.execv(python, [str(python), "-m", "dashboard", *sys.argv[1:]])  # noqa: S606 - this process becomes that one
 
 
 sys.path.insert(0, str(REPOSITORY / "shared" / "python"))

@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dashboard import process, publish, setup_cache
+from dashboard import process, publish, setup_cache, telemetry
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.environment import stage_environment
+from dashboard.leftovers import MARK
 from dashboard.plan import Job, Plan
-from dashboard.process import MARK, Outcome
+from dashboard.process import Outcome
 from tvmdash import stages
-from tvmdash.dashboard_info import FAILED, OK, SKIPPED, Home, StepResult
+from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, Home, StepResult
 from tvmdash.errors import DashboardError
-from tvmdash.stages import Stage, Status
+from tvmdash.stages import Blocked, Stage, Status
 from tvmdash.words import bytes_in_words
 
 _FULL_BYTES = 1 << 20
@@ -155,19 +156,21 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
         paths[name].mkdir(parents=True, exist_ok=True)
     _remove(left_in / stages.STATUS_FILE)
     timeout_s = job.timeout_s(stage, context.plan.config)
-    outcome = process.run(
-        [str(place.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
-        cwd=place.code,
-        env=_environment(context, job, place),
-        timeout_s=timeout_s,
-        log=place.log(stage.name),
-    )
+    with telemetry.recorded(context, job, stage):
+        outcome = process.run(
+            [str(place.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
+            cwd=place.code,
+            env=_environment(context, job, place),
+            timeout_s=timeout_s,
+            log=place.log(stage.name),
+        )
     try:
         message = judge(outcome, left_in, stage, timeout_s)
         publish.publish(context, job, stage, left_in)
     except (DashboardError, OSError) as error:
+        state = BLOCKED if isinstance(error, Blocked) else FAILED
         words = _in_words(error, context) + mended(outcome)
-        return StepResult(stage.name, FAILED, words, context.stamp, round(outcome.elapsed_s, 3), outcome.tail)
+        return StepResult(stage.name, state, words, context.stamp, round(outcome.elapsed_s, 3), outcome.tail)
     finally:
         if "output" in stage.arguments:
             _remove(left_in / stages.STATUS_FILE)
@@ -209,6 +212,8 @@ def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float) -> str
     if outcome.signal is not None:
         raise DashboardError(f"It was ended by {_signal_in_words(outcome.signal)} after {outcome.elapsed_s:.1f} s.")
     status = _status(outcome, folder, stage)
+    if status.blocked:
+        raise Blocked(status.message or "It said that something it needs is missing, and not what.")
     if not status.success:
         raise DashboardError(status.message or "It said that it failed, and not why.")
     if outcome.exit_code:

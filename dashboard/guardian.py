@@ -15,8 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dashboard import process
-from dashboard.process import mark_of
+from dashboard.leftovers import mark_of, spare
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _DEADLINE_S = 30.0
@@ -47,7 +46,7 @@ def watch(night: str) -> Iterator[None]:
     }
     argv = [sys.executable, "-m", "dashboard.guardian", night]
     guard = subprocess.Popen(argv, stdin=subprocess.PIPE, env=environment, cwd="/", start_new_session=True)
-    process.spare(guard.pid)
+    spare(guard.pid)
     try:
         yield
     finally:

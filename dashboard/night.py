@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from dashboard import archive, engine, guardian, process, publish, recovery, repository
+from dashboard import archive, engine, guardian, leftovers, process, publish, recovery, repository
 from dashboard.artifacts import shelf
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.provide import Provided, provide
@@ -36,7 +36,7 @@ def run_night(plan: Plan, *, rebuild: bool) -> Night:
     Raises HeldError where another night holds the home, DashboardError where the night cannot begin.
     """
     with night_lock(plan.home):
-        process.become_subreaper()
+        leftovers.become_subreaper()
         _make_room(plan)
         saved = recovery.recover(plan)
         context = _begin(plan)

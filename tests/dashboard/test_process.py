@@ -14,7 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import homes
 
-from dashboard import process
+from dashboard import leftovers, process
 from dashboard.bounded_log import HEAD_BYTES, TAIL_BYTES, BoundedLog
 from dashboard.process import Outcome
 from tvmdash.errors import DashboardError
@@ -97,8 +97,8 @@ def test_a_log_on_a_full_disk_does_not_end_the_program(tmp_path: Path) -> None:
 RACE = """
 import sys, threading
 from pathlib import Path
-from dashboard import process
-process.become_subreaper()
+from dashboard import leftovers, process
+leftovers.become_subreaper()
 bad = []
 def work(number):
     for index in range(40):
@@ -110,7 +110,7 @@ def work(number):
 threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
-print(len(bad), *bad[:2], len(process._children()))
+print(len(bad), *bad[:2], len(leftovers._children()))
 """
 
 
@@ -124,8 +124,8 @@ def test_programs_side_by_side_do_not_end_one_another(tmp_path: Path) -> None:
 CANCEL = """
 import sys, threading, time
 from pathlib import Path
-from dashboard import process
-process.become_subreaper()
+from dashboard import leftovers, process
+leftovers.become_subreaper()
 said = []
 def work(index):
     try:
@@ -135,10 +135,10 @@ def work(index):
         said.append("cancelled")
 threads = [threading.Thread(target=work, args=(index,)) for index in range(3)]
 for thread in threads: thread.start()
-while len(process._live) < 3: time.sleep(0.001)
+while len(leftovers._live) < 3: time.sleep(0.001)
 process.cancel_all()
 for thread in threads: thread.join()
-print(*said, len(process._children()))
+print(*said, len(leftovers._children()))
 """
 
 
@@ -151,11 +151,11 @@ def test_cancelling_ends_every_program(tmp_path: Path) -> None:
 ADOPTED = """
 import sys
 from pathlib import Path
-from dashboard import process
-process.become_subreaper()
+from dashboard import leftovers, process
+leftovers.become_subreaper()
 outcome = process.run(["/bin/sh", "-c", sys.argv[2]], cwd=Path("/"), env={"PATH": "/bin:/usr/bin"}, timeout_s=20,
                       log=Path(sys.argv[1]))
-print(outcome.left_behind, len(process._children()))
+print(outcome.left_behind, len(leftovers._children()))
 """
 
 
@@ -186,8 +186,8 @@ def test_a_program_without_a_mark_carries_the_nights(tmp_path: Path) -> None:
 
 def test_a_guardian_ends_what_carries_its_mark_once_its_night_is_gone() -> None:
     mark = "/home/größe\udcff:20261121T000000Z"
-    env = {**homes.environment(), process.MARK: f"{mark}/1"}
-    other = {**homes.environment(), process.MARK: f"{mark}0/1"}
+    env = {**homes.environment(), leftovers.MARK: f"{mark}/1"}
+    other = {**homes.environment(), leftovers.MARK: f"{mark}0/1"}
     with (
         subprocess.Popen(["setsid", "sleep", "300"], env=env) as marked,
         subprocess.Popen(["sleep", "300"], env=other) as neighbour,

@@ -253,7 +253,7 @@ def test_what_is_written_is_read_back_and_what_is_damaged_is_named(tmp_path: Pat
 
 @pytest.fixture
 def home(tmp_path: Path, tvm_artifact_folder: Path) -> HomeForTests:
-    return make_home(tmp_path, tvm_artifact_folder, telemetry_rate=20.0)
+    return make_home(tmp_path, tvm_artifact_folder, telemetry_rate=10.0)
 
 
 def recordings(home: HomeForTests, name: str = "good") -> list[Path]:

@@ -1,0 +1,137 @@
+"""The processes that a program leaves behind: found, told apart from the living, ended.
+
+The night is a child subreaper (prctl(2)): a process that a stage detaches becomes a child of the night when its parent
+ends, and is found among its children. A process that outlives the night itself is ended by `guardian`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tvmdash.errors import DashboardError
+
+MARK = "TVMDASH_STAGE_ID"
+"""Environment variable by which the processes of one stage are known: `<night>/<number>`."""
+
+DEADLINE_S = 10.0
+_PR_SET_CHILD_SUBREAPER = 36
+
+_live: dict[int, str] = {}
+_lock = threading.Lock()
+"""Held from the start of a program until it stands in `_live`, so that no other thread takes it for an orphan."""
+_helpers: set[int] = set()
+
+
+def become_subreaper() -> None:
+    """Adopt what the programs started from here leave behind, so that it can be ended."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise DashboardError(f"prctl(PR_SET_CHILD_SUBREAPER): {os.strerror(ctypes.get_errno())}. Linux 3.4 is needed.")
+
+
+def start(program: Callable[[], subprocess.Popen[bytes]], mark: str) -> subprocess.Popen[bytes]:
+    """What `program` starts, counted as living under `mark`."""
+    with _lock:
+        leader = program()
+        _live[leader.pid] = mark
+    return leader
+
+
+def forget(leader: int) -> None:
+    """Count the program as living no more."""
+    with _lock:
+        del _live[leader]
+
+
+def signal_group(group: int, number: int) -> bool:
+    """Whether the group existed."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def end(leader: int, mark: str) -> int:
+    """End the background processes of an ended leader; how many there were."""
+    group = _group_members(leader) if signal_group(leader, 0) else set()
+    signal_group(leader, signal.SIGKILL)
+    return len(group | _end_orphans(mark, ours=leader))
+
+
+def _group_members(group: int) -> set[int]:
+    members = set()
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.getpgid(int(entry)) == group:
+                    members.add(int(entry))
+    return members
+
+
+def _end_orphans(mark: str, ours: int) -> set[int]:
+    """End the adopted processes that carry `mark` or belong to no living stage; their numbers."""
+    ended: set[int] = set()
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        orphans = [pid for pid in _children() if _is_leftover(pid, mark, ours)]
+        if not orphans:
+            return ended
+        for pid in orphans:
+            if not _has_ended(pid):
+                ended.add(pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(0.001)
+    raise DashboardError(f"Processes {sorted(ended)[:5]} cannot be ended. Look for them with ps and end them.")
+
+
+def _has_ended(child: int) -> bool:
+    """Whether the adopted child is already gone; it is then forgotten."""
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] == child
+    except ChildProcessError:
+        return True
+
+
+def _children() -> list[int]:
+    found = []
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found += [int(pid) for pid in Path(f"/proc/self/task/{thread}/children").read_text().split()]
+    return found
+
+
+def _is_leftover(pid: int, mark: str, ours: int) -> bool:
+    with _lock:
+        living = {other: text for other, text in _live.items() if other != ours}
+    if pid in living or pid == ours or pid in _helpers:
+        return False
+    carried = mark_of(pid)
+    if carried is None:
+        return not living
+    return carried == mark or carried not in living.values()
+
+
+def spare(pid: int) -> None:
+    """Count the child `pid` as the night's own, not as a leftover of a stage."""
+    _helpers.add(pid)
+
+
+def mark_of(pid: int) -> str | None:
+    """The stage id that the process carries in its environment, if it can be read."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
+    prefix = os.fsencode(f"{MARK}=")
+    found = (item[len(prefix) :] for item in environment.split(b"\0") if item.startswith(prefix))
+    return next((os.fsdecode(text) for text in found), None)
