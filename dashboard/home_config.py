@@ -36,6 +36,7 @@ class HomeConfig:
     min_free_bytes: int
     keep_archives: int
     keep_raw_nights: int
+    telemetry_rate: float
     env: Mapping[str, str]
     env_name: str
     heartbeat_url: str
@@ -85,6 +86,7 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         min_free_bytes=value["min_free_mb"] * 10**6,
         keep_archives=value["keep_archives"],
         keep_raw_nights=value["keep_raw_nights"],
+        telemetry_rate=value["telemetry_rate"],
         env=value["env"],
         env_name=value["env_name"],
         heartbeat_url=value["heartbeat_url"],

@@ -258,6 +258,13 @@ HOME_FIELDS: Fields = {
     "keep_archives": Field("int", "How many archives are kept (two a night).", default=60, min=2),
     "keep_raw_nights": Field("int", "How many nights' raw measurements are kept, zipped.", default=30, min=0),
     "env": Field("map", "Environment variables added for every stage.", default={}, of=_VARIABLES),
+    "telemetry_rate": Field(
+        "float",
+        "Readings a second of temperatures, clocks, load, memory during each run; 0 = none.",
+        1.0,
+        min=0,
+        max=10,
+    ),
     "env_name": Field("str", "Name of this machine's set-up in records; by default its host name.", default="", min=0),
     "heartbeat_url": Field("str", "Fetched when a night ends (`/fail` added where a job failed).", default="", min=0),
     "website_url": Field("str", "Where the website is served, for links in messages.", default="", min=0),

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common, config_util
+from tvmdash.check_prerequisites import Need, unmet
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
-from tvmdash.stages import run_stage
+from tvmdash.stages import Blocked, run_stage
+
+_REPORT_FILE = "report.json"
 
 
 @dataclass(frozen=True)
@@ -27,27 +30,42 @@ class Report:
 class Subsystem:
     """A subsystem whose `work` reads the home and writes into `output`."""
 
+    def needs(self, config: Mapping[str, Any]) -> Sequence[Need]:
+        """What must be there before `work` is called; where it is not, the subsystem is blocked with the reason."""
+        return ()
+
     def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report | None:
-        """Do the night's work; what is returned is left as report.json."""
+        """Do the night's work; what is returned is left as report.json, None where there is nothing to tell."""
         raise NotImplementedError
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """Do the run stage with the arguments `CONFIG OUTPUT HOME`; the exit status for it."""
         paths = [Path(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
         if len(paths) != 3:
-            print("usage: run.sh CONFIG OUTPUT HOME", file=sys.stderr)
+            sys.stderr.write("usage: run.sh CONFIG OUTPUT HOME\n")
             return 2
         return run_stage(lambda: self._run(*paths), paths[1])
 
     def _run(self, config_dir: Path, output: Path, root: Path) -> str:
+        config = self.load_config(config_dir)
+        home = Home(root)
+        tonight = _tonight(home)
+        missing = unmet(self.needs(config), home, tonight)
+        if missing:
+            (output / _REPORT_FILE).unlink(missing_ok=True)
+            raise Blocked(" ".join(missing))
+        report = self.work(config, output, home, tonight)
+        if report is None:
+            (output / _REPORT_FILE).unlink(missing_ok=True)  # an earlier night's words are not tonight's
+            return "done, nothing to tell"
+        common.write_json(output / _REPORT_FILE, {"title": report.title, "value": report.value})
+        return report.title
+
+    def load_config(self, folder: Path) -> dict[str, Any]:
+        """The checked config with defaults."""
         fields_file = Path(inspect.getfile(type(self))).parent / config_util.FIELDS_FILE
         fields = {**config_util.SUBSYSTEM_FIELDS, **config_util.read_fields(fields_file)}
-        config = config_util.read_config(config_dir / config_util.CONFIG_FILE, fields)
-        home = Home(root)
-        report = self.work(config, output, home, _tonight(home))
-        if report is not None:
-            common.write_json(output / "report.json", {"title": report.title, "value": report.value})
-        return report.title if report is not None else "done"
+        return config_util.read_config(folder / config_util.CONFIG_FILE, fields)
 
 
 def _tonight(home: Home) -> Night:
