@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from tvmdash import change_points
+from tvmdash import change_locate, change_points
 from tvmdash.change_series import Decision, History, SeriesState, Settings
 from tvmdash.errors import DashboardError
 
@@ -235,6 +235,18 @@ def test_without_any_budget_the_history_alone_decides() -> None:
     assert alert.reruns == ()
 
 
+def test_artifacts_that_are_gone_are_passed_over() -> None:
+    truth = np.full(NIGHTS, 3.0)
+    truth[80:] *= 1.05
+    measure = lab(truth, 0.005, 21)
+    values = truth * noise(21) / 3.0
+    (alert,) = alerts(values, rerun=lambda night, count: measure(night, count) if night % 3 else [])
+    assert alert.cut == 80
+    assert alert.night <= 81
+    (alone,) = alerts(values, rerun=lambda night, count: measure(night, count) if night >= 80 else [])
+    assert alone.cut == 80
+
+
 def test_reruns_that_fail_or_are_not_numbers_do_no_harm() -> None:
     values = noise(13)
     values[80:] *= 1.10
@@ -243,8 +255,18 @@ def test_reruns_that_fail_or_are_not_numbers_do_no_harm() -> None:
         assert alert.cut == 80
 
 
+def test_a_decision_with_reruns_can_be_replayed_exactly() -> None:
+    truth = np.full(NIGHTS, 3.0)
+    truth[80:] *= 1.05
+    history = History((truth * noise(22) / 3.0)[:81])
+    told = change_points.observe(history, SeriesState(), rerun=lab(truth, 0.005, 22))
+    assert told.kind == "alert"
+    again = change_points.observe(history, SeriesState(), rerun=change_locate.replay(told.reruns))
+    assert again == told
+
+
 def test_the_state_reads_back_exactly_and_a_damaged_one_is_refused() -> None:
-    state = SeriesState(3, (0.1, -0.25), {7: 0.5}, 2.5, 9, (4, 5))
+    state = SeriesState(3, (0.1, -0.25), {7: 0.5}, 2.5, 9, 0.02, (4, 5))
     assert SeriesState.from_json(json.loads(json.dumps(state.to_json()))) == state
     with pytest.raises(DashboardError, match=r"\$\.version: 99 is not 1"):
         SeriesState.from_json({**state.to_json(), "version": 99})

@@ -1,0 +1,166 @@
+"""What all series of one machine did together on one night, and whose doing it was.
+
+Controls (programs built once, never recompiled) tell the machine from a compiler-wide change: they see
+the first and not the second. Where there are too few, or they are too noisy to say, older artifacts
+measured tonight answer the same question.
+
+Source: Kalibera & Jones 2013 (controls).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from tvmdash.change_noise import LEAST_FLOOR, MAD_TO_SD, FloatArray
+from tvmdash.change_series import History, Rerun, Scaled, SeriesState, scaled
+
+BASELINE = 40
+LEAST_BASELINE = 3
+LEAST_SERIES = 8
+LEAST_SHIFT = 0.003
+SAME_WAY = 0.75
+LEAST_CONTROLS = 4
+PROBES = 6
+
+
+class FleetRerun(Protocol):
+    """Measures one series' artifact of `night` again tonight, `count` times."""
+
+    def __call__(self, series: str, night: int, count: int) -> Sequence[float]: ...
+
+
+Blame = Literal["machine", "compiler", "unknown"]
+
+
+@dataclass(frozen=True)
+class Common:
+    """What the series did together on one night: the shift (fraction), its standard error, whose it is.
+
+    share: of the series that went that way. witness: by how much the controls, or older artifacts
+    measured tonight, moved; None without either.
+    """
+
+    night: int
+    shift: float
+    error: float
+    share: float
+    blame: Blame
+    witness: float | None = None
+
+
+@dataclass
+class Purse:
+    """The night's re-runs: counts them, and is empty when the budget is spent."""
+
+    rerun: FleetRerun | None
+    left: int
+
+    def of(self, series: str) -> Rerun | None:
+        if self.rerun is None:
+            return None
+
+        def measure(night: int, count: int) -> Sequence[float]:
+            count = min(count, self.left)
+            self.left -= count
+            return self.rerun(series, night, count) if count and self.rerun else []
+
+        return measure
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Tonight's distance of one series from its baseline, and the noise of one night."""
+
+    away: float
+    scale: float
+    median: float
+    positive: bool
+
+
+def deviations(histories: Mapping[str, History], states: Mapping[str, SeriesState]) -> dict[str, Deviation]:
+    found = {}
+    for name, history in histories.items():
+        series = scaled(history, states[name])
+        if len(series.x) and series.nights[-1] == history.tonight:
+            deviation = _deviation(series, states[name])
+            if deviation is not None:
+                found[name] = deviation
+    return found
+
+
+def _deviation(series: Scaled, state: SeriesState) -> Deviation | None:
+    last = len(series.x) - 1
+    before = series.x[max(series.index_of(state.start), last - BASELINE) : last]
+    if len(before) < LEAST_BASELINE:
+        return None
+    median = float(np.median(before))
+    residual = np.concatenate([np.array(state.reserve), before - median])[-BASELINE:]
+    scale = max(MAD_TO_SD * float(np.median(np.abs(residual))), LEAST_FLOOR)
+    return Deviation(float(series.x[last]) - median, scale, median, series.unit is None)
+
+
+def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
+    order = np.argsort(values)
+    total = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(total, total[-1] / 2)])
+
+
+def common_shift(
+    table: Mapping[str, Deviation],
+    controls: AbstractSet[str],
+    tonight: int,
+    histories: Mapping[str, History],
+    states: Mapping[str, SeriesState],
+    purse: Purse,
+) -> Common | None:
+    """The shift that most series share tonight, where there is one."""
+    moving = {name: row for name, row in table.items() if row.positive and name not in controls}
+    if len(moving) < LEAST_SERIES:
+        return None
+    away = np.array([row.away for row in moving.values()])
+    scale = np.array([row.scale for row in moving.values()])
+    shift = _weighted_median(away, 1 / scale)
+    error = 1.25 * float(np.median(scale)) / math.sqrt(len(moving))
+    share = float(np.mean(np.sign(away) == np.sign(shift)))
+    if abs(shift) <= max(4 * error, LEAST_SHIFT) or share < SAME_WAY:
+        return None
+    witness, doubt = _controls_shift(table, controls)
+    if witness is None or abs(witness - shift / 2) < 2 * doubt:
+        probed = _probe(moving, histories, states, purse)
+        witness = probed if probed is not None else witness
+    if witness is None:
+        return Common(tonight, shift, error, share, "unknown")
+    return Common(tonight, shift, error, share, "machine" if witness / shift > 0.5 else "compiler", witness)
+
+
+def _controls_shift(table: Mapping[str, Deviation], controls: AbstractSet[str]) -> tuple[float | None, float]:
+    rows = [row for name, row in table.items() if name in controls and row.positive]
+    if len(rows) < LEAST_CONTROLS:
+        return None, math.inf
+    weights = np.array([1 / row.scale for row in rows])
+    doubt = 1.25 * math.sqrt(len(rows)) / float(weights.sum())
+    return _weighted_median(np.array([row.away for row in rows]), weights), doubt
+
+
+def _probe(
+    moving: Mapping[str, Deviation],
+    histories: Mapping[str, History],
+    states: Mapping[str, SeriesState],
+    purse: Purse,
+) -> float | None:
+    """By how much older artifacts of the quietest series moved, measured tonight; None without re-runs."""
+    moved = []
+    for name in sorted(moving, key=lambda name: moving[name].scale)[:PROBES]:
+        measure = purse.of(name)
+        series = scaled(histories[name], states[name])
+        old = [int(night) for night in series.nights[:-1] if night >= states[name].start][-5:-2]
+        values = list(measure(old[-1], 1)) if measure and old else []
+        if values and math.isfinite(values[0]) and values[0] > 0:
+            moved.append(math.log(values[0]) - moving[name].median)
+    return float(np.median(moved)) if len(moved) >= LEAST_CONTROLS else None
