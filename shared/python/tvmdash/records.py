@@ -88,11 +88,10 @@ class Record:
 
     def metrics(self) -> Iterator[tuple[Metric, float]]:
         """The metrics that this record carries, with their values."""
-        whole = {**self.to_json(), "additional_info": dict(self.additional_info)}
         for metric in METRICS:
-            value: Any = whole
-            for part in metric.place:
-                value = value.get(part) if isinstance(value, Mapping) else None
+            value: Any = getattr(self, metric.place[0])
+            for part in metric.place[1:]:
+                value = value.get(part)
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 yield metric, float(value)
 
@@ -149,8 +148,7 @@ class NightData:
     def values(self) -> Iterator[PointValue]:
         """Every series' value of this night."""
         for record in self.records:
-            columns = record.to_json()
-            labels = {column: columns[column] for column in IDENTITY}
+            labels = {column: getattr(record, column) for column in IDENTITY}
             info = record.additional_info
             for metric, value in record.metrics():
                 timed = metric.name == "run_time"
