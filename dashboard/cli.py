@@ -9,6 +9,7 @@ import io
 import logging
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -88,6 +89,12 @@ def _verify(arguments: argparse.Namespace) -> int:
     archive.verify(arguments.backup, None)
     print(f"{arguments.backup}: every archive is sound.")
     return OK_CODE
+
+
+def _notify(arguments: argparse.Namespace) -> int:
+    """A test message to Slack, by a program of its own: the dashboard itself knows no Slack."""
+    argv = [sys.executable, "-m", "tvmdash.slack_util", "check", str(arguments.home)]
+    return subprocess.run(argv, check=False).returncode
 
 
 def _code(arguments: argparse.Namespace) -> CodeFolders:

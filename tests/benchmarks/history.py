@@ -1,6 +1,6 @@
 """What a night costs with little and with much history: `python3 tests/benchmarks/history.py [NIGHTS ...]`.
 
-Makes a home of 10 experiments with 24 series each for each number of nights, lets one night index and draw what is
+Makes a home of 10 experiments with 24 series each, and the website, for each number of nights, lets one night index and draw what is
 there, and measures the next one: wall and CPU seconds with all of its children, and bytes written.
 """
 
@@ -62,6 +62,9 @@ def make_home(root: Path, artifacts: Path) -> tuple[Path, Path]:
             script.write_text(f'#!/usr/bin/env bash\nset -euo pipefail\nexec python3 steady.py {stage} "$@"\n')
             script.chmod(0o755)
         (config / "config.json").write_text('{"active": true, "number": 1, "repeat": 7}')
+    website = home / "config" / "subsystem" / "website"
+    website.mkdir(parents=True)
+    (website / "config.json").write_text('{"active": true}')
     top = {"tmp_data_dir": "tmp", "backup_dir": "backup", "setup_dir": "setup", "artifact_dir": str(artifacts)}
     (home / "config" / "config.json").write_text(json.dumps(top))
     return home, code

@@ -1,0 +1,111 @@
+"""What can be known of a request to Slack that did not go well, in words without anything that came from outside."""
+
+from __future__ import annotations
+
+import re
+import urllib.error
+from collections.abc import Mapping
+from typing import Any
+
+from tvmdash.errors import DashboardError
+
+MESSAGE_FAULTS = frozenset(
+    ("invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long", "no_text", "invalid_payload")
+)
+"""Slack's words for a message that it will not take from anybody: a bug of ours."""
+MAX_WAIT_S = 3600.0
+_DEFAULT_WAIT_S = 5.0
+_CODE = re.compile(r"[a-z][a-z0-9_]{1,60}")
+_BUSY = frozenset(("ratelimited", "rate_limited", "service_unavailable", "team_added_to_org", "org_login_required"))
+_UNCERTAIN = frozenset(("internal_error", "fatal_error", "request_timeout"))
+_NEW_TOKEN = "Install the app in the workspace anew and put its new Bot User OAuth Token where the old one stood."  # noqa: S105
+_NEW_HOOK = "Make a new webhook in the app's Incoming Webhooks and put its URL where the old one stood."
+_REMEDIES: Mapping[str, str] = {
+    **dict.fromkeys(("invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"), _NEW_TOKEN),
+    **dict.fromkeys(("no_service", "no_service_id", "invalid_token", "no_team", "team_disabled"), _NEW_HOOK),
+    "channel_not_found": "Check `channel` in the config (an ID, C...), and invite the app: /invite @APP there.",
+    "not_in_channel": "Invite the app: /invite @APP in the channel.",
+    "is_archived": "The channel is archived. Choose another one as `channel`.",
+    "channel_is_archived": "The channel is archived. Make a webhook for another one.",
+    "missing_scope": "Give the app the scopes that docs/slack.md names, and install it anew.",
+    "restricted_action": "The workspace forbids the app to post there. Ask who runs it, or choose another channel.",
+    **dict.fromkeys(sorted(MESSAGE_FAULTS), "This is a bug of the dashboard: please report it with message.json."),
+}
+
+
+class SlackError(DashboardError):
+    """Slack did not do what was asked; the message holds no secret. `code` is Slack's word for it, where it has one."""
+
+    def __init__(self, words: str, *, code: str = "") -> None:
+        super().__init__(words)
+        self.code = code
+
+
+class RefusedError(SlackError):
+    """Slack refuses, and will again."""
+
+
+class BusyError(SlackError):
+    """Slack certainly did not take it, and may later: after `wait_s` seconds, where it said so."""
+
+    def __init__(self, words: str, *, wait_s: float | None = None) -> None:
+        super().__init__(words)
+        self.wait_s = wait_s
+
+
+class UncertainError(SlackError):
+    """Slack may have taken it or not."""
+
+
+def outcome_of(error: Exception) -> SlackError:
+    """What an exception of a request says of its outcome, in words without anything that came from outside.
+
+    urllib wraps into URLError what went wrong before the request was whole, so that the server cannot have taken it.
+    """
+    if isinstance(error, SlackError):
+        return error
+    if isinstance(error, urllib.error.HTTPError):
+        return of_status(error.code, error.headers)
+    if isinstance(error, urllib.error.URLError):
+        reason = error.reason
+        words = type(reason).__name__ if isinstance(reason, BaseException) else "no connection"
+        return BusyError(f"Slack cannot be reached ({words})")
+    if isinstance(error, TimeoutError):
+        return UncertainError("Slack did not answer in time")
+    if isinstance(error, OSError):
+        return UncertainError(f"the connection to Slack broke ({type(error).__name__})")
+    return UncertainError(f"Slack's answer makes no sense ({type(error).__name__})")
+
+
+def of_status(status: int, headers: Any) -> SlackError:
+    """What an HTTP status other than 2xx says of the outcome."""
+    if status == 429:
+        return BusyError("Slack asks to wait (429)", wait_s=wait_of(headers))
+    if status == 503:
+        return BusyError("Slack is not available (503)")
+    if status >= 500:
+        return UncertainError(f"Slack has a fault of its own ({status})")
+    return RefusedError(f"Slack refuses with HTTP status {status}")
+
+
+def wait_of(headers: Any) -> float:
+    """The seconds of a Retry-After header; a few where it makes no sense."""
+    try:
+        wait_s = float(headers.get("Retry-After") or headers.get("retry-after") or _DEFAULT_WAIT_S)
+    except (TypeError, ValueError, AttributeError):
+        return _DEFAULT_WAIT_S
+    return min(wait_s, MAX_WAIT_S) if wait_s >= 0 else _DEFAULT_WAIT_S
+
+
+def refusal_of(status: int, code: object, headers: Any) -> SlackError:
+    """What went wrong, from Slack's own word for it, else from the HTTP status."""
+    known = isinstance(code, str) and _CODE.fullmatch(code.strip()) is not None
+    word = str(code).strip() if known else ""
+    if status == 429 or word in _BUSY:
+        return BusyError("Slack asks to wait", wait_s=wait_of(headers))
+    if status >= 500 or word in _UNCERTAIN:
+        return of_status(max(status, 500), headers)
+    if not word:
+        return of_status(status, headers) if status >= 300 else UncertainError("Slack's answer makes no sense")
+    remedy = _REMEDIES.get(word, f"What that means: https://docs.slack.dev/reference/methods, {word}.")
+    return RefusedError(f"Slack refuses: {word}. {remedy}", code=word)

@@ -1,0 +1,154 @@
+"""Deadlines as moments: read from the config, in time zones that are said, never guessed."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import re
+import zoneinfo
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tvmdash.common import Json
+from tvmdash.config_util import ConfigError, Field, check
+from tvmdash.errors import DashboardError
+from tvmdash.slack_payloads import mention
+
+FIELDS = {
+    "date": Field("str", "2027-01-15 (the end of that day) or 2027-01-15T17:00, with Z or +01:00 if wanted.", min=1),
+    "time_zone": Field("str", "As the config's time_zone, for this date.", default="", min=0),
+    "ping": Field("list", "Slack IDs that are pinged.", default=[], of=Field("str", "A Slack ID.", min=1)),
+    "ping_days": Field("int", "As the config's ping_days, for this date.", default=None, nullable=True, min=0),
+    "title": Field("str", "Its name for people.", default=""),
+    "url": Field("str", "Where more is said.", default=""),
+}
+ANYWHERE_ON_EARTH = "AoE"
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?) ?(Z|[+-]\d{2}:\d{2})?")
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """One deadline; `moment` is aware, in the time zone in which it was given, `zone` that zone's name."""
+
+    name: str
+    title: str
+    moment: datetime.datetime
+    zone: str
+    pings: tuple[str, ...]
+    ping_days: int
+    url: str
+
+    def days_left(self, now: datetime.datetime) -> float:
+        """Days of 24 hours from `now` on."""
+        return (self.moment - now).total_seconds() / 86400
+
+    def left_in_words(self, now: datetime.datetime) -> str:
+        """As in "in 12 days", "in 1 day 5 hours", "in 20 minutes"; what has begun is not counted."""
+        minutes = int((self.moment - now).total_seconds() // 60)
+        days, hours = minutes // 1440, minutes // 60
+        if days >= 3:
+            return f"in {days} days"
+        if days:
+            rest = f" {_count(hours - 24 * days, 'hour')}" if hours > 24 * days else ""
+            return f"in {_count(days, 'day')}{rest}"
+        return f"in {_count(hours, 'hour')}" if hours else f"in {_count(minutes, 'minute')}"
+
+    def in_words(self, now: datetime.datetime) -> str:
+        """As in "in 12 days, on Friday 15 January 2027, 23:59 AoE"."""
+        moment = self.moment
+        day = f"{moment:%A} {moment.day} {moment:%B} {moment.year}"
+        return f"{self.left_in_words(now)}, on {day}, {moment:%H:%M} {self.zone}"
+
+    def to_json(self, now: datetime.datetime, *, near: bool) -> dict[str, Json]:
+        """As deadlines.json holds it; `near`: people are pinged."""
+        utc = self.moment.astimezone(datetime.timezone.utc)
+        return {
+            "name": self.name,
+            "title": self.title,
+            "url": self.url,
+            "utc": utc.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "local": self.moment.isoformat(),
+            "time_zone": self.zone,
+            "seconds_left": int((self.moment - now).total_seconds()),
+            "words": self.in_words(now),
+            "near": near,
+        }
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def read(config: Mapping[str, Any], where: str) -> list[Deadline]:
+    """The config's deadlines; ConfigError has a line for each fault of each, `where` names the file."""
+    found: list[Deadline] = []
+    faults: list[str] = []
+    for name, given in config["deadlines"].items():
+        place = f"{where}: $.deadlines.{name}"
+        try:
+            found.append(_parse(name, check(given, FIELDS, place), config, place))
+        except ConfigError as error:
+            faults += [fault.replace(f"{place}: $", place) for fault in error.faults]
+        except DashboardError as error:
+            faults.append(str(error))
+    if faults:
+        raise ConfigError(faults)
+    return found
+
+
+def _parse(name: str, given: Mapping[str, Any], config: Mapping[str, Any], place: str) -> Deadline:
+    wrong = [identity for identity in given["ping"] if mention(identity) is None]
+    if wrong:
+        raise DashboardError(f"{place}.ping: {wrong[0]!r:.60} is not a Slack ID. Copy it from the profile (U...).")
+    days = config["ping_days"] if given["ping_days"] is None else given["ping_days"]
+    moment, zone = _moment(given["date"], given["time_zone"], config["time_zone"], place)
+    pings = tuple(filter(None, map(mention, dict.fromkeys(given["ping"]))))
+    return Deadline(name, given["title"].strip() or name, moment, zone, pings, days, given["url"])
+
+
+def _moment(date: str, own_zone: str, default_zone: str, place: str) -> tuple[datetime.datetime, str]:
+    day = _DAY.fullmatch(date)
+    match = _MOMENT.fullmatch(date)
+    if not day and not match:
+        raise DashboardError(f"{place}.date: {date!r:.60} is not a date. Write it like 2027-01-15 or 2027-01-15T17:00.")
+    offset = match[3] if match else None
+    if offset and own_zone:
+        raise DashboardError(
+            f"{place}.date: {date!r} has an offset, and time_zone is given too. Leave one of them out."
+        )
+    text = f"{date}T23:59:59" if day else f"{match[1]}T{match[2]}"  # type: ignore[index]
+    try:
+        naive = datetime.datetime.fromisoformat(text)
+        if offset:
+            shift = "+00:00" if offset == "Z" else offset
+            return datetime.datetime.fromisoformat(text + shift), "UTC" if shift == "+00:00" else f"UTC{shift}"
+    except ValueError as error:
+        raise DashboardError(
+            f"{place}.date: {date!r}: {error}. Write it like 2027-01-15 or 2027-01-15T17:00."
+        ) from error
+    name = own_zone or default_zone
+    return _local(naive, name, place, date), name
+
+
+def _local(naive: datetime.datetime, name: str, place: str, date: str) -> datetime.datetime:
+    """The moment in the zone; where a clock is put back and shows it twice, the first time."""
+    zone = _zone(name, place)
+    moment = naive.replace(tzinfo=zone)
+    if moment.astimezone(datetime.timezone.utc).astimezone(zone).replace(tzinfo=None) != naive:
+        raise DashboardError(
+            f"{place}.date: {date!r} does not exist in {name}: clocks are put forward then. Write another time."
+        )
+    return moment
+
+
+def _zone(name: str, place: str) -> zoneinfo.ZoneInfo:
+    if name == ANYWHERE_ON_EARTH:
+        return zoneinfo.ZoneInfo("Etc/GMT+12")
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        near = difflib.get_close_matches(name, sorted(zoneinfo.available_timezones()), n=1)
+        remedy = f"Did you mean {near[0]!r}?" if near else "Use an IANA name such as Europe/Berlin, or AoE."
+        raise DashboardError(f"{place}.time_zone: {name!r:.60} is not a time zone. {remedy}") from None

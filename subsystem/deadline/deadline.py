@@ -1,0 +1,58 @@
+"""Countdowns to the deadlines in its config: in deadlines.json for the website, and in Slack while one is near."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dates
+
+from tvmdash import common
+from tvmdash.dashboard_info import Home, Night
+from tvmdash.slack_delivery import open_slack, tell
+from tvmdash.slack_parts import in_a_line
+from tvmdash.slack_payloads import Message, Part, bold, build, escape, link
+from tvmdash.subsys_templates import Report, Subsystem
+from tvmdash.words import elide
+
+WHERE = "config/subsystem/deadline/config.json"
+
+
+class DeadlineSubsystem(Subsystem):
+    """Tells how long is left, with pings where a deadline is near; says nothing where none is."""
+
+    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
+        found = dates.read(config, WHERE)
+        now = common.parse_stamp(tonight.stamp)
+        coming = sorted((item for item in found if item.moment > now), key=lambda item: (item.moment, item.name))
+        near = [item for item in coming if item.days_left(now) <= item.ping_days]
+        rows = [item.to_json(now, near=item in near) for item in coming]
+        common.write_json(output / "deadlines.json", {"schema_version": 1, "night": tonight.stamp, "deadlines": rows})
+        words = [f"{item.title}: {item.in_words(now)}." for item in coming] or ["No deadline is ahead."]
+        past = len(found) - len(coming)
+        words += [f"{past} in the past can be removed from the config."] if past else []
+        if near:
+            slack = open_slack(config, home, WHERE)
+            said = message(near, tonight.stamp)
+            words.append(tell(slack, output, tonight.stamp, said))
+        return Report("Deadlines", "\n".join(words))
+
+
+def message(near: Sequence[dates.Deadline], stamp: str) -> Message:
+    """The deadlines that are near, the nearest in the headline."""
+    now = common.parse_stamp(stamp)
+    first = near[0]
+    return build(f"⏰ {elide(first.title, 60)} {first.left_in_words(now)}", "", [_part(item, stamp) for item in near])
+
+
+def _part(item: dates.Deadline, stamp: str) -> Part:
+    now = common.parse_stamp(stamp)
+    name = bold(item.title) if not item.url else f"{bold(item.title)} ({link(item.url, 'details')})"
+    lines = (f"{name} {escape(item.in_words(now), 300)}", in_a_line(item.pings))
+    return Part("\n".join(filter(None, lines)), item.pings)
+
+
+if __name__ == "__main__":
+    sys.exit(DeadlineSubsystem().main())

@@ -1,0 +1,34 @@
+"""The experiments' night as one Slack message: the verdict first, then failures, then each experiment's summary."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import graphs
+import message
+
+from tvmdash.dashboard_info import Home, Night
+from tvmdash.slack_delivery import attach, open_slack, tell
+from tvmdash.subsys_templates import Report, Subsystem
+
+
+class ExpReports(Subsystem):
+    """Tells Slack, or where there is none its output folder, how the experiments went."""
+
+    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
+        said = message.of_night(home, tonight, str(output / "message.txt"))
+        slack = open_slack(config, home, "config/subsystem/exp_reports/config.json")
+        words = tell(slack, output, tonight.stamp, said)
+        if slack is not None and config["graphs"]:
+            found = graphs.of_night(home, tonight, config["graphs"])
+            words = f"{words} {attach(slack, output, tonight.stamp, found.files, found.note)}".rstrip()
+        logging.getLogger("exp_reports").info("%s", words)
+        return Report("Experiments in Slack", f"{message.verdict(tonight)}. {words}")
+
+
+if __name__ == "__main__":
+    sys.exit(ExpReports().main())

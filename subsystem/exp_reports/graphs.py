@@ -1,0 +1,78 @@
+"""Which graphs of tonight stand in the thread, and what is said where Slack would not show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvmdash.dashboard_info import OK, Home, Night
+from tvmdash.slack_delivery import Attachment
+from tvmdash.slack_parts import page_of, website_url
+from tvmdash.slack_payloads import Message, build, link
+from tvmdash.words import elide
+
+MAX_BYTES = 8 << 20
+_NAME = 120
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """Files for the thread, and a message there about those that are not among them."""
+
+    files: tuple[Attachment, ...]
+    note: Message | None
+
+
+def of_night(home: Home, night: Night, count: int) -> Graphs:
+    """At most `count` graphs of tonight, one of each experiment in turn.
+
+    Slack shows PNG and only offers SVG for download. So PNGs go into the thread; SVGs go there only where there is no
+    website that shows them, and where there is one, the thread links to it.
+    """
+    website = website_url(home)
+    of_jobs = [
+        _graphs(home, job.name, night.stamp) for job in night.jobs if job.kind == "experiment" and job.state == OK
+    ]
+    wanted = [[item for item in items if not website or item.path.suffix == ".png"] for items in of_jobs]
+    chosen = tuple(_in_turn(wanted))[:count]
+    total = sum(map(len, of_jobs))
+    return Graphs(chosen, _note(night, website, total) if website and total > len(chosen) else None)
+
+
+def _note(night: Night, website: str, total: int) -> Message:
+    words = f"All {total} graphs" if total > 1 else "The graph"
+    page = link(f"{website.rstrip('/')}/index.html#experiments", "on the website, until the next night")
+    return build(
+        "Graphs", f"{words}: {page}; what was measured stays on {link(page_of(night, website), 'its page')}.", []
+    )
+
+
+def _graphs(home: Home, experiment: str, stamp: str) -> list[Attachment]:
+    """The graphs that an experiment left tonight; a PNG in place of an SVG of its name."""
+    folder = home.graph(experiment)
+    if home.stamp_of(folder) != stamp:
+        return []
+    paths = sorted(path for path in folder.rglob("*") if _is_graph(path, folder))
+    pngs = {path.with_suffix("") for path in paths if path.suffix == ".png"}
+    paths = [path for path in paths if path.suffix == ".png" or path.with_suffix("") not in pngs]
+    return [_attachment(experiment, path, folder) for path in sorted(paths, key=lambda path: path.stem != "tonight")]
+
+
+def _is_graph(path: Path, folder: Path) -> bool:
+    inside = not path.is_symlink() and folder.resolve() in path.resolve().parents
+    return inside and path.suffix in {".png", ".svg"} and path.is_file() and 0 < path.stat().st_size <= MAX_BYTES
+
+
+def _attachment(experiment: str, path: Path, folder: Path) -> Attachment:
+    name = elide(str(path.relative_to(folder).with_suffix("")).replace("/", " "), _NAME)
+    safe = "".join(
+        character if character.isalnum() or character in "-_" else "-" for character in f"{experiment}-{name}"
+    )
+    return Attachment(f"{safe[:_NAME]}{path.suffix}", f"{elide(experiment, 60)}: {name.replace('_', ' ')}", path)
+
+
+def _in_turn(groups: list[list[Attachment]]) -> Iterator[Attachment]:
+    """The first of each group, then the second of each, and so on."""
+    for index in range(max(map(len, groups), default=0)):
+        yield from (group[index] for group in groups if index < len(group))

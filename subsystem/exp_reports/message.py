@@ -1,0 +1,116 @@
+"""A night's experiments as a message, for somebody who has just woken up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, RUNNING, Home, JobResult, Night
+from tvmdash.slack_parts import (
+    BAD,
+    GOOD,
+    STOPPED,
+    UNFINISHED,
+    Notify,
+    about,
+    blocked_parts,
+    failed_part,
+    in_a_line,
+    is_unfinished,
+    note_parts,
+    read_notify,
+    rest,
+    website_url,
+)
+from tvmdash.slack_payloads import Message, Part, bold, build, escape
+from tvmdash.words import elide, list_in_words
+
+_NAMED, _NAME, _SUMMARY = 3, 24, 400
+
+
+def of_night(home: Home, night: Night, whole: str) -> Message:
+    """The message; `whole` is the file that holds it where Slack has no room for all of it."""
+    jobs = [(job, read_notify(home, job.kind, job.name)) for job in _experiments(night)]
+    website = website_url(home)
+    parts = [failed_part(job, notify) for job, notify in jobs if job.state == FAILED]
+    parts += blocked_parts([item for item in jobs if item[0].state == BLOCKED])
+    parts += [_unfinished_part(job, notify) for job, notify in jobs if is_unfinished(job)]
+    parts += note_parts(night, [fault for _, notify in jobs for fault in notify.faults])
+    parts += [_good_part(home, job, night.stamp) for job, _ in jobs if _is_good(job)]
+    return build(f"{_icon(night)} {verdict(night)}", about(night, website), parts, rest(night, website, whole))
+
+
+def verdict(night: Night) -> str:
+    """The night in one line, without a full stop: what failed by name, else that all is well."""
+    jobs = _experiments(night)
+    good = sum(_is_good(job) for job in jobs)
+    groups = ((FAILED, "failed"), (BLOCKED, "did not run"))
+    bad = [_named([job for job in jobs if job.state == state], words) for state, words in groups]
+    bad.append(_named([job for job in jobs if is_unfinished(job)], "did not finish"))
+    told = [words for words in bad if words]
+    if not jobs:
+        words = "No experiment took part"
+    elif told:
+        words = f"{'; '.join(told)}. {good} of {_count(len(jobs))} ok"
+    else:
+        words = f"All {_count(len(jobs))} ok" if len(jobs) > 1 else f"{elide(_title(jobs[0]), 60)} is ok"
+    return words if night.state in {RUNNING, COMPLETE} else f"The night was stopped before its end. {words}"
+
+
+def _named(jobs: Sequence[JobResult], words: str) -> str:
+    """As in "ResNet and LSTM failed", or "5 experiments failed" where their names would hide the rest."""
+    if len(jobs) > _NAMED:
+        return f"{_count(len(jobs))} {words}"
+    width = _NAME if len(jobs) > 1 else 2 * _NAME
+    return f"{list_in_words([elide(_title(job), width) for job in jobs], _NAMED)} {words}" if jobs else ""
+
+
+def _count(number: int) -> str:
+    return f"{number} experiment{'' if number == 1 else 's'}"
+
+
+def _icon(night: Night) -> str:
+    jobs = _experiments(night)
+    failed = any(job.state == FAILED for job in jobs) or night.state not in {RUNNING, COMPLETE} or not jobs
+    blocked = any(job.state == BLOCKED for job in jobs)
+    icons = ((BAD, failed), (STOPPED, blocked), (UNFINISHED, any(map(is_unfinished, jobs))))
+    return next((icon for icon, applies in icons if applies), GOOD)
+
+
+def _experiments(night: Night) -> list[JobResult]:
+    return sorted(
+        (job for job in night.jobs if job.kind == "experiment"), key=lambda job: (_title(job).lower(), job.name)
+    )
+
+
+def _title(job: JobResult) -> str:
+    return job.title.strip() or job.name
+
+
+def _is_good(job: JobResult) -> bool:
+    return job.state not in {FAILED, BLOCKED} and not is_unfinished(job)
+
+
+def _unfinished_part(job: JobResult, notify: Notify) -> Part:
+    done = [step.stage for step in job.steps]
+    words = f"It was through {escape(done[-1], 60)}." if done else "It was not begun."
+    lines = (f"{UNFINISHED} {bold(_title(job))} did not finish. {words}", in_a_line(notify.pings))
+    return Part("\n".join(filter(None, lines)), notify.pings)
+
+
+def _good_part(home: Home, job: JobResult, stamp: str) -> Part:
+    """One experiment that went well, with what its summary says of tonight, cut short."""
+    summary = home.read_summary(job.name) if home.stamp_of(home.summary(job.name)) == stamp else None
+    told = "\n".join(_short(summary[1])) if summary else "It left no summary of tonight."
+    return Part(f"{GOOD} {bold(_title(job))}\n{escape(told, 2 * _SUMMARY)}".rstrip(), group=GOOD)
+
+
+def _short(text: str) -> Iterator[str]:
+    """The first lines of a summary, whole, up to some size; where there are more, that there are more."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    size = 0
+    for index, line in enumerate(lines):
+        size += len(line)
+        if size > _SUMMARY and index:
+            yield f"… and {len(lines) - index} more line{'' if len(lines) - index == 1 else 's'}"
+            return
+        yield elide(line, _SUMMARY)

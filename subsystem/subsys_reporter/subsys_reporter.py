@@ -1,0 +1,95 @@
+"""The subsystems' night as one Slack message: failed ones first, then what each has to report of tonight."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night
+from tvmdash.slack_delivery import open_slack, tell
+from tvmdash.slack_parts import (
+    BAD,
+    GOOD,
+    STOPPED,
+    about,
+    blocked_parts,
+    failed_part,
+    fault_part,
+    read_notify,
+    rest,
+    website_url,
+)
+from tvmdash.slack_payloads import Message, Part, bold, build, escape
+from tvmdash.subsys_templates import Report, Subsystem
+from tvmdash.words import elide, list_in_words
+
+NAME = "subsys_reporter"
+_NAMED, _NAME, _VALUE = 3, 40, 1200
+
+
+class SubsysReporter(Subsystem):
+    """Tells Slack, or where there is none its output folder, how the subsystems before it went."""
+
+    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
+        jobs = [job for job in tonight.jobs if job.kind == "subsystem" and job.name != NAME]
+        slack = open_slack(config, home, f"config/subsystem/{NAME}/config.json")
+        words = tell(slack, output, tonight.stamp, of_night(home, tonight, jobs, str(output / "message.txt")))
+        return Report("Subsystems in Slack", f"{verdict(jobs)}. {words}")
+
+
+def verdict(jobs: Sequence[JobResult]) -> str:
+    """The subsystems in one line, without a full stop."""
+    groups = ((FAILED, "failed"), (BLOCKED, "did not run"))
+    told = [_named([job for job in jobs if job.state == state], words) for state, words in groups]
+    if not jobs:
+        return "No other subsystem took part"
+    if not any(told):
+        return f"All {len(jobs)} subsystems ok" if len(jobs) > 1 else f"{elide(_title(jobs[0]), _NAME)} is ok"
+    return "; ".join(words for words in told if words)
+
+
+def _named(jobs: Sequence[JobResult], words: str) -> str:
+    names = list_in_words([elide(_title(job), _NAME) for job in jobs], _NAMED)
+    return f"Subsystem{'' if len(jobs) == 1 else 's'} {names} {words}" if jobs else ""
+
+
+def of_night(home: Home, night: Night, jobs: Sequence[JobResult], whole: str) -> Message:
+    """The message; `whole` is the file that holds it where Slack has no room for all of it."""
+    told = [(job, read_notify(home, job.kind, job.name)) for job in jobs]
+    website = website_url(home)
+    parts = [failed_part(job, notify) for job, notify in told if job.state == FAILED]
+    parts += blocked_parts([item for item in told if item[0].state == BLOCKED])
+    parts += [fault_part(fault) for _, notify in told for fault in notify.faults]
+    reports = [(job, report_of_tonight(home, job, night)) for job in jobs if job.state == OK]
+    parts += [_report_part(job, report) for job, report in reports if report]
+    quiet = [_title(job) for job, report in reports if not report]
+    parts += [Part(f"{GOOD} {escape(list_in_words(quiet, 20), 1500)}: nothing to report.", group=GOOD)] if quiet else []
+    states = {job.state for job in jobs}
+    icon = BAD if FAILED in states else STOPPED if BLOCKED in states else GOOD
+    return build(f"{icon} {verdict(jobs)}", about(night, website), parts, rest(night, website, whole))
+
+
+def report_of_tonight(home: Home, job: JobResult, night: Night) -> tuple[str, str] | None:
+    """What the subsystem reports of tonight: its report, where it was written since the night began."""
+    path = home.output(job.name) / "report.json"
+    if not path.is_file() or path.stat().st_mtime < common.parse_stamp(night.stamp).timestamp():
+        return None
+    return home.read_report(job.name)
+
+
+def _title(job: JobResult) -> str:
+    return job.title.strip() or job.name
+
+
+def _report_part(job: JobResult, report: tuple[str, str]) -> Part:
+    title, value = report
+    own = job.title.strip() not in {"", job.name}
+    name = job.title if own else f"{title.strip() or job.name} ({job.name})"
+    return Part(f"{GOOD} {bold(name)}\n{escape(value.strip(), _VALUE)}".rstrip(), group=GOOD)
+
+
+if __name__ == "__main__":
+    sys.exit(SubsysReporter().main())

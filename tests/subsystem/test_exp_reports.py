@@ -1,0 +1,266 @@
+"""What the experiments' message says, and that nothing costs the night its report."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import slack_homes
+from slack_homes import BLOCKED, FAILED, STAMP, SlackHome, job, night
+
+sys.path.insert(0, str(slack_homes.REPO / "tests" / "slack"))
+sys.path.insert(0, str(slack_homes.REPO / "tests" / "dashboard"))
+import homes
+import server
+from server import CHANNEL, TOKEN, Fault, State
+
+NAME = "exp_reports"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> SlackHome:
+    return SlackHome(tmp_path)
+
+
+@pytest.fixture
+def state() -> Iterator[State]:
+    with server.slack_server() as started:
+        yield started
+    assert not started.violations
+
+
+def first_line(text: str) -> str:
+    return text.splitlines()[0]
+
+
+def test_the_first_line_names_what_failed_and_counts_what_is_well(home: SlackHome) -> None:
+    done = home.run(NAME, night(job("a", title="CNNs"), job("b", FAILED, title="LSTM"), job("c", BLOCKED, title="GRU")))
+    assert first_line(done.text) == "❌ LSTM failed; GRU did not run. 1 of 3 experiments ok"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        ([job("a"), job("b")], "✅ All 2 experiments ok"),
+        ([job("a", title="CNNs")], "✅ CNNs is ok"),
+        ([], "❌ No experiment took part"),
+        ([job(str(n), FAILED) for n in range(9)], "❌ 9 experiments failed. 0 of 9 experiments ok"),
+        ([job("a", BLOCKED), job("b")], "⛔ a did not run. 1 of 2 experiments ok"),
+    ],
+)
+def test_the_verdict_of_a_night(home: SlackHome, jobs: list[slack_homes.JobResult], words: str) -> None:
+    assert first_line(home.run(NAME, night(*jobs)).text) == words
+
+
+def test_an_experiment_that_is_through_half_its_stages_is_not_told_as_well(home: SlackHome) -> None:
+    whole = job("a")
+    half = slack_homes.JobResult("experiment", "a", "CNNs", "", whole.steps[:2])
+    done = home.run(NAME, night(half, state="interrupted"))
+    assert first_line(done.text) == "❌ The night was stopped before its end. CNNs did not finish. 0 of 1 experiment ok"
+    assert "It was through run." in done.text
+
+
+def test_a_failure_is_told_with_stage_time_reason_tail_and_whom_it_concerns(home: SlackHome) -> None:
+    home.notify("experiment", "rnn", "U012ABCDEF", "@bob", 7)
+    broken = job(
+        "rnn", FAILED, title="RNNs", at="analyze", message="run out of <memory>", log_tail="one\ntwo & three\n"
+    )
+    done = home.run(NAME, night(broken))
+    assert (
+        "❌ RNNs (rnn) failed in analyze after 1 min 2 s.\nrun out of <memory>\none\ntwo & three\ncc @U012ABCDEF"
+        in done.text
+    )
+    assert "rnn: $.notify: '@bob' is not a Slack ID" in done.text
+
+
+def test_failures_come_before_blocked_ones_before_summaries(home: SlackHome) -> None:
+    jobs = [job("a", title="Apple"), job("b", BLOCKED, title="Beet"), job("c", FAILED, title="Corn")]
+    text = home.run(NAME, night(*jobs)).text.partition("\n")[2]
+    assert text.index("Corn") < text.index("Beet") < text.index("Apple")
+
+
+def test_what_is_blocked_by_the_same_is_told_once(home: SlackHome) -> None:
+    jobs = [job(name, BLOCKED, message="no TVM to measure: the index is down") for name in "abc"]
+    tonight = night(*jobs, artifacts=(), notes=("TVM latest from pypi cannot be had: the index is down",))
+    text = home.run(NAME, tonight).text
+    assert text.count("the index is down") == 1
+    assert "a, b and c did not run" in text
+    assert "no TVM" in text.splitlines()[2]
+
+
+def test_what_the_night_noted_is_told(home: SlackHome) -> None:
+    assert "⚠️ The disk is nearly full" in home.run(NAME, night(job("a"), notes=("The disk is nearly full",))).text
+
+
+def test_summaries_of_tonight_are_told_in_short_and_old_ones_are_not(home: SlackHome) -> None:
+    home.summary("new", "12 points measured.\n" + "\n".join(f"- line {n} " + "x" * 90 for n in range(20)))
+    home.summary("old", "of last week", stamp="20261114T031500Z")
+    text = home.run(NAME, night(job("new"), job("old"))).text
+    assert "12 points measured.\n- line 0" in text
+    assert "… and 17 more lines" in text
+    assert "of last week" not in text
+    assert "It left no summary of tonight." in text
+
+
+def test_the_night_its_tvm_and_the_website_stand_under_the_verdict(home: SlackHome) -> None:
+    home.configure(website_url="https://bench.example.org/tvm/")
+    line = home.run(NAME, night(job("a"))).text.splitlines()[2]
+    assert line == (
+        "Night of Saturday 21 November 2026, 03:15 UTC · TVM 0.27.0.post1 (7b5acb32b)"
+        f" · website (https://bench.example.org/tvm/nights/{STAMP}.html)"
+    )
+
+
+def test_without_a_token_it_works_and_says_so(home: SlackHome) -> None:
+    done = home.run(NAME, night(job("a")))
+    assert (done.code, done.success) == (0, True)
+    assert "No Slack token is configured" in done.report
+    assert "No Slack token is configured" in done.log
+
+
+@pytest.mark.parametrize("name", ["<!channel>", "<@U012ABCDEF>", "a*b_c`d~e", "x" * 5000, "\u202egnp", "a\nb", "&amp;"])
+def test_no_name_or_word_of_an_experiment_can_ping_or_break_the_message(
+    home: SlackHome, state: State, name: str
+) -> None:
+    home.token(TOKEN)
+    home.summary("good", name * 3)
+    bad = job("bad", FAILED, title=name, message=name, log_tail=f"{name}\n```{name}")
+    tonight = night(bad, job("good", title=name), job("c", BLOCKED, title=name, message=name), notes=(name,))
+    done = home.run(NAME, tonight, slack=state.url, channel=CHANNEL)
+    assert done.code == 0, done.log
+    (message,) = state.channel()
+    assert not message.pings()
+
+
+def test_a_night_of_hundreds_of_failures_fits_into_one_message_that_still_pings_everybody(
+    home: SlackHome, state: State
+) -> None:
+    home.token(TOKEN)
+    jobs = [job(f"e{n:03d}", FAILED, message="why " * 200, log_tail="tail\n" * 900) for n in range(300)]
+    home.notify("experiment", "e000", "U0FIRST001")
+    home.notify("experiment", "e299", "U0LAST0001")
+    done = home.run(NAME, night(*jobs), slack=state.url, channel=CHANNEL)
+    assert done.code == 0, done.log
+    (message,) = state.channel()
+    assert message.pings() == ["<@U0FIRST001>", "<@U0LAST0001>"]
+    assert "more that had no room here" in message.markup()
+
+
+def test_with_a_bot_token_pngs_stand_in_the_thread(home: SlackHome, state: State) -> None:
+    home.token(TOKEN)
+    for name in ("a", "b"):
+        home.graph(name, "tonight.png")
+        home.graph(name, "tonight.svg")
+        home.graph(name, "later.png")
+    done = home.run(NAME, night(job("a"), job("b")), slack=state.url, channel=CHANNEL, graphs=3)
+    assert [known["filename"] for known in state.files.values()] == ["a-tonight.png", "b-tonight.png", "a-later.png"]
+    assert {known["in"] for known in state.files.values()} == {state.channel()[0].ts}
+    assert "3 graphs are in its thread" in done.report
+
+
+def test_svgs_are_linked_where_there_is_a_website_and_uploaded_where_there_is_none(
+    home: SlackHome, state: State
+) -> None:
+    home.token(TOKEN)
+    home.graph("a", "tonight.svg")
+    home.configure(website_url="https://bench.example.org")
+    home.run(NAME, night(job("a")), slack=state.url, channel=CHANNEL)
+    assert not state.files
+    assert "<https://bench.example.org/index.html#experiments|" in state.thread()[0].markup()
+    home.configure()
+    home.run(NAME, night(job("a"), stamp="20261122T031500Z"), slack=state.url, channel=CHANNEL)
+    assert not state.files, "the graph is of another night"
+    home.graph("a", "tonight.svg", stamp="20261122T031500Z")
+    home.run(NAME, night(job("a"), stamp="20261122T031500Z"), slack=state.url, channel=CHANNEL)
+    assert [known["filename"] for known in state.files.values()] == ["a-tonight.svg"]
+
+
+def test_a_graph_that_links_out_of_its_folder_is_not_uploaded(home: SlackHome, state: State) -> None:
+    home.token(TOKEN)
+    home.graph("a", "tonight.png")
+    (home.home.graph("a") / "stolen.png").symlink_to("/etc/passwd")
+    home.run(NAME, night(job("a")), slack=state.url, channel=CHANNEL)
+    assert [known["filename"] for known in state.files.values()] == ["a-tonight.png"]
+
+
+def test_a_slack_that_is_down_fails_nothing_and_the_message_goes_out_the_next_night(
+    home: SlackHome, state: State
+) -> None:
+    home.token(TOKEN)
+    state.fail("*", *[Fault("status", status=503)] * 20)
+    done = home.run(NAME, night(job("a")), slack=state.url, channel=CHANNEL, slack_seconds=1)
+    assert (done.code, done.success) == (0, True)
+    assert "waits in slack.json" in done.report
+    state.faults.clear()
+    home.run(NAME, night(job("a"), stamp="20261122T031500Z"), slack=state.url, channel=CHANNEL)
+    assert len(state.channel()) == 2
+
+
+def test_a_refused_token_fails_the_job_in_one_sentence_without_the_token(home: SlackHome, state: State) -> None:
+    home.token("xoxb-0000000000-wrongwrong")
+    done = home.run(NAME, night(job("a")), slack=state.url, channel=CHANNEL)
+    assert (done.code, done.success) == (1, False)
+    assert done.message.startswith("Slack refuses: invalid_auth. Install the app")
+    everything = done.log + "".join(path.read_text() for path in done.output.iterdir() if path.is_file())
+    assert "wrongwrong" not in everything
+    assert first_line(done.text) == "✅ a is ok"
+
+
+def test_a_token_file_that_others_can_read_is_refused_with_the_remedy(home: SlackHome) -> None:
+    path = home.token(TOKEN, mode=0o644)
+    done = home.run(NAME, night(job("a")), channel=CHANNEL)
+    assert not done.success
+    assert f"chmod 600 {path}" in done.message
+    assert TOKEN not in done.log + done.message
+
+
+@pytest.mark.parametrize("place", ["config/config.json", "config/subsystem/exp_reports/config.json"])
+def test_a_token_in_a_config_is_refused_with_the_place(home: SlackHome, place: str) -> None:
+    env = {"SLACK_BOT_TOKEN": TOKEN}
+    home.configure(env=env if place == "config/config.json" else {})
+    done = home.run(NAME, night(job("a")), channel=CHANNEL, env={} if place == "config/config.json" else env)
+    assert done.message.startswith(f"{place}: $.env.SLACK_BOT_TOKEN: a config is no place for a secret")
+    assert TOKEN not in done.log + done.message
+
+
+def test_a_token_without_a_channel_is_refused_with_the_place(home: SlackHome) -> None:
+    home.token(TOKEN)
+    done = home.run(NAME, night(job("a")))
+    assert done.message.startswith("config/subsystem/exp_reports/config.json: $.channel: ''")
+
+
+def test_a_real_night_tells_slack_of_a_rejected_experiment_and_a_failed_subsystem(tmp_path: Path, state: State) -> None:
+    made = homes.make_home(tmp_path, tmp_path / "no TVM is needed")
+    made.experiment("typo", config={"title": "Typo", "repaet": 3, "notify": ["U012ABCDEF"]})
+    (made.code / "experiments" / "typo" / "fields.json").write_text(
+        '{"repeat": {"type": "int", "default": 3, "doc": "n"}}'
+    )
+    made.subsystem("broken", run="#!/bin/sh\necho out of ideas\nexit 3\n")
+    for name, priority in ((NAME, -50), ("subsys_reporter", -100)):
+        shutil.copytree(slack_homes.REPO / "subsystem" / name, made.code / "subsystem" / name)
+        config = {"channel": CHANNEL, "token_file": str(tmp_path / "token"), "env": {"SLACK_API_URL": state.url}}
+        homes.write(
+            made.home.config("subsystem", name) / "config.json", {"active": True, "priority": priority, **config}
+        )
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "token").chmod(0o600)
+    done = made.run()
+    assert done.code == 1, done.output
+    experiments, subsystems = state.channel()
+    assert experiments.blocks[0]["text"]["text"] == "❌ typo failed. 0 of 1 experiment ok"
+    assert "Did you mean 'repeat'?" in experiments.markup()
+    assert experiments.pings() == ["<@U012ABCDEF>"]
+    assert subsystems.blocks[0]["text"]["text"] == "❌ Subsystem broken failed"
+    assert "out of ideas" in subsystems.markup()
+    leaked = [
+        path
+        for path in tmp_path.rglob("*")
+        if path.is_file() and path.name != "token" and TOKEN.encode() in path.read_bytes()
+    ]
+    assert not leaked
+    assert TOKEN not in done.output

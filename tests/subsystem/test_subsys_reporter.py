@@ -1,0 +1,93 @@
+"""What the subsystems' message says: failures, and reports of tonight alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import slack_homes
+from slack_homes import BLOCKED, FAILED, SlackHome, write
+
+NAME = "subsys_reporter"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> SlackHome:
+    return SlackHome(tmp_path)
+
+
+def job(name: str, state: str = slack_homes.OK, **more: object) -> slack_homes.JobResult:
+    return slack_homes.job(name, state, kind="subsystem", **more)
+
+
+def report(home: SlackHome, name: str, value: str, *, age_s: float = 0.0) -> None:
+    """A report written so many seconds before the night began, or in it."""
+    path = home.home.output(name) / "report.json"
+    write(path, {"title": name, "value": value})
+    began = slack_homes.common.parse_stamp(slack_homes.STAMP).timestamp()
+    os.utime(path, (began + 60, began + 60) if age_s == 0 else (began - age_s, began - age_s))
+
+
+def test_a_failed_subsystem_is_told_first_and_pings_its_people(home: SlackHome) -> None:
+    home.notify("subsystem", "score", "S012ABCDEF")
+    report(home, "website", "The page is up.")
+    tonight = slack_homes.night(
+        job("website", title="Website"), job("score", FAILED, message="no data", log_tail="last words")
+    )
+    done = home.run(NAME, tonight)
+    assert done.success, done.log
+    assert done.text.splitlines()[0] == "❌ Subsystem score failed"
+    assert "❌ score failed in run after 1 min 2 s.\nno data\nlast words\ncc @S012ABCDEF" in done.text
+    assert done.text.index("last words") < done.text.index("✅ Website\nThe page is up.")
+
+
+def test_a_report_of_an_earlier_night_is_not_told(home: SlackHome) -> None:
+    report(home, "score", "of yesterday", age_s=3600)
+    report(home, "website", "of tonight")
+    done = home.run(NAME, slack_homes.night(job("score", title="Score"), job("website")))
+    assert "of yesterday" not in done.text
+    assert "of tonight" in done.text
+    assert "✅ Score: nothing to report." in done.text
+
+
+def test_a_subsystem_that_failed_tonight_does_not_report_what_it_left_before(home: SlackHome) -> None:
+    report(home, "score", "all is well")
+    assert "all is well" not in home.run(NAME, slack_homes.night(job("score", FAILED))).text
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"title": 1, "value": 2}', "{" * 9])
+def test_a_report_that_cannot_be_read_costs_itself_alone(home: SlackHome, content: str) -> None:
+    path = home.home.output("score") / "report.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    report(home, "website", "of tonight")
+    done = home.run(NAME, slack_homes.night(job("score"), job("website")))
+    assert done.success
+    assert "of tonight" in done.text
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        ([], "✅ No other subsystem took part"),
+        ([job("a", title="Website")], "✅ Website is ok"),
+        ([job("a"), job("b")], "✅ All 2 subsystems ok"),
+        (
+            [job("a", FAILED), job("b", FAILED), job("c", BLOCKED)],
+            "❌ Subsystems a and b failed; Subsystem c did not run",
+        ),
+    ],
+)
+def test_the_verdict(home: SlackHome, jobs: list[slack_homes.JobResult], words: str) -> None:
+    tonight = slack_homes.night(slack_homes.job("exp", FAILED), *jobs, job(NAME, FAILED))
+    assert home.run(NAME, tonight).text.splitlines()[0] == words
+
+
+def test_experiments_and_itself_are_not_its_business(home: SlackHome) -> None:
+    text = home.run(NAME, slack_homes.night(slack_homes.job("resnet", FAILED), job(NAME))).text
+    assert "resnet" not in text
+    assert NAME not in text
