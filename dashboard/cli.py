@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from dashboard import check, closing, lock
-from dashboard.plan import CodeFolders, make_plan
+from dashboard.plan import REPOSITORY, CodeFolders, make_plan
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, RUNNING, Home
 from tvmdash.errors import DashboardError
 
@@ -93,8 +93,9 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 def _notify(arguments: argparse.Namespace) -> int:
     """A test message to Slack, by a program of its own: the dashboard itself knows no Slack."""
+    library = str(REPOSITORY / "shared" / "python")
     argv = [sys.executable, "-m", "tvmdash.slack_util", "check", str(arguments.home)]
-    return subprocess.run(argv, check=False).returncode
+    return subprocess.run(argv, check=False, env={**os.environ, "PYTHONPATH": library}).returncode
 
 
 def _code(arguments: argparse.Namespace) -> CodeFolders:
@@ -115,6 +116,8 @@ def _parser() -> argparse.ArgumentParser:
     _home_verb(verbs, "plan", _plan, "print what a night would do; runs nothing")
     _home_verb(verbs, "check", _check, "find every fault of a home at once")
     _home_verb(verbs, "status", _status, "print how the last night went", code=False)
+    notify = _home_verb(verbs, "notify", _notify, "try Slack", code=False)
+    notify.add_argument("--check", action="store_true", required=True, help="send a test message; say what is wrong")
     restore = verbs.add_parser(
         "restore", help="bring a home back from its backup_dir; without TARGET, list its archives"
     )
