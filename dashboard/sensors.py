@@ -48,11 +48,12 @@ class BusyCores:
     """Cores kept busy since the last reading: by everybody, by the night with all that it started, by other machines.
 
     The night's share is its own CPU time and that of its descendants, ended ones included; so what is `others` cannot
-    be a stage that uses more threads than it said.
+    be a stage that uses more threads than it said. A kernel that does not tell children (gVisor) gives neither.
     """
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
+        self._tells_children = (proc / f"{os.getpid()}/task/{os.getpid()}/children").exists()
         self._last = self._now()
 
     def __call__(self) -> Mapping[str, float | None]:
@@ -63,6 +64,7 @@ class BusyCores:
         ]
         self._last = now
         everybody, own, stolen = deltas
+        own = own if self._tells_children else None
         others = None if everybody is None or own is None else max(0.0, everybody - own)
         return {"busy_cores.own": own, "busy_cores.others": others, "stolen_cores": stolen}
 

@@ -15,7 +15,7 @@ import pytest
 from dashboard import gpu_sensors, sensors, telemetry
 from dashboard.sensors import BusyCores, Sensor
 from dashboard.telemetry import Recorder
-from tests.dashboard.homes import BEGIN, HomeForTests, good, make_home, says
+from tests.dashboard.homes import BEGIN, HomeForTests, good, make_home, says, wait_for
 from tvmdash import telemetry_data
 from tvmdash.errors import DashboardError
 from tvmdash.telemetry_data import Cost, Telemetry
@@ -100,30 +100,41 @@ def test_cores_that_the_night_and_all_its_descendants_keep_busy_are_told_from_th
     assert read["stolen_cores"] / total == pytest.approx(0.5)
 
 
+def test_where_the_kernel_does_not_tell_children_nobody_is_blamed(tmp_path: Path) -> None:
+    pid = os.getpid()
+    put(tmp_path, {"stat": "cpu  0 0 0 0 0 0 0 0", f"{pid}/stat": process(pid, 0)[f"{pid}/stat"]})
+    busy = BusyCores(tmp_path)
+    put(tmp_path, {"stat": "cpu  500 0 0 0 0 0 0 9"})
+    read = busy()
+    assert read["busy_cores.own"] is read["busy_cores.others"] is None
+    assert read["stolen_cores"]
+
+
 def test_a_process_that_ends_while_it_is_read_costs_nothing_else(tmp_path: Path) -> None:
     put(tmp_path, {"stat": "cpu  0 0 0 0 0 0 0 0", **process(os.getpid(), 10, 7)})
     assert BusyCores(tmp_path)()["busy_cores.own"] == 0.0
 
 
+def record(recorder: Recorder, readings: int) -> dict[str, list[float | None]]:
+    """Record until there are so many readings."""
+    recorder.start()
+    wait_for(lambda: len(recorder.columns().get("elapsed_s", ())) >= readings, f"{readings} readings")
+    recorder.stop()
+    return recorder.columns()
+
+
 def test_readings_are_columns_of_one_length_in_order_of_time() -> None:
     counted = iter(range(1000))
     recorder = Recorder(100.0, [lambda: {"load_1_min": 1.0}, lambda: {"odd": 1.0} if next(counted) % 2 else {}])
-    recorder.start()
-    time.sleep(0.25)
-    recorder.stop()
-    columns = recorder.columns()
+    columns = record(recorder, 4)
     assert len({len(column) for column in columns.values()}) == 1
     assert columns["elapsed_s"] == sorted(columns["elapsed_s"])
-    assert len(columns["elapsed_s"]) >= 3
     assert columns["odd"][:2] == [None, 1.0]
 
 
 def test_a_short_stage_has_a_reading_at_any_rate() -> None:
     recorder = Recorder(0.01, [lambda: {"load_1_min": 1.0}])
-    recorder.start()
-    time.sleep(0.4)
-    recorder.stop()
-    assert recorder.columns()["load_1_min"] == [1.0]
+    assert record(recorder, 1)["load_1_min"] == [1.0]
 
 
 def test_where_a_reading_is_expensive_there_are_fewer_of_them() -> None:
@@ -135,7 +146,8 @@ def test_where_a_reading_is_expensive_there_are_fewer_of_them() -> None:
 
     recorder = Recorder(100.0, [expensive])
     recorder.start()
-    time.sleep(0.5)
+    wait_for(recorder.columns, "a reading")
+    time.sleep(0.3)
     recorder.stop()
     assert len(recorder.columns()["load_1_min"]) == 1
     assert recorder.cost().longest_ms >= 10
@@ -147,32 +159,37 @@ def test_a_sensor_that_fails_is_given_up_and_the_others_go_on(caplog: pytest.Log
 
     recorder = Recorder(100.0, [broken, lambda: {"load_1_min": 1.0}])
     with caplog.at_level(logging.WARNING):
-        recorder.start()
-        time.sleep(0.15)
-        recorder.stop()
+        columns = record(recorder, 3)
     assert caplog.text.count("a sensor is given up: gone") == 1
-    assert recorder.columns()["load_1_min"]
+    assert len(columns["load_1_min"]) >= 3
 
 
 def test_a_long_recording_is_thinned_and_still_spans_the_run() -> None:
-    recorder = Recorder(200.0, [lambda: {"load_1_min": 1.0}], max_readings=8)
+    taken = 0
+
+    def counted() -> dict[str, float | None]:
+        nonlocal taken
+        taken += 1
+        return {"reading": float(taken)}
+
+    recorder = Recorder(200.0, [counted], max_readings=8)
     recorder.start()
-    time.sleep(0.4)
+    wait_for(lambda: taken >= 20, "20 readings")
     recorder.stop()
-    moments = recorder.columns()["elapsed_s"]
-    assert 4 <= len(moments) <= 8
-    assert moments[0] is not None
-    assert moments[-1] is not None
-    assert moments[0] < 0.1
-    assert moments[-1] > 0.2
+    kept = recorder.columns()["reading"]
+    assert len(kept) <= 8
+    assert kept[0] == 1.0
+    assert kept[-1] is not None
+    assert kept[-1] >= taken - 4
+    assert kept == sorted(kept)
 
 
-def test_a_reading_of_this_machine_costs_less_than_a_thousandth_of_a_core_at_one_a_second() -> None:
+def test_a_reading_of_this_machine_costs_less_than_what_would_make_readings_rarer() -> None:
     found = sensors.host_sensors()
     begun = time.thread_time()
     for _ in range(20):
         read_all(found)
-    assert (time.thread_time() - begun) / 20 < 0.001 * max(1, (os.cpu_count() or 1) / 16)
+    assert (time.thread_time() - begun) / 20 < telemetry.MAX_SHARE
 
 
 NVML = """
@@ -268,8 +285,11 @@ def test_a_night_keeps_one_recording_of_each_experiments_run(home: HomeForTests)
     assert path == telemetry_data.file(home.path, "good", night["stamp"])
     read = telemetry_data.read(path)
     assert read.experiment == "good"
-    assert len(read.seconds) >= 2
-    assert read.seconds[-1] < 2.0, "other stages are not in it"
+    (run,) = [
+        step for job in night["jobs"] for step in job["steps"] if job["name"] == "good" and step["stage"] == "run"
+    ]
+    assert read.seconds
+    assert read.seconds[-1] < run["elapsed_s"] + 0.5, "other stages are not in it"
     assert read.memory_total_bytes > 0
     assert [value for value in read.column("busy_cores.own") if value is not None]
 
@@ -314,4 +334,3 @@ def test_a_subsystem_that_says_blocked_is_blocked_with_its_reason_and_not_failed
     assert home.states("needy") == {"precheck": "ok", "run": "blocked"}
     assert home.status("needy", "run", "subsystem")["message"] == "experiment x is not active."
     assert home.states("broken")["run"] == "failed"
-    assert telemetry.MAX_SHARE < 0.01

@@ -1,0 +1,198 @@
+"""The scores of all nights, in scores.json; every point can be computed again from the data files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from definitions import Definition
+from intervals import Resampling
+from scoring import ExperimentNight, Missing, Point, score
+
+from tvmdash import common, config_util, records
+from tvmdash.check_prerequisites import needs_experiment, unmet
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+SCHEMA_VERSION = 1
+SCORES_FILE = "scores.json"
+_NIGHTS_BETWEEN_WRITES = 100
+_STORED = tuple(name for name in Point.__dataclass_fields__ if name not in {"workloads", "missing"})
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A score with its points, oldest first. The last one is tonight's, with its parts and reasons."""
+
+    definition: Definition
+    points: tuple[Point, ...]
+
+    @property
+    def tonight(self) -> Point:
+        """The newest point."""
+        return self.points[-1]
+
+    def before(self, point: Point) -> Point | None:
+        """The newest point earlier than `point` that it may be compared with."""
+        earlier = (item for item in reversed(self.points) if item.stamp < point.stamp and point.comparable(item))
+        return next(earlier, None)
+
+
+class Nights:
+    """Which nights a home has, and what experiments left on them; of one night at a time, to keep memory small."""
+
+    def __init__(self, home: Home, experiments: Iterable[str]) -> None:
+        self._home = home
+        self._nights = home.night_stamps()
+        self._data = {name: set(home.data_stamps(name)) for name in experiments}
+        self._stamp = ""
+        self._known: dict[str, ExperimentNight] = {}
+
+    def of(self, experiment: str, stamp: str) -> ExperimentNight:
+        """What `experiment` left on the night `stamp`; read once as long as no other night is asked for."""
+        if stamp != self._stamp:
+            self._stamp, self._known = stamp, {}
+        if experiment not in self._known:
+            self._known[experiment] = _read_night(self._home, experiment, stamp)
+        return self._known[experiment]
+
+    def stamps(self, definition: Definition, tonight: str) -> set[str]:
+        """Tonight, and every night before since the first data of these experiments."""
+        data = set().union(*(self._data[name] for name in definition.experiments))
+        first = min(data, default=tonight)
+        nights = {stamp for stamp in self._nights if stamp >= first}
+        return {stamp for stamp in {*data, *nights, tonight} if stamp <= tonight}
+
+    def has_data(self, definition: Definition, stamp: str) -> bool:
+        """Whether one of its experiments left a data file on that night."""
+        return any(stamp in self._data[name] for name in definition.experiments)
+
+
+def _read_night(home: Home, experiment: str, stamp: str) -> ExperimentNight:
+    path = home.data_file(experiment, stamp)
+    if not path.is_file():
+        return ExperimentNight(experiment, lacking=_why_no_data(home, experiment, stamp))
+    try:
+        data = records.read_data(path, experiment)
+        config = common.read_json(path).get("night", {}).get("config", {})
+    except (DashboardError, AttributeError) as error:
+        return ExperimentNight(experiment, lacking=f"its data cannot be read: {error}")
+    if data.leaves or not (data.records or data.failures):
+        return ExperimentNight(
+            experiment, lacking=f"experiment {experiment} leaves no records, and a score needs them."
+        )
+    return ExperimentNight(experiment, data.records, data.failures, data.tvm_hash, _digest(config))
+
+
+def _why_no_data(home: Home, experiment: str, stamp: str) -> str:
+    try:
+        reasons = unmet([needs_experiment(experiment)], home, home.read_night(stamp))
+    except DashboardError:
+        reasons = ()
+    return " ".join(reasons) or f"experiment {experiment} left no data of this night."
+
+
+def _digest(config: Any) -> str:
+    """Names the experiment's own fields: what it measures, not when it runs or whom it pings."""
+    fields = config if isinstance(config, dict) else {}
+    own = {name: value for name, value in fields.items() if name not in config_util.EXPERIMENT_FIELDS}
+    return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:12]
+
+
+class _Series:
+    """One score's points while they are brought up to date."""
+
+    def __init__(self, definition: Definition, known: Sequence[Point], nights: Nights, tonight: str) -> None:
+        self.definition = definition
+        self._nights = nights
+        self._points = {point.stamp: point for point in known if point.stamp <= tonight}
+        self._order = sorted({*self._points, *nights.stamps(definition, tonight)})
+        self._place = {stamp: place for place, stamp in enumerate(self._order)}
+        self.pending = [stamp for stamp in self._order if stamp == tonight or self._is_open(stamp)]
+
+    def _is_open(self, stamp: str) -> bool:
+        point = self._points.get(stamp)
+        return point is None or (not point.has_data and self._nights.has_data(self.definition, stamp))
+
+    def add(self, stamp: str, resampling: Resampling) -> None:
+        """Score that night; what is pending before it has been."""
+        place = self._place[stamp]
+        earlier = self._points.get(self._order[place - 1]) if place else None
+        of_night = {name: self._nights.of(name, stamp) for name in self.definition.experiments}
+        self._points[stamp] = score(self.definition, of_night, stamp, earlier, resampling)
+
+    def scored(self) -> Scored:
+        """What there is so far."""
+        return Scored(self.definition, tuple(self._points[stamp] for stamp in self._order if stamp in self._points))
+
+
+def bring_up_to_date(
+    definitions: Sequence[Definition], home: Home, output: Path, tonight: str, resampling: Resampling
+) -> list[Scored]:
+    """Score tonight and whatever earlier night is not scored yet; leave all in scores.json.
+
+    A point that has data never changes. A new definition, or one that means something else now, is scored over all
+    nights; a damaged or deleted scores.json is made anew. What is done is kept now and then: killed, the next goes on.
+    """
+    known = read(output / SCORES_FILE)
+    nights = Nights(home, {name for definition in definitions for name in definition.experiments})
+    series = [_Series(item, known[item.id][1] if item.id in known else (), nights, tonight) for item in definitions]
+    pending: dict[str, list[_Series]] = {}
+    for one in series:
+        for stamp in one.pending:
+            pending.setdefault(stamp, []).append(one)
+    for count, stamp in enumerate(sorted(pending), start=1):
+        for one in pending[stamp]:
+            one.add(stamp, resampling)
+        if count % _NIGHTS_BETWEEN_WRITES == 0:
+            _write(output / SCORES_FILE, [one.scored() for one in series], known)
+    scored = [one.scored() for one in series]
+    _write(output / SCORES_FILE, scored, known)
+    return scored
+
+
+Known = dict[str, tuple[Mapping[str, Any], tuple[Point, ...]]]
+
+
+def read(path: Path) -> Known:
+    """What scores.json holds: definition (as JSON) and points by id; empty where it cannot be read."""
+    try:
+        value = common.read_json(path)
+        if value["schema_version"] != SCHEMA_VERSION:
+            return {}
+        return {item["id"]: (item, tuple(map(_point, item["points"]))) for item in value["scores"]}
+    except (DashboardError, KeyError, TypeError):
+        return {}
+
+
+def _point(value: Mapping[str, Any]) -> Point:
+    missing = tuple(Missing(name, "") for name in value["missing"])
+    return Point(**{**value, "expected": tuple(value["expected"]), "missing": missing})
+
+
+def _write(path: Path, scored: Sequence[Scored], known: Known) -> None:
+    """The scores of now, then those that the config once defined: they are kept."""
+    now = [{**_described(item.definition), "points": [_stored(point) for point in item.points]} for item in scored]
+    ids = {item["id"] for item in now}
+    kept = [dict(item) for name, (item, _) in known.items() if name not in ids]
+    value = {"schema_version": SCHEMA_VERSION, "scores": [*now, *kept]}
+    common.write_text(path, json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
+
+
+def _described(definition: Definition) -> dict[str, Any]:
+    return {
+        "id": definition.id,
+        "title": definition.title,
+        "unit": definition.unit,
+        "lower_is_better": definition.lower_is_better,
+        "definition": asdict(definition),
+    }
+
+
+def _stored(point: Point) -> dict[str, Any]:
+    # asdict copies deeply, which takes seconds for years of nights
+    return {**{name: getattr(point, name) for name in _STORED}, "missing": [item.workload for item in point.missing]}

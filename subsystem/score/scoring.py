@@ -1,0 +1,213 @@
+"""One night's value of a score. A workload that is missing is named and makes it incomplete; none is dropped.
+
+The rule: a score is over its *expected* workloads. Those are the ones that its config lists; or, for all, every
+workload that tonight's records and failures name, and every one that the night before expected, unless the
+experiment's own config has changed since. Where one has no value the score is incomplete: its value is over the
+others, it is said so, it is no point of the line over nights, and it is compared with no other night.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP, Definition, Selector, differing
+from intervals import Resampling, geometric_mean, measurement_interval, resampled
+
+from tvmdash.errors import DashboardError
+from tvmdash.records import Failure, Record
+from tvmdash.words import elide, list_in_words
+
+_REASON_COLUMNS = 160
+
+
+@dataclass(frozen=True)
+class ExperimentNight:
+    """What an experiment left on a night; `lacking` says why where it left nothing. `config` names its own fields."""
+
+    experiment: str
+    records: tuple[Record, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    tvm_hash: str = ""
+    config: str = ""
+    lacking: str = ""
+
+
+@dataclass(frozen=True)
+class WorkloadValue:
+    """A workload's part of a score: a ratio, a time, or `value` correct points of `total`."""
+
+    workload: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    total: int | None = None
+    unchecked: int = 0
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A workload without a value, and why."""
+
+    workload: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """A score on one night. `config` names the experiments' own fields; without `has_data` they left nothing."""
+
+    stamp: str
+    value: float | None
+    low: float | None
+    high: float | None
+    expected: tuple[str, ...]
+    missing: tuple[Missing, ...]
+    config: str
+    has_data: bool
+    tvm_hash: str
+    workloads: tuple[WorkloadValue, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every expected workload is in the value."""
+        return bool(self.expected) and not self.missing
+
+    def comparable(self, other: Point) -> bool:
+        """Whether both are complete, over the same workloads."""
+        return self.complete and other.complete and set(self.expected) == set(other.expected)
+
+
+def short(workload: str) -> str:
+    """`network.mlp` as people say it: mlp."""
+    return workload.partition(".")[2] or workload
+
+
+def score(
+    definition: Definition,
+    nights: Mapping[str, ExperimentNight],
+    stamp: str,
+    earlier: Point | None,
+    resampling: Resampling,
+) -> Point:
+    """The score of the night `stamp`; `nights` by experiment, `earlier` is its point of the night before."""
+    used = [nights[name] for name in definition.experiments]
+    expected = _expected(definition, used, earlier)
+    there: list[WorkloadValue] = []
+    missing: list[Missing] = []
+    for workload in expected:
+        try:
+            there.append(_of_workload(definition, nights, workload))
+        except DashboardError as error:
+            missing.append(Missing(workload, elide(str(error), _REASON_COLUMNS)))
+    value, low, high = _whole(definition, there, resampling)
+    return Point(
+        stamp,
+        value,
+        low,
+        high,
+        expected,
+        tuple(missing),
+        config=_config(used, earlier),
+        has_data=any(not night.lacking for night in used),
+        tvm_hash=" ".join(dict.fromkeys(night.tvm_hash for night in used if night.tvm_hash)),
+        workloads=tuple(there),
+    )
+
+
+def _expected(definition: Definition, used: Sequence[ExperimentNight], earlier: Point | None) -> tuple[str, ...]:
+    if definition.workloads is not None:
+        return definition.workloads
+    selectors = [definition.contender, *([definition.baseline] if definition.baseline else [])]
+    of_selectors = [
+        (selector, night) for selector in selectors for night in used if night.experiment == selector.experiment
+    ]
+    tonight = [record.workload for selector, night in of_selectors for record in _selected(selector, night)]
+    tonight += [failure.workload for selector, night in of_selectors for failure in _failed(selector, night)]
+    before = earlier.expected if earlier is not None and earlier.config == _config(used, earlier) else ()
+    return tuple(sorted({*map(short, tonight), *before}))
+
+
+def _config(used: Sequence[ExperimentNight], earlier: Point | None) -> str:
+    """The experiments' own fields; those of the night before where one left nothing that tells."""
+    if any(night.lacking for night in used):
+        return earlier.config if earlier else ""
+    return " ".join(night.config for night in used)
+
+
+def _selected(selector: Selector, night: ExperimentNight) -> list[Record]:
+    return [record for record in night.records if selector.selects(record)]
+
+
+def _failed(selector: Selector, night: ExperimentNight) -> list[Failure]:
+    return [failure for failure in night.failures if selector.may_have_selected(failure.values)]
+
+
+def _is(workload: str, wanted: str) -> bool:
+    return wanted in {workload, short(workload)}
+
+
+def _of_workload(definition: Definition, nights: Mapping[str, ExperimentNight], workload: str) -> WorkloadValue:
+    """The workload's part; DashboardError says why it has none."""
+    if definition.kind == CORRECT:
+        return _count(definition.contender, nights[definition.contender.experiment], workload)
+    contender = _measured(definition, definition.contender, nights, workload)
+    if definition.baseline is None:
+        return contender
+    baseline = _measured(definition, definition.baseline, nights, workload)
+    low, high = None, None
+    if None not in (baseline.low, baseline.high, contender.low, contender.high):
+        low = (baseline.low or 0.0) / (contender.high or math.inf)
+        high = (baseline.high or 0.0) / contender.low if contender.low else None
+    return WorkloadValue(workload, baseline.value / contender.value, low, high)
+
+
+def _measured(
+    definition: Definition, selector: Selector, nights: Mapping[str, ExperimentNight], workload: str
+) -> WorkloadValue:
+    night = nights[selector.experiment]
+    if night.lacking:
+        raise DashboardError(night.lacking)
+    records = [record for record in _selected(selector, night) if _is(record.workload, workload)]
+    if not records:
+        failure = next((item for item in _failed(selector, night) if _is(item.workload, workload)), None)
+        raise DashboardError(f"failed ({selector}): {failure.error}" if failure else f"no record of {selector}")
+    if len(records) > 1:
+        paths = list_in_words(list(differing(records)), 4) or "nothing"
+        raise DashboardError(f"{len(records)} records of {selector}: they differ in {paths}; select one of them")
+    value = next((value for metric, value in records[0].metrics() if metric == definition.metric), None)
+    if value is None or value <= 0:
+        raise DashboardError(f"its record of {selector} has no {definition.metric.name} above 0")
+    info = records[0].additional_info if definition.metric.name == "run_time" else {}
+    low, high = info.get("execution_elapsed_ms_low"), info.get("execution_elapsed_ms_high")
+    return WorkloadValue(workload, value, low, high)
+
+
+def _count(selector: Selector, night: ExperimentNight, workload: str) -> WorkloadValue:
+    if night.lacking:
+        raise DashboardError(night.lacking)
+    good = [record for record in _selected(selector, night) if _is(record.workload, workload)]
+    bad = [failure for failure in _failed(selector, night) if _is(failure.workload, workload)]
+    if not good and not bad:
+        raise DashboardError(f"neither a record nor a failure of {selector}")
+    unchecked = sum("max_error" not in record.additional_info for record in good)
+    return WorkloadValue(workload, float(len(good)), total=len(good) + len(bad), unchecked=unchecked)
+
+
+_Estimate = tuple[float | None, float | None, float | None]
+
+
+def _whole(definition: Definition, there: Sequence[WorkloadValue], resampling: Resampling) -> _Estimate:
+    if not there:
+        return None, None, None
+    values = [item.value for item in there]
+    if definition.kind == CORRECT:
+        return sum(values), None, None
+    if definition.kind == SHARE:
+        return 100.0 * sum(value >= definition.threshold for value in values) / len(values), None, None
+    mean = geometric_mean(values)
+    if definition.kind == SPEEDUP:
+        return mean, *resampled(values, resampling)
+    assert definition.kind == GEOMEAN
+    return mean, *measurement_interval(there)

@@ -1,0 +1,185 @@
+"""Scores in words, as pictures, and as the page's data."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP
+from history import SCORES_FILE, Scored
+from scoring import Missing, Point
+
+from tvmdash.plot_specs import Bar, BarValue, Line, Longitudinal, Mark, Plot, alt_text
+from tvmdash.subsys_templates import Report
+from tvmdash.summary_util import percent_change_in_words
+from tvmdash.words import elide, list_in_words, quantity_in_words, three_digits
+
+SCHEMA_VERSION = 1
+_SAFE = re.compile(r"[^A-Za-z0-9_-]+")
+_TOLD_MISSING = 3
+
+
+def report(scored: Sequence[Scored], faults: Sequence[str]) -> Report:
+    """A line for each score, then what is wrong with the config."""
+    complete = sum(item.tonight.complete for item in scored)
+    title = (
+        f"Scores: all {complete} complete"
+        if complete == len(scored)
+        else f"Scores: {complete} of {len(scored)} complete"
+    )
+    if not scored:
+        title = "Scores: none is defined"
+    if faults:
+        title += f", {len(faults)} cannot be used"
+    lines = [f"{elide(item.definition.title, 120)}: {in_words(item)}" for item in scored]
+    return Report(title, "\n".join([*lines, *(f"Not used: {fault}" for fault in faults)])[:4000])
+
+
+def in_words(scored: Scored) -> str:
+    """Tonight's value, what is missing, and how it was before where that may be compared."""
+    tonight = scored.tonight
+    if not tonight.expected:
+        return "no value: no record and no failure matches it. Look at its baseline, contender and workloads."
+    value = _value_in_words(scored, tonight)
+    if not tonight.complete:
+        told = (
+            "no value tonight" if tonight.value is None else f"{value}, incomplete and not comparable with other nights"
+        )
+        return f"{told}. Missing: {_missing_in_words(tonight.missing)}"
+    return f"{value}. {_change_in_words(scored, tonight)}"
+
+
+def _value_in_words(scored: Scored, point: Point) -> str:
+    kind = scored.definition.kind
+    value, count = point.value or 0.0, len(point.workloads)
+    over = f"{count} workload{'' if count == 1 else 's'}"
+    span = (
+        "" if point.low is None or point.high is None else f"{three_digits(point.low)} to {three_digits(point.high)}, "
+    )
+    if kind == SPEEDUP:
+        doubt = ", perhaps no difference" if point.low is not None and point.low <= 1 <= (point.high or 1) else ""
+        return f"{three_digits(value)} times ({span}{over}{doubt})"
+    if kind == GEOMEAN:
+        return f"{quantity_in_words(value, scored.definition.unit)} ({span}geometric mean of {over})"
+    if kind == SHARE:
+        limit = scored.definition.threshold
+        below = [item for item in point.workloads if item.value < limit]
+        close = [item.workload for item in point.workloads if (item.low or limit) < limit <= (item.high or limit)]
+        words = f"{count - len(below)} of {over} reach {limit:g} times"
+        words += (
+            f", not {list_in_words([f'{item.workload} ({three_digits(item.value)})' for item in below], 4)}"
+            if below
+            else ""
+        )
+        return words + (f"; within noise of it: {list_in_words(close, 4)}" if close else "")
+    total, unchecked = sum(item.total or 0 for item in point.workloads), sum(item.unchecked for item in point.workloads)
+    wrong = [item.workload for item in point.workloads if item.value < (item.total or 0)]
+    words = f"{value:.0f} of {total} points correct"
+    words += f", {unchecked} of them never checked" if unchecked else ""
+    return words + (f"; failures in {list_in_words(wrong, 4)}" if wrong else "")
+
+
+def _missing_in_words(missing: Sequence[Missing]) -> str:
+    by_reason: dict[str, list[str]] = {}
+    for item in missing:
+        by_reason.setdefault(item.reason, []).append(item.workload)
+    parts = [f"{list_in_words(names, 6)} ({reason.rstrip('.')})" for reason, names in by_reason.items()]
+    rest = f"; and {len(parts) - _TOLD_MISSING} more reasons" if len(parts) > _TOLD_MISSING else ""
+    return "; ".join(parts[:_TOLD_MISSING]) + rest + "."
+
+
+def _change_in_words(scored: Scored, tonight: Point) -> str:
+    before = scored.before(tonight)
+    earlier = [point for point in scored.points if point.stamp < tonight.stamp]
+    if before is None or before.value is None or tonight.value is None:
+        if not earlier:
+            return "The first night of this score."
+        return f"No earlier night is complete over the same {len(tonight.expected)} workloads."
+    since = "the night before" if before is earlier[-1] else f"night {before.stamp}, the last comparable one"
+    if scored.definition.kind == CORRECT:
+        return f"{before.value:.0f} on {since}."
+    lower = scored.definition.lower_is_better
+    change = percent_change_in_words(before.value, tonight.value, scored.definition.unit, lower_is_better=lower)
+    return f"Since {since}, not judged against noise: {change}."
+
+
+def name_of(scored: Scored) -> str:
+    """The begin of its pictures' file names."""
+    return f"{_SAFE.sub('_', scored.definition.title)[:60].strip('_')}_{scored.definition.id[:6]}"
+
+
+def plots(scored: Sequence[Scored]) -> dict[str, Plot]:
+    """Two pictures for each score: tonight by workload, and the complete nights."""
+    pictures: dict[str, Plot] = {}
+    for item in scored:
+        pictures[f"{name_of(item)}_tonight"] = _bars(item)
+        pictures[f"{name_of(item)}_nights"] = _line(item)
+    return pictures
+
+
+def _bars(scored: Scored) -> Bar:
+    definition, tonight = scored.definition, scored.tonight
+    bars = [BarValue(item.workload, item.value, item.low, item.high) for item in tonight.workloads]
+    bars += [BarValue(item.workload, None) for item in tonight.missing]
+    if definition.kind in (SPEEDUP, GEOMEAN):
+        label = "geometric mean" if tonight.complete else "geometric mean (incomplete)"
+        bars.append(BarValue(label, tonight.value, tonight.low, tonight.high))
+    unit = f"times, {definition.threshold:g} wanted" if definition.kind == SHARE else definition.unit
+    title = f"{definition.title}, night {tonight.stamp}"
+    return Bar(title, unit, tuple(bars), lower_is_better=definition.lower_is_better)
+
+
+def _line(scored: Scored) -> Longitudinal:
+    """Only complete nights are points; an incomplete one is a gap."""
+    definition, points = scored.definition, scored.points
+
+    def column(name: str) -> tuple[float | None, ...]:
+        return tuple(getattr(point, name) if point.complete else None for point in points)
+
+    line = Line(
+        definition.title, tuple(point.stamp for point in points), column("value"), column("low"), column("high")
+    )
+    complete = [point for point in points if point.complete]
+    pairs = itertools.pairwise(complete)
+    marks = tuple(Mark(now.stamp, "other workloads") for was, now in pairs if set(was.expected) != set(now.expected))
+    return Longitudinal(
+        definition.title, definition.unit, (line,), marks=marks, lower_is_better=definition.lower_is_better
+    )
+
+
+def page(stamp: str, scored: Sequence[Scored], faults: Sequence[str]) -> dict[str, Any]:
+    """What the website shows; paths are relative to the output folder."""
+    pictures = plots(scored)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "stamp": stamp,
+        "title": "Scores",
+        "history": SCORES_FILE,
+        "faults": list(faults),
+        "scores": [_on_page(item, pictures) for item in scored],
+    }
+
+
+def _on_page(scored: Scored, pictures: dict[str, Plot]) -> dict[str, Any]:
+    definition, tonight = scored.definition, scored.tonight
+    before = scored.before(tonight)
+    names = (f"{name_of(scored)}_tonight", f"{name_of(scored)}_nights")
+    return {
+        "id": definition.id,
+        "title": definition.title,
+        "kind": definition.kind,
+        "unit": definition.unit,
+        "lower_is_better": definition.lower_is_better,
+        "value": tonight.value,
+        "low": tonight.low,
+        "high": tonight.high,
+        "complete": tonight.complete,
+        "words": in_words(scored),
+        "before": None if before is None else {"stamp": before.stamp, "value": before.value},
+        "workloads": [asdict(item) for item in tonight.workloads],
+        "missing": [asdict(item) for item in tonight.missing],
+        "graphs": [{"file": f"graphs/{name}.svg", "alt": alt_text(pictures[name])} for name in names],
+    }

@@ -1,0 +1,146 @@
+"""What was not as it should be during a run, in sentences; nothing where all was well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tvmdash.telemetry_data import Telemetry
+from tvmdash.words import bytes_in_words, three_digits
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+STEADY_S = 10.0
+"""A clock counts as fallen where its median over this time is low; shorter dips are not judged."""
+BUSY_SHARE = 0.1
+_FEWEST = 5
+_GPU_LEVEL_PERCENT = 25.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """From where on something is abnormal."""
+
+    throttle_percent: float = 10.0
+    others_cores: float = 1.0
+    stolen_cores: float = 0.1
+    memory_percent: float = 5.0
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Limits:
+        """As the config says."""
+        return cls(**{name: config[name] for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class Fall:
+    """A clock that was `high_mhz` and later, under the same load, `low_mhz`."""
+
+    high_mhz: float
+    low_mhz: float
+    at_s: float
+
+    @property
+    def percent(self) -> float:
+        """By how much it fell."""
+        return (1 - self.low_mhz / self.high_mhz) * 100
+
+
+def abnormal(run: Telemetry, limits: Limits) -> list[str]:
+    """A sentence for each thing that may have disturbed the measurement."""
+    if len(run.seconds) < _FEWEST:
+        return []
+    return [*_throttled(run, limits), *_others(run, limits), *_stolen(run, limits), *_memory(run, limits)]
+
+
+def _throttled(run: Telemetry, limits: Limits) -> Iterator[str]:
+    busy = [
+        _sum(own, others)
+        for own, others in zip(run.column("busy_cores.own"), run.column("busy_cores.others"), strict=True)
+    ]
+    clocks = {"The processor": (run.column("cpu_mhz_max"), busy)}
+    for number, clock in run.named("gpu_mhz").items():
+        used = run.column(f"gpu_percent.{number}")
+        clocks[f"GPU {number}"] = (clock, [None if value is None else value / _GPU_LEVEL_PERCENT for value in used])
+    for name, (clock, load) in clocks.items():
+        fall = deepest_fall(run.seconds, clock, load)
+        if fall is not None and fall.percent > limits.throttle_percent:
+            yield (
+                f"{name} was throttled: {three_digits(fall.at_s)} s into the run its clock was {fall.percent:.0f} %"
+                f" lower than before under the same load ({fall.high_mhz:.0f} to {fall.low_mhz:.0f} MHz)."
+            )
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def deepest_fall(seconds: Sequence[float], clock: Sequence[float | None], load: Sequence[float | None]) -> Fall | None:
+    """The deepest fall of `clock` below what it was earlier at the same load; None without two loaded moments.
+
+    The clock is its median over `STEADY_S` of steady load: nine tenths of its readings round to the same whole number.
+    A load below one half is idle, and an idle core may clock down as it likes.
+    """
+    import numpy as np
+
+    step = float(np.median(np.diff(seconds))) if len(seconds) > 1 else STEADY_S
+    width = max(3, round(STEADY_S / step)) if step > 0 else 3
+    if len(seconds) < 2 * width:
+        return None
+    steady, level = np.median(_windows(clock, width), axis=1), _levels(load, width)
+    ends = np.asarray(seconds)[width - 1 :]
+    worst: Fall | None = None
+    for wanted in np.unique(level[np.isfinite(level) & (level >= 1)]):
+        at = np.flatnonzero((level == wanted) & np.isfinite(steady))
+        if not len(at):
+            continue
+        before = np.maximum.accumulate(steady[at])
+        deepest = int(np.argmin(steady[at] / before))
+        fall = Fall(float(before[deepest]), float(steady[at][deepest]), float(ends[at][deepest]))
+        if worst is None or fall.percent > worst.percent:
+            worst = fall
+    return worst
+
+
+def _windows(column: Sequence[float | None], width: int) -> Floats:
+    """Each `width` readings in a row, as rows; NaN where a reading is missing."""
+    import numpy as np
+
+    return np.lib.stride_tricks.sliding_window_view(np.array(column, dtype=float), width)
+
+
+def _levels(load: Sequence[float | None], width: int) -> Floats:
+    """The whole number of each window that nine tenths of its readings round to; NaN where there is none."""
+    import numpy as np
+
+    low, high = np.round(np.quantile(_windows(load, width), (0.1, 0.9), axis=1))
+    return np.where(low == high, low, np.nan)
+
+
+def _others(run: Telemetry, limits: Limits) -> Iterator[str]:
+    known = [value for value in run.column("busy_cores.others") if value is not None]
+    busy = [value for value in known if value >= limits.others_cores]
+    if known and len(busy) >= BUSY_SHARE * len(known):
+        yield (
+            f"Other programs kept {three_digits(sum(busy) / len(busy))} of {run.cores} cores busy during"
+            f" {len(busy) / len(known):.0%} of the run."
+        )
+
+
+def _stolen(run: Telemetry, limits: Limits) -> Iterator[str]:
+    known = [value for value in run.column("stolen_cores") if value is not None]
+    mean = sum(known) / len(known) if known else 0.0
+    if mean >= limits.stolen_cores:
+        yield f"The hypervisor gave {three_digits(mean)} cores' time to other machines, on average over the run."
+
+
+def _memory(run: Telemetry, limits: Limits) -> Iterator[str]:
+    known = [value for value in run.column("memory_available_bytes") if value is not None]
+    least = min(known, default=None)
+    if least is not None and least < run.memory_total_bytes * limits.memory_percent / 100:
+        total = bytes_in_words(run.memory_total_bytes)
+        yield f"Memory was short: at one moment only {bytes_in_words(least)} of {total} were available."

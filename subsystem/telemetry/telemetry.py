@@ -1,0 +1,126 @@
+"""The telemetry subsystem: what the machine did during each run, and a word where it may have disturbed it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import courses
+import judgement
+import outliers
+from judgement import Limits
+from outliers import Outlier
+
+from tvmdash import common, plot_files, telemetry_data
+from tvmdash.check_prerequisites import Need, needs_setting
+from tvmdash.dashboard_info import Home, Night
+from tvmdash.errors import DashboardError
+from tvmdash.plot_courses import Course, course_in_words
+from tvmdash.subsys_templates import Report, Subsystem
+from tvmdash.telemetry_data import Telemetry
+
+SCHEMA_VERSION = 1
+_SAFE = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One experiment's run of tonight. `unknown` says why its outlying samples are not known."""
+
+    telemetry: Telemetry
+    abnormal: tuple[str, ...]
+    outliers: tuple[Outlier, ...]
+    unknown: str
+    course: Course
+
+    @property
+    def name(self) -> str:
+        """Of its picture."""
+        return _SAFE.sub("_", self.telemetry.experiment)[:80]
+
+
+class TelemetrySubsystem(Subsystem):
+    """Draws each run of tonight; tells what was abnormal, and nothing where all was well."""
+
+    def needs(self, config: Mapping[str, Any]) -> Sequence[Need]:
+        return (needs_setting("telemetry_rate", above=0),)
+
+    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report | None:
+        runs, faults = read_runs(home, tonight, Limits.of(config))
+        plot_files.draw_changed({run.name: run.course for run in runs}, output / "graphs")
+        common.write_json(output / "page.json", page(tonight.stamp, runs, faults))
+        return report(runs, faults)
+
+
+def read_runs(home: Home, tonight: Night, limits: Limits) -> tuple[list[Run], list[str]]:
+    """Tonight's runs that were recorded, and what of them cannot be read."""
+    runs, faults = [], []
+    for job in tonight.jobs:
+        path = telemetry_data.file(home.root, job.name, tonight.stamp)
+        if job.kind != "experiment" or not path.is_file():
+            continue
+        try:
+            runs.append(_run(home, telemetry_data.read(path), limits))
+        except DashboardError as error:
+            faults.append(str(error))
+    return runs, faults
+
+
+def _run(home: Home, telemetry: Telemetry, limits: Limits) -> Run:
+    found: tuple[Outlier, ...] = ()
+    unknown = ""
+    try:
+        found = outliers.find(home, telemetry.experiment, telemetry.stamp, telemetry.begun_unix_s)
+    except DashboardError as error:
+        unknown = str(error)
+    sentences = tuple(judgement.abnormal(telemetry, limits))
+    return Run(telemetry, sentences, found, unknown, courses.course(telemetry, found))
+
+
+def page(stamp: str, runs: Sequence[Run], faults: Sequence[str]) -> dict[str, Any]:
+    """What the website shows; paths are relative to the output folder."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "stamp": stamp,
+        "title": "The machine during the runs",
+        "faults": list(faults),
+        "runs": [
+            {
+                "experiment": run.telemetry.experiment,
+                "readings": len(run.telemetry.seconds),
+                "rate_per_s": run.telemetry.rate_per_s,
+                "cost": asdict(run.telemetry.cost),
+                "abnormal": list(run.abnormal),
+                "ranges": courses.ranges(run.telemetry),
+                "outliers": [{**asdict(item), "times": item.times} for item in run.outliers[: outliers.MAX_TOLD]],
+                "outliers_in_all": len(run.outliers),
+                "outliers_unknown": run.unknown or None,
+                "graph": {"file": f"graphs/{run.name}.svg", "alt": course_in_words(run.course)},
+            }
+            for run in runs
+        ],
+    }
+
+
+def report(runs: Sequence[Run], faults: Sequence[str]) -> Report | None:
+    """A line for each run with something abnormal; None where there is none."""
+    disturbed = [run for run in runs if run.abnormal]
+    if not disturbed and not faults:
+        return None
+    lines = [f"{run.telemetry.experiment}: {' '.join(run.abnormal)}{_with_outliers(run)}" for run in disturbed]
+    verb = "was" if len(disturbed) == 1 else "were"
+    title = f"Telemetry: {len(disturbed)} of {len(runs)} runs {verb} perhaps disturbed"
+    return Report(title, "\n".join([*lines, *faults])[:4000])
+
+
+def _with_outliers(run: Run) -> str:
+    count = len(run.outliers)
+    return f" {count} trial{'s have' if count > 1 else ' has'} outlying samples." if count else ""
+
+
+if __name__ == "__main__":
+    sys.exit(TelemetrySubsystem().main())

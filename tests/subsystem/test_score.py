@@ -1,0 +1,461 @@
+"""Scores: what they are made of, when they may be compared, what is said of what is missing."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.subsystem.scripts import load
+
+REPO = Path(__file__).resolve().parents[2]
+FOLDER = REPO / "subsystem" / "score"
+SCORE = load("score")
+NIGHTS = [f"202601{day:02}T031500Z" for day in range(1, 29)]
+SPEEDUP = {
+    "title": "zero against default",
+    "experiment": "opt",
+    "kind": "speedup",
+    "baseline": {"build_config.variant": "default"},
+    "contender": {"build_config.variant": "zero"},
+}
+
+
+def record(workload: str, variant: str, ms: float, level: int = 3, **info: Any) -> dict[str, Any]:
+    known = {"docker_tag": None, "docker_hash": None, "execution_elapsed_ms_median": ms, "max_error": 0.0}
+    interval = {"execution_elapsed_ms_low": ms * 0.98, "execution_elapsed_ms_high": ms * 1.02}
+    return {
+        "timestamp": "2026-01-01T03:15:00+00:00",
+        "schema_version": 1,
+        "additional_info": {**known, **interval, **info},
+        "workload": f"network.{workload}",
+        "workload_args": {"batch": 1},
+        "engine": "tvm",
+        "engine_version": "0.27.0",
+        "engine_config": {},
+        "target": '{"kind": "llvm"}',
+        "build_config": {"variant": variant, "opt_level": level},
+        "env_name": "test",
+        "hw_model": "cpu",
+        "runtime_config": {"threads": 1},
+        "execution_config": {"number": 1},
+        "execution_elapsed_ms_mean": ms,
+        "execution_elapsed_ms_std": 0.0,
+    }
+
+
+def failure(workload: str, variant: str, error: str = "it crashed") -> dict[str, Any]:
+    return {"workload": f"network.{workload}", "values": {"variant": variant, "opt_level": 3}, "error": error}
+
+
+def pairs(**times: tuple[float, float]) -> list[dict[str, Any]]:
+    """For each workload a record of `default` and one of `zero`."""
+    return [
+        record(workload, variant, ms)
+        for workload, both in times.items()
+        for variant, ms in zip(("default", "zero"), both, strict=True)
+    ]
+
+
+class Home:
+    """A home with the score subsystem's config, its nights, and its output."""
+
+    def __init__(self, root: Path, *scores: Any) -> None:
+        self.root, self.config, self.output = root / "home", root / "config", root / "output"
+        self.output.mkdir(parents=True)
+        self.configure(*scores)
+
+    def configure(self, *scores: Any) -> None:
+        write(self.config / "config.json", {"active": True, "scores": list(scores)})
+
+    def night(self, stamp: str, records: list[Any] | None, failures: tuple[Any, ...] = (), **config: Any) -> None:
+        """A night on which the experiment `opt` left this; with None it failed."""
+        states = ["ok", "ok"] if records is not None else ["ok", "failed"]
+        steps = [
+            {"stage": stage, "state": state, "message": "no disk", "stamp": stamp}
+            for stage, state in zip(("run", "analyze"), states, strict=True)
+        ]
+        job = {"kind": "experiment", "name": "opt", "title": "opt", "description": "", "steps": steps}
+        whole = {"stamp": stamp, "state": "running", "notes": [], "artifacts": [], "jobs": [job]}
+        write(self.root / "results" / "nights" / f"{stamp}.json", whole)
+        if records is not None:
+            night = {"config": {"active": True, "networks": ["a"], **config}}
+            value = {"schema_version": 1, "tvm_hash": "abc", "night": night, "records": records, "failures": failures}
+            environment = {"environment": {}}
+            path = self.root / "results" / "experiments" / "data" / "opt" / f"data_{stamp}.json"
+            write(path, {**value, **environment})
+
+    def score(self, stamp: str, *verb: str) -> dict[str, Any]:
+        """Run the subsystem on this night; its status."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TVMDASH_NIGHT", stamp)
+            SCORE.main([*verb, *map(str, (self.config, self.output, self.root))])
+        return read(self.output / "status.json")
+
+    def script(self, stamp: str) -> dict[str, Any]:
+        """Run its run.sh, as a night does; its status."""
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, "PYTHONPATH": f"{REPO}/shared/python", "TVMDASH_NIGHT": stamp}
+        argv = [str(FOLDER / "run.sh"), *map(str, (self.config, self.output, self.root))]
+        subprocess.run(argv, cwd=FOLDER, env=environment, check=False, capture_output=True)
+        return read(self.output / "status.json")
+
+    def after(self, stamp: str, *verb: str) -> dict[str, Any]:
+        """Run the subsystem, which must go well; the page's first score."""
+        status = self.score(stamp, *verb)
+        assert status["success"], status
+        return self.page()["scores"][0]
+
+    def page(self) -> dict[str, Any]:
+        return read(self.output / "page.json")
+
+    def report(self) -> str:
+        return read(self.output / "report.json")["value"]
+
+
+def write(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+THREE = pairs(a=(2.0, 1.0), b=(8.0, 1.0), c=(4.0, 1.0))
+
+
+def test_a_speedup_is_the_geometric_mean_over_workloads_with_an_interval(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], THREE)
+    score = home.after(NIGHTS[0])
+    assert score["value"] == pytest.approx(4.0)
+    assert score["complete"] is True
+    assert 2.0 <= score["low"] < 4.0 < score["high"] <= 8.0
+    assert [(item["workload"], item["value"]) for item in score["workloads"]] == [("a", 2.0), ("b", 8.0), ("c", 4.0)]
+    assert score["workloads"][0]["low"] == pytest.approx(2.0 * 0.98 / 1.02)
+    assert "zero against default: 4.00 times (2.00 to 8.00, 3 workloads). The first night" in home.report()
+
+
+def test_its_script_leaves_what_the_protocol_asks_for(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], THREE)
+    assert home.script(NIGHTS[0]) == {"success": True, "message": "Scores: all 1 complete"}
+    assert {path.name for path in home.output.iterdir()} == {
+        "graphs",
+        "page.json",
+        "report.json",
+        "scores.json",
+        "status.json",
+    }
+    for graph in home.page()["scores"][0]["graphs"]:
+        assert (home.output / graph["file"]).read_text().startswith("<?xml")
+
+
+def test_the_same_data_give_the_same_interval_and_another_seed_may_not(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], pairs(a=(2, 1), b=(3, 1), c=(5, 1), d=(7, 1), e=(11, 1)))
+    first = home.after(NIGHTS[0])
+    assert home.after(NIGHTS[0], "rebuild")["low"] == first["low"]
+    write(home.config / "config.json", {"active": True, "scores": [SPEEDUP], "seed": 1, "bootstrap": 100})
+    assert home.after(NIGHTS[0], "rebuild")["low"] != first["low"]
+
+
+def test_an_interval_that_holds_1_is_told_as_perhaps_no_difference(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], pairs(a=(1.0, 2.0), b=(1.0, 1.0), c=(2.0, 1.0)))
+    home.after(NIGHTS[0])
+    assert "3 workloads, perhaps no difference)" in home.report()
+
+
+def test_two_workloads_have_no_interval(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], pairs(a=(2, 1), b=(3, 1)))
+    score = home.after(NIGHTS[0])
+    assert (score["low"], score["high"]) == (None, None)
+
+
+def test_a_workload_that_failed_tonight_makes_the_score_incomplete_and_is_said_with_its_reason(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], THREE)
+    home.after(NIGHTS[0])
+    left = [item for item in THREE if (item["workload"], item["build_config"]["variant"]) != ("network.b", "zero")]
+    home.night(NIGHTS[1], left, (failure("b", "zero", "SIGSEGV"),))
+    score = home.after(NIGHTS[1])
+    assert score["complete"] is False
+    assert score["value"] == pytest.approx(math.sqrt(8.0))
+    assert score["before"] is None
+    (missing,) = score["missing"]
+    assert missing["workload"] == "b"
+    assert missing["reason"].endswith("SIGSEGV")
+    assert "incomplete and not comparable with other nights. Missing: b (failed" in home.report()
+
+
+def test_a_workload_that_vanished_without_a_word_is_missing_too(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], THREE)
+    home.after(NIGHTS[0])
+    home.night(NIGHTS[1], None)
+    home.after(NIGHTS[1]) if home.score(NIGHTS[1])["success"] else None
+    home.night(NIGHTS[2], [item for item in THREE if item["workload"] != "network.c"])
+    assert [item["workload"] for item in home.after(NIGHTS[2])["missing"]] == ["c"]
+
+
+def test_a_workload_that_the_experiments_config_no_longer_asks_for_is_not_missed(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], THREE)
+    home.after(NIGHTS[0])
+    home.night(NIGHTS[1], [item for item in THREE if item["workload"] != "network.c"], networks=["a", "b"])
+    score = home.after(NIGHTS[1])
+    assert score["complete"] is True
+    assert score["before"] is None
+    assert "No earlier night is complete over the same 2 workloads" in home.report()
+
+
+def test_who_is_pinged_or_when_it_runs_is_no_change_of_what_is_measured(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], THREE)
+    home.after(NIGHTS[0])
+    home.night(NIGHTS[1], [item for item in THREE if item["workload"] != "network.c"], notify=["U1"], priority=3)
+    assert home.after(NIGHTS[1])["complete"] is False
+
+
+def test_listed_workloads_are_all_expected_and_no_other_counts(tmp_path: Path) -> None:
+    home = Home(tmp_path, {**SPEEDUP, "workloads": ["a", "network.b", "z"]})
+    home.night(NIGHTS[0], THREE)
+    score = home.after(NIGHTS[0])
+    assert [item["workload"] for item in score["workloads"]] == ["a", "network.b"]
+    assert [item["workload"] for item in score["missing"]] == ["z"]
+
+
+def test_an_incomplete_night_is_compared_with_no_other_and_skipped_by_the_next(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], THREE)
+    home.night(NIGHTS[1], THREE[:-1])
+    home.night(NIGHTS[2], pairs(a=(2.0, 1.0), b=(8.0, 1.0), c=(4.0, 2.0)))
+    score = home.after(NIGHTS[2])
+    assert score["before"] == {"stamp": NIGHTS[0], "value": pytest.approx(4.0)}
+    assert (
+        f"Since night {NIGHTS[0]}, the last comparable one, not judged against noise: down 20.6 % (worse)"
+        in home.report()
+    )
+    graph = (home.output / score["graphs"][1]["file"]).read_text()
+    assert "2 points" in graph
+
+
+def test_a_selector_that_leaves_a_choice_says_what_to_name(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], [*THREE, *(record(name, "zero", 1.0, level=0) for name in "abc")])
+    score = home.after(NIGHTS[0])
+    assert score["value"] is None
+    assert "they differ in build_config.opt_level; select one of them" in home.report()
+
+
+def test_the_share_counts_the_workloads_that_reach_the_threshold(tmp_path: Path) -> None:
+    home = Home(tmp_path, {**SPEEDUP, "kind": "share_reaching", "threshold": 4.0})
+    home.night(NIGHTS[0], THREE)
+    assert home.after(NIGHTS[0])["value"] == pytest.approx(200 / 3)
+    assert "2 of 3 workloads reach 4 times, not a (2.00); within noise of it: c" in home.report()
+
+
+def test_the_mean_time_needs_no_baseline_and_has_the_interval_of_its_measurements(tmp_path: Path) -> None:
+    home = Home(tmp_path, {"title": "t", "experiment": "opt", "kind": "geomean_time", "contender": SPEEDUP["baseline"]})
+    home.night(NIGHTS[0], THREE)
+    score = home.after(NIGHTS[0])
+    assert score["value"] == pytest.approx(4.0)
+    assert score["high"] == pytest.approx(4.0 * (1.02 / 0.98) ** (0.5 / math.sqrt(3)))
+    assert score["unit"] == "ms"
+    assert score["lower_is_better"] is True
+
+
+def test_correct_answers_are_counted_against_failures(tmp_path: Path) -> None:
+    home = Home(tmp_path, {"title": "correct", "experiment": "opt", "kind": "correct_count"})
+    unchecked = record("d", "zero", 1.0)
+    del unchecked["additional_info"]["max_error"]
+    home.night(NIGHTS[0], [*THREE, unchecked], (failure("a", "other", "error 0.5 is beyond 1e-5"),))
+    score = home.after(NIGHTS[0])
+    assert score["value"] == 7
+    assert score["complete"] is True
+    assert "7 of 8 points correct, 1 of them never checked; failures in a" in home.report()
+
+
+def test_another_metric_can_be_compared(tmp_path: Path) -> None:
+    home = Home(tmp_path, {**SPEEDUP, "metric": "code_size"})
+    sizes = [record("a", "default", 1.0, code_size=300), record("a", "zero", 9.0, code_size=100)]
+    home.night(NIGHTS[0], sizes)
+    assert home.after(NIGHTS[0])["value"] == pytest.approx(3.0)
+    home.night(NIGHTS[1], pairs(a=(2, 1)))
+    home.after(NIGHTS[1])
+    assert "has no code_size above 0" in home.report()
+
+
+def test_two_experiments_can_be_compared(tmp_path: Path) -> None:
+    selectors = {"baseline": {"experiment": "old", "build_config.variant": "zero"}}
+    home = Home(tmp_path, {**SPEEDUP, **selectors})
+    home.night(NIGHTS[0], pairs(a=(9.0, 1.0)))
+    data = home.root / "results" / "experiments" / "data"
+    write(
+        data / "old" / f"data_{NIGHTS[0]}.json",
+        {**read(data / "opt" / f"data_{NIGHTS[0]}.json"), "records": pairs(a=(9, 3))},
+    )
+    assert home.after(NIGHTS[0])["value"] == pytest.approx(3.0)
+
+
+BAD: list[tuple[Any, str]] = [
+    ("text", "$.scores[1]: 'text' is not an object"),
+    ({**SPEEDUP, "title": ""}, "$.scores[1].title: is missing or not a string"),
+    ({**SPEEDUP, "kind": "speed"}, "$.scores[1].kind: 'speed' is not a choice. Use one of: speedup"),
+    ({**SPEEDUP, "tresholt": 2}, "$.scores[1].tresholt: there is no such field. Did you mean 'threshold'?"),
+    ({**SPEEDUP, "contender": {"build_confg.variant": 1}}, "Did you mean 'build_config'?"),
+    ({**SPEEDUP, "contender": ["zero"]}, "$.scores[1].contender: ['zero'] is not an object"),
+    ({**SPEEDUP, "threshold": 2}, "$.scores[1].threshold: only share_reaching has one"),
+    ({**SPEEDUP, "kind": "share_reaching"}, "$.scores[1].threshold: None is not a speed-up above 0"),
+    ({**SPEEDUP, "kind": "geomean_time"}, "$.scores[1].baseline: a geomean_time compares with nothing"),
+    ({**SPEEDUP, "workloads": []}, "$.scores[1].workloads: [] is neither"),
+    ({**SPEEDUP, "metric": "speed"}, "$.scores[1].metric: 'speed' is not a choice"),
+    (SPEEDUP, "$.scores[1]: the same score, or one of the same title, stands above"),
+]
+
+
+@pytest.mark.parametrize(("bad", "words"), BAD, ids=[words[:60] for _, words in BAD])
+def test_a_bad_definition_costs_that_score_only_and_is_said(tmp_path: Path, bad: Any, words: str) -> None:
+    home = Home(tmp_path, SPEEDUP, bad, {**SPEEDUP, "title": "third", "workloads": ["a"]})
+    home.night(NIGHTS[0], THREE)
+    home.after(NIGHTS[0])
+    assert [score["title"] for score in home.page()["scores"]] == [SPEEDUP["title"], "third"]
+    assert words in home.report()
+    assert "1 cannot be used" in read(home.output / "report.json")["title"]
+
+
+def test_without_any_data_it_is_blocked_with_the_reason(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], None)
+    status = home.score(NIGHTS[0])
+    assert status["blocked"] is True
+    assert "experiment opt: its analyze failed tonight: no disk" in status["message"]
+
+
+def test_the_history_is_the_same_night_by_night_and_rebuilt_from_the_data_files(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP, {**SPEEDUP, "title": "listed", "workloads": ["a"]})
+    for stamp, records in zip(NIGHTS, [THREE, THREE[:-1], None, pairs(a=(3, 1)), THREE], strict=False):
+        home.night(stamp, records)
+        home.score(stamp)
+    grown = (home.output / "scores.json").read_bytes()
+    home.after(NIGHTS[4], "rebuild")
+    assert (home.output / "scores.json").read_bytes() == grown
+    (home.output / "scores.json").write_text("{")
+    home.after(NIGHTS[4])
+    assert (home.output / "scores.json").read_bytes() == grown
+    points = read(home.output / "scores.json")["scores"][0]["points"]
+    assert [point["stamp"] for point in points] == NIGHTS[:5]
+    assert [point["value"] is None for point in points] == [False, False, True, False, False]
+
+
+def test_a_long_history_that_is_cut_off_while_it_is_scored_goes_on_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    for stamp in NIGHTS[:5]:
+        home.night(stamp, THREE)
+    read_night, asked = SCORE.history._read_night, []
+
+    def cut_off(where: Any, experiment: str, stamp: str) -> Any:
+        asked.append(stamp)
+        if stamp == NIGHTS[3] and asked.count(stamp) == 1:
+            raise KeyboardInterrupt
+        return read_night(where, experiment, stamp)
+
+    monkeypatch.setattr(SCORE.history, "_read_night", cut_off)
+    monkeypatch.setattr(SCORE.history, "_NIGHTS_BETWEEN_WRITES", 2)
+    with pytest.raises(KeyboardInterrupt):
+        home.score(NIGHTS[4])
+    home.after(NIGHTS[4])
+    assert asked == [*NIGHTS[:4], *NIGHTS[2:5]]
+    assert len(read(home.output / "scores.json")["scores"][0]["points"]) == 5
+
+
+def test_what_an_earlier_night_measured_and_was_saved_later_is_scored_later(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], THREE)
+    home.after(NIGHTS[0])
+    home.night(NIGHTS[1], None)
+    home.night(NIGHTS[2], THREE)
+    home.after(NIGHTS[2])
+    home.night(NIGHTS[1], THREE)
+    home.night(NIGHTS[3], THREE)
+    home.after(NIGHTS[3])
+    points = read(home.output / "scores.json")["scores"][0]["points"]
+    assert [round(point["value"], 6) for point in points] == [4.0] * 4
+
+
+def test_a_definition_that_changes_is_scored_over_all_nights_and_the_old_one_is_kept(
+    tmp_path: Path,
+) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], THREE)
+    home.after(NIGHTS[0])
+    home.configure({**SPEEDUP, "baseline": SPEEDUP["contender"], "contender": SPEEDUP["baseline"]})
+    home.night(NIGHTS[1], THREE)
+    home.after(NIGHTS[1])
+    now, old = read(home.output / "scores.json")["scores"]
+    assert [point["value"] for point in now["points"]] == pytest.approx([0.25, 0.25])
+    assert [point["stamp"] for point in old["points"]] == NIGHTS[:1]
+
+
+def test_a_new_title_is_the_same_score(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], THREE)
+    first = home.after(NIGHTS[0])
+    home.configure({**SPEEDUP, "title": "renamed"})
+    assert home.after(NIGHTS[0])["id"] == first["id"]
+    assert len(read(home.output / "scores.json")["scores"]) == 1
+
+
+def test_pictures_are_drawn_again_only_where_they_changed_and_go_with_their_score(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], THREE)
+    files = [home.output / graph["file"] for graph in home.after(NIGHTS[0])["graphs"]]
+    before = [path.stat().st_mtime_ns for path in files]
+    home.after(NIGHTS[0])
+    assert [path.stat().st_mtime_ns for path in files] == before
+    home.night(NIGHTS[1], pairs(a=(2.0, 1.0), b=(8.0, 1.0), c=(5.0, 1.0)))
+    home.after(NIGHTS[1])
+    assert all(path.stat().st_mtime_ns > moment for path, moment in zip(files, before, strict=True))
+    home.configure({**SPEEDUP, "title": "other", "workloads": ["a"]})
+    home.after(NIGHTS[1])
+    assert not any(path.exists() for path in files)
+
+
+def test_data_that_is_no_record_or_cannot_be_read_is_said(tmp_path: Path) -> None:
+    home = Home(tmp_path, {**SPEEDUP, "workloads": ["a"]})
+    home.night(NIGHTS[0], THREE)
+    path = home.root / "results" / "experiments" / "data" / "opt" / f"data_{NIGHTS[0]}.json"
+    path.write_text('{"gpu": {"O3": 1.5}}')
+    home.after(NIGHTS[0])
+    assert "leaves no records, and a score needs them" in home.report()
+    path.write_text("{")
+    home.after(NIGHTS[0], "rebuild")
+    assert "its data cannot be read" in home.report()
+
+
+def test_no_score_at_all_is_said(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.night(NIGHTS[0], THREE)
+    assert home.score(NIGHTS[0])["message"] == "Scores: none is defined"
+
+
+def test_the_sample_homes_scores_are_well_defined(tmp_path: Path) -> None:
+    sample = read(REPO / "sample-dashboard-home" / "config" / "subsystem" / "score" / "config.json")
+    home = Home(tmp_path, *sample["scores"])
+    home.night(NIGHTS[0], THREE)
+    write(home.root / "results" / "experiments" / "data" / "relax_opt" / f"data_{NIGHTS[0]}.json", {"x": 1})
+    night = home.root / "results" / "nights" / f"{NIGHTS[0]}.json"
+    write(night, json.loads(night.read_text().replace('"opt"', '"relax_opt"')))
+    assert home.score(NIGHTS[0])["success"]
+    assert home.page()["faults"] == []
