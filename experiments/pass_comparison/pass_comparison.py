@@ -17,6 +17,8 @@ from tvmdash.summary_util import Summary
 from tvmdash.words import list_in_words
 
 UNCHANGED = "unchanged"
+LEAST_EFFECT = 0.05
+"""Smaller differences are not told: each change is measured in one process, and processes differ by about that."""
 
 
 class PassComparison(Experiment):
@@ -71,7 +73,9 @@ def told(history: History) -> list[str]:
         ratios = {
             passes: item.values[-1] / base.values[-1]
             for (name, passes), item in values.items()
-            if name == workload and apart(item, base)
+            if name == workload
+            and apart(item, base)
+            and abs(math.log(item.values[-1] / base.values[-1])) > LEAST_EFFECT
         }
         worst_first = sorted(ratios, key=lambda passes: -abs(math.log(ratios[passes])))
         words = [f"{passes} {ratio_in_words(ratios[passes])}" for passes in worst_first]

@@ -161,11 +161,12 @@ def _points(home: Home, stamp: str, experiment: str, site: Path) -> tuple[Points
 
 
 def report_views(home: Home, tonight: Night, output: Path) -> list[ReportView]:
-    """The reports of the subsystems but the one whose folder is `output`."""
+    """The reports of the subsystems that have had their turn, but the one whose folder is `output`."""
     return [
         ReportView(job, text)
         for job in subsystems(tonight)
         if home.output(job.name).resolve() != output
+        and any(step.stage == "run" for step in job.steps)
         and (text := _text(home.read_report(job.name), tonight.stamp if _has_run(job) else None, tonight.stamp))
     ]
 

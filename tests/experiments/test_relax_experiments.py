@@ -166,6 +166,8 @@ def test_only_changes_whose_interval_is_apart_from_the_unchanged_one_are_told():
         unchanged, a_series("-A", 3.0, 2.9, 3.2), a_series("-B", 1.0, 0.9, 1.1), a_series("-C", 9, 2.0, 20)
     )
     assert words == ["- mlp: -B 2.00x faster and -A 1.50x slower"]
+    small = a_series("-E", 2.06, 2.05, 2.07), a_series("unchanged", 2.0, 1.99, 2.01)
+    assert the_words(*small) == ["- mlp: no change of 1 is told from noise"]
     assert the_words(unchanged, a_series("-C", 9, 2.0, 20)) == ["- mlp: no change of 1 is told from noise"]
     assert the_words(unchanged, a_series("-D", 9, None, None)) == ["- mlp: no change of 1 is told from noise"]
 
