@@ -1,0 +1,69 @@
+"""`python3 -m tvmdash.traces VERB ...`: see docs/traces.md. Exit codes: 0, 1 a fault in words, 2 usage, 130 stopped."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from tvmdash.errors import DashboardError
+from tvmdash.traces.commands import COMMANDS
+
+_NEWS_EVERY_S = 0.2
+
+
+class _News:
+    """Progress on a terminal, on one line; silence elsewhere and in short work."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+        self._next = time.monotonic() + _NEWS_EVERY_S
+        self._width = 0
+
+    def __call__(self, what: str, done: int, of: int) -> None:
+        now = time.monotonic()
+        if self._shown and now >= self._next:
+            self._next = now + _NEWS_EVERY_S
+            self._put(f"{what} {done} of {of}")
+
+    def _put(self, line: str) -> None:
+        sys.stderr.write("\r" + line.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(line)
+
+    def end(self) -> None:
+        """Wipe the line."""
+        if self._width:
+            self._put("")
+            sys.stderr.write("\r")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments say; the exit code."""
+    parser = argparse.ArgumentParser(prog="python3 -m tvmdash.traces", description="Traces of nights, asked in SQL.")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name, command in COMMANDS.items():
+        command.arguments(verbs.add_parser(name, help=command.about, description=command.about))
+    options = parser.parse_args(arguments)
+    news = _News()
+    try:
+        told = COMMANDS[options.verb].work(options, news)
+        news.end()
+        sys.stdout.write(told)
+        sys.stdout.flush()
+    except DashboardError as error:
+        news.end()
+        sys.stderr.write(f"{error}\n")
+        return 1
+    except BrokenPipeError:  # the reader, as in `| head`, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        news.end()
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""The verbs of `python3 -m tvmdash.traces`: what each does with its arguments, in words or rows."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tvmdash.traces.connection import Progress, connect
+from tvmdash.traces.converters import CONVERTERS
+from tvmdash.traces.differences import Difference, difference
+from tvmdash.traces.filters import Filters, Straddle, Window
+from tvmdash.traces.output import FORMATS
+from tvmdash.traces.parts import split_by_process, split_by_time
+from tvmdash.traces.sealed import SealedSource
+from tvmdash.traces.sealing import seal, verify
+from tvmdash.traces.summaries import GROUPS, SummaryRow, summary
+from tvmdash.words import bytes_in_words, quantity_in_words
+
+Work = Callable[[argparse.Namespace, Progress], str]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A verb: its words in the help, its own arguments, its work."""
+
+    about: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    work: Work
+
+
+def filters_of(options: argparse.Namespace) -> Filters:
+    """The filters that the options ask for."""
+    window = None
+    if options.begin or options.end:
+        window = Window(options.begin or "", options.end or "", Straddle(options.straddle))
+    return Filters(window, **{field.name: tuple(getattr(options, field.name)) for field in fields(Filters)[1:]})
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """The options of `filters_of`."""
+    group = parser.add_argument_group("filters (each may be given more than once; * and ? stand for any)")
+    group.add_argument(
+        "--from", dest="begin", metavar="MOMENT", help="2026-11-21T03:15:00Z, ns, +2.5s, -2.5s, 25%%, @marker"
+    )
+    group.add_argument("--to", dest="end", metavar="MOMENT", help="likewise")
+    group.add_argument("--straddle", choices=[one.value for one in Straddle], default=Straddle.CONTAINED.value)
+    for field in fields(Filters)[1:]:
+        name = {"processes": "process", "categories": "category"}.get(field.name, field.name.removesuffix("s"))
+        group.add_argument(f"--{name}", dest=field.name, action="append", default=[], metavar="PATTERN")
+
+
+def _inputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="databases, sealed runs, folders, patterns")
+
+
+def _format(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=list(FORMATS), default="console")
+
+
+def _query_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sql", metavar="SQL", help='as in "SELECT * FROM top"')
+    _inputs(parser)
+    _format(parser)
+    add_filters(parser)
+
+
+def _query(options: argparse.Namespace, progress: Progress) -> str:
+    with connect(options.inputs, filters=filters_of(options), progress=progress) as traces:
+        found = traces.execute(options.sql)
+        names = [column[0] for column in found.description or ()]
+        return FORMATS[options.format](names, found.fetchall())
+
+
+def _summary_arguments(parser: argparse.ArgumentParser) -> None:
+    _inputs(parser)
+    parser.add_argument("--by", choices=list(GROUPS))
+    _format(parser)
+    add_filters(parser)
+
+
+_TIMES = ("total_ns", "mean_ns", "min_ns", "median_ns", "p95_ns", "max_ns", "std_ns")
+
+
+def _summary(options: argparse.Namespace, progress: Progress) -> str:
+    with connect(options.inputs, filters=filters_of(options), progress=progress) as traces:
+        rows = list(summary(traces, by=options.by))
+    names = [field.name for field in fields(SummaryRow) if field.name != "group" or options.by]
+    return _table(names, [[getattr(row, name) for name in names] for row in rows], options.format, options.by)
+
+
+def _table(names: Sequence[str], rows: list[list[Any]], style: str, by: str | None) -> str:
+    """Programs get nanoseconds, people the unit that suits each."""
+    shown = [by if name == "group" and by else name for name in names]
+    if style != "console":
+        return FORMATS[style](shown, rows)
+    timed = [index for index, name in enumerate(names) if name.endswith("_ns")]
+    for row in rows:
+        for index in timed:
+            row[index] = None if row[index] is None else _signed(float(row[index]))
+    return FORMATS[style]([name.removesuffix("_ns") for name in shown], rows)
+
+
+def _signed(elapsed_ns: float) -> str:
+    words = quantity_in_words(abs(elapsed_ns), "ns")
+    return f"-{words}" if elapsed_ns < 0 else words
+
+
+def _out_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("destination", type=Path, metavar="DESTINATION", help="a folder that is not there yet")
+    _inputs(parser)
+    add_filters(parser)
+
+
+def _seal(options: argparse.Namespace, progress: Progress) -> str:
+    filters = filters_of(options)
+    return _told(
+        seal(options.inputs, options.destination, filters=None if filters == Filters() else filters, progress=progress)
+    )
+
+
+def _told(run: SealedSource) -> str:
+    rows = sum(table.rows for table in run.catalogue.tables.values())
+    sizes = f"{bytes_in_words(run.catalogue.size_bytes)} from {bytes_in_words(run.catalogue.source_bytes)}"
+    return f"{run.path}: {rows} rows in {len(run.catalogue.tables)} tables, {sizes}.\n"
+
+
+def _split_arguments(parser: argparse.ArgumentParser) -> None:
+    _out_arguments(parser)
+    how = parser.add_mutually_exclusive_group(required=True)
+    how.add_argument("--by-process", action="store_true")
+    how.add_argument("--parts", type=int, metavar="N", help="parts of equal length in time")
+
+
+def _split(options: argparse.Namespace, progress: Progress) -> str:
+    chosen = filters_of(options)
+    filters = None if chosen == Filters() else chosen
+    if options.by_process:
+        runs = split_by_process(options.inputs, options.destination, filters=filters, progress=progress)
+    else:
+        runs = split_by_time(options.inputs, options.destination, options.parts, filters=filters, progress=progress)
+    return "".join(map(_told, runs))
+
+
+def _diff_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("before", metavar="A")
+    parser.add_argument("after", metavar="B")
+    _format(parser)
+    add_filters(parser)
+
+
+def _diff(options: argparse.Namespace, progress: Progress) -> str:
+    filters = filters_of(options)
+    with connect([options.before], filters=filters) as before, connect([options.after], filters=filters) as after:
+        found = difference(before, after)
+    names = ["operator", "points", "before_ns", "after_ns", "change_ns", "percent_of_change"]
+    rows = [[getattr(change, name) for name in names] for change in found.changes]
+    rows.append(["(unexplained)", len(found.points), None, None, found.unexplained_ns, _share(found)])
+    table = _table(names, rows, options.format, None)
+    return table + ("\n" + "\n".join(_sentences(found)) + "\n" if options.format == "console" else "")
+
+
+def _share(found: Difference) -> float | None:
+    return found.unexplained_ns * 100 / found.change_ns if found.change_ns else None
+
+
+def _sentences(found: Difference) -> Iterator[str]:
+    first, last = (quantity_in_words(value, "ns") for value in (found.before_ns, found.after_ns))
+    yield f"{len(found.points)} common points take {first} before and {last} after: {_signed(found.change_ns)}."
+    yield f"Operators do not explain {_signed(found.unexplained_ns)} of it."
+    for words, points in (
+        ("Not profiled on both sides", found.not_profiled),
+        ("Only before", found.only_before),
+        ("Only after", found.only_after),
+    ):
+        if points:
+            yield f"{words}: " + "; ".join(" ".join(filter(None, point)) for point in points)
+
+
+def _verify(options: argparse.Namespace, progress: Progress) -> str:
+    return "".join(_told(verify(Path(path))) for path in options.inputs)
+
+
+def _convert_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "to", choices=list(CONVERTERS), help="; ".join(f"{n}: {c.about}" for n, c in CONVERTERS.items())
+    )
+    _out_arguments(parser)
+
+
+def _convert(options: argparse.Namespace, progress: Progress) -> str:
+    told = CONVERTERS[options.to].write(options.inputs, options.destination, filters_of(options), progress)
+    return f"{options.destination}: {told}.\n"
+
+
+COMMANDS: Mapping[str, Command] = {
+    "query": Command("ask in SQL", _query_arguments, _query),
+    "summary": Command("what took how long, by domain and name", _summary_arguments, _summary),
+    "diff": Command("which operators explain what changed from A to B", _diff_arguments, _diff),
+    "seal": Command("make a sealed run, checked against its sources", _out_arguments, _seal),
+    "merge": Command("make one sealed run of many traces", _out_arguments, _seal),
+    "split": Command("make several sealed runs, by process or by time", _split_arguments, _split),
+    "verify": Command("compare every byte of sealed runs with their catalogues", _inputs, _verify),
+    "convert": Command("write another format", _convert_arguments, _convert),
+}

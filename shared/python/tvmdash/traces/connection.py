@@ -1,0 +1,224 @@
+"""Many files as one database: `connect`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from tvmdash.errors import DashboardError
+from tvmdash.traces import filters as filtering
+from tvmdash.traces.batches import Batch
+from tvmdash.traces.cursor import Cursor, Result
+from tvmdash.traces.filters import Filters, Span
+from tvmdash.traces.sources import Source, find, sealed_of
+from tvmdash.traces.tables import TABLES
+from tvmdash.traces.views import VIEW_TABLES, VIEWS, tables_for
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is done, how much of it, of how much."""
+
+_BOUNDED = ("trial", "operator", "timing", "telemetry", "region", "instant", "dispatch", "copy")
+
+
+class _Engine(Protocol):
+    def load(self, table: str, batches: Sequence[Batch]) -> None: ...
+    def is_ordered(self, table: str) -> bool: ...
+    def view(self, name: str, sql: str) -> None: ...
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Result: ...
+    def copy(self, selection: str, place: Path, options: str) -> None: ...
+    def close(self) -> None: ...
+
+
+def connect(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    filters: Filters | None = None,
+    engine: str | None = None,
+    progress: Progress | None = None,
+) -> Connection:
+    """A connection that shows all the traces in `paths` as one database.
+
+    `paths`: raw databases, RocPD databases, sealed runs, homes, folders of any of these, patterns; in any number.
+    `engine` is "duckdb" or "sqlite"; by default DuckDB where it is installed. Nothing is read before a query needs
+    it, and nothing is ever written. DashboardError for what is missing, given twice, broken or newer than this program.
+    """
+    return Connection(find(paths), filters or Filters(), engine, progress)
+
+
+class Connection:
+    """Reads as `sqlite3.Connection` does: execute, cursor, iteration over what they give. As a context it is closed."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        filters: Filters,
+        engine: str | None = None,
+        progress: Progress | None = None,
+        writable: Path | None = None,
+    ) -> None:
+        self.sources = tuple(sources)
+        self._filters, self._progress = filters, progress
+        self._made: set[str] = set()
+        self._engine: _Engine = _engine(engine, sources, writable)
+        self._guids: list[str] | None = None
+        self._span: Span | None = None
+        try:
+            self._resolve()
+        except BaseException:
+            self._engine.close()
+            raise
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Cursor:
+        """A cursor over the rows of one statement; `?` in it stands for the parameters in turn."""
+        return self.cursor().execute(sql, parameters)
+
+    def cursor(self) -> Cursor:
+        """A cursor that has executed nothing yet."""
+        return Cursor(self._run)
+
+    def close(self) -> None:
+        """Let everything go."""
+        self._engine.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def bounds_ns(self) -> tuple[int, int]:
+        """When the first thing in these traces began and the last ended, filters aside."""
+        first, last = self.known_bounds_ns()
+        if first is None or last is None:
+            raise DashboardError("Nothing in these traces has a time, so there is no window. Leave the window out.")
+        return first, last
+
+    def known_bounds_ns(self) -> tuple[int | None, int | None]:
+        """As `bounds_ns`, None where nothing has a time."""
+        runs = sealed_of(self.sources)
+        if len(runs) < len(self.sources):
+            return self._measured_bounds()
+        starts = (run.catalogue.start_ns for run in runs if run.catalogue.start_ns is not None)
+        ends = (run.catalogue.end_ns for run in runs if run.catalogue.end_ns is not None)
+        return min(starts, default=None), max(ends, default=None)
+
+    def _measured_bounds(self) -> tuple[int | None, int | None]:
+        self._load(frozenset(_BOUNDED))
+        parts = " UNION ALL ".join(_bounds(table) for table in _BOUNDED)
+        query = f"SELECT min(a), max(b) FROM ({parts}) AS u"  # noqa: S608 - our own names
+        first, last = self._engine.execute(query).fetchall()[0]
+        return first, last
+
+    def load_all(self) -> None:
+        """Read every table now, each source once."""
+        self._load(frozenset(TABLES))
+
+    def write_table(self, table: str, place: Path, options: str) -> None:
+        """Write the rows of one table, as filtered and in its order, to a Parquet file below the `writable` folder."""
+        self._prepare(f"base_{table}")
+        ordered = TABLES[table].order if not self._engine.is_ordered(table) else ()
+        order = ", ".join(f'"{name}"' for name in ordered)
+        sql = f"SELECT * FROM base_{table}" + (f" ORDER BY {order}" if order else "")  # noqa: S608 - our own names
+        self._engine.copy(sql, place, options)
+
+    def _run(self, sql: str, parameters: Sequence[Any]) -> Result:
+        self._prepare(sql)
+        return self._engine.execute(sql, parameters)
+
+    def _prepare(self, sql: str) -> None:
+        """Load the tables that a query needs, make the views."""
+        needed = set(tables_for(sql))
+        if needed and self._filters.workloads:
+            needed.add("trial")
+        if "counter" in needed:
+            needed.add("dispatch")
+        self._load(frozenset(needed))
+        for table in sorted(needed, key=lambda name: name not in ("trial", "dispatch")):
+            if f"base_{table}" not in self._made:
+                self._view(f"base_{table}", filtering.selection(table, self._filters, self._span, self._guids))
+        for name, view in VIEWS.items():
+            if name not in self._made and VIEW_TABLES[name] <= needed:
+                self._view(name, view)
+
+    def _view(self, name: str, sql: str) -> None:
+        self._engine.view(name, sql)
+        self._made.add(name)
+
+    def _load(self, tables: frozenset[str]) -> None:
+        missing = frozenset(table for table in tables if f"all_{table}" not in self._made)
+        if not missing:
+            return
+        batches: dict[str, list[Batch]] = {table: [] for table in missing}
+        for number, source in enumerate(self.sources, start=1):
+            for batch in source.read(missing):
+                batches[batch.table].append(batch)
+            if self._progress is not None:
+                self._progress("reading", number, len(self.sources))
+        for table, found in batches.items():
+            self._engine.load(table, found)
+            self._made.add(f"all_{table}")
+
+    def _resolve(self) -> None:
+        """Turn the filters on processes and the window's bounds into plain values."""
+        condition = filtering.process_condition(self._filters)
+        if condition is not None:
+            self._load(frozenset({"process"}))
+            query = f"SELECT guid FROM all_process WHERE {condition}"  # noqa: S608 - escaped by filters
+            self._guids = [str(row[0]) for row in self._engine.execute(query).fetchall()]
+        window = self._filters.window
+        if window is not None:
+            absolute = all(filtering.is_absolute(bound) for bound in (window.begin, window.end))
+            first, last = (0, 0) if absolute else self.bounds_ns()
+            begin = self._moment(window.begin or "0%", first, last, (first, None))
+            end = self._moment(window.end or "100%", first, last, (begin, "end"))
+            if window.end in ("", "100%"):
+                end += 1  # what ends, or happens, at the very end of the run is inside
+            if end < begin:
+                raise DashboardError(f"The window ends ({window.end}) before it begins ({window.begin}).")
+            self._span = Span(begin, end, window.straddle)
+
+    def _moment(self, bound: str, first: int, last: int, marker: tuple[int, str | None]) -> int:
+        if not filtering.is_marker(bound):
+            return filtering.moment(bound, first, last)
+        earliest, edge = marker
+        self._load(frozenset({"region", "trial"}))
+        wanted = '"start" + duration' if edge else '"start"'
+        name = filtering.literal(bound[1:])
+        query = f"""
+            SELECT {wanted} FROM (SELECT name, "start", duration FROM all_region
+                UNION ALL SELECT workload, "start", duration FROM all_trial) AS markers
+            WHERE name = {name} AND "start" >= {earliest} ORDER BY "start" LIMIT 1"""  # noqa: S608 - escaped
+        rows = self._engine.execute(query).fetchall()
+        if not rows or rows[0][0] is None:
+            raise DashboardError(f"{bound}: no region or trial of that name begins there. Look at the view regions.")
+        return int(rows[0][0])
+
+
+def _engine(name: str | None, sources: Sequence[Source], writable: Path | None) -> _Engine:
+    parquet: dict[str, list[Path]] = {table: [] for table in TABLES}
+    for source in sealed_of(sources):
+        for table, paths in parquet.items():
+            file = source.file(table)
+            if file is not None:
+                paths.append(file)
+    if name is None:
+        name = "duckdb" if importlib.util.find_spec("duckdb") else "sqlite"
+    if name == "duckdb":
+        from tvmdash.traces.duck import DuckEngine
+
+        return DuckEngine(parquet, writable)
+    from tvmdash.traces.lite import LiteEngine
+
+    return LiteEngine(parquet)
+
+
+def _bounds(table: str) -> str:
+    spec = TABLES[table]
+    end = f'"{spec.start}" + coalesce("{spec.duration}", 0)' if spec.duration else f'"{spec.start}"'
+    return f'SELECT min("{spec.start}") AS a, max({end}) AS b FROM all_{table}'  # noqa: S608 - our own names

@@ -1,0 +1,196 @@
+"""The one door to DuckDB: tables from batches without a copy, from Parquet without reading it, nothing else in reach.
+
+No file but the given Parquet files can be opened, no extension loaded, no setting changed by a query.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvmdash.errors import DashboardError
+from tvmdash.traces.batches import NULL_INT, Batch, Column, Texts, concatenated
+from tvmdash.traces.filters import literal
+from tvmdash.traces.tables import INT, TABLES
+
+if TYPE_CHECKING:
+    import duckdb
+
+_CLOSED = (
+    "temp_directory = ''",
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+    "allow_community_extensions = false",
+    "python_enable_replacements = false",
+    "enable_external_access = false",
+    "lock_configuration = true",
+)
+_ALLOWED = frozenset({"SELECT", "EXPLAIN", "CREATE", "INSERT", "UPDATE", "DELETE", "DROP", "RELATION"})
+_WRITES = re.compile(r"\b(copy|export|attach)\b", re.IGNORECASE)
+
+
+class DuckEngine:
+    """An in-memory DuckDB over batches and Parquet files."""
+
+    def __init__(self, parquet: Mapping[str, Sequence[Path]], writable: Path | None = None) -> None:
+        import duckdb
+
+        self._parquet = parquet
+        self._ordered: set[str] = set()
+        self._database = duckdb.connect(":memory:")
+        self._allow("allowed_paths", [path for paths in parquet.values() for path in paths])
+        self._allow("allowed_directories", [writable] if writable else [])
+        for setting in _CLOSED:
+            self._database.execute(f"SET {setting}")
+
+    def _allow(self, setting: str, paths: Sequence[Path]) -> None:
+        """Open these paths, as they are and as `read_parquet` must be given them, which takes a name for a pattern."""
+        names = dict.fromkeys(name for path in paths for name in (str(path), glob.escape(str(path))))
+        if names:
+            self._database.execute(f"SET {setting} = [{', '.join(map(literal, names))}]")
+
+    def load(self, table: str, batches: Sequence[Batch]) -> None:
+        """Make `all_<table>` from the batches and the table's Parquet files."""
+        selections = [*self._memory(table, [batch for batch in batches if batch.count]), *self._files(table)]
+        if not selections:
+            nothing = ", ".join(f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in TABLES[table].columns.items())
+            selections = [f"SELECT {nothing} WHERE false"]
+        self.view(f"all_{table}", " UNION ALL ".join(selections))
+
+    def is_ordered(self, table: str) -> bool:
+        """Whether the rows already come in the table's order, by its first column."""
+        return table in self._ordered
+
+    def view(self, name: str, sql: str) -> None:
+        """Make a view."""
+        _told(lambda: self._database.execute(f"CREATE VIEW {name} AS {sql}"))
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> DuckResult:
+        """The result of one statement; DashboardError where it fails or reaches out of the traces."""
+        statements = _told(lambda: self._database.extract_statements(sql))
+        if len(statements) != 1:
+            raise DashboardError(f"{len(statements)} statements were given. Give one at a time.")
+        kind = str(statements[0].type).rpartition(".")[2]
+        if kind not in _ALLOWED or (kind == "EXPLAIN" and _WRITES.search(sql)):  # EXPLAIN ANALYZE does what it explains
+            raise DashboardError(
+                f"{kind} is not for a connection to traces: it reads. Use the commands to write files."
+            )
+        found = _told(lambda: self._database.sql(sql, params=list(parameters) or None))
+        return DuckResult(found)
+
+    def copy(self, selection: str, place: Path, options: str) -> None:
+        """Write a selection to a file that was allowed from the start."""
+        _told(lambda: self._database.execute(f"COPY ({selection}) TO {literal(str(place))} ({options})"))
+
+    def close(self) -> None:
+        """Let everything go."""
+        self._database.close()
+
+    def _files(self, table: str) -> Iterator[str]:
+        paths = self._parquet.get(table, ())
+        if paths:
+            names = ", ".join(literal(glob.escape(str(path))) for path in paths)
+            columns = ", ".join(f'CAST("{name}" AS {kind}) AS "{name}"' for name, kind in TABLES[table].columns.items())
+            yield f"SELECT {columns} FROM read_parquet([{names}], hive_partitioning = false)"  # noqa: S608 - escaped
+
+    def _memory(self, table: str, batches: Sequence[Batch]) -> Iterator[str]:
+        """A selection from arrays that DuckDB scans where they lie."""
+        import numpy
+
+        if not batches:
+            return
+        order = TABLES[table].order[:1]
+        batches = sorted(batches, key=lambda batch: _first(batch, order))
+        arrays: dict[str, Any] = {"batch": numpy.repeat(numpy.arange(1, len(batches) + 1), [b.count for b in batches])}
+        chosen = []
+        for name, kind in TABLES[table].columns.items():
+            parts = [batch.columns.get(name) for batch in batches]
+            if any(isinstance(part, Texts) or hasattr(part, "dtype") for part in parts):
+                column = concatenated(table, name, batches)
+                expression = self._expression(table, name, column, arrays)
+                if (name,) == order and isinstance(column, numpy.ndarray) and (column[1:] >= column[:-1]).all():
+                    self._ordered.add(table)
+            else:
+                expression = self._constants(table, name, parts)
+            chosen.append(f'CAST({expression} AS {kind}) AS "{name}"')
+        if self._parquet.get(table):
+            self._ordered.discard(table)
+        _told(lambda: self._database.register(f"memory_{table}", arrays))
+        yield f"SELECT {', '.join(chosen)} FROM memory_{table}"  # noqa: S608 - our own names
+
+    def _constants(self, table: str, name: str, parts: Sequence[Column]) -> str:
+        """A column that has one value in each batch."""
+        if all(part is None for part in parts):
+            return "NULL"
+        return f"({self._pool(table, name, parts)})[batch]"
+
+    def _expression(self, table: str, name: str, column: Column, arrays: dict[str, Any]) -> str:
+        """How a column is read from `arrays`, into which it is put."""
+        import numpy
+
+        if isinstance(column, Texts):
+            arrays[name] = column.codes
+            return f'({self._pool(table, name, column.pool)})["{name}" + 1]'
+        arrays[name] = column
+        if TABLES[table].columns[name] == INT:
+            return f'nullif("{name}", {NULL_INT + 1} - 1)' if (column == NULL_INT).any() else f'"{name}"'
+        return f'CASE WHEN isnan("{name}") THEN NULL ELSE "{name}" END' if numpy.isnan(column).any() else f'"{name}"'
+
+    def _pool(self, table: str, name: str, pool: Sequence[Any]) -> str:
+        """A subquery that is a list of values of a column."""
+        place, content = f"pool_{table}_{name}", literal(json.dumps(list(pool)))
+        kind = TABLES[table].columns[name]
+        # As a literal: a parameter, or an array of objects, makes DuckDB import pandas, which takes a second.
+        self._database.execute(f"CREATE TABLE {place} AS SELECT from_json({content}, '[\"{kind}\"]') AS texts")
+        return f"SELECT texts FROM {place}"  # noqa: S608 - our own names
+
+
+class DuckResult:
+    """Rows of one statement, fetched as they are asked for."""
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation | None) -> None:
+        self._relation = relation
+        self.names = list(relation.columns) if relation is not None else []
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        """At most `size` further rows."""
+        relation = self._relation
+        if relation is None:
+            return []
+        rows: list[tuple[Any, ...]] = _told(lambda: relation.fetchmany(size))
+        if len(rows) < size:
+            self._relation = None  # asked again, a relation would begin anew
+        return rows
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All further rows."""
+        relation, self._relation = self._relation, None
+        return [] if relation is None else _told(relation.fetchall)
+
+    def arrow(self) -> Any:
+        """All rows as a pyarrow.Table."""
+        return _told(self._relation.to_arrow_table) if self._relation is not None else None
+
+    def df(self) -> Any:
+        """All rows as a pandas.DataFrame."""
+        return _told(self._relation.df) if self._relation is not None else None
+
+
+def _told(work: Callable[[], Any]) -> Any:
+    import duckdb
+
+    try:
+        return work()
+    except (duckdb.Error, UnicodeError) as error:
+        raise DashboardError(f"DuckDB: {error}") from error
+
+
+def _first(batch: Batch, order: Sequence[str]) -> int:
+    """Where a batch begins in its table's order, as far as that is known."""
+    column = batch.columns.get(order[0]) if order else None
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    return int(column[0]) if column is not None and kind == "i" else 0

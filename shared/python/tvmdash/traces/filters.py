@@ -1,0 +1,200 @@
+"""What part of the traces a connection shows, as values that become conditions on the tables.
+
+What straddles an edge of the time window, by `Straddle`: *contained* keeps what lies wholly inside; *overlapping* keeps
+what lies inside in part, whole; *clipped* keeps that part, with start and duration cut to the window; *starting* keeps
+what begins inside, whole, so that windows side by side hold everything once. An instant is inside from the window's
+begin up to, not at, its end.
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvmdash.errors import DashboardError
+from tvmdash.traces.tables import TABLES
+
+_RELATIVE = re.compile(r"([+-])([0-9.]+)\s*(ns|us|µs|ms|s|min|h)")
+_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+
+
+class Straddle(enum.Enum):
+    """What is done with what straddles an edge of the window."""
+
+    CONTAINED = "contained"
+    OVERLAPPING = "overlapping"
+    CLIPPED = "clipped"
+    STARTING = "starting"
+
+
+@dataclass(frozen=True)
+class Window:
+    """A time window.
+
+    Each bound is one of `2026-11-21T03:15:00Z` or nanoseconds since 1970 (absolute), `+2.5s` (after the run's begin),
+    `-2.5s` (before its end), `25%` (of the run), `@name` (a marker: as begin, where the first region or trial of that
+    name begins; as end, where the first one that begins in the window ends). An empty bound is the run's own.
+    """
+
+    begin: str = ""
+    end: str = ""
+    straddle: Straddle = Straddle.CONTAINED
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Every list is a choice: a row stays where one of its patterns (`*`, `?`, `[abc]`) fits; no pattern, no condition.
+
+    `processes` are process ids or guids; `workloads` leave only what belongs to a trial; `operators` are names of
+    kernels; `categories` those of kernels, copies, regions and samples.
+    """
+
+    window: Window | None = None
+    hosts: Sequence[str] = ()
+    processes: Sequence[str | int] = ()
+    nights: Sequence[str] = ()
+    experiments: Sequence[str] = ()
+    workloads: Sequence[str] = ()
+    operators: Sequence[str] = ()
+    categories: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Span:
+    """A resolved window in nanoseconds: from `begin_ns` up to `end_ns`."""
+
+    begin_ns: int
+    end_ns: int
+    straddle: Straddle
+
+
+def literal(text: str) -> str:
+    """`text` as an SQL literal."""
+    if "\0" in text:
+        raise DashboardError(f"{text!r:.60}: a NUL character cannot be asked for.")
+    return "'" + text.replace("'", "''") + "'"
+
+
+def patterns(column: str, chosen: Sequence[str | int]) -> str:
+    """The condition that `column` fits one of the patterns."""
+    return "(" + " OR ".join(f"{column} GLOB {literal(str(pattern))}" for pattern in chosen) + ")"
+
+
+def process_condition(filters: Filters) -> str | None:
+    """The condition on the table of processes, or None."""
+    parts = [
+        patterns(column, chosen)
+        for column, chosen in (
+            ("hostname", filters.hosts),
+            ("night", filters.nights),
+            ("experiment", filters.experiments),
+        )
+        if chosen
+    ]
+    if filters.processes:
+        pid, guid = (patterns(column, filters.processes) for column in ("CAST(pid AS VARCHAR)", "guid"))
+        parts.append(f"({pid} OR {guid})")
+    return " AND ".join(parts) or None
+
+
+def selection(table: str, filters: Filters, span: Span | None, guids: Sequence[str] | None) -> str:
+    """`SELECT ... FROM all_<table> WHERE ...`: the rows of a table that the filters leave.
+
+    `guids` are the processes that `process_condition` leaves, None where there is no such condition.
+    """
+    spec = TABLES[table]
+    conditions = _conditions(table, filters, guids)
+    if table == "counter" and (span is not None or filters.operators or filters.categories):
+        conditions.append("(guid, event_id) IN (SELECT guid, event_id FROM base_dispatch)")
+    columns = {name: f'"{name}"' for name in spec.columns}
+    if span is not None and spec.start is not None:
+        conditions.append(_inside(spec.start, spec.duration, span))
+        if span.straddle is Straddle.CLIPPED and spec.duration is not None:
+            columns.update(_clipped(spec.start, spec.duration, span))
+    chosen = ", ".join(f'{expression} AS "{name}"' for name, expression in columns.items())
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    once = "DISTINCT " if spec.describes else ""
+    return f"SELECT {once}{chosen} FROM all_{table}{where}"  # noqa: S608 - our own names, literals escaped
+
+
+def _conditions(table: str, filters: Filters, guids: Sequence[str] | None) -> list[str]:
+    columns, found = TABLES[table].columns, []
+    if guids is not None and "guid" in columns:
+        found.append(f"guid IN ({', '.join(map(literal, guids))})" if guids else "1 = 0")
+    if "guid" not in columns:
+        found += [patterns(name, filters.nights) for name in ("night",) if filters.nights and name in columns]
+        found += [
+            patterns(name, filters.experiments)
+            for name in ("experiment", "job")
+            if filters.experiments and name in columns
+        ]
+    if filters.workloads and "workload" in columns:
+        found.append(patterns("workload", filters.workloads))
+    elif filters.workloads and "trial" in columns:
+        found.append("(guid, trial) IN (SELECT guid, id FROM base_trial)")
+    elif filters.workloads and TABLES[table].start is not None and "guid" in columns:
+        found.append("1 = 0")
+    if filters.operators and table in ("operator", "dispatch"):
+        found.append(patterns("name", filters.operators))
+    if filters.categories and (table == "operator" or "category" in columns):
+        found.append(patterns("'operator'" if table == "operator" else "category", filters.categories))
+    return found
+
+
+def _inside(start: str, duration: str | None, span: Span) -> str:
+    if duration is None or span.straddle is Straddle.STARTING:
+        return f'("{start}" >= {span.begin_ns} AND "{start}" < {span.end_ns})'
+    end = f'"{start}" + "{duration}"'
+    if span.straddle is Straddle.CONTAINED:
+        return f'("{start}" >= {span.begin_ns} AND "{start}" < {span.end_ns} AND {end} <= {span.end_ns})'
+    return f'("{start}" < {span.end_ns} AND ({end} > {span.begin_ns} OR "{start}" >= {span.begin_ns}))'
+
+
+def _clipped(start: str, duration: str, span: Span) -> dict[str, str]:
+    begin, end = span.begin_ns, span.end_ns
+    cut_start = f'CASE WHEN "{start}" < {begin} THEN {begin} ELSE "{start}" END'
+    cut_end = f'CASE WHEN "{start}" + "{duration}" > {end} THEN {end} ELSE "{start}" + "{duration}" END'
+    return {start: cut_start, duration: f"({cut_end}) - ({cut_start})"}
+
+
+def is_marker(bound: str) -> bool:
+    """Whether a bound names a marker, which takes a look at the traces."""
+    return bound.startswith("@")
+
+
+def is_absolute(bound: str) -> bool:
+    """Whether a bound says its moment by itself."""
+    return bool(bound) and not is_marker(bound) and not bound.endswith("%") and _RELATIVE.fullmatch(bound) is None
+
+
+def moment(bound: str, first_ns: int, last_ns: int) -> int:
+    """A bound that is no marker in nanoseconds, in a run from `first_ns` to `last_ns`."""
+    match = _RELATIVE.fullmatch(bound)
+    try:
+        if match:
+            offset = round(float(match[2]) * _UNITS[match[3]])
+            return first_ns + offset if match[1] == "+" else last_ns - offset
+        if bound.endswith("%"):
+            return first_ns + round((last_ns - first_ns) * float(bound[:-1]) / 100)
+        if bound.isdecimal():
+            return int(bound)
+        return _absolute(bound)
+    except ValueError:
+        raise DashboardError(
+            f"{bound!r:.60} is not a moment. Write 2026-11-21T03:15:00Z, nanoseconds, +2.5s, -2.5s, 25% or @marker."
+        ) from None
+
+
+def _absolute(text: str) -> int:
+    """ISO 8601 in nanoseconds; UTC where it names no zone."""
+    match = re.fullmatch(r"(.*?)(\.[0-9]+)?(Z|[+-][0-9]{2}:?[0-9]{2})?", text)
+    whole, fraction, zone = match.groups() if match else (text, None, None)
+    parsed = datetime.datetime.fromisoformat(whole)
+    if zone and zone != "Z":
+        parsed = datetime.datetime.strptime(whole + zone.replace(":", ""), "%Y-%m-%dT%H:%M:%S%z")
+    aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=datetime.timezone.utc)
+    since = aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+    return (since.days * 86400 + since.seconds) * 10**9 + round(float(fraction or 0) * 1e9)

@@ -1,0 +1,63 @@
+"""Many traces into one sealed run, one into several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.traces.connection import Progress, connect
+from tvmdash.traces.filters import Filters, Straddle, Window
+from tvmdash.traces.sealed import SealedSource, sealed_source
+from tvmdash.traces.sealing import seal
+
+_MOST_PARTS = 10_000
+
+
+def split_by_process(
+    paths: list[str], destination: Path, *, filters: Filters | None = None, progress: Progress | None = None
+) -> list[SealedSource]:
+    """A sealed run for each process, named by its guid, in the new folder `destination`."""
+    with connect(paths, filters=filters) as traces:
+        guids = [str(row[0]) for row in traces.execute("SELECT guid FROM processes ORDER BY start, guid")]
+    chosen = filters or Filters()
+    pieces = ((f"process_{guid}", replace(chosen, processes=(guid,)), "") for guid in guids)
+    return _split(paths, destination, pieces, progress)
+
+
+def split_by_time(
+    paths: list[str], destination: Path, parts: int, *, filters: Filters | None = None, progress: Progress | None = None
+) -> list[SealedSource]:
+    """`parts` sealed runs of equal length in the new folder `destination`: what begins in a part is in it, whole."""
+    if not 1 <= parts <= _MOST_PARTS:
+        raise DashboardError(f"{parts} parts are not possible. Use 1 to {_MOST_PARTS}.")
+    chosen = filters or Filters()
+    if chosen.window is not None:
+        raise DashboardError("A window cannot be split further. Seal the window first, then split that.")
+    with connect(paths) as traces:
+        first, last = traces.bounds_ns()
+    edges = [first + (last + 1 - first) * number // parts for number in range(parts + 1)]
+    pieces = (
+        (
+            f"part_{number:04d}",
+            replace(chosen, window=Window(str(edges[number]), str(edges[number + 1]), Straddle.STARTING)),
+            f"{number + 1}/{parts}",
+        )
+        for number in range(parts)
+    )
+    return _split(paths, destination, pieces, progress)
+
+
+def _split(
+    paths: list[str], destination: Path, pieces: Iterable[tuple[str, Filters, str]], progress: Progress | None
+) -> list[SealedSource]:
+    if destination.exists():
+        raise DashboardError(f"{destination}: exists already. Choose another place.")
+    names = []
+    with common.folder_beside(destination.absolute()) as folder:
+        for name, filters, part in pieces:
+            seal(paths, folder / name, filters=filters, part=part, progress=progress)
+            names.append(name)
+    return [sealed_source(destination / name) for name in names]

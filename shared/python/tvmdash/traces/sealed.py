@@ -1,0 +1,123 @@
+"""Sealed runs: a folder with one Parquet file for each table that has rows, and `catalogue.json`, which says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.traces.batches import Batch
+from tvmdash.traces.tables import SEAL_VERSION, TABLES
+
+CATALOGUE = "catalogue.json"
+
+
+@dataclass(frozen=True)
+class SealedTable:
+    """One Parquet file: its rows, its bytes, its SHA-256."""
+
+    rows: int
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What a sealed run says of itself. `start_ns` and `end_ns` bound everything timed in it.
+
+    `part` is empty, or says which part of its processes' traces this is, after a split by time.
+    """
+
+    version: int
+    name: str
+    sealed: str
+    guids: tuple[str, ...]
+    nights: tuple[str, ...]
+    experiments: tuple[str, ...]
+    hosts: tuple[str, ...]
+    start_ns: int | None
+    end_ns: int | None
+    source_bytes: int
+    sources: tuple[str, ...]
+    part: str
+    tables: Mapping[str, SealedTable]
+
+    def to_json(self) -> dict[str, Any]:
+        """As the file holds it."""
+        return asdict(self)
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of its Parquet files."""
+        return sum(table.size_bytes for table in self.tables.values())
+
+
+@dataclass(frozen=True)
+class SealedSource:
+    """A sealed run; its rows are read by the engine itself."""
+
+    path: Path
+    catalogue: Catalogue
+    kind: str = "sealed"
+
+    @property
+    def guids(self) -> tuple[str, ...]:
+        """The processes in it."""
+        return self.catalogue.guids
+
+    def file(self, table: str) -> Path | None:
+        """The Parquet file of a table, or None where the run has no rows of it."""
+        return self.path / f"{table}.parquet" if table in self.catalogue.tables else None
+
+    def read(self, tables: frozenset[str]) -> Iterator[Batch]:
+        """Nothing: see `file`."""
+        return iter(())
+
+    def counts(self) -> dict[str, int]:
+        """The rows of its tables; what describes processes may be in other parts of a split as well."""
+        return {name: table.rows for name, table in self.catalogue.tables.items() if not TABLES[name].describes}
+
+
+def sealed_source(folder: Path) -> SealedSource:
+    """The sealed run in `folder`; DashboardError where it is newer, or a file is not what the catalogue says."""
+    path = folder / CATALOGUE
+    value = common.read_json(path)
+    version = value.get("version") if isinstance(value, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise DashboardError(f"{path}: $.version: {version!r:.40} is not a version of a sealed run. Leave it out.")
+    if version > SEAL_VERSION:
+        raise DashboardError(f"{path}: $.version: {version} is newer than {SEAL_VERSION}. Update the dashboard.")
+    try:
+        catalogue = _catalogue(value)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DashboardError(f"{path}: not the catalogue of a sealed run: {error!r}. Leave it out.") from error
+    for table, said in catalogue.tables.items():
+        _check_file(folder / f"{table}.parquet", said)
+    return SealedSource(folder, catalogue)
+
+
+def _catalogue(value: Mapping[str, Any]) -> Catalogue:
+    tables = {str(name): SealedTable(**table) for name, table in value["tables"].items()}
+    unknown = sorted(tables.keys() - TABLES.keys())
+    if unknown:
+        raise KeyError(f"table {unknown[0]!r:.60}")
+    lists = {name: tuple(map(str, value[name])) for name in ("guids", "nights", "experiments", "hosts", "sources")}
+    bounds = (value["start_ns"], value["end_ns"])
+    if not all(bound is None or type(bound) is int for bound in bounds):
+        raise TypeError("start_ns and end_ns are whole numbers or null")
+    return Catalogue(**{**value, **lists, "tables": tables})
+
+
+def _check_file(path: Path, said: SealedTable) -> None:
+    if path.is_symlink() or not path.is_file():
+        raise DashboardError(
+            f"{path}: its catalogue names it, but there is no such file. Restore it or leave the run out."
+        )
+    size = path.stat().st_size
+    if size != said.size_bytes:
+        raise DashboardError(
+            f"{path}: has {size} bytes, its catalogue says {said.size_bytes}. Restore it or leave the run out."
+        )

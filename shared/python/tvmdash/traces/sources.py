@@ -1,0 +1,174 @@
+"""Recognising inputs: raw databases, sealed runs, RocPD databases, a home's JSON; refusing what is none of them."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.traces.batches import Batch
+from tvmdash.traces.json_reader import DataSource, NightSource, TelemetrySource
+from tvmdash.traces.raw_reader import is_raw, raw_source
+from tvmdash.traces.rocpd_reader import is_rocpd, rocpd_source
+from tvmdash.traces.sealed import CATALOGUE, SealedSource, sealed_source
+from tvmdash.traces.sqlite_input import is_sqlite, opened, tables_of
+
+
+class Source(Protocol):
+    """One input. `read` gives the rows that do not lie in Parquet."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def guids(self) -> tuple[str, ...]: ...
+
+    def read(self, tables: frozenset[str]) -> Iterator[Batch]:
+        """The batches of these tables."""
+
+    def counts(self) -> dict[str, int]:
+        """How many rows the tables must get from it, where that can be counted in another way."""
+
+
+def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Source]:
+    """The sources that `paths` name: files, folders (all that lies in them), glob patterns.
+
+    DashboardError for what is missing, given twice, broken, or of a newer format.
+    """
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not given:
+        raise DashboardError("No traces are named. Give files, folders or patterns.")
+    sources: list[Source] = []
+    named: dict[tuple[int, int], Path] = {}
+    for path in (found for one in given for found in _expanded(os.fspath(one))):
+        if not path.exists():
+            raise DashboardError(f"{path}: there is no such file or folder.")
+        if path.suffix == ".parquet":
+            _note(named, path)
+            if any(source.path == path.parent for source in sources):
+                continue
+        for place in _places(path):
+            _note(named, place)
+            sources.append(_source(place))
+    _refuse_same_process(sources)
+    return sources
+
+
+def _note(named: dict[tuple[int, int], Path], place: Path) -> None:
+    status = place.stat()
+    first = named.setdefault((status.st_dev, status.st_ino), place)
+    if first is not place:
+        also = "" if first == place else f" (also as {first})"
+        raise DashboardError(f"{place}: is given twice{also}. Name it once.")
+
+
+def _expanded(given: str) -> Sequence[Path]:
+    if Path(given).exists() or not glob.has_magic(given):
+        return [Path(given)]
+    found = sorted(glob.glob(given, recursive=True))
+    if not found:
+        raise DashboardError(f"{given}: no file matches. Check the pattern.")
+    return [Path(path) for path in found]
+
+
+def _places(path: Path) -> Iterator[Path]:
+    """The files, and the folders of sealed runs, that `path` stands for."""
+    if path.name == CATALOGUE or path.suffix == ".parquet":
+        path = path.parent
+    if not path.is_dir():
+        yield path
+        return
+    found = list(_inside(path))
+    if not found:
+        raise DashboardError(
+            f"{path}: no traces in this folder (raw_*.db, *.db of rocprofv3, {CATALOGUE}, data_*.json)."
+        )
+    yield from found
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """What a folder holds, in order of names.
+
+    Hidden folders are unfinished work; what subsystems left beside the experiments' results is made of those; links
+    are not followed.
+    """
+    if (folder / CATALOGUE).is_file():
+        yield folder
+        return
+    with os.scandir(folder) as entries:
+        ordered = sorted(entries, key=lambda entry: entry.name)
+    made = "subsystem" if any(entry.name == "experiments" for entry in ordered) else None
+    for entry in ordered:
+        if entry.name.startswith(".") or entry.name == made:
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _inside(Path(entry.path))
+        elif entry.is_file(follow_symlinks=False) and (entry.name.endswith(".db") or _json_kind(Path(entry.path))):
+            yield Path(entry.path)
+
+
+_STAMPED: dict[str, type[DataSource | TelemetrySource]] = {"data": DataSource, "telemetry": TelemetrySource}
+"""The JSON files of a home whose names end in a stamp, by how these begin."""
+
+
+def _json_kind(path: Path) -> type[DataSource | NightSource | TelemetrySource] | None:
+    if path.suffix != ".json":
+        return None
+    kind, _, stamp = path.stem.rpartition("_")
+    if not common.is_stamp(stamp):
+        return None
+    if not kind:
+        return NightSource if path.parent.name == "nights" else None
+    return _STAMPED.get(kind)
+
+
+def _source(path: Path) -> Source:
+    if path.is_dir():
+        return sealed_source(path)
+    if not path.is_file():
+        raise DashboardError(f"{path}: not a regular file.")
+    kind = _json_kind(path)
+    if kind is not None:
+        return kind(path)
+    try:
+        if not is_sqlite(path):
+            raise DashboardError(f"{path}: neither a database nor a sealed run. Leave it out.")
+    except OSError as error:
+        raise DashboardError(f"{path}: cannot be read: {error.strerror}.") from error
+    with opened(path) as database:
+        tables = tables_of(database)
+        if is_raw(tables):
+            return raw_source(path, database)
+        if is_rocpd(tables):
+            return rocpd_source(path, database, tables)
+    raise DashboardError(f"{path}: neither a raw database of this dashboard nor one of rocprofv3. Leave it out.")
+
+
+def _refuse_same_process(sources: Sequence[Source]) -> None:
+    """The same measurements under two names would count twice; parts of one split are different measurements."""
+    known: dict[str, dict[str, Path]] = {}
+    for source in sources:
+        part = source.catalogue.part if isinstance(source, SealedSource) else ""
+        for guid in source.guids:
+            others = known.setdefault(guid, {})
+            if any(not _side_by_side(part, other) for other in others):
+                first = next(iter(others.values()))
+                raise DashboardError(f"{source.path}: holds process {guid}, and so does {first}. Give one of them.")
+            others[part] = source.path
+
+
+def _side_by_side(part: str, other: str) -> bool:
+    """Whether two parts (`2/3`, or nothing for a whole) are different ones of one split."""
+    return part != other and part.partition("/")[2] == other.partition("/")[2] != ""
+
+
+def sealed_of(sources: Iterable[Source]) -> list[SealedSource]:
+    """Those that are sealed runs."""
+    return [source for source in sources if isinstance(source, SealedSource)]

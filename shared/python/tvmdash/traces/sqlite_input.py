@@ -1,0 +1,128 @@
+"""Opening a stranger's SQLite database: nothing of it is executed, nothing beside it is created."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import tempfile
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from tvmdash.errors import DashboardError
+from tvmdash.traces.batches import NULL_INT
+
+if TYPE_CHECKING:
+    from tvmdash.traces.batches import Ints
+
+MAGIC = b"SQLite format 3\0"
+_LOGS = ("-wal", "-journal")
+_ROWS_AT_ONCE = 4096
+_DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
+
+
+def is_sqlite(path: Path) -> bool:
+    """Whether the file begins as SQLite databases do, or is empty but for its log (a process killed at its start)."""
+    with path.open("rb") as file:
+        start = file.read(len(MAGIC))
+    return start == MAGIC or (not start and _log_of(path) is not None)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """The database, read-only; DashboardError where it is broken.
+
+    SQLite would create files beside a database whose log it replays, so one that has a log is copied away first.
+    """
+    with contextlib.ExitStack() as stack:
+        place = path
+        if _log_of(path) is not None:
+            place = _copy(path, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tvmdash-traces-"))))
+        mode = "immutable=1" if place is path else "mode=rw"
+        uri = f"file:{quote(os.fsencode(place.absolute()))}?{mode}"
+        try:
+            database = stack.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
+            _disarm(database)
+            yield database
+        except (sqlite3.Error, TypeError, OverflowError) as error:
+            raise DashboardError(
+                f"{path}: cannot be read: {error}. It is broken or not what its name says; leave it out."
+            ) from error
+
+
+def _disarm(database: sqlite3.Connection) -> None:
+    if hasattr(database, "setconfig"):  # Python 3.12
+        database.setconfig(_DEFENSIVE, True)
+    for pragma in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON", "mmap_size = 0"):
+        database.execute(f"PRAGMA {pragma}")
+
+
+def _log_of(path: Path) -> Path | None:
+    logs = (path.with_name(path.name + ending) for ending in _LOGS)
+    return next((log for log in logs if log.is_file() and log.stat().st_size), None)
+
+
+def _copy(path: Path, folder: Path) -> Path:
+    """A copy of the database with its log; taken again where a living writer changed either meanwhile."""
+    for _ in range(10):
+        before = _states(path)
+        for ending in ("", *_LOGS):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(path.with_name(path.name + ending), folder / f"copy.db{ending}")
+        if before == _states(path):
+            return folder / "copy.db"
+    raise DashboardError(f"{path}: is being written without a pause. Read it when its process has ended.")
+
+
+def _states(path: Path) -> list[tuple[int, int] | None]:
+    found: list[tuple[int, int] | None] = []
+    for ending in ("", *_LOGS):
+        try:
+            status = os.stat(path.with_name(path.name + ending))
+            found.append((status.st_size, status.st_mtime_ns))
+        except FileNotFoundError:
+            found.append(None)
+    return found
+
+
+def tables_of(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+    """The names and columns of the true tables: no view, no virtual table, nothing computed by their schema."""
+    found = {}
+    rows = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
+    for name, _ in rows:
+        columns = database.execute(f"PRAGMA table_xinfo({quoted(name)})").fetchall()
+        found[str(name)] = tuple(str(column[1]) for column in columns if column[6] == 0)
+    return found
+
+
+def quoted(name: str) -> str:
+    """`name` as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def int_columns(database: sqlite3.Connection, expressions: Sequence[str], source: str) -> list[Ints]:
+    """Columns of whole numbers from `SELECT expressions FROM source`; NULL becomes NULL_INT.
+
+    TypeError where a value is no whole number.
+    """
+    import numpy
+
+    chosen = ", ".join(f"ifnull({expression}, {NULL_INT + 1} - 1)" for expression in expressions)
+    cursor = database.execute(f"SELECT {chosen} FROM {source}")  # noqa: S608 - names from tables_of, quoted
+    flat = array("q")
+    while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+        flat.extend(chain.from_iterable(rows))
+    whole = numpy.frombuffer(flat, dtype=numpy.int64).reshape(-1, len(expressions))
+    return [numpy.ascontiguousarray(whole[:, index]) for index in range(len(expressions))]
+
+
+def rows_of(database: sqlite3.Connection, query: str) -> list[dict[str, Any]]:
+    """The rows of a query as dictionaries, for small tables."""
+    cursor = database.execute(query)
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]

@@ -1,0 +1,203 @@
+"""Traces read in three ways, on the same rows: `python tests/benchmarks/traces.py [--rows N] [--files N]`.
+
+RocPD's way (SQLite ATTACH and TEMP UNION ALL views, as its Python package does) beside ours on raw databases and on
+sealed runs. The best of three, RocPD's once. Also: what capture costs a measuring process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "shared" / "python")]
+
+from tests.benchmarks import rocpd_like  # noqa: E402
+from tvmdash import capture  # noqa: E402
+from tvmdash.traces import Filters, Window, connect  # noqa: E402
+from tvmdash.traces.sealing import seal  # noqa: E402
+from tvmdash.traces.summaries import summary  # noqa: E402
+
+NAMES = [f"fused_conv2d_add_relu_kernel_{index}" for index in range(40)]
+TOP = """SELECT name, count(*), sum(duration) / 1000.0, (sum(duration) / count(*)) / 1000.0,
+    sum(duration) * 100.0 / (SELECT sum(duration) FROM kernels) FROM kernels GROUP BY name ORDER BY 3 DESC"""
+WINDOW = 'SELECT count(*), sum(duration) FROM kernels WHERE start >= {0} AND "end" <= {1}'
+SUMMARY = """WITH ranked AS (SELECT name, duration, row_number() OVER (PARTITION BY name ORDER BY duration) AS place,
+        count(*) OVER (PARTITION BY name) AS calls FROM kernels)
+    SELECT name, count(*), sum(duration), avg(duration), min(duration), max(duration),
+        sum(1.0 * duration * duration), max(CASE WHEN place = (calls + 1) / 2 THEN duration END),
+        min(CASE WHEN place >= calls * 0.95 THEN duration END) FROM ranked GROUP BY name ORDER BY 3 DESC"""
+
+
+def timed(work: Callable[[], object], repeats: int = 3) -> float:
+    """Seconds, the best of `repeats`."""
+    found = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - begun)
+    return min(found)
+
+
+def make(folder: Path, rows: int, files: int) -> tuple[list[Path], list[Path]]:
+    """The same kernels as RocPD-like and as raw databases."""
+    theirs, ours = [], []
+    for index in range(files):
+        made = rocpd_like.kernels(rows // files, seed=index, begin_ns=1_795_256_353_245_641_618 + index * 1_000_000)
+        theirs.append(folder / f"{index}_results.db")
+        rocpd_like.write(theirs[-1], made, NAMES, pid=1000 + index)
+        place = folder / "raw" / f"process_{index}"
+        place.mkdir(parents=True)
+        write_raw(place, made)
+        ours += place.glob("raw_*.db")
+    return theirs, ours
+
+
+def write_raw(place: Path, made: Sequence[rocpd_like.Kernel], per_run: int = 500) -> None:
+    """As an experiment's process leaves them: a trial of ten profiled runs, and so on."""
+    with capture.Capture(place, {"machine": {"host": "node"}}) as opened:
+        for first in range(0, len(made), per_run * 10):
+            part = made[first : first + per_run * 10]
+            begins = [run.start_ns for run in part[::per_run]]
+            spans = [
+                capture.OperatorSpan(
+                    index // per_run, NAMES[kernel.name], kernel.start_ns - begins[index // per_run], kernel.duration_ns
+                )
+                for index, kernel in enumerate(part)
+            ]
+            trial = opened.begin({"workload": "network.x", "values": {"batch": 1}})
+            opened.end(trial, samples=[capture.Sample(1000, 1)], operators=spans, run_starts_ns=begins)
+
+
+def merge_theirs(paths: Sequence[Path], place: Path) -> None:
+    """RocPD's merge: one database, its tables filled from the views."""
+    place.unlink(missing_ok=True)
+    database = rocpd_like.attached(paths)
+    database.execute(f"ATTACH '{place}' AS merged")
+    for name in rocpd_like.TABLES:
+        database.execute(f"CREATE TABLE merged.{name} AS SELECT * FROM temp.{name}")
+    database.commit()
+    database.close()
+
+
+def compare(folder: Path, rows: int, files: int) -> None:
+    """Print the table."""
+    theirs, ours = make(folder, rows, files)
+    sealed = folder / "sealed"
+    cpu = time.process_time()
+    sealing_s = timed(lambda: seal(ours, sealed), 1)
+    sealing_cpu_s = time.process_time() - cpu
+    begin, end = connect(ours).bounds_ns()
+    low, high = begin + (end - begin) * 45 // 100, begin + (end - begin) * 55 // 100
+    window = Filters(window=Window(str(low), str(high)))
+    count = "SELECT count(*), sum(duration) FROM kernels"
+    attached = rocpd_like.attached(theirs)
+    opened, raw = connect(sealed), connect(ours)
+    views: list[tuple[str, Callable[[], object], Callable[[], object], Callable[[], object]]] = [
+        (
+            "open and top, from nothing",
+            lambda: rocpd_like.attached(theirs).execute(TOP).fetchall(),
+            lambda: connect(ours).execute("SELECT * FROM top_kernels").fetchall(),
+            lambda: connect(sealed).execute("SELECT * FROM top_kernels").fetchall(),
+        ),
+        (
+            "top",
+            lambda: attached.execute(TOP).fetchall(),
+            lambda: raw.execute("SELECT * FROM top").fetchall(),
+            lambda: opened.execute("SELECT * FROM top").fetchall(),
+        ),
+        (
+            "window of 10 % (SQL)",
+            lambda: attached.execute(WINDOW.format(low, high)).fetchall(),
+            lambda: raw.execute(WINDOW.format(low, high)).fetchall(),
+            lambda: opened.execute(WINDOW.format(low, high)).fetchall(),
+        ),
+        (
+            "window of 10 % (connect with a filter)",
+            lambda: rocpd_like.attached(theirs).execute(WINDOW.format(low, high)).fetchall(),
+            lambda: connect(ours, filters=window).execute(count).fetchall(),
+            lambda: connect(sealed, filters=window).execute(count).fetchall(),
+        ),
+        (
+            "summary with percentiles",
+            lambda: attached.execute(SUMMARY).fetchall(),
+            lambda: list(summary(raw)),
+            lambda: list(summary(opened)),
+        ),
+    ]
+    print(f"{rows:,} kernels in {files} databases; seconds, ratio to RocPD's way")
+    print(f"{'':40}{'RocPD':>10}{'ours, raw':>20}{'ours, sealed':>20}")
+    for words, one, two, three in views:
+        a, b, c = timed(one, 1), timed(two), timed(three)
+        print(f"{words:40}{a:10.3f}{b:10.4f}{a / b:8.0f} x{c:10.4f}{a / c:8.0f} x")
+    merged = timed(lambda: merge_theirs(theirs, folder / "merged.db"), 1)
+    print(f"{'merge into one / seal':40}{merged:10.3f}{sealing_s:10.4f}{merged / sealing_s:8.0f} x")
+    print(f"{'sealing':40}{rows / sealing_s:,.0f} rows/s, {rows / sealing_cpu_s:,.0f} rows per CPU second")
+    check(attached, count, raw, opened, window=(low, high))
+    sizes = [sum(path.stat().st_size for path in part) for part in (theirs, ours, sealed.iterdir())]
+    print(
+        f"{'MB on disk':40}{sizes[0] / 1e6:10.1f}{sizes[1] / 1e6:10.1f}{sizes[0] / sizes[1]:8.1f} x"
+        f"{sizes[2] / 1e6:10.1f}{sizes[0] / sizes[2]:8.1f} x"
+    )
+    rocpd_s = timed(lambda: connect(theirs).execute("SELECT * FROM top").fetchall(), 1)
+    print(f"{'top of the RocPD databases, by us':40}{'':10}{rocpd_s:10.3f}")
+
+
+def check(attached: sqlite3.Connection, count: str, *ours: object, window: tuple[int, int]) -> None:
+    """All three say the same."""
+    for query in (count, WINDOW.format(*window)):
+        expected = attached.execute(query).fetchall()
+        for one in ours:
+            found = one.execute(query).fetchall()  # type: ignore[attr-defined]
+            if found != expected:
+                raise SystemExit(f"{query}: {found} is not {expected}")
+
+
+def many_runs(folder: Path, runs: int = 200) -> None:
+    """Connect to many sealed runs."""
+    for index in range(runs):
+        place = folder / "small" / f"raw_{index}"
+        place.mkdir(parents=True)
+        write_raw(place, rocpd_like.kernels(500, seed=index))
+        seal([place], folder / "many" / f"{index}")
+    print(
+        f"connect to {runs} sealed runs: {timed(lambda: connect(folder / 'many')):.3f} s, "
+        f"with a top: {timed(lambda: connect(folder / 'many').execute('SELECT * FROM top').fetchall()):.3f} s"
+    )
+
+
+def capturing(folder: Path, trials: int = 200, repeat: int = 10, number: int = 10) -> None:
+    """What begin and end of a trial cost beside `repeat` samples of `number` calls of 1 ms."""
+    spans = [capture.OperatorSpan(0, NAMES[index % 40], index * 1000, 900) for index in range(100)]
+    with capture.Capture(folder, {}) as opened:
+        begun = time.perf_counter()
+        for _ in range(trials):
+            trial = opened.begin({"workload": "network.x"})
+            samples = [capture.Sample(number * 1_000_000, number)] * repeat
+            opened.end(trial, samples=samples, operators=spans, passes=[("Fold", 1)] * 50)
+        elapsed_ms = (time.perf_counter() - begun) / trials * 1000
+    print(
+        f"capture: {elapsed_ms:.3f} ms a trial with 100 operators and 50 passes, {elapsed_ms / (repeat * number):.2%} "
+        f"of {repeat} samples of {number} calls of 1 ms; nothing between two clock reads"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--files", type=int, default=8)
+    parser.add_argument("--folder", help="where the databases are made; default: the temporary folder")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        capturing(Path(name))
+        compare(Path(name), options.rows, options.files)
+        many_runs(Path(name))
+
+
+if __name__ == "__main__":
+    main()
