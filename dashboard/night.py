@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from dashboard import archive, engine, guardian, leftovers, process, publish, recovery, repository
+from dashboard import archive, engine, guardian, leftovers, process, publish, raw_keeping, recovery, repository
 from dashboard.artifacts import shelf
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.provide import Provided, provide
@@ -250,7 +250,7 @@ class _Phases:
     def _keep_raw(self, job: Job) -> None:
         raw = self._context.workspace(job).of(_RUN)
         try:
-            publish.keep_raw(self._context, job, raw)
+            raw_keeping.keep_raw(self._context, job, raw)
         except (DashboardError, OSError) as error:
             _log.warning("%s", error)
             self._journal.note(f"The raw measurements of {job.name} could not be zipped: {error}")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 import threading
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,27 +101,3 @@ def _publish_folder(context: Context, folder: Path, place: Path) -> None:
             folder, new, dirs_exist_ok=True, symlinks=True, ignore=shutil.ignore_patterns(stages.STATUS_FILE)
         )
         common.write_text(new / dashboard_info.STAMP_FILE, context.stamp + "\n", durable=False)
-
-
-def keep_raw(context: Context, job: Job, raw: Path) -> None:
-    """Zip the raw measurements below tmp_data_dir, once; verify the zip, remove the oldest ones beyond the limit."""
-    folder = context.plan.config.tmp_data / "raw" / job.name
-    whole = folder / f"raw_{context.stamp}.zip"
-    if whole.exists() or not raw.is_dir() or not any(raw.iterdir()):
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    common.remove_unfinished(folder)
-    part = folder / f".raw_{context.stamp}.zip.tmp"
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6, strict_timestamps=False) as archive:
-        for path in sorted(raw.rglob("*")):
-            if path.is_file() and not path.is_symlink():
-                name = os.fsencode(path.relative_to(raw)).decode("utf-8", errors="backslashreplace")
-                archive.write(path, name)
-    with zipfile.ZipFile(part) as archive:
-        broken = archive.testzip()
-    if broken is not None:
-        raise DashboardError(f"{part}: {broken} cannot be read back. The raw measurements stay in {raw}.")
-    os.replace(part, whole)
-    kept = sorted(folder.glob("raw_*.zip"))
-    for old in kept[: max(0, len(kept) - context.plan.config.keep_raw_nights)]:
-        old.unlink()

@@ -10,7 +10,7 @@ import re
 import shutil
 from pathlib import Path
 
-from dashboard import engine, guardian, publish
+from dashboard import engine, guardian, publish, raw_keeping
 from dashboard.artifacts.artifact import ArtifactSpec, read_artifact
 from dashboard.engine import Context
 from dashboard.plan import Job, Plan
@@ -78,7 +78,7 @@ def _recover(plan: Plan, folder: Path) -> list[str]:
         with guardian.watch(context.mark):
             saved = [_name(path) for path in good if _save(context, path)]
         for path in _experiments(folder):
-            publish.keep_raw(context, _job(context, path), path / "run")
+            raw_keeping.keep_raw(context, _job(context, path), path / "run")
     except (DashboardError, OSError) as error:
         words = (
             f"Night {stamp} was interrupted, and what it measured is not saved yet: {error} The next start tries again."

@@ -28,7 +28,7 @@ WORK = {
     "summarize": """printf '{"title": "Sum", "value": "of %s"}' "$TVMDASH_NIGHT" > "$3/summary.json\"""",
     "subsystem": 'echo "page of $TVMDASH_NIGHT" > "$2/index.html"',
 }
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 def says(stage: str, message: str = "done", *, success: bool = True) -> str:

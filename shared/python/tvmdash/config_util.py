@@ -238,7 +238,7 @@ EXPERIMENT_FIELDS: Fields = {
 }
 SUBSYSTEM_FIELDS: Fields = JOB_FIELDS
 HOME_FIELDS: Fields = {
-    "tmp_data_dir": Field("str", "Working folder of the night; raw measurements are kept there, zipped.", min=1),
+    "tmp_data_dir": Field("str", "Working folder of the night; raw measurements are kept there.", min=1),
     "backup_dir": Field("str", "Folder of the archives.", min=1),
     "setup_dir": Field("str", "Folder for what setup stages leave.", min=1),
     "artifact_dir": Field("str", "Folder of the TVM artifacts.", default="artifacts", min=1),
@@ -256,7 +256,7 @@ HOME_FIELDS: Fields = {
     "parallel_stages": Field("int", "Stages after `run` that may run at once; 0 = as many as cores.", default=0, min=0),
     "min_free_mb": Field("int", "A night starts only with this much free disk space.", default=500, min=0),
     "keep_archives": Field("int", "How many archives are kept (two a night).", default=60, min=2),
-    "keep_raw_nights": Field("int", "How many nights' raw measurements are kept, zipped.", default=30, min=0),
+    "keep_raw_nights": Field("int", "How many nights' raw measurements are kept.", default=30, min=0),
     "env": Field("map", "Environment variables added for every stage.", default={}, of=_VARIABLES),
     "telemetry_rate": Field(
         "float",
