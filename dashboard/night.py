@@ -9,7 +9,6 @@ import os
 import shutil
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from dashboard import archive, engine, guardian, leftovers, process, publish, raw_keeping, recovery, repository
 from dashboard.artifacts import shelf
@@ -173,7 +172,7 @@ class _Phases:
                     self._context.workspace(job).artifact.write_text(have[job.tvm].key, encoding="utf-8")
         self._journal.change(
             artifacts=tuple(
-                _told(artifact) for artifact in {artifact.key: artifact for artifact in have.values()}.values()
+                artifact.identity() for artifact in {artifact.key: artifact for artifact in have.values()}.values()
             )
         )
         for job in jobs:
@@ -265,14 +264,3 @@ class _Phases:
             return
         for key in removed:
             _log.info("removed the artifact %s: it was not used for longest", key)
-
-
-def _told(artifact: Artifact) -> dict[str, Any]:
-    """An artifact as the night's record tells of it."""
-    return {
-        "key": artifact.key,
-        "provider": artifact.provider,
-        "version": artifact.version,
-        "commit": artifact.commit,
-        "facts": dict(artifact.facts),
-    }

@@ -60,15 +60,7 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
         "config": dict(job.config),
         "seed": context.plan.seed,
         "repository": dict(context.repository),
-        "artifact": {
-            "key": artifact.key,
-            "provider": artifact.provider,
-            "version": artifact.version,
-            "commit": artifact.commit,
-            "facts": dict(artifact.facts),
-        }
-        if artifact
-        else None,
+        "artifact": artifact.identity() if artifact else None,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
@@ -62,6 +63,16 @@ class Artifact:
     facts: Mapping[str, str]
     refused: Mapping[str, str]
     sizes_bytes: Mapping[str, int]
+
+    def identity(self) -> dict[str, Any]:
+        """What records and nights say of it."""
+        return {
+            "key": self.key,
+            "provider": self.provider,
+            "version": self.version,
+            "commit": self.commit,
+            "facts": dict(self.facts),
+        }
 
 
 def library_sizes(path: Path, folders: tuple[Path, ...]) -> dict[str, int]:
