@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvmdash.traces.connection import Progress
+from tvmdash.traces.event_writers import EVENT_WRITERS, event_converter
 from tvmdash.traces.filters import Filters
 from tvmdash.traces.sealing import seal
 
@@ -29,4 +30,5 @@ def _parquet(paths: list[str], place: Path, filters: Filters, progress: Progress
 
 CONVERTERS: Mapping[str, Converter] = {
     "parquet": Converter("a sealed run: a folder of Parquet with its catalogue", _parquet),
+    **{name: Converter(about, event_converter(name)) for name, (about, _) in EVENT_WRITERS.items()},
 }

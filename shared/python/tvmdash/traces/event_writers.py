@@ -37,7 +37,10 @@ EVENT_WRITERS: Mapping[str, tuple[str, EventWriter]] = {
     "rocpd": ("a RocPD database, which AMD's tools open", _rocpd),
     "csv": ("a row for each slice and counter value", lambda place, trace: convert.write_csv(place, trace.events)),
     "jsonl": ("such rows as JSON lines", lambda place, trace: convert.write_json_lines(place, trace.events)),
-    "parquet-events": ("such rows as one Parquet file", lambda place, trace: convert.write_parquet(place, trace.events)),
+    "parquet-events": (
+        "such rows as one Parquet file",
+        lambda place, trace: convert.write_parquet(place, trace.events),
+    ),
 }
 """For each format what it is, in words, and its writer."""
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tvmdash.convert import Counters, Event, Flow, RocpdProcess, Slice, Slices, names
-from tvmdash.convert.events import BATCH, constant
+from tvmdash.convert import Counters, Event, Flow, Names, RocpdProcess, Slice, Slices, names
+from tvmdash.convert.events import BATCH
 
 if TYPE_CHECKING:
     from tvmdash.traces.connection import Connection
@@ -26,11 +26,11 @@ _KERNELS = """SELECT guid, name, category, "start", coalesce(duration, 0), trial
         ELSE coalesce(queue, '') || ' ' || coalesce(stream, '') END
     FROM kernels WHERE "start" IS NOT NULL ORDER BY "start" """
 _SPANS = (
-    """SELECT guid, name, 'pass', "timestamp" + coalesce(sum(duration) OVER (PARTITION BY guid, trial ORDER BY position
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS begun, coalesce(duration, 0), 'passes, laid end to end'
-        FROM passes WHERE "timestamp" IS NOT NULL ORDER BY begun""",
-    """SELECT guid, name, coalesce(category, 'region'), "start", coalesce(duration, 0), 'regions of ' || tid FROM regions
-        WHERE "start" IS NOT NULL ORDER BY "start" """,
+    """SELECT guid, name, 'pass', "timestamp" + coalesce(sum(duration) OVER (PARTITION BY guid, trial
+        ORDER BY position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS begun, coalesce(duration, 0),
+        'passes, laid end to end' FROM passes WHERE "timestamp" IS NOT NULL ORDER BY begun""",
+    """SELECT guid, name, coalesce(category, 'region'), "start", coalesce(duration, 0), 'regions of ' || tid
+        FROM regions WHERE "start" IS NOT NULL ORDER BY "start" """,
     """SELECT guid, name, 'memory copy', "start", coalesce(duration, 0), 'memory copies' FROM memory_copies
         WHERE "start" IS NOT NULL ORDER BY "start" """,
 )
@@ -75,16 +75,16 @@ def trace_events(traces: Connection) -> TraceEvents:
     processes = _processes(traces)
     titles = {guid: title for guid, (title, _) in processes.items()}
     frame = _frame(traces, titles)
-    return TraceEvents(
-        _events(traces, titles, frame), frame.flows, {title: process for title, process in processes.values()}
-    )
+    return TraceEvents(_events(traces, titles, frame), frame.flows, dict(processes.values()))
 
 
 def _processes(traces: Connection) -> dict[str, tuple[str, RocpdProcess]]:
     """For each guid a name that no other has, and what is known."""
     found: dict[str, tuple[str, RocpdProcess]] = {}
-    taken = {_NIGHTS}
-    query = 'SELECT guid, pid, ppid, hostname, command, experiment, "start", "end" FROM processes ORDER BY "start", guid'
+    taken = {_NIGHTS, "host"}
+    query = (
+        'SELECT guid, pid, ppid, hostname, command, experiment, "start", "end" FROM processes ORDER BY "start", guid'
+    )
     for guid, pid, ppid, host, command, experiment, start, end in traces.execute(query).fetchall():
         title = f"{experiment or (command or 'process')[:60]} [{pid}]" + (f" on {host}" if host else "")
         title = title if title not in taken else f"{title} {guid}"
@@ -108,7 +108,9 @@ def _frame(traces: Connection, titles: Mapping[str, str]) -> _Frame:
         place = (_NIGHTS, "stages", f"{job} {stage}", "stage")
         stages[night, job, stage] = frame.add(place, (start, duration), nights.get(night, 0), details)
     trials: dict[tuple[str, int], int] = {}
-    for guid, trial, night, experiment, workload, point, error, mean, start, duration in traces.execute(_TRIALS).fetchall():
+    for guid, trial, night, experiment, workload, point, error, mean, start, duration in traces.execute(
+        _TRIALS
+    ).fetchall():
         parent = stages.get((night, experiment, _RUN)) or nights.get(night, 0)
         place = (titles.get(guid, guid), "trials", f"{workload or 'trial'} {point or ''}".strip(), "trial")
         details = {"trial": trial, "error": error, "ms_mean": mean}
@@ -139,9 +141,18 @@ def _columns(traces: Connection, query: str) -> Iterator[list[tuple[Any, ...]]]:
         yield list(zip(*rows, strict=True))
 
 
+def _texts(values: Sequence[str | None]) -> Names:
+    return names(["" if one is None else one for one in values])
+
+
+def _titles(titles: Mapping[str, str], guids: Sequence[str | None]) -> Names:
+    """The processes' names; what is of no process is of the host."""
+    return names(["host" if guid is None else titles.get(guid, guid) for guid in guids])
+
+
 def _slices(
     titles: Mapping[str, str],
-    guids: Sequence[str],
+    guids: Sequence[str | None],
     texts: tuple[Sequence[str | None], ...],
     starts: Sequence[int],
     durations: Sequence[int],
@@ -149,9 +160,9 @@ def _slices(
 ) -> Slices:
     import numpy
 
-    lanes, called, kinds = (names(["" if one is None else one for one in column]) for column in texts)
+    lanes, called, kinds = (_texts(column) for column in texts)
     return Slices(
-        names([titles.get(guid, guid) for guid in guids]),
+        _titles(titles, guids),
         lanes,
         called,
         kinds,
@@ -163,8 +174,8 @@ def _slices(
 
 def _counters(
     titles: Mapping[str, str],
-    guids: Sequence[str],
-    called: Sequence[str],
+    guids: Sequence[str | None],
+    called: Sequence[str | None],
     units: Sequence[str | None],
     moments: Sequence[int],
     values: Sequence[float],
@@ -172,9 +183,9 @@ def _counters(
     import numpy
 
     return Counters(
-        names([titles.get(guid, guid) for guid in guids]),
-        names(called),
-        names([unit or "" for unit in units]) if any(units) else constant("", len(units)),
+        _titles(titles, guids),
+        _texts(called),
+        _texts(units),
         numpy.array(moments, dtype=numpy.int64),
         numpy.array(values, dtype=numpy.float64),
     )

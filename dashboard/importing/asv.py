@@ -1,0 +1,132 @@
+"""airspeed velocity's result directories (result version 2): MACHINE/COMMIT-ENVIRONMENT.json, one night for each file.
+
+The night's moment is the commit's date, as in asv's own graphs. Times become records; what asv tells in other units is
+left out, and said.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dashboard.importing.found import (
+    Format,
+    FoundNight,
+    Reading,
+    mapping,
+    number,
+    numbers,
+    record,
+    reduced,
+    stated,
+    with_records,
+)
+from dashboard.importing.source import File
+from tvmdash.errors import DashboardError
+
+VERSION = 2
+_SECONDS_TO_MS = 1000.0
+_TIMED = ("time_", "timeraw_", "Time", "TimeRaw")
+
+
+def _owns(file: File) -> bool:
+    return file.name.suffix == ".json" and b'"commit_hash"' in file.content and b'"results"' in file.content
+
+
+def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
+    value = mapping(file.json())
+    if value.get("version") != VERSION:
+        raise DashboardError(
+            f"$.version: {value.get('version')!r:.40} is not {VERSION}. Run `asv update` on a copy first."
+        )
+    milliseconds, columns = number(value.get("date")), value.get("result_columns")
+    if milliseconds is None or not isinstance(columns, list):
+        raise DashboardError("$.date or $.result_columns is missing. It is no result of asv.")
+    moment = _moment(milliseconds)
+    named = _parameter_names(file)
+    found: list[dict[str, Any]] = []
+    other, without = [], 0
+    for name, row in sorted(mapping(value.get("results")).items()):
+        if not name.rpartition(".")[2].startswith(_TIMED):
+            other.append(name)
+        elif isinstance(row, list):
+            result = dict(zip(map(str, columns), row, strict=False))
+            points = list(_points(result, named.get(name, [])))
+            without += sum(measured is None for _, measured in points)
+            found += [
+                record(moment, measured, workload=f"asv.{name}", workload_args=args, **_columns(value))
+                for args, measured in points
+                if measured is not None
+            ]
+    left_out = [f"{len(other)} benchmarks that are not times"] if other else []
+    left_out += [f"{without} points without a result (failed or skipped)"] if without else []
+    commit = str(value.get("commit_hash", ""))
+    yield FoundNight("asv", moment, commit, with_records(found), left_out=tuple(left_out))
+
+
+def _moment(milliseconds: float) -> datetime.datetime:
+    try:
+        return datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.timezone.utc)
+    except (ValueError, OverflowError, OSError) as error:
+        raise DashboardError(f"$.date: {milliseconds} is not milliseconds since 1970.") from error
+
+
+def _columns(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says of all its results."""
+    machine = mapping(value.get("params"))
+    return {
+        "engine": "asv",
+        "engine_version": str(value.get("commit_hash", "")),
+        "engine_config": {"python": value.get("python"), "requirements": mapping(value.get("requirements"))},
+        "env_name": str(machine.get("machine", "")),
+        "hw_model": str(machine.get("cpu", "")),
+        "runtime_config": mapping(value.get("env_vars")),
+        "info": {"asv_environment": value.get("env_name"), "machine": machine},
+    }
+
+
+def _parameter_names(file: File) -> dict[str, list[str]]:
+    """The names of each benchmark's parameters, which asv keeps beside the machines' folders in benchmarks.json."""
+    beside = file.near("../benchmarks.json")
+    try:
+        benchmarks = mapping(beside.json()) if beside else {}
+    except DashboardError:
+        return {}  # the parameters go by their numbers then
+    lists = ((name, mapping(one).get("param_names")) for name, one in benchmarks.items())
+    return {name: [str(one) for one in known] for name, known in lists if isinstance(known, list)}
+
+
+def _points(result: Mapping[str, Any], named: Sequence[str]) -> Iterator[tuple[dict[str, str], dict[str, Any] | None]]:
+    """Parameters and measured times of each point; None where asv has none."""
+    given = result.get("params")
+    params = [list(map(str, one)) for one in given if isinstance(one, list)] if isinstance(given, list) else []
+    values = result.get("result")
+    combinations: Sequence[tuple[str, ...]] = list(itertools.islice(itertools.product(*params), 100_000))
+    for place, combination in enumerate(combinations):
+        numbered = [f"param{position}" for position in range(1, len(combination) + 1)]
+        called = named if len(named) == len(set(named)) == len(combination) else numbered
+        args = dict(zip(called, combination, strict=True))
+        yield args, _measured(result, values, place)
+
+
+def _measured(result: Mapping[str, Any], values: object, place: int) -> dict[str, Any] | None:
+    def at(name: str) -> Any:
+        column = result.get(name)
+        return column[place] if isinstance(column, list) and place < len(column) else None
+
+    seconds = number(values[place]) if isinstance(values, list) and place < len(values) else None
+    if seconds is None:
+        return None
+    samples = [one * _SECONDS_TO_MS for one in numbers(at("samples"))]
+    measured = reduced(samples) if samples else stated(seconds * _SECONDS_TO_MS, median_ms=seconds * _SECONDS_TO_MS)
+    interval = [number(at(name)) for name in ("stats_ci_99_a", "stats_ci_99_b")]
+    known = [one * _SECONDS_TO_MS for one in interval if one is not None]
+    repeat = number(at("stats_repeat"))
+    more = {"execution_elapsed_ms_ci_99": known} if len(known) == len(interval) else {}
+    count = {"samples": int(repeat)} if repeat and repeat >= 1 and not samples else {}
+    return {**measured, "info": {**measured["info"], **more, **count}}
+
+
+FORMAT = Format("asv", "asv result directories", _owns, _read)

@@ -1,0 +1,53 @@
+"""`dashboard import`: what it took, what it skipped and why, in words."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import zoneinfo
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from dashboard import lock
+from dashboard.importing.found import Reading
+from dashboard.importing.take import BROKEN, IN_ALREADY, SKIPPED, TAKEN, Request, Told, take
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+
+def run(home: Path, options: argparse.Namespace) -> Iterator[str]:
+    """Import; a line for each file and a sum, which is the last. DashboardError where nothing can be taken."""
+    reading = Reading(_zone(options.timezone))
+    request = Request(Home(home), options.source, options.experiment, reading, options.dry_run)
+    counted: Counter[str] = Counter()
+    with contextlib.nullcontext() if options.dry_run else lock.night_lock(request.home):
+        for told in take(request):
+            counted[told.state] += 1
+            yield _line(told, dry_run=options.dry_run)
+    yield _sum(counted, options)
+
+
+def _zone(name: str) -> zoneinfo.ZoneInfo:
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise DashboardError(
+            f"--timezone {name!r:.60}: there is no such time zone. Write it like Europe/Berlin."
+        ) from error
+
+
+def _line(told: Told, *, dry_run: bool) -> str:
+    state = "would take" if dry_run and told.state == TAKEN else told.state
+    return f"{state:10}  {told.file}: {told.words}"
+
+
+def _sum(counted: Counter[str], options: argparse.Namespace) -> str:
+    taken = f"{counted[TAKEN]} nights {'would be ' if options.dry_run else ''}taken"
+    rest = f"{counted[IN_ALREADY]} in already, {counted[SKIPPED]} skipped, {counted[BROKEN]} broken"
+    return f"{taken}, {rest}. Stamps that name no time zone were read as {options.timezone}."
+
+
+def any_broken(lines: list[str]) -> bool:
+    """Whether a file could not be read."""
+    return any(line.startswith(BROKEN) for line in lines)

@@ -1,0 +1,86 @@
+"""pyperf's JSON (version 1.0): one night for each file, one record for each benchmark in seconds.
+
+The night's moment is the start of the first run, which pyperf writes in local time.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dashboard.importing.found import (
+    Format,
+    FoundNight,
+    Reading,
+    mapping,
+    number,
+    numbers,
+    objects,
+    record,
+    reduced,
+    with_records,
+)
+from dashboard.importing.source import File
+from tvmdash.errors import DashboardError
+
+_SECONDS_TO_MS = 1000.0
+_CONFIG = ("loops", "inner_loops", "timeit_stmt", "timeit_setup", "command", "description")
+
+
+def _owns(file: File) -> bool:
+    return file.name.suffix == ".json" and b'"benchmarks"' in file.content and b'"runs"' in file.content
+
+
+def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
+    value = mapping(file.json())
+    benchmarks = objects(value.get("benchmarks"))
+    if not str(value.get("version", "")).startswith("1."):
+        raise DashboardError(f"$.version: {value.get('version')!r:.40} is not 1.0.")
+    top = mapping(value.get("metadata"))
+    moment = _moment(benchmarks, reading)
+    found, other = [], 0
+    for benchmark in benchmarks:
+        metadata = {**top, **mapping(benchmark.get("metadata"))}
+        times = [one * _SECONDS_TO_MS for run in _runs(benchmark) for one in numbers(run.get("values"))]
+        if metadata.get("unit", "second") != "second" or not times:
+            other += 1
+        else:
+            found.append(_record(moment, metadata, times, len(_runs(benchmark))))
+    left_out = (f"{other} benchmarks without values in seconds",) if other else ()
+    yield FoundNight(file.name.stem, moment, "", with_records(found), left_out=left_out)
+
+
+def _runs(benchmark: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return objects(benchmark.get("runs"))
+
+
+def _moment(benchmarks: list[dict[str, Any]], reading: Reading) -> datetime.datetime:
+    dates = [mapping(run.get("metadata")).get("date") for one in benchmarks for run in _runs(one)]
+    known = sorted(date for date in dates if isinstance(date, str))
+    try:
+        return reading.moment(datetime.datetime.fromisoformat(known[0]))
+    except (ValueError, IndexError) as error:
+        raise DashboardError("$.benchmarks[*].runs[*].metadata.date: no run says when it began.") from error
+
+
+def _record(moment: datetime.datetime, metadata: Mapping[str, Any], times: list[float], runs: int) -> dict[str, Any]:
+    def text(name: str) -> str:
+        return str(metadata.get(name, ""))
+
+    config = {name: metadata[name] for name in _CONFIG if name in metadata}
+    load = number(metadata.get("load_avg_1min"))
+    return record(
+        moment,
+        reduced(times),
+        workload=f"pyperf.{metadata.get('name') or 'unnamed'}",
+        engine=text("python_implementation") or "python",
+        engine_version=text("python_version"),
+        env_name=text("hostname"),
+        hw_model=text("cpu_model_name"),
+        execution_config={**config, "runs": runs},
+        info={"load_before": {"load_1_min": load}} if load is not None else {},
+    )
+
+
+FORMAT = Format("pyperf", "pyperf's JSON", _owns, _read)

@@ -1,0 +1,134 @@
+"""Chrome's trace event format in JSON, which chrome://tracing, Perfetto and Speedscope open.
+
+Its times are microseconds as decimal numbers, which viewers read as doubles; so they count from the first event, which
+`otherData.base_ns` tells.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from tvmdash.convert.events import Counters, Event, Flow, Slices, batches, json_text
+from tvmdash.convert.lanes import Lanes
+from tvmdash.convert.parts import Files, Written
+
+
+def write_chrome(place: Path, events: Iterable[Event], *, flows: Iterable[Flow] = ()) -> Written:
+    """Write a trace to `place`, which is not there yet; DashboardError leaves nothing behind.
+
+    One batch of events is held at a time, beside the flows. A counter's NaN or infinity is left out.
+    """
+    counted = {Slices: 0, Counters: 0}
+    with Files(place) as files:
+        trace = _Trace(files.new(), flows)
+        for batch in batches(events):
+            counted[type(batch)] += len(batch)
+            trace.add(batch)
+        trace.close()
+        paths = files.finish()
+    return Written(paths, counted[Slices], counted[Counters])
+
+
+class _Trace:
+    """The file, event by event."""
+
+    def __init__(self, file: IO[bytes], flows: Iterable[Flow]) -> None:
+        self._file = file
+        self._base_ns: int | None = None
+        self._lanes = Lanes()
+        self._pids: dict[str, int] = {}
+        self._told = 0
+        self._separator = ""
+        self._starting: dict[int, list[int]] = {}
+        self._ending: dict[int, list[int]] = {}
+        for number, flow in enumerate(flows, start=1):
+            self._starting.setdefault(flow.source, []).append(number)
+            self._ending.setdefault(flow.target, []).append(number)
+        file.write(b'{"displayTimeUnit":"ns","traceEvents":[')
+
+    def add(self, batch: Slices | Counters) -> None:
+        """Write a batch."""
+        if not len(batch):
+            return
+        if self._base_ns is None:
+            self._base_ns = int((batch.start_ns if isinstance(batch, Slices) else batch.timestamp_ns).min())
+        lines = self._slices(batch) if isinstance(batch, Slices) else self._counters(batch)
+        for line in lines:
+            self._file.write(f"{self._separator}\n{line}".encode())
+            self._separator = ","
+
+    def close(self) -> None:
+        """Write the end."""
+        self._file.write(f'\n],"otherData":{{"base_ns":"{self._base_ns or 0}"}}}}\n'.encode())
+
+    def _moment(self, moment_ns: int) -> str:
+        """Microseconds from the first event on."""
+        return _microseconds(moment_ns - (self._base_ns or 0))
+
+    def _slices(self, batch: Slices) -> Iterator[str]:
+        batch, placed = self._lanes.place(batch)
+        yield from self._new_tracks()
+        names = [_quoted(name) for name in batch.name.pool]
+        categories = [_quoted(name) for name in batch.category.pool]
+        ids: Sequence[int] = batch.id.tolist() if batch.id is not None else [0] * len(batch)
+        details: Sequence[Mapping[str, Any]] = batch.details or [{}] * len(batch)
+        columns = (batch.name.codes, batch.category.codes, batch.start_ns, batch.duration_ns, placed)
+        rows = zip(*(column.tolist() for column in columns), ids, details, strict=True)
+        for name, category, start, duration, track, number, detail in rows:
+            place = (
+                f'"pid":{self._pids[self._lanes.tracks[track].process]},"tid":{track + 1},"ts":{self._moment(start)}'
+            )
+            more = f',"args":{json_text(detail)}' if detail else ""
+            length = _microseconds(duration)
+            yield f'{{"ph":"X","name":{names[name]},"cat":{categories[category]},{place},"dur":{length}{more}}}'
+            if number:
+                yield from self._flow_ends(number, place)
+
+    def _flow_ends(self, number: int, place: str) -> Iterator[str]:
+        for flow in self._starting.get(number, ()):
+            yield f'{{"ph":"s","name":"flow","cat":"flow","id":{flow},{place}}}'
+        for flow in self._ending.get(number, ()):
+            yield f'{{"ph":"f","bp":"e","name":"flow","cat":"flow","id":{flow},{place}}}'
+
+    def _counters(self, batch: Counters) -> Iterator[str]:
+        columns = (batch.process.texts(), batch.name.texts(), batch.unit.texts())
+        rows = zip(*columns, batch.timestamp_ns.tolist(), batch.value.tolist(), strict=True)
+        for process, name, unit, moment, value in rows:
+            if not math.isfinite(value):  # JSON has no word for it
+                continue
+            yield from self._new_process(process)
+            shown = _quoted(f"{name} [{unit}]" if unit else name)
+            known = json.dumps({unit or "value": value})
+            place = f'"pid":{self._pids[process]},"ts":{self._moment(moment)}'
+            yield f'{{"ph":"C","name":{shown},{place},"args":{known}}}'
+
+    def _new_tracks(self) -> Iterator[str]:
+        for number in range(self._told, len(self._lanes.tracks)):
+            track = self._lanes.tracks[number]
+            yield from self._new_process(track.process)
+            yield _metadata("thread_name", self._pids[track.process], number + 1, track.title)
+        self._told = len(self._lanes.tracks)
+
+    def _new_process(self, process: str) -> Iterator[str]:
+        if process not in self._pids:
+            self._pids[process] = len(self._pids) + 1
+            yield _metadata("process_name", self._pids[process], 0, process)
+
+
+def _metadata(kind: str, pid: int, tid: int, name: str) -> str:
+    return f'{{"ph":"M","name":"{kind}","pid":{pid},"tid":{tid},"args":{{"name":{_quoted(name)}}}}}'
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)
+
+
+def _microseconds(elapsed_ns: int) -> str:
+    """Nanoseconds as microseconds, exactly."""
+    sign = "-" if elapsed_ns < 0 else ""
+    whole, rest = divmod(abs(elapsed_ns), 1000)
+    return f"{sign}{whole}.{rest:03}"

@@ -1,0 +1,239 @@
+"""What a trace is made of: slices, counters, flows; one by one, or in columns where there are many.
+
+Times are integer nanoseconds since 1970. Events come in order of their start within each lane of a process.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any
+
+from tvmdash.errors import DashboardError
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    Ints = NDArray[numpy.int64]
+    Reals = NDArray[numpy.float64]
+
+BATCH = 1 << 16
+"""Events held in memory at once."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A span of one process, in a lane of it. `id`, unique in a trace and above 0, is what flows refer to."""
+
+    process: str
+    lane: str
+    name: str
+    category: str
+    start_ns: int
+    duration_ns: int
+    id: int = 0
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Counter:
+    """What a counter of a process said at one moment."""
+
+    process: str
+    name: str
+    unit: str
+    timestamp_ns: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Flow:
+    """An arrow from the slice with the id `source` to the one with the id `target`."""
+
+    source: int
+    target: int
+
+
+@dataclass(frozen=True)
+class Names:
+    """A column of texts: `pool[code]` for each row."""
+
+    codes: Ints
+    pool: Sequence[str]
+
+    def texts(self) -> list[str]:
+        """The column, written out."""
+        return [self.pool[code] for code in self.codes.tolist()]
+
+    def taken(self, rows: Ints) -> Names:
+        """The column of some rows."""
+        return Names(self.codes[rows], self.pool)
+
+    def cleaned(self) -> Names:
+        """The column with a question mark for what is not a character."""
+        return Names(self.codes, [clean(text) for text in self.pool])
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Slices in columns of one length; `id` 0 and no details where left out."""
+
+    process: Names
+    lane: Names
+    name: Names
+    category: Names
+    start_ns: Ints
+    duration_ns: Ints
+    id: Ints | None = None
+    details: Sequence[Mapping[str, Any]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def taken(self, rows: Ints) -> Slices:
+        """Some of the rows."""
+        return Slices(
+            self.process.taken(rows),
+            self.lane.taken(rows),
+            self.name.taken(rows),
+            self.category.taken(rows),
+            self.start_ns[rows],
+            self.duration_ns[rows],
+            None if self.id is None else self.id[rows],
+            None if self.details is None else [self.details[row] for row in rows.tolist()],
+        )
+
+    def cleaned(self) -> Slices:
+        """The slices with names that are texts of characters alone."""
+        texts = {name: getattr(self, name).cleaned() for name in ("process", "lane", "name", "category")}
+        return replace(self, **texts)
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Counters in columns of one length."""
+
+    process: Names
+    name: Names
+    unit: Names
+    timestamp_ns: Ints
+    value: Reals
+
+    def __len__(self) -> int:
+        return len(self.timestamp_ns)
+
+    def taken(self, rows: Ints) -> Counters:
+        """Some of the rows."""
+        texts = (self.process.taken(rows), self.name.taken(rows), self.unit.taken(rows))
+        return Counters(*texts, self.timestamp_ns[rows], self.value[rows])
+
+    def cleaned(self) -> Counters:
+        """The counters with names that are texts of characters alone."""
+        texts = {name: getattr(self, name).cleaned() for name in ("process", "name", "unit")}
+        return replace(self, **texts)
+
+
+Event = Slice | Counter | Slices | Counters
+Batch = Slices | Counters
+
+
+def names(values: Iterable[str]) -> Names:
+    """The column of `values`."""
+    import numpy
+
+    known: dict[str, int] = {}
+    codes = [known.setdefault(value, len(known)) for value in values]
+    return Names(numpy.array(codes, dtype=numpy.int64), list(known))
+
+
+def constant(text: str, count: int) -> Names:
+    """A column that says the same `count` times."""
+    import numpy
+
+    return Names(numpy.zeros(count, dtype=numpy.int64), [text])
+
+
+def clean(text: str) -> str:
+    """The text with a question mark for what is not a character: bytes of a file's name may come so."""
+    return text.encode("utf-8", errors="replace").decode()
+
+
+def json_text(value: object) -> str:
+    """`value` as JSON; what JSON has no word for becomes a text, or null where it is no number."""
+    try:
+        return clean(json.dumps(value, ensure_ascii=False, default=str, allow_nan=False))
+    except ValueError:
+        return clean(json.dumps(_without_nan(value), ensure_ascii=False, default=str))
+
+
+def _without_nan(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def batches(events: Iterable[Event]) -> Iterator[Batch]:
+    """The events in columns, at most BATCH a batch, in the order given; DashboardError for an impossible time."""
+    for kind, group in groupby(events, key=type):
+        if kind in {Slices, Counters}:
+            for batch in group:
+                yield from _cut(_checked(batch))  # type: ignore[arg-type]
+        else:
+            iterator = iter(group)
+            while some := list(islice(iterator, BATCH)):
+                yield _checked(_slices(some) if kind is Slice else _counters(some))  # type: ignore[arg-type]
+
+
+def _cut(batch: Batch) -> Iterator[Batch]:
+    import numpy
+
+    if len(batch) <= BATCH:
+        yield batch
+        return
+    for first in range(0, len(batch), BATCH):
+        yield batch.taken(numpy.arange(first, min(first + BATCH, len(batch))))
+
+
+def _checked(batch: Batch) -> Batch:
+    moments = batch.start_ns if isinstance(batch, Slices) else batch.timestamp_ns
+    if len(batch) and int(moments.min()) < 0:
+        raise DashboardError(f"An event at {int(moments.min())} ns is before 1970. Leave it out.")
+    if isinstance(batch, Slices) and len(batch) and int(batch.duration_ns.min()) < 0:
+        row = int(batch.duration_ns.argmin())
+        name = batch.name.pool[int(batch.name.codes[row])]
+        raise DashboardError(f"The slice {name!r:.60} lasts {int(batch.duration_ns[row])} ns. Leave it out.")
+    return batch.cleaned()
+
+
+def _slices(some: Sequence[Slice]) -> Slices:
+    import numpy
+
+    detailed = any(one.details for one in some)
+    return Slices(
+        names([one.process for one in some]),
+        names([one.lane for one in some]),
+        names([one.name for one in some]),
+        names([one.category for one in some]),
+        numpy.array([one.start_ns for one in some], dtype=numpy.int64),
+        numpy.array([one.duration_ns for one in some], dtype=numpy.int64),
+        numpy.array([one.id for one in some], dtype=numpy.int64),
+        [one.details for one in some] if detailed else None,
+    )
+
+
+def _counters(some: Sequence[Counter]) -> Counters:
+    import numpy
+
+    return Counters(
+        names([one.process for one in some]),
+        names([one.name for one in some]),
+        names([one.unit for one in some]),
+        numpy.array([one.timestamp_ns for one in some], dtype=numpy.int64),
+        numpy.array([one.value for one in some], dtype=numpy.float64),
+    )

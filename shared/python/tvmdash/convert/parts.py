@@ -1,0 +1,98 @@
+"""The files that a writer makes: whole or not at all, and several where one would be too large for a viewer."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tvmdash.errors import DashboardError
+
+
+class Split(enum.Enum):
+    """When another file is begun: never, where one has grown to `max_bytes`, or for each process."""
+
+    NEVER = "never"
+    TIME = "time"
+    PROCESS = "process"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a writer wrote."""
+
+    paths: tuple[Path, ...]
+    slices: int
+    counters: int
+
+    def in_words(self) -> str:
+        """A sentence's part for people."""
+        files = "1 file" if len(self.paths) == 1 else f"{len(self.paths)} files, the first {self.paths[0].name}"
+        return f"{self.slices} slices and {self.counters} counter values in {files}"
+
+
+class Files:
+    """Files beside their places until `finish` renames them; a context that leaves nothing where it fails."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._made: list[tuple[Path, Path]] = []
+        self._open: list[IO[bytes]] = []
+
+    def __enter__(self) -> Files:
+        if self._place.exists():
+            raise DashboardError(f"{self._place}: is there already. Name a file that is not.")
+        if not self._place.parent.is_dir():
+            raise DashboardError(f"{self._place.parent}: there is no such folder. Make it first.")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for file in self._open:
+            file.close()
+        for temporary, _ in self._made:
+            with contextlib.suppress(FileNotFoundError):
+                temporary.unlink()
+
+    def new(self, tag: str = "") -> IO[bytes]:
+        """Another file: the place itself first, then numbered or tagged ones beside it."""
+        path = self.temporary(tag)
+        file = path.open("wb", buffering=1 << 20)
+        self._open.append(file)
+        return file
+
+    def temporary(self, tag: str = "") -> Path:
+        """The path of another file, which its writer makes itself."""
+        number = str(len(self._made) + 1) if self._made else ""
+        parts = [part for part in (number, _safe(tag)) if part]
+        final = self._place.with_name(".".join([self._place.stem, *parts]) + self._place.suffix)
+        if final.exists():
+            raise DashboardError(f"{final}: is there already. Name another file to write to.")
+        descriptor, name = tempfile.mkstemp(prefix=f".{final.name[:100]}.", suffix=".tmp", dir=self._place.parent)
+        os.close(descriptor)
+        os.chmod(name, 0o644)
+        self._made.append((Path(name), final))
+        return Path(name)
+
+    def finish(self) -> tuple[Path, ...]:
+        """Give all files their names; these."""
+        for file in self._open:
+            file.close()
+        paths = []
+        for temporary, final in self._made:
+            os.replace(temporary, final)
+            paths.append(final)
+        return tuple(paths)
+
+    def __iter__(self) -> Iterator[Path]:
+        return (final for _, final in self._made)
+
+
+def _safe(tag: str) -> str:
+    """A process's name as a part of a file's."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", tag).strip("-")[:60]

@@ -1,0 +1,63 @@
+"""`python3 -m tvmdash.records_exchange export|import`."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tvmdash.errors import DashboardError
+from tvmdash.records_exchange.formats import FORMATS, read_records, write_records
+from tvmdash.records_exchange.rows import keep, records_in
+
+
+def _export(options: argparse.Namespace) -> str:
+    rows = itertools.chain.from_iterable(records_in(source) for source in options.sources)
+    chosen = (row for row in rows if options.experiment in {None, row.experiment})
+    count = write_records(options.to, chosen, options.format)
+    return f"{options.to}: {count} records."
+
+
+def _import(options: argparse.Namespace) -> str:
+    rows = read_records(options.source, options.format, options.experiment or "imported")
+    kept = keep(rows, options.to)
+    return f"{options.to}: {len(kept.written)} data files written, {len(kept.there)} were there already."
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python3 -m tvmdash.records_exchange", description="Workload records in and out."
+    )
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    words = "; ".join(f"{name}: {style.about}" for name, style in FORMATS.items())
+    out = verbs.add_parser("export", help="write the records of homes, data folders or data files to one file")
+    out.add_argument("sources", nargs="+", type=Path, metavar="SOURCE")
+    out.set_defaults(work=_export)
+    into = verbs.add_parser("import", help="write FOLDER/EXPERIMENT/data_<night>.json from a file of records")
+    into.add_argument("source", type=Path, metavar="SOURCE")
+    into.set_defaults(work=_import)
+    for verb, to, whose in (
+        (out, "the file to write, not there yet", "only this experiment's"),
+        (into, "the folder to write to", "whose the records are, where they do not say"),
+    ):
+        verb.add_argument("--to", required=True, type=Path, metavar="PLACE", help=to)
+        verb.add_argument("--format", choices=list(FORMATS), default="jsonl", help=words)
+        verb.add_argument("--experiment", metavar="NAME", help=whose)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; 0, or 2 with a sentence on stderr."""
+    options = _parser().parse_args(arguments)
+    try:
+        sys.stdout.write(options.work(options) + "\n")
+    except DashboardError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""The files that records are exchanged in: one visible row for each format."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.records_exchange import tvm_log
+from tvmdash.records_exchange.rows import PlacedRecord
+
+_OBJECTS = frozenset(
+    {
+        "additional_info",
+        "workload_args",
+        "engine_config",
+        "build_config",
+        "runtime_config",
+        "execution_config",
+    }
+)
+_COLUMNS = {
+    **dict.fromkeys(("experiment", "night", "tvm_hash", "timestamp"), "VARCHAR"),
+    "schema_version": "BIGINT",
+    **dict.fromkeys(("additional_info", "workload", "workload_args", "engine", "engine_version"), "VARCHAR"),
+    **dict.fromkeys(("engine_config", "target", "build_config", "env_name", "hw_model"), "VARCHAR"),
+    **dict.fromkeys(("runtime_config", "execution_config"), "VARCHAR"),
+    **dict.fromkeys(("execution_elapsed_ms_mean", "execution_elapsed_ms_std"), "DOUBLE"),
+}
+"""The columns in Parquet; objects are JSON. `tvmdash.traces` has the same for its `records`."""
+
+
+_DTYPES = {"VARCHAR": "object", "BIGINT": "int64", "DOUBLE": "float64"}
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: in words, how it is written to a path that does not exist, and how it is read."""
+
+    about: str
+    write: Callable[[Path, Iterable[PlacedRecord]], int]
+    read: Callable[[Path, str], Iterator[PlacedRecord]]
+
+
+def write_records(place: Path, rows: Iterable[PlacedRecord], style: str) -> int:
+    """Write records to `place`, which is not there yet, whole or not at all; how many."""
+    if place.exists():
+        raise DashboardError(f"{place}: is there already. Name a file that is not.")
+    if not place.parent.is_dir():
+        raise DashboardError(f"{place.parent}: there is no such folder. Make it first.")
+    descriptor, name = tempfile.mkstemp(prefix=f".{place.name[:100]}.", suffix=".tmp", dir=place.parent)
+    os.close(descriptor)
+    beside = Path(name)
+    try:
+        count = FORMATS[style].write(beside, rows)
+        beside.chmod(0o644)
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)
+    return count
+
+
+def read_records(place: Path, style: str, experiment: str = "imported") -> Iterator[PlacedRecord]:
+    """The records in a file; DashboardError names file, row and place. `experiment` is for rows that name none."""
+    return FORMATS[style].read(place, experiment)
+
+
+def _write_json(place: Path, rows: Iterable[PlacedRecord]) -> int:
+    values = [row.to_json() for row in rows]
+    common.write_json(place, values)
+    return len(values)
+
+
+def _read_json(place: Path, experiment: str) -> Iterator[PlacedRecord]:
+    yield from _placed(place, _listed(place))
+
+
+def _write_lines(place: Path, rows: Iterable[PlacedRecord]) -> int:
+    return _write_each(place, (row.to_json() for row in rows))
+
+
+def _write_each(place: Path, values: Iterable[Mapping[str, Any]]) -> int:
+    count = 0
+    with place.open("w", encoding="utf-8", errors="replace") as file:
+        for value in values:
+            file.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+            count += 1
+    return count
+
+
+def _read_lines(place: Path, experiment: str) -> Iterator[PlacedRecord]:
+    yield from _placed(place, _lines(place))
+
+
+def _write_log(place: Path, rows: Iterable[PlacedRecord]) -> int:
+    return _write_each(place, (tvm_log.to_log(row) for row in rows))
+
+
+def _read_log(place: Path, experiment: str) -> Iterator[PlacedRecord]:
+    """One entry a line; a list of entries or a single one, over lines, as the documentation prints it, is read too."""
+    for number, entry in enumerate(_entries(place), start=1):
+        try:
+            yield tvm_log.from_log(_mapping(entry), experiment)
+        except DashboardError as error:
+            raise DashboardError(f"{place}: entry {number}: {error}") from error
+
+
+def _entries(place: Path) -> Iterator[common.Json]:
+    try:
+        value = common.read_json(place)
+    except DashboardError:
+        yield from _lines(place)
+    else:
+        yield from value if isinstance(value, list) else [value]
+
+
+def _lines(place: Path) -> Iterator[common.Json]:
+    try:
+        with place.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield common.parse_json(line, f"{place}: line {number}")
+    except OSError as error:
+        raise DashboardError(f"{place}: cannot be read: {error.strerror}.") from error
+
+
+def _listed(place: Path) -> list[common.Json]:
+    value = common.read_json(place)
+    if not isinstance(value, list):
+        raise DashboardError(f"{place}: $: {type(value).__name__} is not a list of records.")
+    return value
+
+
+def _placed(place: Path, values: Iterable[common.Json]) -> Iterator[PlacedRecord]:
+    for number, value in enumerate(values, start=1):
+        try:
+            yield PlacedRecord.from_json(_mapping(value))
+        except DashboardError as error:
+            raise DashboardError(f"{place}: record {number}: {error}") from error
+
+
+def _mapping(value: common.Json) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DashboardError(f"$: {type(value).__name__} is not an object.")
+    return value
+
+
+def _write_parquet(place: Path, rows: Iterable[PlacedRecord]) -> int:
+    import numpy
+
+    table = [row.to_json() for row in rows]
+    arrays: dict[str, Any] = {}
+    for name, kind in _COLUMNS.items():
+        values = [json.dumps(row[name], sort_keys=True) if name in _OBJECTS else row[name] for row in table]
+        arrays[name] = numpy.array(values, dtype=_DTYPES[kind])
+    database = _duckdb()
+    try:
+        database.register("rows", arrays)
+        chosen = ", ".join(f'CAST("{name}" AS {kind}) AS "{name}"' for name, kind in _COLUMNS.items())
+        selection = f"SELECT {chosen} FROM rows"  # noqa: S608 - our own names
+        database.execute(f"COPY ({selection}) TO {_literal(place)} (FORMAT parquet, COMPRESSION zstd)")
+    finally:
+        database.close()
+    return len(table)
+
+
+def _read_parquet(place: Path, experiment: str) -> Iterator[PlacedRecord]:
+    database = _duckdb()
+    try:
+        names = ", ".join(f'"{name}"' for name in _COLUMNS)
+        found = database.execute(f"SELECT {names} FROM read_parquet({_literal(place)})").fetchall()  # noqa: S608 - quoted
+    except Exception as error:
+        raise DashboardError(f"{place}: not a Parquet file of records: {error}") from error
+    finally:
+        database.close()
+    rows = (dict(zip(_COLUMNS, row, strict=True)) for row in found)
+    where = f"{place}: an object of a record"
+    yield from _placed(
+        place,
+        (
+            {k: common.parse_json(str(v).encode(), where) if k in _OBJECTS else v for k, v in row.items()}
+            for row in rows
+        ),
+    )
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        words = "Parquet needs the package duckdb, which is not installed. Choose another format."
+        raise DashboardError(words) from error
+    return duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"})
+
+
+def _literal(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+FORMATS: Mapping[str, Format] = {
+    "json": Format("one JSON list of records", _write_json, _read_json),
+    "jsonl": Format("a JSON object a line", _write_lines, _read_lines),
+    "parquet": Format("Parquet, objects as JSON texts", _write_parquet, _read_parquet),
+    "tvm-0.1": Format("the benchmark log format v0.1 of TVM's documentation, an entry a line", _write_log, _read_log),
+}

@@ -1,0 +1,122 @@
+"""Records with the place that they belong to, out of data files and back into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common, records
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.records import Record
+from tvmdash.records_exchange.migrations import migrate
+
+
+@dataclass(frozen=True)
+class PlacedRecord:
+    """A record, the experiment and the night it is of, and the TVM that was measured."""
+
+    experiment: str
+    night: str
+    tvm_hash: str
+    record: Record
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object with the record's columns and the three others."""
+        place = {"experiment": self.experiment, "night": self.night, "tvm_hash": self.tvm_hash}
+        return {**place, **self.record.to_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PlacedRecord:
+        """What `to_json` gave, checked; DashboardError names the place in it."""
+        place = {name: value.get(name) for name in ("experiment", "night", "tvm_hash")}
+        for name, text in place.items():
+            if not isinstance(text, str):
+                raise DashboardError(f"$.{name}: {text!r:.60} is not a text.")
+        if not common.is_stamp(str(place["night"])):
+            raise DashboardError(f"$.night: {place['night']!r:.40} is not a stamp like 20261121T031500Z.")
+        _check_name(str(place["experiment"]))
+        columns = {name: item for name, item in value.items() if name not in place}
+        records.check_data({"schema_version": records.SCHEMA_VERSION, "tvm_hash": "", "records": [columns]})
+        return cls(str(place["experiment"]), str(place["night"]), str(place["tvm_hash"]), Record.from_json(columns))
+
+
+def _check_name(experiment: str) -> None:
+    """A name becomes a folder: it must be one."""
+    if not experiment or "/" in experiment or "\0" in experiment or experiment in {".", ".."}:
+        raise DashboardError(f"$.experiment: {experiment!r:.60} is not an experiment's name. Use a folder's name.")
+
+
+def records_in(source: Path) -> Iterator[PlacedRecord]:
+    """The records of a home, of a folder of data files, or of one data file; in order of nights.
+
+    A data file's folder is named after its experiment. Files without records hold none. DashboardError for a file that
+    cannot be read.
+    """
+    for path in _data_files(source):
+        value = migrate(_read(path))
+        if "records" not in value:
+            continue
+        records.check_data(value)
+        stamp = path.stem.removeprefix("data_")
+        for item in value["records"]:
+            yield PlacedRecord(path.parent.name, stamp, str(value.get("tvm_hash", "")), Record.from_json(item))
+
+
+def _data_files(source: Path) -> Iterator[Path]:
+    if source.is_file():
+        yield source
+        return
+    if not source.is_dir():
+        raise DashboardError(f"{source}: there is no such file or folder. Name a home, a data folder or a data file.")
+    data = Home(source).data("any").parent
+    folders = sorted(path for path in data.iterdir() if path.is_dir()) if data.is_dir() else [source]
+    for folder in folders:
+        for stamp in records.data_stamps(folder):
+            yield folder / f"data_{stamp}.json"
+
+
+def _read(path: Path) -> common.Json:
+    return common.read_json(path)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What `keep` did: files written, files that were there already with the same records."""
+
+    written: tuple[Path, ...]
+    there: tuple[Path, ...]
+
+
+def keep(rows: Iterable[PlacedRecord], folder: Path) -> Kept:
+    """Write records to FOLDER/EXPERIMENT/data_<night>.json; twice is as good as once.
+
+    DashboardError, with nothing written, where such a file is there with other contents, or where one night of an
+    experiment has two TVMs.
+    """
+    files: dict[Path, dict[str, Any]] = {}
+    for row in rows:
+        path = folder / row.experiment / f"data_{row.night}.json"
+        start = {"schema_version": records.SCHEMA_VERSION, "timestamp": row.night, "tvm_hash": row.tvm_hash}
+        whole = files.setdefault(path, {**start, "records": []})
+        if whole["tvm_hash"] != row.tvm_hash:
+            raise DashboardError(
+                f"{path}: would be of two TVMs, {whole['tvm_hash']} and {row.tvm_hash}. Split the source."
+            )
+        whole["records"].append(row.record.to_json())
+    there = tuple(path for path, value in files.items() if path.exists() and _same(path, value))
+    other = [path for path in files if path.exists() and path not in there]
+    if other:
+        raise DashboardError(f"{other[0]}: is there already with other contents. Choose another folder.")
+    written = tuple(path for path in files if path not in there)
+    for path in written:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        common.write_json(path, files[path])
+    return Kept(written, there)
+
+
+def _same(path: Path, value: Mapping[str, Any]) -> bool:
+    found = _read(path)
+    return isinstance(found, dict) and all(found.get(name) == item for name, item in value.items())

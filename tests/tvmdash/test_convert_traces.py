@@ -1,0 +1,143 @@
+"""`convert` on traces as the dashboard captures them: what the views say is what other tools read."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from trace_processor import ask
+
+from tvmdash import common, telemetry_data
+from tvmdash.capture import Capture, OperatorSpan, Reading, Region, Sample
+from tvmdash.traces import connect
+from tvmdash.traces.converters import CONVERTERS
+from tvmdash.traces.filters import Filters
+
+STAMP = "20261121T031500Z"
+
+
+@pytest.fixture
+def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the raw database of one process: two trials, one of them profiled twice."""
+    monkeypatch.setenv("TVMDASH_NIGHT", STAMP)
+    monkeypatch.setenv("TVMDASH_JOB", "relax_opt")
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    spans = [OperatorSpan(r, name, at, 400) for r in (0, 1) for name, at in (("conv", 0), ("dense", 500))]
+    with Capture(folder, {"machine": {"host": "bench1"}}) as capture:
+        for workload in ("network.mlp", "network.dqn"):
+            trial = capture.begin({"workload": workload, "values": {"level": 3}})
+            now = time.time_ns()
+            capture.end(
+                trial,
+                samples=[Sample(1_000_000, 10)],
+                passes=[("FoldConstant", 70), ("FuseOps", 30)],
+                operators=spans if workload == "network.dqn" else [],
+                run_starts_ns=[now, now + 2_000],
+                regions=[Region("compile", "phase", now, 900)],
+                telemetry=[Reading("cpu_frequency", "MHz", 2450.0)],
+            )
+    return folder
+
+
+def convert(raw: Path, style: str, place: Path) -> str:
+    if style.startswith("parquet"):
+        pytest.importorskip("duckdb", reason="duckdb is not installed: Parquet cannot be written")
+    return CONVERTERS[style].write([str(raw)], place, Filters(), None)
+
+
+def test_perfetto_shows_what_the_views_say(raw: Path, tmp_path: Path) -> None:
+    words = convert(raw, "perfetto", tmp_path / "x.pftrace")
+    slices, flows, counters, faults = ask(
+        tmp_path / "x.pftrace",
+        "SELECT category, COUNT(*), SUM(dur) FROM slice WHERE category != 'trial' GROUP BY 1 ORDER BY 1",
+        "SELECT a.category, b.category, COUNT(*) FROM flow f JOIN slice a ON a.id = f.slice_out"
+        " JOIN slice b ON b.id = f.slice_in GROUP BY 1, 2 ORDER BY 1, 2",
+        "SELECT t.name, COUNT(*), MAX(c.value) FROM counter c JOIN counter_track t ON t.id = c.track_id GROUP BY 1",
+        "SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0",
+    )
+    with connect([raw]) as traces:
+        nights = traces.execute("SELECT sum(duration) FROM nights").fetchall()[0][0]
+    assert slices == [["night", 1, nights], ["operator", 4, 1600], ["pass", 4, 200], ["phase", 2, 1800]]
+    assert flows == [["night", "trial", 2], ["trial", "operator", 2]]
+    assert counters == [["cpu_frequency", 2, 2450.0]]
+    assert faults == []
+    assert words == "13 slices and 2 counter values in 1 file"
+
+
+def test_rocpd_has_the_operators_and_the_process(raw: Path, tmp_path: Path) -> None:
+    convert(raw, "rocpd", tmp_path / "x.db")
+    with closing(sqlite3.connect(tmp_path / "x.db")) as database:
+        assert database.execute("SELECT name, total_calls, total_duration FROM top_kernels ORDER BY 1").fetchall() == [
+            ("conv", 2, 0.8),
+            ("dense", 2, 0.8),
+        ]
+        assert database.execute("SELECT hostname FROM processes WHERE command LIKE '%pytest%'").fetchall() == [
+            ("bench1",)
+        ]
+    with connect([tmp_path / "x.db"]) as traces:
+        assert traces.execute("SELECT count(*), sum(duration) FROM kernels").fetchall() == [(4, 1600)]
+
+
+@pytest.mark.parametrize("style", ["chrome", "csv", "jsonl", "parquet-events", "perfetto-by-process"])
+def test_every_other_format_is_written(style: str, raw: Path, tmp_path: Path) -> None:
+    assert convert(raw, style, tmp_path / "x.out").startswith("13 slices and 2 counter values in")
+    written = [path for path in tmp_path.iterdir() if path.name.startswith("x.")]
+    assert written
+    if style == "chrome":
+        events = json.loads(written[0].read_text())["traceEvents"]
+        assert sum(event["ph"] == "X" for event in events) == 13
+
+
+def test_filters_hold(raw: Path, tmp_path: Path) -> None:
+    CONVERTERS["csv"].write([str(raw)], tmp_path / "x.csv", Filters(operators=("conv",)), None)
+    names = [line.split(",")[4] for line in (tmp_path / "x.csv").read_text().splitlines() if ",operator," in line]
+    assert names == ["conv", "conv"]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with one night, whose run began a second after it, and what sensors said meanwhile."""
+    begun = round(common.parse_stamp(STAMP).timestamp())
+    step = {"stage": "run", "state": "ok", "message": "", "started_ns": (begun + 1) * 10**9, "elapsed_s": 7e8}
+    night = {
+        "stamp": STAMP,
+        "state": "complete",
+        "elapsed_s": 8e8,
+        "notes": [],
+        "artifacts": [],
+        "jobs": [{"kind": "experiment", "name": "relax_opt", "steps": [step]}],
+    }
+    (tmp_path / "home" / "results" / "nights").mkdir(parents=True)
+    (tmp_path / "home" / "results" / "nights" / f"{STAMP}.json").write_text(json.dumps(night))
+    sensors = telemetry_data.Telemetry(
+        "relax_opt",
+        STAMP,
+        float(begun),
+        1.0,
+        2,
+        1,
+        telemetry_data.Cost(0.0, 0.0),
+        {"elapsed_s": [1.0, 2.0], "load_1_min": [0.5, None]},
+    )
+    telemetry_data.write(telemetry_data.file(tmp_path / "home", "relax_opt", STAMP), sensors)
+    return tmp_path / "home"
+
+
+def test_flows_lead_from_the_night_to_its_stage_to_its_trials_to_their_operators(
+    home: Path, raw: Path, tmp_path: Path
+) -> None:
+    CONVERTERS["perfetto"].write([str(home), str(raw)], tmp_path / "x.pftrace", Filters(), None)
+    flows, counters = ask(
+        tmp_path / "x.pftrace",
+        "SELECT a.category, b.category, COUNT(*) FROM flow f JOIN slice a ON a.id = f.slice_out"
+        " JOIN slice b ON b.id = f.slice_in GROUP BY 1, 2 ORDER BY 1, 2",
+        "SELECT p.name, t.name, c.value FROM counter c JOIN process_counter_track t ON t.id = c.track_id"
+        " JOIN process p USING (upid) WHERE t.name = 'load_1_min'",
+    )
+    assert flows == [["night", "stage", 1], ["stage", "trial", 2], ["trial", "operator", 2]]
+    assert counters == [["host", "load_1_min", 0.5]]
