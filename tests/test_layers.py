@@ -21,10 +21,12 @@ LAYERS: dict[float, tuple[str, ...]] = {
     1.0: ("stages", "config_util", "records", "machine", "capture", "network_ops", "elf"),
     1.1: ("telemetry_data", "accuracy"),
     # 2: the home, the index, trials and their reduction
-    2.0: ("dashboard_info", "store", "trial_util"),
-    2.1: ("analysis_util", "networks", "traces"),
+    2.0: ("dashboard_info", "store", "trial_util", "convert"),
+    2.1: ("analysis_util", "networks", "traces", "records_exchange"),
     # 3: what is seen, said and compiled
     3.0: (
+        "annotations",
+        "incident_ledger",
         "change_noise",
         "plot_layout",
         "plot_canvas",
@@ -34,6 +36,8 @@ LAYERS: dict[float, tuple[str, ...]] = {
         "slack_errors",
     ),
     3.1: (
+        "incident_file",
+        "incident_words",
         "change_rules",
         "change_series",
         "plot_specs",
@@ -56,7 +60,8 @@ LAYERS: dict[float, tuple[str, ...]] = {
     ),
     3.3: ("change_scan", "change_locate", "plot_util", "check_prerequisites", "experiment_info", "slack_delivery"),
     3.4: ("change_grade", "change_points", "series_plots", "relax_workload", "plot_files"),
-    3.5: ("change_fleet",),
+    3.5: ("change_fleet", "incident_replay"),
+    3.6: ("incidents",),
     # 4: the authors' surfaces
     4.0: ("exp_templates", "subsys_templates"),
 }
@@ -68,9 +73,9 @@ PLOTS = {path.stem for path in LIBRARY.glob("plot_*.py")}
 HEAVY: dict[str, set[str]] = {
     "matplotlib": PLOTS,
     "seaborn": PLOTS,
-    "pandas": set(),
+    "pandas": {"traces"},  # what `.df()` gives
     "slack_sdk": {"slack_util", "slack_http"},
-    "duckdb": {"traces"},
+    "duckdb": {"traces", "convert", "records_exchange"},
     "tvm": {"relax_lower", "relax_passes", "relax_target", "relax_util", "relax_workload"},
     "tvm_ffi": {"relax_util"},
     "torch": set(),

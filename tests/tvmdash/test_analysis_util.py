@@ -19,7 +19,12 @@ PROCESS = {
 def trial(name: str, times_ms: list[float], *, error: str | None = None, load: float = 0.1) -> Trial:
     columns = {"workload_args": {"n": name}, "engine_config": {}, "build_config": {}, "runtime_config": {}}
     point = {"workload": "t.x", "values": {"n": name}, "engine": "e", "target": "cpu", "columns": columns}
-    facts = {"load_before": {"load_1_min": load}, "load_after": LOAD, "execution_config": {"number": 1}, "max_error": 0.5}
+    facts = {
+        "load_before": {"load_1_min": load},
+        "load_after": LOAD,
+        "execution_config": {"number": 1},
+        "max_error": 0.5,
+    }
     samples = tuple(Sample(round(value * 1e6), 1) for value in times_ms)
     return Trial(point, 10**18, 10**18, error, facts, samples, PROCESS)
 
@@ -43,7 +48,9 @@ def test_trials_of_one_point_are_put_together() -> None:
 
 
 def test_a_point_with_one_wrong_trial_is_a_failure_and_never_a_record() -> None:
-    records, failures = analysis_util.reduce([trial("a", [1.0]), trial("a", [], error="wrong answer"), trial("b", [2.0])])
+    records, failures = analysis_util.reduce(
+        [trial("a", [1.0]), trial("a", [], error="wrong answer"), trial("b", [2.0])]
+    )
     assert [record.workload_args for record in records] == [{"n": "b"}]
     assert [(failure.values, failure.error) for failure in failures] == [({"n": "a"}, "wrong answer")]
 

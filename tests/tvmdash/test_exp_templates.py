@@ -13,7 +13,7 @@ import pytest
 from tvmdash import records
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "python"
-SOURCE = '''
+SOURCE = """
 import os, signal, sys
 from tvmdash.exp_templates import Axis, EngineFacts, Experiment, Point, Prepared
 from tvmdash.trial_util import python_timer
@@ -45,8 +45,11 @@ class Toy(Experiment):
 
 if __name__ == "__main__":
     sys.exit(Toy().main())
-'''
-FIELDS = {"include": ["timing"], "groups": {"type": "list", "of": {"type": "str"}, "doc": "Names.", "default": ["good"]}}
+"""
+FIELDS = {
+    "include": ["timing"],
+    "groups": {"type": "list", "of": {"type": "str"}, "doc": "Names.", "default": ["good"]},
+}
 
 
 class Toy:
@@ -147,6 +150,8 @@ def test_a_misspelt_field_is_refused_with_the_right_one(tmp_path: Path) -> None:
 def test_wrong_arguments_are_a_usage_error(tmp_path: Path, arguments: list[str]) -> None:
     toy = Toy(tmp_path, ["good"])
     environment = {**os.environ, "PYTHONPATH": str(SHARED)}
-    done = subprocess.run([sys.executable, "toy.py", *arguments], cwd=toy.code, env=environment, check=False, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "toy.py", *arguments], cwd=toy.code, env=environment, check=False, capture_output=True
+    )
     assert done.returncode == 2
     assert b"usage" in done.stderr

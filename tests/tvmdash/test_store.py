@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tvmdash import store
+from tvmdash import records, store
 
 NIGHTS = [f"202611{day:02}T031500Z" for day in range(1, 6)]
 
@@ -146,3 +146,25 @@ def test_experiments_are_kept_apart(tmp_path: Path, folder: Path) -> None:
         assert opened.ingest(folder, "other") == 5
         assert {one.id for one in opened.series("other")}.isdisjoint(one.id for one in opened.series("exp"))
         assert opened.series("exp", "no_such_metric") == []
+
+
+def test_versions_of_the_nights_are_kept_and_a_broken_night_has_none(tmp_path: Path, folder: Path) -> None:
+    add(folder, NIGHTS[2], "{")
+    filled(tmp_path / "s", folder)
+    with store.open_for_reading(tmp_path / "s", folder, "exp") as opened:
+        assert opened.versions("exp") == {stamp: f"h{index}" for index, stamp in enumerate(NIGHTS) if index != 2}
+
+
+def test_a_changed_unit_begins_another_series_of_the_same_id(tmp_path: Path) -> None:
+    key = records.SeriesKey("exp", "run_time", {"workload": "a.b"})
+    with store.open_for_writing(tmp_path / "s") as opened:
+        numbers = [
+            opened._number(records.PointValue(key, unit, lower_is_better=True, value=1.0)) for unit in ("ms", "s", "ms")
+        ]
+    assert numbers[0] == numbers[2] != numbers[1]
+
+
+def test_equal_code_has_equal_numbers_that_fit_the_index() -> None:
+    numbers = {store.code_number(text) for text in ("a", "b", "a")}
+    assert len(numbers) == 2
+    assert all(0 < number < 1 << 60 for number in numbers)

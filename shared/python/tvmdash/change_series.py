@@ -210,7 +210,7 @@ def scaled(history: History, state: SeriesState) -> Scaled:
         unit = _unit_of(values[recent])
     keep = positive if unit is None else usable
     x = np.log(values[keep]) if unit is None else values[keep] / unit
-    error = np.full(len(values), np.nan)
+    error: np.ndarray[Any, np.dtype[Any]] = np.full(len(values), np.nan)
     if history.std is not None and unit is None:
         repeats = 1.0 if history.repeats is None else np.maximum(np.asarray(history.repeats, float), 1.0)
         with np.errstate(all="ignore"):

@@ -122,7 +122,10 @@ class SeriesKey:
 
 @dataclass(frozen=True)
 class PointValue:
-    """Tonight's value of one series; `low` and `high` bound it with 95 % confidence where known."""
+    """Tonight's value of one series; `low` and `high` bound it with 95 % confidence where known.
+
+    `code` is the hash of the compiled module that was timed, where it is known.
+    """
 
     key: SeriesKey
     unit: str
@@ -132,6 +135,7 @@ class PointValue:
     low: float | None = None
     high: float | None = None
     samples: int | None = None
+    code: str | None = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,7 @@ class NightData:
                     low=info.get("execution_elapsed_ms_low") if timed else None,
                     high=info.get("execution_elapsed_ms_high") if timed else None,
                     samples=info.get("samples") if timed else None,
+                    code=info.get("module_hash") if timed else None,
                 )
         for path, value in self.leaves.items():
             key = SeriesKey(self.experiment, FOREIGN.name, {"path": path})

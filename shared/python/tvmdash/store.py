@@ -6,6 +6,7 @@ Only the night writes it; everyone else reads. A file is read once: its name is 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import logging
 import sqlite3
@@ -18,22 +19,26 @@ from typing import Any
 from tvmdash import records
 from tvmdash.errors import DashboardError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _SCHEMA = """
 CREATE TABLE nights (experiment TEXT, stamp TEXT, tvm_hash TEXT, failures INTEGER, error TEXT,
     PRIMARY KEY (experiment, stamp)) WITHOUT ROWID;
-CREATE TABLE series (number INTEGER PRIMARY KEY, id TEXT UNIQUE, experiment TEXT, metric TEXT, unit TEXT,
-    lower_is_better INTEGER, labels TEXT);
+CREATE TABLE series (number INTEGER PRIMARY KEY, id TEXT, experiment TEXT, metric TEXT, unit TEXT,
+    lower_is_better INTEGER, labels TEXT, UNIQUE (id, unit));
 CREATE INDEX series_of ON series (experiment, metric);
 CREATE TABLE points (series INTEGER, stamp TEXT, value REAL, std REAL, low REAL, high REAL, samples INTEGER,
-    PRIMARY KEY (series, stamp)) WITHOUT ROWID;
+    code INTEGER, PRIMARY KEY (series, stamp)) WITHOUT ROWID;
 """
 _log = logging.getLogger("store")
 
 
 @dataclass(frozen=True)
 class Series:
-    """One series: `stamps` ascending, `values`, `low`, `high` of equal length (None where unknown)."""
+    """One series: `stamps` ascending, the others of equal length (None where unknown).
+
+    `code` is a number that stands for the compiled module that was timed: equal code, equal number. A metric whose
+    unit changes begins another series of the same id.
+    """
 
     id: str
     experiment: str
@@ -46,6 +51,8 @@ class Series:
     low: tuple[float | None, ...]
     high: tuple[float | None, ...]
     std: tuple[float | None, ...]
+    samples: tuple[int | None, ...] = ()
+    code: tuple[int | None, ...] = ()
 
 
 class Store:
@@ -87,11 +94,13 @@ class Store:
         self._connection.execute("INSERT INTO nights VALUES (?, ?, ?, ?, NULL)", row)
         for point in night.values():
             values = (self._number(point), stamp, point.value, point.std, point.low, point.high, point.samples)
-            self._connection.execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+            row_of_point = (*values, code_number(str(point.code)) if point.code else None)
+            self._connection.execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row_of_point)
 
     def _number(self, point: records.PointValue) -> int:
         key = point.key
-        found = self._connection.execute("SELECT number FROM series WHERE id = ?", (key.id,)).fetchone()
+        query = "SELECT number FROM series WHERE id = ? AND unit = ?"
+        found = self._connection.execute(query, (key.id, point.unit)).fetchone()
         if found:
             return int(found[0])
         labels = json.dumps(key.labels, sort_keys=True, ensure_ascii=False)
@@ -111,16 +120,27 @@ class Store:
     def _with_points(self, row: tuple[Any, ...], since: str) -> Series:
         number, name, experiment, metric, unit, lower, labels = row
         points = self._connection.execute(
-            "SELECT stamp, value, low, high, std FROM points WHERE series = ? AND stamp >= ? ORDER BY stamp",
+            "SELECT stamp, value, low, high, std, samples, code FROM points"
+            " WHERE series = ? AND stamp >= ? ORDER BY stamp",
             (number, since),
         ).fetchall()
-        stamps, values, low, high, std = zip(*points, strict=True) if points else ((), (), (), (), ())
-        return Series(name, experiment, metric, unit, bool(lower), json.loads(labels), stamps, values, low, high, std)
+        columns = tuple(zip(*points, strict=True)) if points else ((),) * 7
+        return Series(name, experiment, metric, unit, bool(lower), json.loads(labels), *columns)
 
     def stamps(self, experiment: str) -> list[str]:
         """The nights on which the experiment has readable data, oldest first."""
         query = "SELECT stamp FROM nights WHERE experiment = ? AND error IS NULL ORDER BY stamp"
         return [row[0] for row in self._connection.execute(query, (experiment,))]
+
+    def versions(self, experiment: str) -> dict[str, str]:
+        """The `tvm_hash` of each night on which the experiment has readable data, oldest first."""
+        query = "SELECT stamp, tvm_hash FROM nights WHERE experiment = ? AND error IS NULL ORDER BY stamp"
+        return dict(self._connection.execute(query, (experiment,)).fetchall())
+
+
+def code_number(text: str) -> int:
+    """The number, above 0 and below 2^60, that stands for a hash of compiled code or a version."""
+    return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16) or 1
 
 
 def open_for_writing(path: Path) -> Store:

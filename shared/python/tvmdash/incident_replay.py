@@ -1,0 +1,127 @@
+"""What a night's decision was made of, kept so that it can be made again: decisions/<stamp>.json."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tvmdash import common
+from tvmdash.change_common import Deviation, Purse, common_shift
+from tvmdash.change_points import observe
+from tvmdash.change_series import Decision, History, SeriesState, Settings
+from tvmdash.errors import DashboardError
+from tvmdash.incident_ledger import Incident
+from tvmdash.incident_words import in_words, percent
+
+FOLDER = "decisions"
+KEPT_VALUES = 300
+_TOLD = ("kind", "reason", "cut", "after", "effect", "effect_low", "effect_high", "z", "nights", "threshold", "scale")
+
+
+def kept(history: History, state: SeriesState, settings: Settings, decision: Decision) -> dict[str, Any]:
+    """One series' inputs and the decision, as JSON. `state` is as it was given to the detector."""
+    values = [float(value) if math.isfinite(value) else None for value in history.values]
+    optional = {name: _column(getattr(history, name)) for name in ("std", "repeats")}
+    return {
+        "values": values,
+        **optional,
+        "code": None if history.code is None else [int(number) for number in history.code],
+        "offset": history.offset,
+        "state": state.to_json(),
+        "settings": asdict(settings),
+        "decision": {name: getattr(decision, name) for name in _TOLD},
+    }
+
+
+def _column(array: Any) -> list[float | None] | None:
+    return None if array is None else [float(value) if math.isfinite(value) else None for value in array]
+
+
+def replayed(value: Mapping[str, Any]) -> Decision:
+    """The decision made again from what `kept` kept."""
+
+    def column(name: str) -> Any:
+        stored = value[name]
+        return None if stored is None else np.array([math.nan if one is None else one for one in stored], float)
+
+    code = None if value["code"] is None else np.array(value["code"], np.int64)
+    history = History(column("values"), column("std"), column("repeats"), code, value["offset"])
+    return observe(history, SeriesState.from_json(value["state"]), settings=Settings(**value["settings"]))
+
+
+def kept_fleet(table: Mapping[str, Deviation], controls: Sequence[str], night: int) -> dict[str, Any]:
+    """What the judgement of a whole machine was made of."""
+    rows = {name: asdict(row) for name, row in table.items()}
+    return {"deviations": rows, "controls": list(controls), "night": night}
+
+
+def explain(output: Path, incident: Incident) -> str:
+    """Why the incident was told, in words, the decision being made again; DashboardError without its inputs."""
+    path = output / FOLDER / f"{incident.found}.json"
+    try:
+        inputs = common.read_json(path)["incidents"][incident.id]
+    except KeyError:
+        raise DashboardError(f"{path}: {incident.id} is not in it; slow creep keeps no inputs.") from None
+    lines = [in_words(incident), ""]
+    try:
+        for name, value in inputs.get("series", {}).items():
+            lines += _explained(name, value)
+        if "fleet" in inputs:
+            lines += _fleet(inputs["fleet"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DashboardError(f"{path}: damaged: {error!r}. Restore it from the backup.") from error
+    lines += ["", *(f"{change.at} {change.who}: {change.state}. {change.words}" for change in incident.changes)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
+    told, again = value["decision"], replayed(value)
+    yield f"{name}:"
+    if again.kind == "quiet" or again.z is None or again.nights is None:
+        yield f"  Replayed: {again.kind}, {again.reason}. It was told as {told['kind']}, {told['reason']}."
+        return
+    same = again.kind in (told["kind"], "alert") and again.cut == told["cut"] and again.effect == told["effect"]
+    which = "the same decision" if same else "NOT the same decision"
+    yield f"  Replayed from the stored inputs: {which}, {again.kind}."
+    noise = 100 * (again.scale or 0.0)
+    yield (
+        f"  One night of this series scatters by {noise:.2g} % (robust standard deviation of the level before it). "
+        f"The {again.nights} nights since then lie {abs(again.z):.1f} standard errors away (z {again.z:+.2f}, k "
+        f"{again.nights}); {again.threshold:g} are needed to tell it from chance."
+    )
+    if again.effect is not None and again.effect_low is not None and again.effect_high is not None:
+        least = value["settings"]["least_effect"]
+        yield (
+            f"  The shift is {percent(again.effect)}, 95 %: {percent(again.effect_low)} to "
+            f"{percent(again.effect_high)}; at least {100 * least:g} % is told."
+        )
+    yield f"  {again.reason.capitalize()}: it is beyond any run that the level before shows by itself, and no drift."
+
+
+def _fleet(value: Mapping[str, Any]) -> Iterator[str]:
+    table = {name: Deviation(**row) for name, row in value["deviations"].items()}
+    nothing = {name: History(np.array([math.nan])) for name in table}
+    states = {name: SeriesState() for name in table}
+    again = common_shift(table, frozenset(value["controls"]), value["night"], nothing, states, Purse(None, 0))
+    if again is None:
+        yield "Replayed: no common shift. NOT the same decision."
+        return
+    yield (
+        f"The whole machine, replayed: a common shift of {again.shift:+.2%} (standard error {again.error:.2%}), "
+        f"{again.share:.0%} of {len(table) - len(value['controls'])} series the same way, for the third night in a row."
+    )
+    if again.witness is None:
+        yield "No controls could say whether it is the machine or all of TVM."
+    else:
+        count = len(value["controls"])
+        yield f"The {count} controls moved by {again.witness:+.2%}: {again.blame}."
+
+
+def inputs_of(series: Mapping[str, Mapping[str, Any]], fleet: Mapping[str, Any] | None) -> dict[str, Any]:
+    """One incident's inputs, as `explain` reads them."""
+    return {"series": dict(series), **({"fleet": fleet} if fleet else {})}

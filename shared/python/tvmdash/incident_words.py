@@ -1,0 +1,108 @@
+"""Incidents in words: what moved, from, to, by how much, since when, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tvmdash.common import parse_stamp
+from tvmdash.incident_ledger import CREEP, MACHINE, Incident, Moved
+from tvmdash.words import elide, list_in_words, quantity_in_words
+
+_TOLD_SERIES = 4
+_NAME_COLUMNS = 100
+
+
+def percent(effect: float) -> str:
+    """As in +5.1 %, -0.62 %, +120 %."""
+    value = 100 * effect
+    digits = 0 if abs(value) >= 99.5 else 1 if abs(value) >= 0.995 else 2
+    return f"{value:+.{digits}f} %"
+
+
+def night_in_words(stamp: str) -> str:
+    """As in 2026-11-21."""
+    return f"{parse_stamp(stamp):%Y-%m-%d}"
+
+
+def headline(incident: Incident) -> str:
+    """The incident in a few words."""
+    if incident.kind == MACHINE and incident.size is not None:
+        who = "The machine" if incident.blame == "machine" else "Everything on one machine"
+        word = ("slower" if incident.size > 0 else "faster") if incident.fleet.startswith("times") else "different"
+        return f"{who} got {word}: {percent(incident.size)}"
+    if incident.kind == CREEP and incident.size is not None:
+        return f"All series crept by {percent(incident.size)}"
+    moved = sorted(incident.moved, key=lambda one: (not one.worse, -abs(one.effect)))
+    if not moved:
+        return "An incident without series"
+    kind = {MACHINE: "Not TVM: ", CREEP: "Slow creep: "}.get(incident.kind, "")
+    if len(moved) == 1:
+        return f"{kind}{elide(moved[0].name, 70)} {_size(moved[0])}"
+    worse = sum(one.worse for one in moved)
+    word = "worse" if worse == len(moved) else "better" if not worse else f"moved, {worse} of them for the worse"
+    return f"{kind}{len(moved)} series {word}, up to {_size(moved[0])}"
+
+
+def _size(moved: Moved) -> str:
+    return percent(moved.effect) if moved.relative else f"{moved.effect:+.1f} of its scatter"
+
+
+def in_words(incident: Incident) -> str:
+    """A few lines for people: each series, then since when and which TVM, then how sure."""
+    return "\n".join(_lines(incident))
+
+
+def _lines(incident: Incident) -> Iterator[str]:
+    shown = sorted(incident.moved, key=lambda one: (not one.worse, -abs(one.effect)))
+    for moved in shown[:_TOLD_SERIES]:
+        yield f"{elide(moved.name, _NAME_COLUMNS)} is {_verdict(moved)}: {_from_to(moved)}."
+    if len(shown) > _TOLD_SERIES:
+        yield f"And {len(shown) - _TOLD_SERIES} more: {list_in_words([one.name for one in shown[_TOLD_SERIES:]], 4)}."
+    if incident.size is not None:
+        yield f"{headline(incident)} ({incident.fleet})."
+    yield f"{_since(incident)} {_sure(incident)} Incident {incident.id}.".replace("  ", " ")
+
+
+def _verdict(moved: Moved) -> str:
+    if moved.metric.endswith("time"):
+        return "slower" if moved.worse else "faster"
+    if moved.unit == "bytes":
+        return "larger" if moved.worse else "smaller"
+    return "higher" if moved.after > moved.before else "lower"
+
+
+def _from_to(moved: Moved) -> str:
+    levels = f"{quantity_in_words(moved.before, moved.unit)} → {quantity_in_words(moved.after, moved.unit)}"
+    interval = ""
+    if moved.relative and moved.low is not None and moved.high is not None:
+        interval = f" (95 %: {percent(moved.low)} to {percent(moved.high)})"
+    return f"{levels}, {_size(moved)}{interval}"
+
+
+def _since(incident: Incident) -> str:
+    if incident.kind == CREEP:
+        return f"Slowly, compared with the nights around {night_in_words(incident.begin)}."
+    before, after = incident.versions
+    if incident.kind == MACHINE and incident.blame == "machine":
+        version = ""
+    elif before and before == after:
+        version = f", TVM {after} as before"
+    else:
+        version = f", first with TVM {after}, last good {before or 'unknown'}" if after else ""
+    gap = (parse_stamp(incident.begin) - parse_stamp(incident.after)).total_seconds() / 86400
+    last = f" (nothing was measured since {night_in_words(incident.after)})" if gap > 1.5 else ""
+    return f"Since the night {night_in_words(incident.begin)}{last}{version}."
+
+
+def _sure(incident: Incident) -> str:
+    if incident.kind == MACHINE:
+        notes = "; ".join(incident.notes)
+        if incident.blame == "machine":
+            return f"This is the machine, not TVM: {notes}."
+        return f"The machine, or all of TVM: {notes}."
+    also = f" At that night also: {'; '.join(incident.notes)}." if incident.notes else ""
+    best = max(incident.moved, key=lambda one: abs(one.z or 0), default=None)
+    if best is None or best.z is None:
+        return also.strip()
+    over = f" over {best.nights} nights" if best.nights else ""
+    return f"How sure: {abs(best.z):.1f} standard errors{over}.{also}"

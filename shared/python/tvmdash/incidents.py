@@ -1,0 +1,152 @@
+"""What people do with incidents: `python3 -m tvmdash.incidents HOME list|show|ack|expect|close|silence|explain`.
+
+Every change is one more line in the ledger, with who made it and when. The next night reads them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tvmdash import common, incident_file
+from tvmdash import incident_ledger as ledgers
+from tvmdash.annotations import whoever
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.incident_ledger import Event, Incident, Ledger
+from tvmdash.incident_replay import explain
+from tvmdash.incident_words import headline, in_words, night_in_words
+
+_DAYS = 14
+
+
+def output_of(home: Path) -> Path:
+    """The folder that holds a home's ledger."""
+    return Home(home).output(ledgers.SUBSYSTEM)
+
+
+def ledger_of(home: Path) -> Ledger:
+    """All incidents and silences of a home."""
+    return ledgers.fold(incident_file.read(output_of(home) / ledgers.LEDGER_FILE))
+
+
+def _row(incident: Incident) -> str:
+    begin = night_in_words(incident.begin)
+    return f"{incident.id}  {incident.state:<12}  since {begin}  {headline(incident)}"
+
+
+def _list(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    chosen = ledger.incidents.values() if parsed.all else ledger.open()
+    rows = [_row(incident) for incident in chosen]
+    now = _now()
+    rows += [
+        f"silence of {one.pattern} until {one.until} ({one.who}): {one.words}"
+        for one in ledger.silences
+        if one.at <= now < one.until
+    ]
+    empty = "No incident is open." if not parsed.all else "There are no incidents yet."
+    return "\n".join(rows or [empty]) + "\n"
+
+
+def _show(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    incident = ledger.find(parsed.incident)
+    changes = (f"{change.at} {change.who}: {change.state}. {change.words}".rstrip() for change in incident.changes)
+    end = [f"Ended in the night {night_in_words(incident.end)}."] if incident.end else []
+    return "\n".join([in_words(incident), f"State: {incident.state}.", *end, *changes]) + "\n"
+
+
+def _explain(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    return explain(output_of(parsed.home), ledger.find(parsed.incident))
+
+
+def _settle(state: str) -> Callable[[argparse.Namespace, Ledger], str]:
+    def settle(parsed: argparse.Namespace, ledger: Ledger) -> str:
+        incident = ledger.find(parsed.incident)
+        wanted = str(getattr(parsed, "as_state", None) or state)
+        end = None if wanted in ledgers.OPEN_STATES else common.stamp_of(common.utc_now())
+        event = ledgers.changed(incident.id, wanted, at=_now(), who=_who(parsed), words=parsed.words, end=end)
+        incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
+        return f"{incident.id} is {wanted.replace('_', ' ')}: {headline(incident)}\n"
+
+    return settle
+
+
+def _silence(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    if not 0 < parsed.days <= 365:
+        raise DashboardError(f"--days {parsed.days:g}: a silence lasts from more than 0 to 365 days, so that it ends.")
+    until = f"{common.utc_now() + datetime.timedelta(days=parsed.days):%Y-%m-%dT%H:%M:%SZ}"
+    data = {"pattern": parsed.pattern, "until": until, "words": parsed.words}
+    event = Event(_now(), _who(parsed), ledgers.SILENCED, "", data)
+    incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
+    return f"{parsed.pattern} is silent until {until}. It is judged all the same.\n"
+
+
+def _now() -> str:
+    return f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _who(parsed: argparse.Namespace) -> str:
+    who = str(parsed.who or whoever())
+    if who == ledgers.DETECTOR:
+        raise DashboardError(f"--who {who}: that is the detector's own name. Give yours.")
+    return who
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="incidents", description="The incidents of a home.")
+    parser.add_argument("home", type=Path)
+    parser.set_defaults(do=_list, all=False)
+    verbs = parser.add_subparsers(metavar="VERB")
+    listed = verbs.add_parser("list", help="open incidents and silences")
+    listed.add_argument("--all", action="store_true", help="settled ones as well")
+    listed.set_defaults(do=_list)
+    for name, do, words in (
+        ("show", _show, "one incident with its history"),
+        ("explain", _explain, "why it was told: its decision, made again from the stored inputs"),
+    ):
+        verb = verbs.add_parser(name, help=words)
+        verb.add_argument("incident")
+        verb.set_defaults(do=do)
+    for name, state, words in (
+        ("ack", ledgers.ACKNOWLEDGED, "somebody looks after it"),
+        ("expect", ledgers.EXPECTED, "it was meant: the new level is the baseline"),
+        ("close", ledgers.FIXED, "it is over"),
+    ):
+        verb = verbs.add_parser(name, help=words)
+        verb.add_argument("incident")
+        verb.add_argument("words", nargs="?", default="")
+        verb.add_argument("--who")
+        if name == "close":
+            choices = (ledgers.FIXED, ledgers.FALSE_ALARM)
+            verb.add_argument("--as", dest="as_state", choices=choices, help="fixed (default) or false_alarm")
+        verb.set_defaults(do=_settle(state))
+    silence = verbs.add_parser("silence", help="do not tell incidents whose ID, or all of whose series, match")
+    silence.add_argument("pattern", help="with * and ?")
+    silence.add_argument("words", nargs="?", default="")
+    silence.add_argument("--days", type=float, default=_DAYS)
+    silence.add_argument("--who")
+    silence.set_defaults(do=_silence)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; 0, or 2 where what was asked for cannot be."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        if not output_of(parsed.home).is_dir():
+            raise DashboardError(
+                f"{output_of(parsed.home)}: there is no such folder. Run a night with the subsystem stat_alerts first."
+            )
+        do: Callable[[argparse.Namespace, Ledger], str] = parsed.do
+        sys.stdout.write(do(parsed, ledger_of(parsed.home)))
+    except DashboardError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

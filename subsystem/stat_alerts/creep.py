@@ -1,0 +1,138 @@
+"""Slow creep: tonight's level against that of the last release and of 30, 90 and 365 nights ago.
+
+Steps that were told, breaks and what the whole fleet did are taken out first. Tested every seventh night, and a series
+that was told is compared with nothing older than that, so that one creep is told again only when it has gone on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from judging import Options
+from memory import BREAK, Memory, Step
+from table import Table
+
+from tvmdash.change_noise import FloatArray
+from tvmdash.incident_ledger import CREEP, DETECTOR, OPENED, Event, Incident, Ledger, Moved, iso_of
+
+ANCHORS = (30, 90, 365)
+EVERY, WINDOW, LEAST = 7, 20, 12
+ERRORS = 6.0
+LEAST_FLEET = 8
+REACH = ANCHORS[-1] + WINDOW + EVERY
+
+
+@dataclass(frozen=True)
+class _Drift:
+    """How far a series has gone since an anchor (logarithm), beyond its steps, and the standard error."""
+
+    row: int
+    anchor: int
+    size: float
+    error: float
+    level: float
+
+
+def events_of(table: Table, night: int, memory: Memory, ledger: Ledger, options: Options) -> list[Event]:
+    """At most one incident a fleet about series that creep, and one about a fleet that creeps as a whole."""
+    if night % EVERY:
+        return []
+    events = []
+    for name, rows in table.fleets(night).items():
+        found: dict[int, _Drift] = {}
+        whole: tuple[int, float] | None = None
+        for anchor in _anchors(table, night, options):
+            drifts = [drift for row in rows if (drift := _drift(table, row, anchor, night, memory, ledger))]
+            common = float(np.median([drift.size for drift in drifts])) if len(drifts) >= LEAST_FLEET else 0.0
+            if abs(common) >= options.creep and not _told(ledger, name, table, anchor):
+                whole = (anchor, common)
+            for drift in drifts:
+                own = drift.size - common
+                sure = min(abs(own), abs(drift.size)) >= options.creep and abs(own) >= ERRORS * drift.error
+                if sure and own * drift.size > 0 and abs(drift.size) > abs(found.get(drift.row, drift).size) - 1e-12:
+                    found[drift.row] = drift
+        if whole is not None:
+            events.append(_event(table, night, name, whole[0], (), whole[1]))
+        if found:
+            moved = [_moved(table, drift) for _, drift in sorted(found.items())]
+            events.append(_event(table, night, name, min(drift.anchor for drift in found.values()), moved, None))
+    return events
+
+
+def _anchors(table: Table, night: int, options: Options) -> list[int]:
+    releases = [one.night(dict.fromkeys(table.stamps, "")) for one in options.annotations if one.kind == "release"]
+    known = [table.index_of(stamp) for stamp in releases if stamp and table.index_of(stamp) <= night - 30]
+    back = [night - nights for nights in ANCHORS]
+    return sorted({anchor for anchor in (*back, *known[-1:]) if anchor - table.offset >= WINDOW // 2})
+
+
+def _drift(table: Table, row: int, anchor: int, night: int, memory: Memory, ledger: Ledger) -> _Drift | None:
+    key = table.rows[row].key
+    steps = [step for step in memory.steps.get(key, ()) if table.index_of(step.stamp) > anchor - WINDOW // 2]
+    told = any(
+        key in {moved.series for moved in incident.moved} and table.index_of(incident.found) > anchor
+        for incident in ledger.incidents.values()
+        if incident.kind == CREEP
+    )
+    then = _window(table, row, anchor - WINDOW // 2, anchor + WINDOW // 2, steps)
+    now = _window(table, row, night + 1 - WINDOW, night + 1, steps)
+    if told or any(step.kind == BREAK for step in steps) or then is None or now is None:
+        return None
+    residual = np.concatenate([then - np.median(then), now - np.median(now)])
+    scale = max(1.4826 * float(np.median(np.abs(residual))), 0.0005)
+    error = 1.25 * scale * math.sqrt(2 * (1 / len(then) + 1 / len(now)))
+    size = float(np.median(now) - np.median(then))
+    return _Drift(row, anchor, size, error, float(np.median(then)))
+
+
+def _window(table: Table, row: int, first: int, stop: int, steps: Sequence[Step]) -> FloatArray | None:
+    """The logarithms of the nights first..stop-1 without the known steps; None where they are too few."""
+    nights = np.arange(max(first, table.offset), stop)
+    values = table.values[row, nights - table.offset]
+    nights, values = nights[np.isfinite(values)], values[np.isfinite(values)]
+    if len(values) < LEAST or not (values > 0).all():
+        return None
+    x = np.log(values)
+    for step in steps:
+        x[nights >= table.index_of(step.stamp)] -= step.size
+    return np.asarray(x)
+
+
+def _told(ledger: Ledger, fleet: str, table: Table, anchor: int) -> bool:
+    def same(incident: Incident) -> bool:
+        return incident.kind == CREEP and incident.fleet == fleet and incident.size is not None
+
+    return any(same(one) and table.index_of(one.found) > anchor for one in ledger.incidents.values())
+
+
+def _moved(table: Table, drift: _Drift) -> Moved:
+    series = table.rows[drift.row]
+    before, effect = math.exp(drift.level), math.expm1(drift.size)
+    low, high = math.expm1(drift.size - 1.96 * drift.error), math.expm1(drift.size + 1.96 * drift.error)
+    return Moved(
+        series.key, series.name, series.metric, series.unit, (effect > 0) == series.lower_is_better, before,
+        before * (1 + effect), effect, low, high, z=drift.size / drift.error,
+    )  # fmt: skip
+
+
+def _event(table: Table, night: int, fleet: str, anchor: int, moved: Sequence[Moved], size: float | None) -> Event:
+    row = next(index for index, series in enumerate(table.rows) if series.fleet == fleet)
+    data: Mapping[str, object] = {
+        "kind": CREEP,
+        "begin": table.stamps[anchor],
+        "after": table.stamps[anchor],
+        "found": table.stamps[night],
+        "versions": [table.version(row, anchor), table.version(row, night)],
+        "blame": "unknown",
+        "notes": [],
+        "moved": [asdict(one) for one in moved],
+        "size": None if size is None else math.expm1(size),
+        "fleet": fleet,
+    }
+    digest = hashlib.sha256(f"{fleet} {size is None}".encode()).hexdigest()[:4]
+    name = f"c{table.stamps[night][:8]}-{digest}"
+    return Event(iso_of(table.stamps[night]), DETECTOR, OPENED, name, data)

@@ -1,0 +1,176 @@
+"""One night after the other: what the detector says of each series, and what that makes of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from memory import ALERT, BREAK, ENVIRONMENT, WHOLE, Memory, Step
+from table import Table
+
+from tvmdash import change_fleet
+from tvmdash.annotations import Annotation
+from tvmdash.change_fleet import FleetState, NightDecision
+from tvmdash.change_points import change_points, rebased
+from tvmdash.change_series import Decision, History, SeriesState, Settings, scaled
+from tvmdash.incident_ledger import EXPECTED, Ledger
+
+CONTROL_NIGHTS = 40
+MOST_REPLAYED = 400
+"""A rebuild judges so many nights one by one; what lies before is scanned, without the fleet's view."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The subsystem's config, as far as judging needs it."""
+
+    settings: Settings = field(default_factory=Settings)
+    controls: frozenset[str] = frozenset({"canary"})
+    confirm_nights: int = 10
+    creep: float = 0.03
+    annotations: tuple[Annotation, ...] = ()
+
+
+@dataclass(frozen=True)
+class FleetNight:
+    """One fleet tonight: what was given to the detector, and what it said."""
+
+    name: str
+    rows: Mapping[str, int]
+    histories: Mapping[str, History]
+    before: FleetState
+    controls: frozenset[str]
+    decided: NightDecision
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One night of all fleets."""
+
+    night: int
+    fleets: tuple[FleetNight, ...]
+    memory: Memory
+
+    def decisions(self) -> Iterator[tuple[int, Decision, FleetNight]]:
+        """Each row with what was said of it."""
+        for fleet in self.fleets:
+            for key, decision in fleet.decided.decisions.items():
+                yield fleet.rows[key], decision, fleet
+
+
+def judge(table: Table, night: int, memory: Memory, ledger: Ledger, options: Options) -> Judged:
+    """Judge the night; `memory` is as before it, with levels that begin anew."""
+    memory = _with_new_levels(table, night, memory, _known_breaks(table, night, ledger, options))
+    fleets = []
+    for name, rows in table.fleets(night).items():
+        keys = {table.rows[row].key: row for row in rows}
+        histories = {key: table.history(row, night) for key, row in keys.items()}
+        state = memory.fleets.get(name, FleetState())
+        controls = _controls(table, night, rows, options)
+        decided = change_fleet.night(histories, state, controls=controls, settings=options.settings)
+        fleets.append(FleetNight(name, keys, histories, state, controls, decided))
+    states = {**memory.fleets, **{fleet.name: fleet.decided.state for fleet in fleets}}
+    memory = replace(memory, night=table.stamps[night], count=night + 1, fleets=states)
+    judged = Judged(night, tuple(fleets), memory)
+    return replace(judged, memory=memory.with_steps(dict(_steps(table, judged))))
+
+
+def _steps(table: Table, judged: Judged) -> Iterator[tuple[str, Step]]:
+    for row, decision, fleet in judged.decisions():
+        if decision.kind != "quiet" and decision.cut is not None and decision.effect is not None:
+            kind = ALERT if decision.kind == "alert" else ENVIRONMENT
+            effect = decision.effect
+            if fleet.decided.machine is not None:
+                kind, effect = WHOLE, float(np.expm1(fleet.decided.machine.shift))
+            size = float(np.log1p(effect)) if decision.state.unit is None else 0.0
+            yield table.rows[row].key, Step(table.stamps[decision.cut], size, kind)
+
+
+def _controls(table: Table, night: int, rows: Sequence[int], options: Options) -> frozenset[str]:
+    """The fleet's controls: those of the config; else half of the series whose code has long been the same.
+
+    Only half, because controls do not count as series that moved.
+    """
+    given = {
+        table.rows[row].key for row in rows if {table.rows[row].experiment, table.rows[row].key} & options.controls
+    }
+    if given:
+        return frozenset(given)
+    stop = night + 1 - table.offset
+    code = table.code[rows, max(0, stop - CONTROL_NIGHTS) : stop]
+    known = np.where(code == 0, code.max(axis=1, initial=0)[:, None], code)
+    same = (known == known[:, :1]).all(axis=1) & (known[:, 0] != 0) if code.shape[1] else np.zeros(len(rows), bool)
+    unchanged = sorted(table.rows[row].key for row, still in zip(rows, same, strict=True) if still)
+    return frozenset(unchanged[::2]) if len(unchanged) >= 2 * 4 else frozenset()
+
+
+def _known_breaks(table: Table, night: int, ledger: Ledger, options: Options) -> dict[int, int]:
+    """Rows whose level begins anew, and where: annotated breaks and accepted incidents that apply from tonight on.
+
+    They apply from the later of the night that they are about and the night after they were written.
+    """
+    found: dict[int, int] = {}
+    for annotation in options.annotations:
+        for experiment, versions in table.versions.items():
+            if not annotation.is_break:
+                break
+            stamp = annotation.night(versions) if annotation.kind == "commit" else annotation.place
+            if stamp is None or table.index_of(max(stamp, _stamp(annotation.at))) != night:
+                continue
+            for row, series in enumerate(table.rows):
+                if series.experiment == experiment and annotation.covers(experiment, series.name):
+                    found[row] = table.index_of(stamp)
+    rows = {series.key: row for row, series in enumerate(table.rows)}
+    for incident in ledger.incidents.values():
+        last = incident.changes[-1]
+        if last.state == EXPECTED and table.index_of(max(incident.begin, _stamp(last.at))) == night:
+            begin = table.index_of(incident.begin)
+            found.update({rows[moved.series]: begin for moved in incident.moved if moved.series in rows})
+    return found
+
+
+def _stamp(moment: str) -> str:
+    return moment.replace("-", "").replace(":", "")
+
+
+def _with_new_levels(table: Table, night: int, memory: Memory, begins: Mapping[int, int]) -> Memory:
+    """The memory in which the rows begin a new level at a night; later beginnings that are known stay."""
+    fleets, steps = dict(memory.fleets), {}
+    for row, begin in begins.items():
+        series = table.rows[row]
+        fleet = fleets.get(series.fleet, FleetState())
+        state = fleet.series.get(series.key, SeriesState())
+        if state.start < begin:
+            fleets[series.fleet] = replace(
+                fleet, series={**fleet.series, series.key: begun_anew(table.history(row, night), state, begin)}
+            )
+            steps[series.key] = Step(table.stamps[begin], 0.0, BREAK)
+    return replace(memory, fleets=fleets).with_steps(steps)
+
+
+def begun_anew(history: History, state: SeriesState, night: int) -> SeriesState:
+    """The state with a new level from `night` on."""
+    return rebased(scaled(history, state), state, night)
+
+
+def scanned(table: Table, stop: int, settings: Settings) -> Memory:
+    """The memory before the night `stop` from each series' full scan alone: for nights long past."""
+    fleets: dict[str, dict[str, SeriesState]] = {}
+    steps: dict[str, tuple[Step, ...]] = {}
+    for row, series in enumerate(table.rows):
+        until = slice(0, stop - table.offset)
+        at = (row, until)
+        history = History(table.values[at], table.std[at], table.repeats[at], offset=table.offset)
+        if np.isfinite(history.values).any():
+            alerts, state = change_points(history, settings=settings)
+            fleets.setdefault(series.fleet, {})[series.key] = state
+            steps[series.key] = tuple(_past_steps(table, alerts))
+    states = {name: FleetState(series) for name, series in fleets.items()}
+    return Memory(table.stamps[stop - 1] if stop else "", stop, states, steps)
+
+
+def _past_steps(table: Table, alerts: Iterable[Decision]) -> Iterator[Step]:
+    for alert in alerts:
+        if alert.cut is not None and alert.state.unit is None:
+            yield Step(table.stamps[alert.cut], float(np.log1p(alert.effect or 0.0)), ALERT)

@@ -1,0 +1,94 @@
+"""The alerts subsystem: what moved beyond its noise, as incidents in a ledger, in words, and for the website."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import honesty
+import telling
+from judging import Options
+from nights import Tonight, judge_pending
+from table import Table, read_table
+
+from tvmdash import annotations as known
+from tvmdash import common
+from tvmdash.change_rules import StddevSettings, stddev
+from tvmdash.change_series import Settings
+from tvmdash.dashboard_info import Home, Night
+from tvmdash.incident_ledger import Ledger
+from tvmdash.subsys_templates import Report, Subsystem
+from tvmdash.words import elide, list_in_words
+
+PAGE_FILE = "page.json"
+VIEW_FILE = "incidents.json"
+
+
+class StatAlerts(Subsystem):
+    """Judges all series of the home's store, each night once."""
+
+    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
+        if config["rule"] == "stddev":
+            return _stddev(config, output, home, tonight.stamp)
+        options = _options(config, home)
+        done = judge_pending(home, output, tonight.stamp, options)
+        _write_view(output, done.ledger)
+        if done.judged is None or done.table.stamps[-1] != tonight.stamp:
+            return _without_data(done, tonight.stamp)
+        rates = honesty.measured(output, done.table, done.judged, options.settings, config["honesty_series"])
+        common.write_json(output / PAGE_FILE, telling.page(done.table, done.judged, done.ledger, rates, options))
+        return telling.report(done.table, done.judged, done.ledger, done.events, rates)
+
+
+def _options(config: Mapping[str, Any], home: Home) -> Options:
+    return Options(
+        Settings(least_effect=config["least_effect"]),
+        frozenset(config["controls"]),
+        config["confirm_nights"],
+        config["creep_percent"] / 100,
+        tuple(known.read(home.root)),
+    )
+
+
+def _write_view(output: Path, ledger: Ledger) -> None:
+    """The incidents as they are now; made of the ledger, and only for readers."""
+    incidents = [incident.to_json() for incident in ledger.incidents.values()]
+    common.write_json(output / VIEW_FILE, {"schema_version": 1, "incidents": incidents})
+
+
+def _without_data(done: Tonight, stamp: str) -> Report:
+    last = f" The last night with data is {done.table.stamps[-1]}." if done.table.stamps else ""
+    still = done.ledger.open()
+    more = f" {len(still)} incident{'s are' if len(still) > 1 else ' is'} open." if still else ""
+    return Report("No data tonight: nothing was judged", f"No experiment left data in the night {stamp}.{last}{more}")
+
+
+def _stddev(config: Mapping[str, Any], output: Path, home: Home, stamp: str) -> Report:
+    """The ancestor's rule: a list of tonight's series that are further from their mean than so many deviations."""
+    settings = StddevSettings(config["window"], config["deviations"])
+    table = read_table(home, stamp, config["window"] + 1)
+    found = []
+    page = []
+    for row, series in enumerate(table.rows):
+        decision = stddev(_up_to(table, row, stamp), settings)
+        page.append({"id": series.key, "name": series.name, "alert": decision.alert, "reason": decision.reason})
+        if decision.alert:
+            found.append(series.name)
+    common.write_json(output / PAGE_FILE, {"schema_version": 1, "night": stamp, "rule": "stddev", "series": page})
+    if not found:
+        words = f"No series of {len(table.rows)} is beyond {settings.deviations:g} standard deviations of its mean."
+        return Report("Nothing stands out", words)
+    names = list_in_words([elide(name, 80) for name in found], 20)
+    words = f"Beyond {settings.deviations:g} standard deviations of the last {settings.window} nights: {names}."
+    return Report(f"{len(found)} of {len(table.rows)} series stand out", words)
+
+
+def _up_to(table: Table, row: int, stamp: str) -> Any:
+    values = table.values[row]
+    return values if table.stamps and table.stamps[-1] == stamp else [*values, float("nan")]
+
+
+if __name__ == "__main__":
+    sys.exit(StatAlerts().main())

@@ -1,0 +1,100 @@
+"""What people know about nights and commits."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from tvmdash import annotations
+from tvmdash.errors import DashboardError
+
+VERSIONS = {"20260701T031500Z": "aaaa11", "20260702T031500Z": "bbbb22", "20260704T031500Z": "bbbb22"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "results").mkdir()
+    return tmp_path
+
+
+def run(home: Path, *arguments: str) -> int:
+    return annotations.main([str(home), *arguments])
+
+
+def made(kind: str, place: str, **changes: object) -> annotations.Annotation:
+    return annotations.make(kind, place, "words", who="ann", at="2026-07-01T00:00:00Z", **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "night"),
+    [
+        ("night", "2026-07-02", "20260702T031500Z"),
+        ("machine", "20260703", "20260704T031500Z"),
+        ("release", "20260701T031500Z", "20260701T031500Z"),
+        ("night", "2026-08-01", None),
+        ("commit", "bbbb", "20260702T031500Z"),
+        ("commit", "cccc", None),
+    ],
+)
+def test_an_annotation_is_about_the_first_night_that_it_concerns(kind: str, place: str, night: str | None) -> None:
+    assert made(kind, place).night(VERSIONS) == night
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "words", "fault"),
+    [
+        ("night", "yesterday", "w", "is not a night"),
+        ("night", "2026-13-01", "w", "is not a stamp"),
+        ("commit", "ab", "w", "too short"),
+        ("party", "2026-07-01", "w", "is not a kind"),
+        ("night", "2026-07-01", "  ", "without words"),
+    ],
+)
+def test_what_is_no_annotation_is_refused(kind: str, place: str, words: str, fault: str) -> None:
+    with pytest.raises(DashboardError, match=fault):
+        annotations.make(kind, place, words, who="a", at="x")
+
+
+def test_a_scope_names_experiments_or_series() -> None:
+    one = made("night", "2026-07-01", scope="relax_*")
+    assert one.covers("relax_opt", "x")
+    assert not one.covers("other", "other mlp")
+    assert made("night", "2026-07-01", scope="*mlp*").covers("other", "other mlp run time")
+
+
+def test_annotations_are_added_listed_and_taken_back_and_no_line_is_lost(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(home) == 0
+    assert "no annotations" in capsys.readouterr().out
+    assert run(home, "add", "machine", "2026-07-02", "new memory", "--break", "--who", "ann") == 0
+    assert run(home, "add", "commit", "abcdef", "the change") == 0
+    first, second = annotations.read(home)
+    assert (first.place, first.is_break, first.who, first.scope) == ("20260702T000000Z", True, "ann", "*")
+    assert (second.kind, second.place, second.is_break) == ("commit", "abcdef", False)
+    capsys.readouterr()
+    assert run(home, "list") == 0
+    assert f"{first.id}  machine 20260702, a known break: new memory (ann)" in capsys.readouterr().out
+    assert run(home, "remove", first.id) == 0
+    assert annotations.read(home) == [second]
+    assert len(annotations.path_of(home).read_text().splitlines()) == 3
+    assert run(home, "remove", first.id) == 2
+
+
+@pytest.mark.parametrize("line", ['{"id": "a1"}', "{", "3", ""])
+def test_a_bad_line_is_named_with_its_place_and_costs_itself_only(
+    home: Path, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(home, "add", "night", "2026-07-02", "words")
+    with annotations.path_of(home).open("a") as file:
+        file.write(line + "\n")
+    with caplog.at_level(logging.WARNING):
+        assert len(annotations.read(home)) == 1
+    assert "annotations.jsonl:2: not an annotation" in caplog.text
+
+
+def test_a_folder_that_is_no_home_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, "add", "night", "2026-07-01", "w") == 2
+    assert "in which a night has run" in capsys.readouterr().err

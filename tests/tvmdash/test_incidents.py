@@ -1,0 +1,272 @@
+"""The ledger of incidents: nothing is forgotten, nothing is told twice, people have the last word."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from tvmdash import incident_file, incidents
+from tvmdash import incident_ledger as ledgers
+from tvmdash.errors import DashboardError
+from tvmdash.incident_ledger import DETECTOR, Event, Ledger, Moved, Silence
+from tvmdash.incident_words import headline, in_words, percent
+
+AT = "2026-07-05T03:15:00Z"
+ONE, TWO = "i20260704-aaaa", "i20260704-bbbb"
+
+
+def moved(series: str = "s1", *, worse: bool = True, effect: float = 0.05, **changes: object) -> Moved:
+    before = {"series": series, "name": f"exp {series} run time", "metric": "run_time", "unit": "ms", "worse": worse}
+    values = {"before": 1.0, "after": 1.0 + effect, "effect": effect, "low": effect - 0.01, "high": effect + 0.01}
+    return Moved(**{**before, **values, **changes})  # type: ignore[arg-type]
+
+
+def opened(name: str = ONE, *series: Moved, **changes: object) -> Event:
+    data = {
+        "kind": "change",
+        "begin": "20260704T031500Z",
+        "after": "20260703T031500Z",
+        "found": "20260705T031500Z",
+        "versions": ["aaa", "bbb"],
+        "blame": "compiler",
+        "moved": [asdict(one) for one in (series or (moved(),))],
+        "fleet": "times on m",
+        **changes,
+    }
+    return Event(AT, DETECTOR, ledgers.OPENED, name, data)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    incidents.output_of(tmp_path).mkdir(parents=True)
+    incident_file.append(file_of(tmp_path), [opened(), opened(TWO, moved("s2"))])
+    return tmp_path
+
+
+def file_of(home: Path) -> Path:
+    return incidents.output_of(home) / ledgers.LEDGER_FILE
+
+
+def run(home: Path, *arguments: str) -> int:
+    return incidents.main([str(home), *arguments])
+
+
+def test_every_state_is_kept_with_who_and_when_and_the_last_one_counts() -> None:
+    events = [
+        opened(),
+        ledgers.changed(ONE, "acknowledged", at="2026-07-05T08:00:00Z", who="ann", words="looking"),
+        ledgers.changed(ONE, "fixed", at="2026-07-09T03:15:00Z", who=DETECTOR, end="20260708T031500Z"),
+    ]
+    incident = ledgers.fold(events).incidents[ONE]
+    assert [(change.who, change.state) for change in incident.changes] == [
+        (DETECTOR, "new"),
+        ("ann", "acknowledged"),
+        (DETECTOR, "fixed"),
+    ]
+    assert (incident.state, incident.end, incident.is_open) == ("fixed", "20260708T031500Z", False)
+
+
+def test_an_incident_opened_again_has_no_end() -> None:
+    events = [opened(), ledgers.changed(ONE, "fixed", at=AT, who="a", end="20260708T031500Z")]
+    events.append(ledgers.changed(ONE, "acknowledged", at=AT, who="a"))
+    assert ledgers.fold(events).incidents[ONE].end is None
+
+
+def test_series_join_once_and_recover_one_by_one() -> None:
+    joined = Event(AT, DETECTOR, ledgers.JOINED, ONE, {"moved": [asdict(moved("s1")), asdict(moved("s9"))]})
+    back = Event(AT, DETECTOR, ledgers.RECOVERED, ONE, {"series": ["s9"], "since": "20260708T031500Z"})
+    incident = ledgers.fold([opened(), joined, back]).incidents[ONE]
+    assert [(one.series, one.recovered) for one in incident.moved] == [("s1", None), ("s9", "20260708T031500Z")]
+
+
+def test_only_what_got_worse_and_is_not_settled_is_open() -> None:
+    events = [opened(), opened(TWO, moved(worse=False, effect=-0.1))]
+    events.append(opened("i3", kind="machine", blame="machine", size=0.1, moved=[]))
+    events.append(opened("i4", kind="machine", blame="unknown", size=0.1, moved=[]))
+    assert [one.id for one in ledgers.fold(events).open()] == [ONE, "i4"]
+
+
+def test_what_is_written_is_read_again_in_the_order_of_its_moments(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "l.jsonl"
+    late = ledgers.changed(ONE, "fixed", at="2026-08-01T00:00:00Z", who="b\u00f6")
+    incident_file.append(path, [late])
+    incident_file.append(path, [opened()])
+    assert incident_file.read(path) == [opened(), late]
+    assert incident_file.read(tmp_path / "none") == []
+
+
+def test_a_torn_line_costs_itself_only_and_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "l.jsonl"
+    incident_file.append(path, [opened()])
+    with path.open("ab") as file:
+        file.write(b'{"at": "2026-07-05T03:15')
+    incident_file.append(path, [opened(TWO)])
+    with caplog.at_level(logging.WARNING):
+        assert [event.incident for event in incident_file.read(path)] == [ONE, TWO]
+    assert f"{path}:2" in caplog.text
+    assert len(path.read_bytes().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[]",
+        "3",
+        '{"at": 3, "who": "a", "event": "state", "incident": "i", "data": {}}',
+        '{"at": "x", "who": "a", "event": "opened", "incident": "i", "data": {}}',
+        '{"at": "x", "who": "a", "event": "opened", "incident": "i", "data": {"versions": [1]}}',
+        '{"at": "x", "who": "a", "event": "silenced", "incident": "", "data": {}}',
+    ],
+)
+def test_a_foreign_line_is_passed_over(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "l.jsonl"
+    path.write_text(line + "\n")
+    incident_file.append(path, [opened()])
+    assert [event.incident for event in incident_file.read(path)] == [ONE]
+
+
+def test_the_same_event_has_the_same_key_and_another_has_not() -> None:
+    assert opened().key == opened().key
+    assert len({opened().key, opened(TWO).key, opened(ONE, moved("s2")).key}) == 3
+
+
+def test_an_unknown_state_is_refused() -> None:
+    with pytest.raises(DashboardError, match="'gone' is not a state"):
+        ledgers.changed(ONE, "gone", at=AT, who="a")
+
+
+def test_a_silence_covers_an_incident_whose_series_all_match_until_it_ends() -> None:
+    one = ledgers.fold([opened(ONE, moved("s1"), moved("s2"))]).incidents[ONE]
+
+    def silence(pattern: str) -> Silence:
+        return Silence(pattern, "2026-07-10T00:00:00Z", "2026-07-01T00:00:00Z", "ann")
+
+    assert silence("exp s*").covers(one, AT)
+    assert silence(ONE).covers(one, AT)
+    assert not silence("exp s1*").covers(one, AT), "the other series would be lost"
+    assert not silence("*").covers(one, "2026-07-10T00:00:00Z")
+    assert not silence("*").covers(one, "2026-06-30T00:00:00Z")
+
+
+def test_a_silence_of_everything_does_not_hide_the_machine() -> None:
+    machine = ledgers.fold([opened(kind="machine", size=0.1, moved=[])]).incidents[ONE]
+    assert not Silence("exp*", "2027", "2026", "a").covers(machine, AT)
+
+
+def test_an_incident_is_found_by_the_beginning_of_its_id() -> None:
+    ledger = ledgers.fold([opened(), opened(TWO)])
+    assert ledger.find("i20260704-b").id == TWO
+    with pytest.raises(DashboardError, match=f"may be {ONE}, {TWO}"):
+        ledger.find("i2026")
+    with pytest.raises(DashboardError, match="is no incident"):
+        Ledger().find("x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "state"),
+    [
+        (("ack", ONE, "looking"), "acknowledged"),
+        (("expect", ONE, "bigger model"), "expected"),
+        (("close", ONE, "reverted"), "fixed"),
+        (("close", ONE, "noise", "--as", "false_alarm"), "false_alarm"),
+    ],
+)
+def test_people_settle_incidents(
+    home: Path, arguments: tuple[str, ...], state: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(home, *arguments, "--who", "ann") == 0
+    assert state.replace("_", " ") in capsys.readouterr().out
+    incident = incidents.ledger_of(home).incidents[ONE]
+    assert incident.state == state
+    assert (incident.changes[-1].who, incident.changes[-1].words) == ("ann", arguments[2])
+    assert (incident.end is None) == (state == "acknowledged")
+    assert run(home, "show", ONE) == 0
+    assert f"ann: {state}. {arguments[2]}" in capsys.readouterr().out
+
+
+def test_the_list_has_open_incidents_and_with_all_every_one(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(home, "close", ONE)
+    run(home, "silence", "exp s2*", "known", "--days", "3")
+    capsys.readouterr()
+    assert run(home) == 0
+    shown = capsys.readouterr().out
+    assert TWO in shown
+    assert ONE not in shown
+    assert "silence of exp s2* until" in shown
+    run(home, "list", "--all")
+    assert ONE in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("show", "nope"), "is no incident"),
+        (("silence", "*", "--days", "0"), "so that it ends"),
+        (("silence", "*", "--days", "1000"), "so that it ends"),
+        (("ack", ONE, "--who", "detector"), "the detector's own name"),
+        (("explain", ONE), "no such file"),
+    ],
+)
+def test_what_cannot_be_is_said_with_its_remedy(
+    home: Path, arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = file_of(home).read_bytes()
+    assert run(home, *arguments) == 2
+    assert words in capsys.readouterr().err
+    assert file_of(home).read_bytes() == before
+
+
+def test_a_home_without_the_subsystem_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, "list") == 2
+    assert "Run a night with the subsystem stat_alerts first" in capsys.readouterr().err
+
+
+def test_two_who_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "l.jsonl"
+    children = []
+    for child in range(4):
+        pid = os.fork()
+        if pid == 0:
+            for line in range(25):
+                incident_file.append(path, [ledgers.changed(f"i{child}-{line}", "fixed", at=AT, who="w" * 500)])
+            os._exit(0)
+        children.append(pid)
+    for pid in children:
+        os.waitpid(pid, 0)
+    assert len({json.loads(line)["incident"] for line in path.read_text().splitlines()}) == 100
+
+
+@pytest.mark.parametrize(
+    ("effect", "words"), [(0.0512, "+5.1 %"), (-0.0062, "-0.62 %"), (1.204, "+120 %"), (0.0095, "+0.95 %")]
+)
+def test_percents_have_the_digits_they_deserve(effect: float, words: str) -> None:
+    assert percent(effect) == words
+
+
+def test_an_incident_in_words_says_from_to_interval_night_and_versions() -> None:
+    incident = ledgers.fold([opened(ONE, moved(z=6.31, nights=4))]).incidents[ONE]
+    assert headline(incident) == "exp s1 run time +5.0 %"
+    assert in_words(incident) == (
+        "exp s1 run time is slower: 1.00 ms → 1.05 ms, +5.0 % (95 %: +4.0 % to +6.0 %).\n"
+        "Since the night 2026-07-04, first with TVM bbb, last good aaa. "
+        f"How sure: 6.3 standard errors over 4 nights. Incident {ONE}."
+    )
+
+
+def test_many_series_are_told_as_one_with_the_worst_first() -> None:
+    many = [moved(f"s{at}", effect=at / 100) for at in range(1, 10)] + [moved("b", worse=False, effect=-0.3)]
+    incident = ledgers.fold([opened(ONE, *many)]).incidents[ONE]
+    assert headline(incident) == "10 series moved, 9 of them for the worse, up to +9.0 %"
+    assert in_words(incident).startswith("exp s9 run time is slower")
+    assert "And 6 more: exp s5 run time" in in_words(incident)
+
+
+def test_a_series_that_is_not_positive_is_told_in_units_of_its_scatter() -> None:
+    incident = ledgers.fold([opened(ONE, moved(relative=False, effect=4.2))]).incidents[ONE]
+    assert headline(incident).endswith("+4.2 of its scatter")
+    assert "%" not in in_words(incident)
