@@ -41,7 +41,7 @@ set_value() { # PLACE KEY=value
     KEEP_LOGS_DAYS) [[ $value =~ ^[0-9]{1,5}$ ]] || fail "$1: $key: ${value@Q} is not a number of days." ;;
     REMOTE | BRANCH) [[ $value =~ ^[^-] ]] || fail "$1: $key: ${value@Q} is empty or begins with a dash." ;;
     OPTIONS) ;;
-    *) fail "$1: there is no setting ${key@Q}. The settings are: REMOTE ${!settings[*]}." ;;
+    *) fail "$1: there is no setting ${key@Q}. The settings are: REMOTE, BRANCH, FOLDER, DASHBOARD_HOME, OPTIONS, LOG_DIR, KEEP_LOGS_DAYS." ;;
   esac
   settings[$key]=$value
 }

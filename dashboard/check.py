@@ -36,7 +36,8 @@ def _folder_faults(plan: Plan) -> Iterator[str]:
 
 
 def _first_existing(path: Path) -> Path:
-    return next(candidate for candidate in (path, *path.parents) if candidate.exists())
+    """The nearest folder above `path` that is there; one that this user may not look into counts."""
+    return next(candidate for candidate in (path, *path.parents) if os.path.lexists(candidate))
 
 
 def _tool_faults() -> Iterator[str]:

@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from dashboard import check, closing, lock
 from dashboard.plan import REPOSITORY, CodeFolders, make_plan
-from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, RUNNING, Home
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING, Home
 from tvmdash.errors import DashboardError
 
 OK_CODE, SOME_FAILED, USAGE, BUG, HELD, STOPPED = 0, 1, 2, 3, 75, 130
@@ -35,7 +35,7 @@ def _run(arguments: argparse.Namespace) -> int:
     print(closing.night_in_words(home, done))
     if done.state == INTERRUPTED:
         return STOPPED
-    well = done.state == COMPLETE and all(job.state == OK for job in done.jobs)
+    well = done.state == COMPLETE and all(job.well for job in done.jobs)
     heartbeat.beat(plan.config.heartbeat_url, success=well)
     return OK_CODE if well else SOME_FAILED
 
@@ -58,6 +58,8 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _status(arguments: argparse.Namespace) -> int:
     home = Home(arguments.home)
+    if not home.root.is_dir():
+        raise DashboardError(f"{home.root}: there is no such folder.")
     stamps = home.night_stamps()
     if not stamps:
         print(f"{home.root}: no night has run yet. Run one: ./run_dashboard.sh {home.root}")
@@ -66,12 +68,14 @@ def _status(arguments: argparse.Namespace) -> int:
     if night.state == RUNNING and not lock.is_held(home):
         night = dataclasses.replace(night, state=INTERRUPTED)
     print(closing.status_in_words(home, night))
-    return OK_CODE if night.state in {COMPLETE, RUNNING} and all(job.state == OK for job in night.jobs) else SOME_FAILED
+    return OK_CODE if night.state in {COMPLETE, RUNNING} and all(job.well for job in night.jobs) else SOME_FAILED
 
 
 def _restore(arguments: argparse.Namespace) -> int:
     from dashboard import archive
 
+    if not arguments.backup.is_dir():
+        raise DashboardError(f"{arguments.backup}: there is no such folder. Give a home's backup_dir.")
     found = archive.archives(arguments.backup)
     if arguments.target is None:
         for info in found:
@@ -79,7 +83,7 @@ def _restore(arguments: argparse.Namespace) -> int:
         print(f"{len(found)} archives. Give a target folder to restore the newest, or --archive NAME.")
         return OK_CODE
     archive.restore(arguments.backup, arguments.archive, arguments.target)
-    print(f"Restored {arguments.archive or 'the newest archive'} to {arguments.target}.")
+    print(f"Restored {arguments.archive or found[-1].name} to {arguments.target}.")
     return OK_CODE
 
 
@@ -96,6 +100,35 @@ def _notify(arguments: argparse.Namespace) -> int:
     library = str(REPOSITORY / "shared" / "python")
     argv = [sys.executable, "-m", "tvmdash.slack_util", "check", str(arguments.home)]
     return subprocess.run(argv, check=False, env={**os.environ, "PYTHONPATH": library}).returncode
+
+
+def _library(module: str, arguments: argparse.Namespace, *before: str) -> int:
+    """The command line of a module of tvmdash, as a program of its own; its exit code."""
+    argv = [sys.executable, "-m", f"tvmdash.{module}", str(arguments.home), *before, *arguments.rest]
+    library = str(REPOSITORY / "shared" / "python")
+    return subprocess.run(argv, check=False, env={**os.environ, "PYTHONPATH": library}).returncode
+
+
+def _incidents(arguments: argparse.Namespace) -> int:
+    return _library("incidents", arguments)
+
+
+def _annotate(arguments: argparse.Namespace) -> int:
+    return _library("annotations", arguments)
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    return _library("incidents", arguments, "explain")
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from dashboard.importing import command
+
+    lines = []
+    for line in command.run(arguments.home, arguments):
+        lines.append(line)
+        print(line)
+    return SOME_FAILED if command.any_broken(lines) else OK_CODE
 
 
 def _code(arguments: argparse.Namespace) -> CodeFolders:
@@ -118,6 +151,20 @@ def _parser() -> argparse.ArgumentParser:
     _home_verb(verbs, "status", _status, "print how the last night went", code=False)
     notify = _home_verb(verbs, "notify", _notify, "try Slack", code=False)
     notify.add_argument("--check", action="store_true", required=True, help="send a test message; say what is wrong")
+    for name, verb, words, rest in (
+        ("incidents", _incidents, "list, show, ack, expect, close, silence or explain incidents", "list, ack ID, ..."),
+        ("annotate", _annotate, "words for nights and commits; known breaks", "list, add KIND PLACE WORDS, ..."),
+        ("explain", _explain, "make an incident's decision again and say why", "INCIDENT"),
+    ):
+        passed_on = _home_verb(verbs, name, verb, words, code=False)
+        passed_on.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help=rest)
+    take = _home_verb(
+        verbs, "import", _import, "take in what relay-bench, asv, pyperf, Google Benchmark wrote", code=False
+    )
+    take.add_argument("source", type=Path, metavar="SOURCE", help="a file, a folder or a tar archive; never changed")
+    take.add_argument("--experiment", metavar="NAME", help="whose nights they become; by default what the source says")
+    take.add_argument("--timezone", metavar="ZONE", default="UTC", help="of stamps that name none, as Europe/Berlin")
+    take.add_argument("--dry-run", action="store_true", help="say what would be taken; write nothing")
     restore = verbs.add_parser(
         "restore", help="bring a home back from its backup_dir; without TARGET, list its archives"
     )

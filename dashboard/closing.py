@@ -14,7 +14,7 @@ _WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
 def night_in_words(home: Home, night: Night) -> str:
     """What happened, what failed and why, which TVM, where the page is."""
     lines = [f"{_headline(night)} It took {duration_in_words(night.elapsed_s)}."]
-    lines += [f"  {_failure(job)}" for job in night.jobs if job.state != OK]
+    lines += [f"  {_failure(job)}" for job in night.jobs if not job.well]
     lines += [f"  Note: {note}" for note in night.notes]
     if night.artifacts:
         lines.append(f"Measured TVM: {list_in_words([_artifact(item) for item in night.artifacts], 5)}.")
@@ -35,20 +35,24 @@ def _headline(night: Night) -> str:
         return f"Night {night.stamp} {state}."
     if not night.jobs:
         return f"Night {night.stamp}: nothing was to be done: no experiment and no subsystem is active."
-    good = [job for job in night.jobs if job.state == OK]
+    good = [job for job in night.jobs if job.well]
     counts = []
     for kind in ("experiment", "subsystem"):
         of_kind = [job for job in night.jobs if job.kind == kind]
-        counts.append(f"{sum(job in good for job in of_kind)} of {len(of_kind)} {kind}s")
+        if of_kind:
+            counts.append(f"{sum(job in good for job in of_kind)} of {len(of_kind)} {kind}s")
     verdict = "all well" if len(good) == len(night.jobs) else "SOME FAILED"
-    return f"Night {night.stamp}: {verdict}, {counts[0]} and {counts[1]} ok."
+    return f"Night {night.stamp}: {verdict}, {' and '.join(counts)} ok."
 
 
 def _failure(job: JobResult) -> str:
     step = job.first_failure
-    reason = step.message if step else ""
-    where = f"{step.stage}: " if step else ""
-    return f"{job.kind} {job.name} {_WORDS[job.state]}: {where}{elide(reason, 400)}"
+    if step is None:
+        points = "point" if job.failed_points == 1 else "points"
+        return f"{job.kind} {job.name}: {job.failed_points} {points} FAILED; its summary says which and why"
+    last = step.log_tail.strip().rpartition("\n")[2]
+    log = f" Its output ends with: {elide(last, 200)}" if last and last not in step.message else ""
+    return f"{job.kind} {job.name} {_WORDS[job.state]}: {step.stage}: {elide(step.message, 400)}{log}"
 
 
 def _artifact(artifact: object) -> str:

@@ -6,6 +6,7 @@ import itertools
 import os
 import shutil
 import signal
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,6 +157,7 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
         paths[name].mkdir(parents=True, exist_ok=True)
     _remove(left_in / stages.STATUS_FILE)
     timeout_s = job.timeout_s(stage, context.plan.config)
+    started_ns = time.time_ns()
     with telemetry.recorded(context, job, stage):
         outcome = process.run(
             [str(place.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
@@ -166,15 +168,19 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
         )
     try:
         message = judge(outcome, left_in, stage, timeout_s)
-        publish.publish(context, job, stage, left_in)
+        failed_points = publish.publish(context, job, stage, left_in)
     except (DashboardError, OSError) as error:
         state = BLOCKED if isinstance(error, Blocked) else FAILED
         words = _in_words(error, context) + mended(outcome)
-        return StepResult(stage.name, state, words, context.stamp, round(outcome.elapsed_s, 3), outcome.tail)
+        elapsed_s = round(outcome.elapsed_s, 3)
+        return StepResult(stage.name, state, words, context.stamp, elapsed_s, outcome.tail, started_ns=started_ns)
     finally:
         if "output" in stage.arguments:
             _remove(left_in / stages.STATUS_FILE)
-    return StepResult(stage.name, OK, message + mended(outcome), context.stamp, round(outcome.elapsed_s, 3))
+    words, elapsed_s = message + mended(outcome), round(outcome.elapsed_s, 3)
+    return StepResult(
+        stage.name, OK, words, context.stamp, elapsed_s, failed_points=failed_points, started_ns=started_ns
+    )
 
 
 def _remove(path: Path) -> None:

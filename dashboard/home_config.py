@@ -97,7 +97,7 @@ def _spec_faults(home: Home, spec: ArtifactSpec) -> list[str]:
     try:
         check_spec(spec)
     except DashboardError as error:
-        return [f"{home.config_file}: $.tvm_branch: {error}"]
+        return [f"{home.config_file}: $.{error}"]
     return []
 
 

@@ -49,9 +49,8 @@ def run_night(plan: Plan, *, rebuild: bool) -> Night:
                 _Phases(context, journal, rebuild, leases).perform()
             except (KeyboardInterrupt, process.Cancelled):
                 return journal.close(INTERRUPTED)
-        done = journal.close(COMPLETE)  # first: a folder half removed must not be taken for a killed night's
         recovery.remove(context.folder)
-        return done
+        return journal.night
 
 
 def _make_room(plan: Plan) -> None:
@@ -115,6 +114,8 @@ class _Phases:
             self._tails(experiments)
             self._each([job for job in going if job.kind == "subsystem"], _RUN)
         self._prune()
+        # Closed first: the archive holds the whole record, and a folder half removed is not taken for a killed night's.
+        self._journal.close(COMPLETE)
         self._archive("after")
 
     def _archive(self, moment: str) -> None:
@@ -182,10 +183,13 @@ class _Phases:
 
     def _provide_one(self, spec: ArtifactSpec) -> Provided:
         config = self._plan.config
-        _log.info("getting TVM %s from %s", spec.branch, spec.remote)
+        where = spec.remote if self._rebuild else f"what is in {config.artifacts}"
+        _log.info("getting TVM %s from %s", spec.branch, where)
         logs = config.tmp_data / "logs" / self._context.stamp
         timeout_s = config.artifact_timeout_s
-        return provide(spec, config.artifacts, rebuild=self._rebuild, log_folder=logs, timeout_s=timeout_s)
+        provided = provide(spec, config.artifacts, rebuild=self._rebuild, log_folder=logs, timeout_s=timeout_s)
+        _log.info("TVM %s (%s) is ready", provided.artifact.version, provided.artifact.commit or "no commit known")
+        return provided
 
     def _each(self, jobs: list[Job], name: str) -> list[Job]:
         """Run one stage of each job, one after the other; the jobs that go on."""

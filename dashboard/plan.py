@@ -25,14 +25,16 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class CodeFolders:
-    """Where the scripts of experiments and subsystems lie."""
+    """Where the scripts of experiments and subsystems lie: there first, then in this repository."""
 
     experiment: Path = REPOSITORY / "experiments"
     subsystem: Path = REPOSITORY / "subsystem"
 
-    def of(self, kind: str) -> Path:
-        """The folder of one kind of job."""
-        return self.experiment if kind == "experiment" else self.subsystem
+    def of(self, row: Pipeline, name: str) -> Path:
+        """The folder of one job; where there is none, the first place that it was looked for in."""
+        own = (self.experiment if row.kind == "experiment" else self.subsystem) / name
+        ours = REPOSITORY / row.folder / name
+        return ours if ours.is_dir() and not own.exists() else own
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan
 
 def find_jobs(home: Home, code: CodeFolders, tvm: ArtifactSpec) -> list[Job]:
     """Every job in the config tree, also the inactive ones, and with their faults the rejected ones."""
-    return [job for row in PIPELINES for job in _jobs(home, tvm, code.of(row.kind), row)]
+    return [job for row in PIPELINES for job in _jobs(home, tvm, code, row)]
 
 
 def _new_seed() -> int:
@@ -123,7 +125,7 @@ def _ordered(jobs: Sequence[Job], kind: str, seed: int | None) -> tuple[Job, ...
     return tuple(ordered)
 
 
-def _jobs(home: Home, tvm: ArtifactSpec, code: Path, row: Pipeline) -> Iterator[Job]:
+def _jobs(home: Home, tvm: ArtifactSpec, code: CodeFolders, row: Pipeline) -> Iterator[Job]:
     folder = home.configs(row.kind)
     if not folder.is_dir():
         return
@@ -132,8 +134,8 @@ def _jobs(home: Home, tvm: ArtifactSpec, code: Path, row: Pipeline) -> Iterator[
             yield _job(home, tvm, code, row, path)
 
 
-def _job(home: Home, tvm: ArtifactSpec, code: Path, row: Pipeline, path: Path) -> Job:
-    folder = code / path.name
+def _job(home: Home, tvm: ArtifactSpec, code: CodeFolders, row: Pipeline, path: Path) -> Job:
+    folder = code.of(row, path.name)
     spec = tvm if any(stage.needs_tvm for stage in row.stages) else None
     job = Job(row.kind, path.name, folder, path, {}, spec)
     try:
@@ -199,7 +201,7 @@ def _spec_faults(home: Home, job: Job) -> list[str]:
     try:
         check_spec(job.tvm)
     except DashboardError as error:
-        return [f"{_shown(home, job.config_folder)}/{config_util.CONFIG_FILE}: $.tvm_branch: {error}"]
+        return [f"{_shown(home, job.config_folder)}/{config_util.CONFIG_FILE}: $.{error}"]
     return []
 
 

@@ -42,9 +42,11 @@ class Progress:
             self._erase()
 
     def begin(self, job: Job, stage: Stage) -> None:
-        """A step begins."""
+        """A step begins; stages that may take long are said without a terminal, too."""
         with self._lock:
             self._running[job.kind, job.name, stage.name] = time.monotonic()
+        if stage.needs_tvm and not self._live:
+            _log.info("%s %s, %s: begun", job.kind, job.name, stage.name)
 
     def end(self, job: Job, result: StepResult) -> None:
         """A step has ended, or was not begun."""

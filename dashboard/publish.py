@@ -17,20 +17,24 @@ if TYPE_CHECKING:
     from dashboard.engine import Context
 
 
-def publish(context: Context, job: Job, stage: Stage, folder: Path) -> None:
-    """Publish what `stage` left in `folder`; DashboardError where it is not what it must be."""
+def publish(context: Context, job: Job, stage: Stage, folder: Path) -> int:
+    """Publish what `stage` left in `folder`; how many points in it failed.
+
+    DashboardError where it is not what it must be.
+    """
     if stage.name == "analyze":
-        _publish_data(context, job, folder / "data.json")
-    elif stage.name == "visualize":
+        return _publish_data(context, job, folder / "data.json")
+    if stage.name == "visualize":
         _publish_folder(context, folder, context.home.graph(job.name))
     elif stage.name == "summarize":
         _check_words(folder / "summary.json")
         _publish_folder(context, folder, context.home.summary(job.name))
     elif job.kind == "subsystem" and (folder / "report.json").exists():
         _check_words(folder / "report.json")
+    return 0
 
 
-def _publish_data(context: Context, job: Job, path: Path) -> None:
+def _publish_data(context: Context, job: Job, path: Path) -> int:
     try:
         value = common.read_json(path)
         records.check_data(value)
@@ -48,6 +52,7 @@ def _publish_data(context: Context, job: Job, path: Path) -> None:
     place = context.home.data_file(job.name, context.stamp)
     place.parent.mkdir(parents=True, exist_ok=True)
     common.write_json(place, whole)
+    return len(value.get("failures", ())) if "records" in value else 0
 
 
 def _identity(context: Context, job: Job) -> dict[str, Any]:

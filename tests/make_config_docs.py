@@ -21,9 +21,9 @@ def page() -> str:
 def _lines() -> Iterator[str]:
     yield "# Config fields"
     yield ""
-    yield "Made by `tests/make_config_docs.py`; a test keeps it true. An unknown or mistyped field is an error that names"
-    yield "file, JSON path, value and remedy. A bad config of one job rejects that job alone; a bad top-level config stops"
-    yield "the night before anything is touched."
+    yield "Made by `tests/make_config_docs.py`; a test keeps it true. An unknown or mistyped field is an error that"
+    yield "names file, JSON path, value and remedy. A bad config of one job rejects that job alone; a bad top-level"
+    yield "config stops the night before anything is touched."
     yield ""
     yield "Paths may begin with `~`; relative ones are relative to the home."
     yield from _table("config/config.json", config_util.HOME_FIELDS)

@@ -1,4 +1,4 @@
-"""The documentation is true: every stage, field, column, verb and word that it promises is there, and no link is dead."""
+"""The documentation is true: every stage, field, column and verb that it promises is there, and no link is dead."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def test_every_field_says_what_it_is_for() -> None:
 def test_the_protocol_page_has_each_stage_with_its_arguments_and_time_limit(row: object) -> None:
     page = text("protocol.md")
     for stage in row.stages:  # type: ignore[attr-defined]
-        pattern = rf"\| {row.kind} \| `{stage.script}`[^|]* \| {', '.join(stage.arguments)} \|[^|]*\| {stage.timeout_s} \|"  # type: ignore[attr-defined]
+        pattern = (
+            rf"\| {row.kind} \| `{stage.script}`[^|]* \| {', '.join(stage.arguments)} \|[^|]*\| {stage.timeout_s} \|"  # type: ignore[attr-defined]
+        )
         assert re.search(pattern, page), f"{stage.name}: {pattern}"
         if stage.leaves:
             assert stage.leaves in page
@@ -92,5 +94,3 @@ def test_every_experiment_and_subsystem_is_documented() -> None:
 def test_the_page_of_every_document_is_in_the_index() -> None:
     index = text("README.md")
     assert not [path.name for path in DOCS.glob("*.md") if path.name != "README.md" and path.name not in index]
-
-

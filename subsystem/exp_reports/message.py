@@ -8,6 +8,7 @@ from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, RUNNING, Home, Job
 from tvmdash.slack_parts import (
     BAD,
     GOOD,
+    NOTE,
     STOPPED,
     UNFINISHED,
     Notify,
@@ -35,7 +36,8 @@ def of_night(home: Home, night: Night, whole: str) -> Message:
     parts += blocked_parts([item for item in jobs if item[0].state == BLOCKED])
     parts += [_unfinished_part(job, notify) for job, notify in jobs if is_unfinished(job)]
     parts += note_parts(night, [fault for _, notify in jobs for fault in notify.faults])
-    parts += [_good_part(home, job, night.stamp) for job, _ in jobs if _is_good(job)]
+    measured = [job for job, _ in jobs if _is_good(job) or _is_partly_good(job)]
+    parts += [_good_part(home, job, night.stamp) for job in sorted(measured, key=_is_good)]
     return build(f"{_icon(night)} {verdict(night)}", about(night, website), parts, rest(night, website, whole))
 
 
@@ -46,6 +48,7 @@ def verdict(night: Night) -> str:
     groups = ((FAILED, "failed"), (BLOCKED, "did not run"))
     bad = [_named([job for job in jobs if job.state == state], words) for state, words in groups]
     bad.append(_named([job for job in jobs if is_unfinished(job)], "did not finish"))
+    bad.append(_named([job for job in jobs if _is_partly_good(job)], "failed in part"))
     told = [words for words in bad if words]
     if not jobs:
         words = "No experiment took part"
@@ -72,7 +75,8 @@ def _icon(night: Night) -> str:
     jobs = _experiments(night)
     failed = any(job.state == FAILED for job in jobs) or night.state not in {RUNNING, COMPLETE} or not jobs
     blocked = any(job.state == BLOCKED for job in jobs)
-    icons = ((BAD, failed), (STOPPED, blocked), (UNFINISHED, any(map(is_unfinished, jobs))))
+    partly = any(map(_is_partly_good, jobs))
+    icons = ((BAD, failed), (STOPPED, blocked), (UNFINISHED, any(map(is_unfinished, jobs))), (NOTE, partly))
     return next((icon for icon, applies in icons if applies), GOOD)
 
 
@@ -87,7 +91,12 @@ def _title(job: JobResult) -> str:
 
 
 def _is_good(job: JobResult) -> bool:
-    return job.state not in {FAILED, BLOCKED} and not is_unfinished(job)
+    return job.state not in {FAILED, BLOCKED} and not is_unfinished(job) and not job.failed_points
+
+
+def _is_partly_good(job: JobResult) -> bool:
+    """Whether its stages went well, but points failed or gave a wrong answer."""
+    return job.state not in {FAILED, BLOCKED} and not is_unfinished(job) and job.failed_points > 0
 
 
 def _unfinished_part(job: JobResult, notify: Notify) -> Part:
@@ -98,10 +107,11 @@ def _unfinished_part(job: JobResult, notify: Notify) -> Part:
 
 
 def _good_part(home: Home, job: JobResult, stamp: str) -> Part:
-    """One experiment that went well, with what its summary says of tonight, cut short."""
+    """One experiment that was measured, with what its summary says of tonight (its failed points first), cut short."""
     summary = home.read_summary(job.name) if home.stamp_of(home.summary(job.name)) == stamp else None
     told = "\n".join(_short(summary[1])) if summary else "It left no summary of tonight."
-    return Part(f"{GOOD} {bold(_title(job))}\n{escape(told, 2 * _SUMMARY)}".rstrip(), group=GOOD)
+    icon = NOTE if job.failed_points else GOOD
+    return Part(f"{icon} {bold(_title(job))}\n{escape(told, 2 * _SUMMARY)}".rstrip(), group=GOOD)
 
 
 def _short(text: str) -> Iterator[str]:

@@ -125,7 +125,7 @@ def _completeness(night: Night, counts: Mapping[str, int], at_work: bool) -> str
     if at_work:
         if counts.get(UNFINISHED):
             return "The night is not complete: experiments were at work when this page was written."
-        return "All experiments have ended; subsystems were at work when this page was written."
+        return "All experiments have ended."
     return "The night is not complete: it was stopped before its end."
 
 

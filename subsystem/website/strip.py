@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from night_views import ABSENT, experiments, job_state
+from night_views import ABSENT, OK, PARTIAL, experiments, job_state
 from tonight_views import anchor_of
 
 from tvmdash import common
-from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info import Home, JobResult, Night
 
 NIGHTS = 30
 
@@ -45,7 +45,7 @@ def _strip(nights: Sequence[Night]) -> Strip:
     for night in nights:
         for job in experiments(night):
             titles.setdefault(job.name, job.title)
-    states = [{job.name: job_state(job) for job in experiments(night)} for night in nights]
+    states = [{job.name: _cell(job) for job in experiments(night)} for night in nights]
     rows = (
         Row(name, title, anchor_of(name) if name in states[0] else None, tuple(row.get(name, ABSENT) for row in states))
         for name, title in sorted(titles.items(), key=lambda item: (item[1].lower(), item[0]))
@@ -53,3 +53,8 @@ def _strip(nights: Sequence[Night]) -> Strip:
     stamps = tuple(night.stamp for night in nights)
     by_month = itertools.groupby(f"{common.parse_stamp(stamp):%b %Y}" for stamp in stamps)
     return Strip(stamps, tuple((name, len(list(group))) for name, group in by_month), tuple(rows))
+
+
+def _cell(job: JobResult) -> str:
+    state = job_state(job)
+    return PARTIAL if state == OK and job.failed_points else state

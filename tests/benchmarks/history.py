@@ -1,7 +1,7 @@
 """What a night costs with little and with much history: `python3 tests/benchmarks/history.py [NIGHTS ...]`.
 
-Makes a home of 10 experiments with 24 series each, and the website, for each number of nights, lets one night index and draw what is
-there, and measures the next one: wall and CPU seconds with all of its children, and bytes written.
+Makes a home of 10 experiments with 24 series each, and the website, for each number of nights, lets one night index
+and draw what is there, and measures the next one: wall and CPU seconds with all of its children, and bytes written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXPERIMENTS = 10
-SOURCE = '''
+SOURCE = """
 import sys
 from tvmdash.exp_templates import Axis, EngineFacts, Experiment, Point, Prepared
 from tvmdash.trial_util import python_timer
@@ -44,7 +44,7 @@ class Steady(Experiment):
 
 if __name__ == "__main__":
     sys.exit(Steady().main())
-'''
+"""
 STAGES = ("run", "analyze", "visualize", "summarize")
 
 

@@ -217,3 +217,31 @@ def test_a_folder_that_a_stage_locked_does_not_stay(home: homes.HomeForTests) ->
     home.experiment("cnn", run=homes.good("run", 'mkdir -p "$TMPDIR/a/b" && chmod 0 "$TMPDIR/a"'))
     home.night()
     assert not list((home.root / "tmp").glob("2*"))
+
+
+def test_points_that_failed_make_the_night_not_well_and_are_said(home: homes.HomeForTests) -> None:
+    failure = '{"workload": "a.b", "values": {}, "error": "wrong answer"}'
+    empty = f'{{"schema_version": 1, "tvm_hash": "x", "records": [], "failures": [{failure}]}}'
+    home.experiment("cnn", analyze=f"{homes.BEGIN}printf '%s' '{empty}' > $3/data.json\n{homes.says('analyze')}\n")
+    done = home.run()
+    assert done.code == 1
+    assert "experiment cnn: 1 point FAILED" in done.output
+    assert home.states("cnn")["summarize"] == "ok"
+    assert home.run(verb="status").code == 1
+
+
+def test_the_archive_after_a_night_holds_its_whole_record(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    home.night()
+    archive.restore(home.root / "backup", None, home.root / "restored")
+    restored = homes.read(home.root / "restored" / "results" / "nights" / f"{home.stamps()[0]}.json")
+    assert restored["state"] == "complete"
+    assert restored == home.last()
+
+
+def test_a_folder_of_ones_own_is_looked_in_before_the_repositorys(home: homes.HomeForTests) -> None:
+    home.experiment("mine")
+    homes.write(home.home.config("subsystem", "website") / "config.json", {"active": True})
+    done = home.run()
+    assert done.code == 0, done.output
+    assert (home.home.output("website") / "site.css").exists()

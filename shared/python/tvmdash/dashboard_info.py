@@ -18,7 +18,10 @@ RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
 
 @dataclass(frozen=True)
 class StepResult:
-    """How one stage of one job went on one night; `log_tail` holds the end of its output where it failed."""
+    """How one stage of one job went on one night; `log_tail` holds the end of its output where it failed.
+
+    `failed_points` of the data it left could not be measured or gave a wrong answer: the stage is ok, the night is not.
+    """
 
     stage: str
     state: str
@@ -26,6 +29,8 @@ class StepResult:
     stamp: str
     elapsed_s: float = 0.0
     log_tail: str = ""
+    failed_points: int = 0
+    started_ns: int | None = None
 
     @property
     def success(self) -> bool:
@@ -62,6 +67,16 @@ class JobResult:
     def first_failure(self) -> StepResult | None:
         """The step that the rest of the job fell over."""
         return next((step for step in self.steps if not step.success), None)
+
+    @property
+    def failed_points(self) -> int:
+        """How many points could not be measured or gave a wrong answer."""
+        return sum(step.failed_points for step in self.steps)
+
+    @property
+    def well(self) -> bool:
+        """Whether every stage and every point was good."""
+        return self.state == OK and not self.failed_points
 
     @property
     def elapsed_s(self) -> float:

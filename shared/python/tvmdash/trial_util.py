@@ -35,8 +35,8 @@ class Timing:
 def time_workload(timer: Timer, timing: Timing) -> list[Sample]:
     """The samples of one trial, every one of them, in the order they were taken.
 
-    There are `repeat` of them, or as many as fit in `max_seconds` going by the warm-up, but at least three (or `repeat`,
-    where that is less). How many is settled before the first one, so that no result can end the trial.
+    There are `repeat` of them, or as many as fit in `max_seconds` going by the warm-up, but at least three (or
+    `repeat`, where that is less). How many is settled before the first one, so that no result can end the trial.
     """
     number = timing.number or calibrate(timer, timing.min_repeat_ms)
     warm_ns = timer(number, timing.warmup)[-1]
