@@ -101,7 +101,11 @@ class Home:
     def script(self, stamp: str) -> dict[str, Any]:
         """Run its run.sh, as a night does; its status."""
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "PYTHONPATH": f"{REPO}/shared/python", "TVMDASH_NIGHT": stamp}
+        environment = {
+            "PATH": path,
+            "PYTHONPATH": f"{REPO}/shared/python",
+            "TVMDASH_NIGHT": stamp,
+        }  # clean, as a night's
         argv = [str(FOLDER / "run.sh"), *map(str, (self.config, self.output, self.root))]
         subprocess.run(argv, cwd=FOLDER, env=environment, check=False, capture_output=True)
         return read(self.output / "status.json")

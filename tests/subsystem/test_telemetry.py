@@ -153,7 +153,7 @@ class Home:
         """Run its run.sh, as a night does; its status."""
         self._write_night()
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "PYTHONPATH": f"{REPO}/shared/python", "TVMDASH_NIGHT": STAMP}
+        environment = {"PATH": path, "PYTHONPATH": f"{REPO}/shared/python", "TVMDASH_NIGHT": STAMP}
         argv = [str(FOLDER / "run.sh"), str(self.config), str(self.output), str(self.root)]
         subprocess.run(argv, cwd=FOLDER, env=environment, check=False, capture_output=True)
         return read(self.output / "status.json")

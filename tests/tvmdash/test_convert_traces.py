@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from contextlib import closing
@@ -76,7 +77,7 @@ def test_rocpd_has_the_operators_and_the_process(raw: Path, tmp_path: Path) -> N
             ("conv", 2, 0.8),
             ("dense", 2, 0.8),
         ]
-        assert database.execute("SELECT hostname FROM processes WHERE command LIKE '%pytest%'").fetchall() == [
+        assert database.execute("SELECT hostname FROM processes WHERE pid = ?", (os.getpid(),)).fetchall() == [
             ("bench1",)
         ]
     with connect([tmp_path / "x.db"]) as traces:
