@@ -49,7 +49,7 @@ def in_words(scored: Scored) -> str:
             "no value tonight" if tonight.value is None else f"{value}, incomplete and not comparable with other nights"
         )
         return f"{told}. Missing: {_missing_in_words(tonight.missing)}"
-    return f"{value}. {_change_in_words(scored, tonight)}"
+    return f"{value}. {_change_in_words(scored, tonight)}".rstrip()
 
 
 def _value_in_words(scored: Scored, point: Point) -> str:
@@ -96,7 +96,7 @@ def _change_in_words(scored: Scored, tonight: Point) -> str:
     earlier = [point for point in scored.points if point.stamp < tonight.stamp]
     if before is None or before.value is None or tonight.value is None:
         if not earlier:
-            return "The first night of this score."
+            return ""
         return f"No earlier night is complete over the same {len(tonight.expected)} workloads."
     since = "the night before" if before is earlier[-1] else f"night {before.stamp}, the last comparable one"
     if scored.definition.kind == CORRECT:

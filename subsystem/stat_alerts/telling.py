@@ -43,7 +43,7 @@ def report(table: Table, judged: Judged, ledger: Ledger, events: Sequence[Event]
     if not new:
         lines.insert(0, quiet)
     lines += _honesty(rates)
-    return Report(_title(new, still), _cut("\n".join(lines)))
+    return Report(_title(new, still) if new or still or _count(judged) else "Too early to tell", _cut("\n".join(lines)))
 
 
 def _rank(incident: Incident) -> tuple[bool, bool, float]:
@@ -61,10 +61,15 @@ def _title(new: Sequence[Incident], still: Sequence[Incident]) -> str:
     return "Nothing moved"
 
 
+def _count(judged: Judged) -> int:
+    """How many series were judged."""
+    return sum(1 for _, decision, _ in judged.decisions() if not _unjudged(decision.reason))
+
+
 def _quiet(judged: Judged) -> str:
-    count = sum(1 for _, decision, _ in judged.decisions() if not _unjudged(decision.reason))
+    count = _count(judged)
     common = [fleet.decided.common for fleet in judged.fleets if fleet.decided.common is not None]
-    told = f"Nothing moved beyond its noise in {count} series."
+    told = f"Nothing moved beyond its noise in {count} series." if count else "No series could be judged."
     if common:
         told += f" Tonight all moved together by {percent(common[0].shift)}; that was taken out before each was judged."
     return told

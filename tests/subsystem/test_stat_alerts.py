@@ -378,7 +378,7 @@ def test_a_new_series_is_said_to_be_young_and_judged_from_eighteen_nights_on(tmp
 def test_two_nights_of_history_are_quiet_and_said(tmp_path: Path) -> None:
     home = home_of(tmp_path, Truth(nights=2))
     report = home.run(1)
-    assert report["title"] == "Nothing moved"
+    assert report["title"] == "Too early to tell"
     assert "Not judged: 32 series are too young" in report["value"]
 
 
