@@ -91,7 +91,7 @@ def test_a_process_with_the_artifacts_paths_imports_that_tvm(built: Artifact) ->
     script = "import tvm; print(tvm.__version__, tvm.__file__)"
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(map(str, built.pythonpath))}
     output = subprocess.run([sys.executable, "-c", script], env=env, check=True, capture_output=True, text=True)
-    version, file = output.stdout.split()
+    version, file = output.stdout.strip().split(maxsplit=1)
     assert version == VERSION
     assert built.path in Path(file).parents
 
