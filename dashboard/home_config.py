@@ -57,7 +57,7 @@ def read_home_config(home: Home) -> HomeConfig:
         raise ConfigError([f"{home.config_file}: $.{name}: holds a NUL. Leave it out." for name in broken])
     config = _parse(home, value)
     faults = [
-        *_spec_faults(home, config.tvm),
+        *spec_faults(config.tvm, str(home.config_file)),
         *_folder_faults(home, config),
         *_value_faults(config, str(home.config_file)),
     ]
@@ -93,11 +93,12 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
     )
 
 
-def _spec_faults(home: Home, spec: ArtifactSpec) -> list[str]:
+def spec_faults(spec: ArtifactSpec, shown: str) -> list[str]:
+    """What is wrong with the TVM that the config `shown` asks for, as far as is known without looking anywhere."""
     try:
         check_spec(spec)
     except DashboardError as error:
-        return [f"{home.config_file}: $.{error}"]
+        return [f"{shown}: $.{error}"]
     return []
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.artifacts.provide import check_spec
-from dashboard.home_config import HomeConfig, env_faults, read_home_config, timeout_faults
+from dashboard.home_config import HomeConfig, env_faults, read_home_config, spec_faults, timeout_faults
 from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
@@ -149,7 +148,9 @@ def _job(home: Home, tvm: ArtifactSpec, code: CodeFolders, row: Pipeline, path: 
     if spec:
         spec = ArtifactSpec(values["tvm_remote"] or tvm.remote, values["tvm_branch"] or tvm.branch)
     job = replace(job, config=values, tvm=spec)
-    return replace(job, faults=(*_spec_faults(home, job), *_value_faults(home, job), *_script_faults(job)))
+    shown = f"{_shown(home, path)}/{config_util.CONFIG_FILE}"
+    tvm_faults = spec_faults(job.tvm, shown) if job.tvm else []
+    return replace(job, faults=(*tvm_faults, *_value_faults(home, job), *_script_faults(job)))
 
 
 def _shown(home: Home, path: Path) -> str:
@@ -193,16 +194,6 @@ def _read_undeclared(file: Path, fields: config_util.Fields, shown: str) -> dict
         raise ConfigError([f"{shown}: $.{name}: Did you mean {right!r}? {remedy}" for name, right in near])
     known = {name: item for name, item in value.items() if name in fields}
     return {**own, **config_util.check(known, fields, shown)}
-
-
-def _spec_faults(home: Home, job: Job) -> list[str]:
-    if job.tvm is None:
-        return []
-    try:
-        check_spec(job.tvm)
-    except DashboardError as error:
-        return [f"{_shown(home, job.config_folder)}/{config_util.CONFIG_FILE}: $.{error}"]
-    return []
 
 
 def _value_faults(home: Home, job: Job) -> list[str]:

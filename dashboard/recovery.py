@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import logging
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PIPELINES, pipeline
 
-_STAMP = re.compile(r"\d{8}T\d{6}Z")
 _log = logging.getLogger("night")
 
 
@@ -30,7 +28,7 @@ def recover(plan: Plan) -> list[str]:
     """
     sweep(plan.home)
     folders = sorted(plan.config.tmp_data.glob("*")) if plan.config.tmp_data.is_dir() else []
-    unfinished = [folder for folder in folders if _STAMP.fullmatch(folder.name) and _is_of(folder, plan.home)]
+    unfinished = [folder for folder in folders if common.is_stamp(folder.name) and _is_of(folder, plan.home)]
     return [sentence for folder in unfinished for sentence in _recover(plan, folder)]
 
 

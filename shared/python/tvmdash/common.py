@@ -49,7 +49,7 @@ def is_stamp(text: str) -> bool:
 
 def parse_stamp(stamp: str) -> datetime.datetime:
     """The aware UTC moment of a stamp."""
-    if not _STAMP.fullmatch(stamp):
+    if not is_stamp(stamp):
         raise DashboardError(f"{stamp!r} is not a stamp. Write it like 20261121T031500Z (UTC).")
     try:
         parts = (stamp[:4], stamp[4:6], stamp[6:8], stamp[9:11], stamp[11:13], stamp[13:15])

@@ -7,7 +7,6 @@ templates, the documentation and the tests read it.
 from __future__ import annotations
 
 import logging
-import os
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -157,9 +156,3 @@ def run_stage(work: Callable[[], str], destination: Path) -> int:
         write_status(destination, False, f"{type(error).__name__}: {error} (the log has the traceback)")
         return 1
     return 0
-
-
-def environment_path(name: str) -> Path | None:
-    """The path in an environment variable that the night sets for stages, or None outside a night."""
-    value = os.environ.get(name)
-    return Path(value) if value else None
