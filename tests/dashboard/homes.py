@@ -26,7 +26,7 @@ WORK = {
     "analyze": 'cp "$2/raw.json" "$3/data.json"',
     "visualize": 'echo "graph of $TVMDASH_NIGHT" > "$3/graph.svg"',
     "summarize": """printf '{"title": "Sum", "value": "of %s"}' "$TVMDASH_NIGHT" > "$3/summary.json\"""",
-    "subsystem": 'echo "page of $TVMDASH_NIGHT" > "$2/index.html"',
+    "subsystem": 'echo "page of $TVMDASH_NIGHT" > "$2/.new"; mv "$2/.new" "$2/index.html"',
 }
 DEADLINE_S = 180.0
 
