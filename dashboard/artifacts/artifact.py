@@ -38,10 +38,14 @@ class ArtifactError(DashboardError):
 
 @dataclass(frozen=True)
 class ArtifactSpec:
-    """The TVM that a home or an experiment asks for: its `tvm_remote` and `tvm_branch`."""
+    """The TVM that a home or an experiment asks for: its `tvm_remote` and `tvm_branch`, and how it is built.
+
+    `options` are names and values for a source build's CMake, sorted by name; a wheel has none.
+    """
 
     remote: str
     branch: str
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from dashboard.artifacts import shelf, wheel
 from dashboard.artifacts.artifact import LAST_USED, Artifact, ArtifactError, ArtifactSpec, write_manifest
 from dashboard.artifacts.locks import Deadline, Lock
+from dashboard.artifacts.workshop import Workshop
 
 
 class Provider(Protocol):
@@ -29,13 +30,13 @@ class Provider(Protocol):
     def rank(self, artifact: Artifact) -> Any:
         """Sorts the artifacts that satisfy one spec from old to new."""
 
-    def resolve(self, spec: ArtifactSpec, log_folder: Path, deadline: Deadline) -> ArtifactSpec:
+    def resolve(self, spec: ArtifactSpec, shop: Workshop) -> ArtifactSpec:
         """`spec` made exact; without network where it is exact already."""
 
     def base_of(self, exact: ArtifactSpec) -> str:
         """The name of what is built for `exact`: one night at a time builds it."""
 
-    def build(self, exact: ArtifactSpec, place: Path, log_folder: Path, deadline: Deadline) -> Artifact:
+    def build(self, exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
         """The artifact, built and proved in the empty folder `place`."""
 
 
@@ -69,9 +70,7 @@ class Provided:
 class _Request:
     spec: ArtifactSpec
     provider: Provider
-    folder: Path
-    log_folder: Path
-    deadline: Deadline
+    shop: Workshop
 
 
 def provider_of(spec: ArtifactSpec) -> str:
@@ -94,11 +93,11 @@ def provide(spec: ArtifactSpec, folder: Path, *, rebuild: bool, log_folder: Path
     provider.check(spec)
     if os.pathsep in str(folder.absolute()):
         raise ArtifactError(f"{folder}: a folder with {os.pathsep!r} cannot stand on PYTHONPATH. Choose another.")
-    request = _Request(spec, provider, folder.absolute(), log_folder.absolute(), Deadline(timeout_s))
+    request = _Request(spec, provider, Workshop(folder.absolute(), log_folder.absolute(), Deadline(timeout_s)))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         log_folder.mkdir(parents=True, exist_ok=True)
-        shelf.sweep(request.folder)
+        shelf.sweep(request.shop.folder)
         return _resolve_and_build(request) if rebuild else _take_without_building(request)
     except OSError as error:
         place = error.filename or folder
@@ -120,9 +119,9 @@ def _provider(spec: ArtifactSpec) -> Provider:
 def _take(request: _Request, spec: ArtifactSpec, note: str = "") -> Provided | None:
     """The newest artifact at hand that satisfies `spec`, leased."""
     provider = request.provider
-    fitting = [artifact for artifact in shelf.artifacts_in(request.folder) if provider.satisfies(artifact, spec)]
+    fitting = [artifact for artifact in shelf.artifacts_in(request.shop.folder) if provider.satisfies(artifact, spec)]
     for artifact in sorted(fitting, key=provider.rank, reverse=True):
-        lease = shelf.use(artifact, request.deadline)
+        lease = shelf.use(artifact, request.shop.deadline)
         if lease is not None:
             return Provided(artifact, note, lease)
     return None
@@ -132,18 +131,19 @@ def _take_without_building(request: _Request) -> Provided:
     taken = _take(request, request.spec)
     if taken is None:
         raise ArtifactError(
-            f"{request.folder}: holds no proven TVM for {_words(request.spec)}. Run once without --no-rebuild-tvm."
+            f"{request.shop.folder}: holds no proven TVM for {_words(request.spec)}. Run once without --no-rebuild-tvm."
         )
     return taken
 
 
 def _resolve_and_build(request: _Request) -> Provided:
     try:
-        exact = request.provider.resolve(request.spec, request.log_folder, request.deadline)
+        exact = request.provider.resolve(request.spec, request.shop)
     except ArtifactError as error:
         taken = _take(request, request.spec)
         if taken is None:
-            raise ArtifactError(f"{error} There is no earlier TVM in {request.folder} to measure instead.") from error
+            folder = request.shop.folder
+            raise ArtifactError(f"{error} There is no earlier TVM in {folder} to measure instead.") from error
         note = f"{_words(request.spec)} is not known tonight, so {taken.artifact.version} was taken: {error}"
         return Provided(taken.artifact, note, taken.lease)
     return _take(request, exact) or _build(request, exact)
@@ -151,13 +151,13 @@ def _resolve_and_build(request: _Request) -> Provided:
 
 def _build(request: _Request, exact: ArtifactSpec) -> Provided:
     """Build `exact`, unless another night has done so while this one waited for it."""
-    provider, folder, deadline = request.provider, request.folder, request.deadline
+    provider, folder, deadline = request.provider, request.shop.folder, request.shop.deadline
     base = provider.base_of(exact)
     with shelf.claim(folder, base, deadline):
         taken = _take(request, exact)
         if taken is None:
             with shelf.workplace(folder, base) as place:
-                artifact = provider.build(exact, place, request.log_folder, deadline)
+                artifact = provider.build(exact, place, request.shop)
                 (place / LAST_USED).touch()
                 write_manifest(artifact)
                 shelf.put(place, folder, artifact.key, deadline)

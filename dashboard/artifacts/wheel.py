@@ -10,7 +10,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,6 +18,7 @@ from dashboard.artifacts import package_index, wheel_needs
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.proof import Health, prove
+from dashboard.artifacts.workshop import Workshop
 
 NAME = "wheel"
 LATEST = "latest"
@@ -90,12 +91,12 @@ def rank(artifact: Artifact) -> object:
     return Version(artifact.version), Version(artifact.facts["tvm_ffi"])
 
 
-def resolve(spec: ArtifactSpec, log_folder: Path, deadline: Deadline) -> ArtifactSpec:
+def resolve(spec: ArtifactSpec, shop: Workshop) -> ArtifactSpec:
     """`spec` with an exact version; only "latest" needs the index."""
     if spec.branch != LATEST:
         return spec
-    log = log_folder / f"pip-index-{TVM}.log"
-    return ArtifactSpec(spec.remote, package_index.versions(TVM, log=log, deadline=deadline)[0])
+    log = shop.log_folder / f"pip-index-{TVM}.log"
+    return replace(spec, branch=package_index.versions(TVM, log=log, deadline=shop.deadline)[0])
 
 
 def base_of(exact: ArtifactSpec) -> str:
@@ -105,9 +106,9 @@ def base_of(exact: ArtifactSpec) -> str:
     return f"{NAME}-{canonicalize_version(exact.branch)}-{_python()}-{platform.machine()}"
 
 
-def build(exact: ArtifactSpec, place: Path, log_folder: Path, deadline: Deadline) -> Artifact:
+def build(exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
     """Install and prove `exact` in the empty folder `place`; ArtifactError lists each pair tried and why it failed."""
-    this = _Build(exact.branch, place, log_folder, deadline)
+    this = _Build(exact.branch, place, shop.log_folder, shop.deadline)
     this.install(TVM, this.version, this.site)
     wheel = wheel_needs.distribution(this.site, TVM)
     wheel_needs.check(wheel, provided=frozenset((FFI,)))
