@@ -15,8 +15,9 @@ usage: dashboard_job.sh [--settings FILE | KEY=value]... [-- OPTIONS of run_dash
   KEEP_LOGS_DAYS=30    how long they are kept
 
 FILE holds such lines, and # comments; nothing in it is executed or expanded except a leading ~/. What comes later
-on the command line wins. Exit code: that of run_dashboard.sh; 2 also for bad settings, a foreign FOLDER or a first
-fetch that fails; 75 also where another job works in FOLDER.
+on the command line wins. Where a night does not go well, its last words are printed, for cron's mail; else nothing is.
+Exit code: that of run_dashboard.sh; 2 also for bad settings, a foreign FOLDER, a first fetch that fails, or a BRANCH
+that REMOTE does not have (a night from the last good commit is run first); 75 also where another job works in FOLDER.
 USAGE
 }
 
@@ -82,9 +83,39 @@ update() { # SOURCE
     [ -n "$good" ] || fail "${settings[REMOTE]}, branch ${settings[BRANCH]}, cannot be fetched: $error"
     "${git[@]}" reset -q --hard "$good" || fail "$1 cannot be brought back to $good. Remove $1, then it is fetched anew."
     export TVMDASH_NOTE="The dashboard itself could not be updated and ran at its last good commit ${good:0:12}: $error"
+    if [[ $error == *"couldn't find remote ref"* ]]; then
+      NO_BRANCH=1
+      TVMDASH_NOTE="The dashboard's repository has no branch ${settings[BRANCH]@Q}, so it is not updated any more and ran at its last good commit ${good:0:12}. Mend BRANCH in the settings of dashboard_job.sh (repository: ${settings[REMOTE]})."
+    fi
     say "$TVMDASH_NOTE"
   fi
   "${git[@]}" clean -fdq
+}
+
+# Run the night as a child that gets the signals that come here; NIGHT_CODE is its exit code.
+run_night() { # LOG PROGRAM ARGUMENTS...
+  local log=$1 child again signalled=""
+  shift
+  set -m # else the child would ignore SIGINT, and every stage with it
+  "$@" >>"$log" 2>&1 </dev/null &
+  child=$!
+  set +m
+  trap 'signalled=1; kill -TERM "$child" 2>/dev/null || true' TERM INT HUP
+  NIGHT_CODE=0
+  wait "$child" || NIGHT_CODE=$?
+  while [ -n "$signalled" ]; do # a signal ends a wait early
+    signalled="" again=0
+    wait "$child" || again=$?
+    [ "$again" = 127 ] || NIGHT_CODE=$again
+  done
+  trap - TERM INT HUP
+}
+
+# The night's own last words, from its log; where it came to none, the end of what it printed.
+tell() { # LOG
+  local words
+  words=$(awk '/^Night [0-9]+T[0-9]+Z/ { text = ""; on = 1 } on { text = text $0 "\n" } END { printf "%s", text }' "$1")
+  printf '%s\n' "${words:-$(tail -n 15 -- "$1")}" "The whole log: $1" >&2
 }
 
 main() {
@@ -117,7 +148,11 @@ main() {
   update "$folder/source" 2> >(tee -a -- "$log" >&2)
   [ -x "$folder/source/run_dashboard.sh" ] || fail "REMOTE: ${settings[REMOTE]} has no run_dashboard.sh."
   read -ra words <<<"${settings[OPTIONS]}"
-  exec "$folder/source/run_dashboard.sh" "${settings[DASHBOARD_HOME]}" "${words[@]}" "${options[@]}" >>"$log" 2>&1 </dev/null
+  run_night "$log" "$folder/source/run_dashboard.sh" "${settings[DASHBOARD_HOME]}" "${words[@]}" "${options[@]}"
+  [ "$NIGHT_CODE" = 0 ] || tell "$log"
+  [ "$NIGHT_CODE" != 0 ] || [ -z "$NO_BRANCH" ] || NIGHT_CODE=2
+  exit "$NIGHT_CODE"
 }
 
+NIGHT_CODE=0 NO_BRANCH=""
 main "$@" # read whole before it runs: the update may replace this file

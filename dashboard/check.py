@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from dashboard import process
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.plan import CodeFolders, Plan, find_jobs, make_plan
+from dashboard.environment import stage_environment
+from dashboard.plan import CodeFolders, Job, Plan, find_jobs, make_plan
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+
+OWN_CHECK = "check.sh"
+"""A job's script that `check` calls with its config folder and the home; each line that it prints is a fault."""
+_CHECK_S = 60
 
 
 def faults_of(home: Home, code: CodeFolders) -> list[str]:
@@ -21,7 +28,41 @@ def faults_of(home: Home, code: CodeFolders) -> list[str]:
         found = find_jobs(home, code, ArtifactSpec("pypi", "latest"))
         return [*str(error).splitlines(), *(fault for job in found for fault in job.faults)]
     rejected = [fault for job in plan.rejected for fault in job.faults]
-    return [*rejected, *_folder_faults(plan), *_tool_faults(), *_empty(plan)]
+    own = [fault for job in (*plan.experiments, *plan.subsystems) for fault in _own_faults(job, plan)]
+    return [*rejected, *own, *_folder_faults(plan), *_tool_faults(), *_empty(plan)]
+
+
+def _own_faults(job: Job, plan: Plan) -> Iterator[str]:
+    """What the job's own check.sh finds in its config, beyond what its fields.json can say."""
+    script = job.folder / OWN_CHECK
+    if not script.is_file():
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        log = Path(scratch) / "log"
+        env = stage_environment(
+            job,
+            home_root=plan.home.root,
+            stamp="",
+            seed=plan.seed,
+            env_name=plan.config.env_name,
+            scratch=Path(scratch),
+            cache=Path(scratch),
+            artifact=None,
+            added=plan.config.env,
+        )
+        argv = [str(script), str(job.config_folder), str(plan.home.root)]
+        try:
+            outcome = process.run(argv, cwd=job.folder, env=env, timeout_s=_CHECK_S, log=log)
+        except DashboardError as error:
+            yield str(error)
+            return
+        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    if outcome.exit_code == 0 and not outcome.timed_out:
+        yield from lines
+    else:
+        ended = f"exit status {outcome.exit_code}" if outcome.signal is None else f"signal {outcome.signal}"
+        how = f"did not end in {_CHECK_S} s" if outcome.timed_out else f"failed ({ended})"
+        yield f"{script}: {how}, so {job.name}'s config was not checked: {' '.join(lines[-1:])}"
 
 
 def _folder_faults(plan: Plan) -> Iterator[str]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dashboard import estimate, progress
 from dashboard.plan import Job, Plan
 from tvmdash.dashboard_info import BLOCKED, FAILED, INTERRUPTED, OK, RUNNING, SKIPPED, Home, JobResult, Night
 from tvmdash.words import duration_in_words, elide, list_in_words
 
+_NAMED = 8
 _WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
 
 
 def night_in_words(home: Home, night: Night) -> str:
     """What happened, what failed and why, which TVM, where the page is."""
     lines = [f"{_headline(night)} It took {duration_in_words(night.elapsed_s)}."]
-    lines += [f"  {_failure(job)}" for job in night.jobs if not job.well]
-    lines += [f"  Note: {note}" for note in night.notes]
+    if night.state == RUNNING:
+        lines = [_headline(night), *_now(home, night)]
+    lines += [f"  {line}" for line in _failures(night)]
+    lines += [f"  Note: {note}" for note in night.notes if not _is_told(note, night)]
     if night.artifacts:
         lines.append(f"Measured TVM: {list_in_words([_artifact(item) for item in night.artifacts], 5)}.")
     if night.jobs:
@@ -23,6 +27,15 @@ def night_in_words(home: Home, night: Night) -> str:
     page = home.page()
     lines.append(f"Page: {page.as_uri()}" if page else f"There is no page; results lie in {home.root / 'results'}.")
     return "\n".join(lines)
+
+
+def _now(home: Home, night: Night) -> list[str]:
+    """What a running night does at this moment, since when, and how far it is."""
+    now = progress.now_of(home, night.stamp)
+    if now is None:
+        return []
+    doing = [f"  Now: {what}, since {since} UTC." for what, since in now.running]
+    return [*(doing or ["  Now: between two steps."]), f"  {now.done} of {now.total} steps are done."]
 
 
 def _headline(night: Night) -> str:
@@ -43,6 +56,28 @@ def _headline(night: Night) -> str:
             counts.append(f"{sum(job in good for job in of_kind)} of {len(of_kind)} {kind}s")
     verdict = "all well" if len(good) == len(night.jobs) else "SOME FAILED"
     return f"Night {night.stamp}: {verdict}, {' and '.join(counts)} ok."
+
+
+def _failures(night: Night) -> list[str]:
+    """A line for each job that did not go well; those of a kind that the same thing stopped share one."""
+    groups: dict[tuple[str, str, str], list[JobResult]] = {}
+    for job in night.jobs:
+        step = job.first_failure
+        reason = step.message if step is not None and step.state == BLOCKED else ""
+        if not job.well:
+            groups.setdefault((job.kind, reason, "" if reason else job.name), []).append(job)
+    return [_failure(jobs[0]) if len(jobs) == 1 else _stopped(reason, jobs) for (_, reason, _), jobs in groups.items()]
+
+
+def _stopped(reason: str, jobs: Sequence[JobResult]) -> str:
+    names = list_in_words([job.name for job in jobs], _NAMED)
+    return f"{jobs[0].kind}s {names} {_WORDS[BLOCKED]}: {elide(reason, 400)}"
+
+
+def _is_told(note: str, night: Night) -> bool:
+    """Whether a job's failure says the same."""
+    said = note.partition(": ")[2] or note
+    return any(said in step.message for job in night.jobs for step in job.steps if not step.success)
 
 
 def _failure(job: JobResult) -> str:
@@ -88,10 +123,12 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def plan_in_words(plan: Plan) -> str:
     """What a night would do, in order, and what is rejected and why."""
-    order = f"in random order (seed {plan.seed})" if plan.config.randomize else "by priority, then name"
+    seed = "drawn at the start; below is one of them" if plan.drawn else f"seed {plan.seed}"
+    order = f"in random order ({seed})" if plan.config.randomize else "by priority, then name"
     lines = [f"Home {plan.home.root}: {len(plan.experiments)} experiments {order}, {len(plan.subsystems)} subsystems."]
     lines += [f"TVM: {spec.branch} from {spec.remote}" for spec in plan.artifacts]
     lines += _phases(plan)
+    lines += estimate.in_words(plan)
     if plan.inactive:
         lines.append(f"Not active: {', '.join(plan.inactive)}")
     for job in plan.rejected:

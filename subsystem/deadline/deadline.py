@@ -10,6 +10,7 @@ from typing import Any
 import dates
 
 from tvmdash import common
+from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.slack_delivery import open_slack, tell
 from tvmdash.slack_parts import in_a_line
@@ -22,6 +23,13 @@ WHERE = "config/subsystem/deadline/config.json"
 
 class DeadlineSubsystem(Subsystem):
     """Tells how long is left, with pings where a deadline is near; says nothing where none is."""
+
+    def faults(self, config: Mapping[str, Any], shown: str, home: Home) -> Sequence[str]:
+        try:
+            dates.read(config, shown)
+        except ConfigError as error:
+            return error.faults
+        return ()
 
     def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
         found = dates.read(config, WHERE)

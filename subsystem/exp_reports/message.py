@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import disturbed
+
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, RUNNING, Home, JobResult, Night
 from tvmdash.slack_parts import (
     BAD,
@@ -26,6 +28,7 @@ from tvmdash.slack_payloads import Message, Part, bold, build, escape
 from tvmdash.words import elide, list_in_words
 
 _NAMED, _NAME, _SUMMARY = 3, 24, 400
+_DISTURBED = "Perhaps disturbed while it was measured:"
 
 
 def of_night(home: Home, night: Night, whole: str) -> Message:
@@ -37,7 +40,8 @@ def of_night(home: Home, night: Night, whole: str) -> Message:
     parts += [_unfinished_part(job, notify) for job, notify in jobs if is_unfinished(job)]
     parts += note_parts(night, [fault for _, notify in jobs for fault in notify.faults])
     measured = [job for job, _ in jobs if _is_good(job) or _is_partly_good(job)]
-    parts += [_good_part(home, job, night.stamp) for job in sorted(measured, key=_is_good)]
+    troubled = disturbed.of_night(home, night.stamp)
+    parts += [_good_part(home, job, night.stamp, troubled.get(job.name, "")) for job in sorted(measured, key=_is_good)]
     return build(f"{_icon(night)} {verdict(night)}", about(night, website), parts, rest(night, website, whole))
 
 
@@ -106,12 +110,17 @@ def _unfinished_part(job: JobResult, notify: Notify) -> Part:
     return Part("\n".join(filter(None, lines)), notify.pings)
 
 
-def _good_part(home: Home, job: JobResult, stamp: str) -> Part:
-    """One experiment that was measured, with what its summary says of tonight (its failed points first), cut short."""
+def _good_part(home: Home, job: JobResult, stamp: str, trouble: str) -> Part:
+    """One experiment that was measured, with what its summary says of tonight (its failed points first), cut short.
+
+    `trouble`: what may have disturbed its run.
+    """
     summary = home.read_summary(job.name) if home.stamp_of(home.summary(job.name)) == stamp else None
     told = "\n".join(_short(summary[1])) if summary else "It left no summary of tonight."
-    icon = NOTE if job.failed_points else GOOD
-    return Part(f"{icon} {bold(_title(job))}\n{escape(told, 2 * _SUMMARY)}".rstrip(), group=GOOD)
+    icon = NOTE if job.failed_points or trouble else GOOD
+    doubt = escape(f"{_DISTURBED} {elide(trouble, _SUMMARY)}", 2 * _SUMMARY) if trouble else ""
+    lines = (f"{icon} {bold(_title(job))}", doubt, escape(told, 2 * _SUMMARY))
+    return Part("\n".join(filter(None, lines)).rstrip(), group=GOOD)
 
 
 def _short(text: str) -> Iterator[str]:

@@ -75,12 +75,12 @@ class Definition:
         return self.kind == GEOMEAN and self.metric.lower_is_better
 
 
-def parse_all(values: Sequence[Any]) -> tuple[list[Definition], list[str]]:
-    """The good definitions, and a sentence for each bad one."""
+def parse_all(values: Sequence[Any], shown: str = "config.json") -> tuple[list[Definition], list[str]]:
+    """The good definitions, and a sentence for each bad one; `shown` names the config's file."""
     good: dict[str, Definition] = {}
     faults = []
     for index, value in enumerate(values):
-        place = f"config.json: $.scores[{index}]"
+        place = f"{shown}: $.scores[{index}]"
         try:
             definition = _parse(value, place)
         except DashboardError as error:

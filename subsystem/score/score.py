@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,19 @@ class Score(Subsystem):
         good, _ = definitions.parse_all(config["scores"])
         names = dict.fromkeys(name for definition in good for name in definition.experiments)
         return (needs_any(*map(needs_experiment, names)),) if names else ()
+
+    def faults(self, config: Mapping[str, Any], shown: str, home: Home) -> Sequence[str]:
+        good, faults = definitions.parse_all(config["scores"], shown)
+        known = sorted(path.parent.name for path in home.configs("experiment").glob("*/config.json"))
+        for definition in good:
+            for name in definition.experiments:
+                if name not in known:
+                    near = difflib.get_close_matches(name, known, n=1)
+                    remedy = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known) or 'none'}."
+                    faults.append(
+                        f"{shown}: score {definition.title!r}: this home has no experiment {name!r}. {remedy}"
+                    )
+        return faults
 
     def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
         good, faults = definitions.parse_all(config["scores"])

@@ -19,6 +19,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.records import Failure, Record
 from tvmdash.words import elide, list_in_words
 
+ALL_WORKLOADS = "every workload"
 _REASON_COLUMNS = 160
 
 
@@ -101,6 +102,8 @@ def score(
             there.append(_of_workload(definition, nights, workload))
         except DashboardError as error:
             missing.append(Missing(workload, elide(str(error), _REASON_COLUMNS)))
+    if not expected:  # nothing says which workloads there should be: why, where the experiments left nothing
+        missing = [Missing(ALL_WORKLOADS, elide(night.lacking, _REASON_COLUMNS)) for night in used if night.lacking]
     value, low, high = _whole(definition, there, resampling)
     return Point(
         stamp,

@@ -41,7 +41,7 @@ def report(scored: Sequence[Scored], faults: Sequence[str]) -> Report:
 def in_words(scored: Scored) -> str:
     """Tonight's value, what is missing, and how it was before where that may be compared."""
     tonight = scored.tonight
-    if not tonight.expected:
+    if not tonight.expected and not tonight.missing:
         return "no value: no record and no failure matches it. Look at its baseline, contender and workloads."
     value = _value_in_words(scored, tonight)
     if not tonight.complete:
@@ -61,14 +61,14 @@ def _value_in_words(scored: Scored, point: Point) -> str:
     )
     if kind == SPEEDUP:
         doubt = ", perhaps no difference" if point.low is not None and point.low <= 1 <= (point.high or 1) else ""
-        return f"{three_digits(value)} times ({span}{over}{doubt})"
+        return f"{three_digits(value)} {_times(scored)} ({span}{over}{doubt})"
     if kind == GEOMEAN:
         return f"{quantity_in_words(value, scored.definition.unit)} ({span}geometric mean of {over})"
     if kind == SHARE:
         limit = scored.definition.threshold
         below = [item for item in point.workloads if item.value < limit]
         close = [item.workload for item in point.workloads if (item.low or limit) < limit <= (item.high or limit)]
-        words = f"{count - len(below)} of {over} reach {limit:g} times"
+        words = f"{count - len(below)} of {over} {'is' if count == 1 else 'are'} {limit:g} {_times(scored)} or better"
         words += (
             f", not {list_in_words([f'{item.workload} ({three_digits(item.value)})' for item in below], 4)}"
             if below
@@ -80,6 +80,11 @@ def _value_in_words(scored: Scored, point: Point) -> str:
     words = f"{value:.0f} of {total} points correct"
     words += f", {unchecked} of them never checked" if unchecked else ""
     return words + (f"; failures in {list_in_words(wrong, 4)}" if wrong else "")
+
+
+def _times(scored: Scored) -> str:
+    """What a ratio of baseline to contender says of the contender."""
+    return "times as fast" if scored.definition.metric.name.endswith("time") else "times as small"
 
 
 def _missing_in_words(missing: Sequence[Missing]) -> str:
@@ -97,7 +102,8 @@ def _change_in_words(scored: Scored, tonight: Point) -> str:
     if before is None or before.value is None or tonight.value is None:
         if not earlier:
             return ""
-        return f"No earlier night is complete over the same {len(tonight.expected)} workloads."
+        count = len(tonight.expected)
+        return f"No earlier night is complete over the same {'workload' if count == 1 else f'{count} workloads'}."
     since = "the night before" if before is earlier[-1] else f"night {before.stamp}, the last comparable one"
     if scored.definition.kind == CORRECT:
         return f"{before.value:.0f} on {since}."

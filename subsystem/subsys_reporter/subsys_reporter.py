@@ -9,6 +9,7 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night
+from tvmdash.errors import DashboardError
 from tvmdash.slack_delivery import open_slack, tell
 from tvmdash.slack_parts import (
     BAD,
@@ -22,11 +23,12 @@ from tvmdash.slack_parts import (
     rest,
     website_url,
 )
-from tvmdash.slack_payloads import Message, Part, bold, build, escape
+from tvmdash.slack_payloads import Message, Part, bold, build, escape, link
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.words import elide, list_in_words
 
 NAME = "subsys_reporter"
+IN_SLACK_FILE = "in_slack.json"
 _NAMED, _NAME, _VALUE = 3, 40, 1200
 
 
@@ -64,7 +66,7 @@ def of_night(home: Home, night: Night, jobs: Sequence[JobResult], whole: str) ->
     parts += blocked_parts([item for item in told if item[0].state == BLOCKED])
     parts += [fault_part(fault) for _, notify in told for fault in notify.faults]
     reports = [(job, report_of_tonight(home, job, night)) for job in jobs if job.state == OK]
-    parts += [_report_part(job, report) for job, report in reports if report]
+    parts += [_report_part(job, report, in_threads(home, job, night, website)) for job, report in reports if report]
     quiet = [_title(job) for job, report in reports if not report]
     parts += [Part(f"{GOOD} {escape(list_in_words(quiet, 20), 1500)}: nothing to report.", group=GOOD)] if quiet else []
     states = {job.state for job in jobs}
@@ -80,15 +82,33 @@ def report_of_tonight(home: Home, job: JobResult, night: Night) -> tuple[str, st
     return home.read_report(job.name)
 
 
+def in_threads(home: Home, job: JobResult, night: Night, website: str) -> str:
+    """Markup in place of a report whose news the subsystem has told in Slack threads of its own; "" where it has not.
+
+    It says so in in_slack.json: `night`, `words`, and `page`, the page of the website that has all of it.
+    """
+    try:
+        value = common.read_json(home.output(job.name) / IN_SLACK_FILE, max_bytes=1 << 20)
+    except DashboardError:
+        return ""
+    if not isinstance(value, dict) or value.get("night") != night.stamp or not isinstance(value.get("words"), str):
+        return ""
+    first, _, others = value["words"].strip().partition("\n")
+    page = str(value.get("page") or "")
+    address = f"{website.rstrip('/')}/{page}"
+    more = f" {link(address, page.removesuffix('.html'))}" if website and page else ""
+    return f"{escape(first, _VALUE)}{more}\n{escape(others, _VALUE)}".rstrip()
+
+
 def _title(job: JobResult) -> str:
     return job.title.strip() or job.name
 
 
-def _report_part(job: JobResult, report: tuple[str, str]) -> Part:
+def _report_part(job: JobResult, report: tuple[str, str], elsewhere: str) -> Part:
     title, value = report
     own = job.title.strip() not in {"", job.name}
     name = job.title if own else f"{title.strip() or job.name} ({job.name})"
-    return Part(f"{GOOD} {bold(name)}\n{escape(value.strip(), _VALUE)}".rstrip(), group=GOOD)
+    return Part(f"{GOOD} {bold(name)}\n{elsewhere or escape(value.strip(), _VALUE)}".rstrip(), group=GOOD)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ SCOPE_OF = {
     "chat.postMessage": "chat:write",
     "chat.update": "chat:write",
     "conversations.history": "channels:history",
+    "conversations.replies": "channels:history",
     "files.getUploadURLExternal": "files:write",
     "files.completeUploadExternal": "files:write",
 }
@@ -230,7 +231,19 @@ def history(state: State, form: dict[str, str]) -> dict[str, Any]:
     need(form.get("channel") == CHANNEL, "channel_not_found")
     need(re.fullmatch(r"\d+\.\d{6}", form.get("oldest", "")), "invalid_ts_oldest")
     need(0 < int(form["limit"]) < 1000, "invalid_limit")
-    found = [item for item in state.channel() if float(item.ts) > float(form["oldest"])][::-1]
+    return page_of(state, form, [item for item in state.channel() if float(item.ts) > float(form["oldest"])][::-1])
+
+
+def replies(state: State, form: dict[str, str]) -> dict[str, Any]:
+    need(set(form) <= {"channel", "ts", "limit", "include_all_metadata", "cursor"}, "invalid_arguments")
+    need(form.get("channel") == CHANNEL, "channel_not_found")
+    need(any(item.ts == form.get("ts") for item in state.channel()), "thread_not_found")
+    need(0 < int(form["limit"]) < 1000, "invalid_limit")
+    return page_of(state, form, [item for item in state.messages if form["ts"] in {item.ts, item.thread_ts}])
+
+
+def page_of(state: State, form: dict[str, str], found: list[Posted]) -> dict[str, Any]:
+    """One page of the messages, as both methods give it."""
     begin = int(form.get("cursor", "0"))
     end = begin + min(int(form["limit"]), state.page)
     with_mark = form.get("include_all_metadata") == "true"
@@ -273,6 +286,7 @@ JSON_METHODS = {"chat.postMessage": post, "chat.update": update}
 FORM_METHODS = {
     "auth.test": lambda state, form: {"user_id": ME, "team": "Test"},
     "conversations.history": history,
+    "conversations.replies": replies,
     "files.getUploadURLExternal": get_upload_url,
     "files.completeUploadExternal": complete_upload,
 }

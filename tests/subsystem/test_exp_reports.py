@@ -107,6 +107,33 @@ def test_summaries_of_tonight_are_told_in_short_and_old_ones_are_not(home: Slack
     assert "It left no summary of tonight." in text
 
 
+def telemetry(home: SlackHome, abnormal: object, stamp: str = slack_homes.STAMP) -> None:
+    runs = [{"experiment": "resnet", "abnormal": abnormal}, {"experiment": "lstm", "abnormal": []}]
+    slack_homes.write(home.home.output("telemetry") / "page.json", {"stamp": stamp, "runs": runs})
+
+
+def test_an_experiment_whose_run_the_machine_disturbed_is_told_with_it(home: SlackHome) -> None:
+    tonight = night(job("resnet"), job("lstm"))
+    for name in ("resnet", "lstm"):
+        home.summary(name, "1.5 times as fast")
+    telemetry(home, ["Other programs kept 2.1 cores busy.", "The clock fell."])
+    text = home.run(NAME, tonight).text
+    words = "Perhaps disturbed while it was measured: Other programs kept 2.1 cores busy. The clock fell."
+    assert f"⚠️ resnet\n{words}\n1.5 times as fast" in text
+    assert "✅ lstm\n1.5 times as fast" in text
+    telemetry(home, ["The clock fell."], stamp="20261120T031500Z")
+    assert "disturbed" not in home.run(NAME, tonight).text, "that was another night"
+
+
+@pytest.mark.parametrize(
+    "page", ["", "[]", '{"stamp": "20261121T031500Z", "runs": [{"experiment": 1}]}', '{"runs": 3}']
+)
+def test_whatever_telemetry_left_the_experiments_are_told(home: SlackHome, page: str) -> None:
+    telemetry(home, [])
+    (home.home.output("telemetry") / "page.json").write_text(page)
+    assert "✅ resnet" in home.run(NAME, night(job("resnet"))).text
+
+
 def test_the_night_its_tvm_and_the_website_stand_under_the_verdict(home: SlackHome) -> None:
     home.configure(website_url="https://bench.example.org/tvm/")
     line = home.run(NAME, night(job("a"))).text.splitlines()[2]

@@ -144,7 +144,7 @@ def test_a_speedup_is_the_geometric_mean_over_workloads_with_an_interval(tmp_pat
     assert 2.0 <= score["low"] < 4.0 < score["high"] <= 8.0
     assert [(item["workload"], item["value"]) for item in score["workloads"]] == [("a", 2.0), ("b", 8.0), ("c", 4.0)]
     assert score["workloads"][0]["low"] == pytest.approx(2.0 * 0.98 / 1.02)
-    assert home.report().endswith("zero against default: 4.00 times (2.00 to 8.00, 3 workloads).")
+    assert home.report().endswith("zero against default: 4.00 times as fast (2.00 to 8.00, 3 workloads).")
 
 
 def test_its_script_leaves_what_the_protocol_asks_for(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_the_share_counts_the_workloads_that_reach_the_threshold(tmp_path: Path)
     home = Home(tmp_path, {**SPEEDUP, "kind": "share_reaching", "threshold": 4.0})
     home.night(NIGHTS[0], THREE)
     assert home.after(NIGHTS[0])["value"] == pytest.approx(200 / 3)
-    assert "2 of 3 workloads reach 4 times, not a (2.00); within noise of it: c" in home.report()
+    assert "2 of 3 workloads are 4 times as fast or better, not a (2.00); within noise of it: c" in home.report()
 
 
 def test_the_mean_time_needs_no_baseline_and_has_the_interval_of_its_measurements(tmp_path: Path) -> None:
@@ -343,6 +343,22 @@ def test_without_any_data_it_is_blocked_with_the_reason(tmp_path: Path) -> None:
     status = home.score(NIGHTS[0])
     assert status["blocked"] is True
     assert "experiment opt: its analyze failed tonight: no disk" in status["message"]
+
+
+def test_a_score_whose_experiment_was_blocked_says_why_and_blames_no_selector(tmp_path: Path) -> None:
+    other = {**SPEEDUP, "title": "other", "experiment": "other"}
+    home = Home(tmp_path, SPEEDUP, other)
+    home.night(NIGHTS[0], THREE)
+    path = home.root / "results" / "nights" / f"{NIGHTS[0]}.json"
+    night = read(path)
+    steps = [{"stage": "run", "state": "blocked", "message": "no TVM to measure: no room", "stamp": NIGHTS[0]}]
+    night["jobs"].append({"kind": "experiment", "name": "other", "title": "", "description": "", "steps": steps})
+    write(path, night)
+    assert home.score(NIGHTS[0])["success"]
+    words = "other: no value tonight. Missing: every workload (experiment other: its run was blocked tonight: no TVM to"
+    assert words in home.report()
+    assert "Look at its baseline" not in home.report()
+    assert home.page()["scores"][1]["complete"] is False
 
 
 def test_the_history_is_the_same_night_by_night_and_rebuilt_from_the_data_files(tmp_path: Path) -> None:

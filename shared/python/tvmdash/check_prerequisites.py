@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tvmdash import common, config_util
-from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info import BLOCKED, Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PRECHECK, pipeline
 from tvmdash.words import elide
@@ -102,7 +102,8 @@ class _Job:
         failure = job.first_failure
         if failure is not None:
             reason = elide(failure.message, _REASON_COLUMNS) or "it does not say why."
-            return f"{self.kind} {self.name}: its {failure.stage} {failure.state} tonight: {reason}"
+            how = "was blocked" if failure.state == BLOCKED else failure.state
+            return f"{self.kind} {self.name}: its {failure.stage} {how} tonight: {reason}"
         if self.kind == "subsystem":
             return f"subsystem {self.name} has not run yet tonight. Give it a higher priority than this one's."
         return f"experiment {self.name} has not come to its {self.stage} tonight."

@@ -24,7 +24,10 @@ from tvmdash.slack_util import Slack
 
 MAX_LATE, MAX_LATE_DAYS = 3, 7
 """How many messages of earlier nights are sent late, and how old they may be."""
+POSTED = "The message is in Slack."
+"""How `tell` begins where it has posted the message, and not found, edited or kept it."""
 _UNKNOWN = "Slack may have it, and a webhook cannot be asked"
+_NEVER_TRIED = "nothing is known of it"
 _log = logging.getLogger("slack")
 
 
@@ -52,9 +55,11 @@ def open_slack(config: Mapping[str, Any], home: Home, where: str) -> Slack | Non
         raise DashboardError(f"{where}: {error}") from error
 
 
-def tell(slack: Slack | None, output: Path, stamp: str, message: Message) -> str:
+def tell(slack: Slack | None, output: Path, stamp: str, message: Message, *, since: float | None = None) -> str:
     """Leave the message as message.txt and message.json in `output`, and give it to Slack; a sentence about that.
 
+    With `since` (seconds of the epoch), a message that `output` does not know is looked for in the channel, among
+    those after that moment, before it is posted: files that were lost make nothing be said twice.
     DashboardError where Slack refuses and will again. A Slack that is down fails nothing: the message waits.
     """
     common.write_text(output / "message.txt", message.plain())
@@ -63,7 +68,7 @@ def tell(slack: Slack | None, output: Path, stamp: str, message: Message) -> str
         return "No Slack token is configured: the message is in message.txt only."
     with only_one(output):
         ledger = Ledger(output)
-        words = _Delivery(slack, ledger, _key(output, stamp)).tonight(stamp, message)
+        words = _Delivery(slack, ledger, _key(output, stamp)).tonight(stamp, message, since)
     _log.info("%s", words)
     return words
 
@@ -113,11 +118,9 @@ class _Delivery:
         self._ledger = ledger
         self._key = key
 
-    def tonight(self, stamp: str, message: Message) -> str:
+    def tonight(self, stamp: str, message: Message, since: float | None) -> str:
         """A sentence or more about how it went; DashboardError where Slack refuses."""
-        entry = self._ledger.entries.get(stamp) or Entry(
-            stamp, self._key, time.time(), SENDING if self._lost() else QUEUED
-        )
+        entry = self._ledger.entries.get(stamp) or self._unknown(stamp, since)
         try:
             words = self._edit(entry, message) if entry.state == SENT else self._send(entry, message)
             return " ".join((words, *self._backlog(stamp)))
@@ -127,6 +130,13 @@ class _Delivery:
             return f"{error}: whether Slack shows the message is not known. {self._what_then()}"
         except RefusedError as error:
             raise DashboardError(f"{error} The message is in message.txt.") from None
+
+    def _unknown(self, stamp: str, since: float | None) -> Entry:
+        """An entry for a message of which nothing is known."""
+        looks = self._lost() or (since is not None and self._slack.can_edit)
+        why = _NEVER_TRIED if looks and not self._ledger.was_broken else ""
+        begun = time.time() if since is None else min(since, time.time())
+        return Entry(stamp, self._key, begun, SENDING if looks else QUEUED, why=why)
 
     def _lost(self) -> bool:
         """After a ledger that was lost, a message is looked for before it is sent; a webhook cannot look."""
@@ -172,7 +182,7 @@ class _Delivery:
                 return "It was in Slack already." if note else self._edit(entry, message)
         ts = self._post(entry, message.marked(note) if note else message)
         self._ledger.change(entry, state=SENT, ts=ts, digest=message.digest, message=None)
-        return "The message is in Slack."
+        return POSTED
 
     def _find(self, entry: Entry) -> str | None:
         if not self._slack.can_edit:
@@ -184,14 +194,18 @@ class _Delivery:
         except RefusedError as error:
             if error.code != "missing_scope":
                 raise
+            if entry.why == _NEVER_TRIED:
+                return None
             raise UncertainError(
                 f"An earlier run did not see whether Slack took it, and that cannot be looked up: {error}"
             ) from None
         except SlackError as error:
+            if entry.why == _NEVER_TRIED:
+                raise
             raise UncertainError(str(error)) from None
 
     def _post(self, entry: Entry, message: Message) -> str:
-        entry = self._ledger.change(entry, state=SENDING)
+        entry = self._ledger.change(entry, state=SENDING, why="")
         try:
             return self._slack.post(message, entry.key, entry.since)
         except BusyError as error:

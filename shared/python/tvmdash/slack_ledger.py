@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,10 @@ _KEPT = 60
 
 @dataclass(frozen=True)
 class Entry:
-    """One night's message; `since` is when it was first tried (seconds of the epoch), `message` what waits."""
+    """One night's message; `since` is when it was first tried (seconds of the epoch), `message` what waits.
+
+    replies: by mark, each with its `state` and, while it waits, its `message`.
+    """
 
     stamp: str
     key: str
@@ -35,6 +38,7 @@ class Entry:
     why: str = ""
     attached: tuple[str, ...] = ()
     message: Mapping[str, Any] | None = None
+    replies: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def waits(self) -> bool:
@@ -79,6 +83,9 @@ class Ledger:
                 common.parse_stamp(item.stamp)
                 if item.message is not None:
                     Message.from_json(item.message)
+                for reply in item.replies.values():
+                    if reply["message"] is not None:
+                        Message.from_json(reply["message"])
             self.entries = {item.stamp: item for item in items}
         except (DashboardError, KeyError, TypeError, AttributeError):
             self.was_broken = True

@@ -31,8 +31,8 @@ API_URL_VARIABLE, API_URL = "SLACK_API_URL", "https://slack.com/api/"
 EVENT = "tvmdash_message"
 _PAGES, _CLOCK_SKEW_S = 5, 600.0
 _CHECK_S = 30.0
-SPEAKERS = ("deadline", "exp_reports", "stat_alerts", "subsys_reporter")
-"""The subsystems that speak to Slack."""
+SPEAKERS = ("deadline", "exp_reports", "subsys_reporter")
+"""The subsystems that speak to Slack wherever there is a token; others do where their config names a channel."""
 SCOPES: Mapping[frozenset[str], str] = {
     frozenset(("chat:write",)): "to post and edit",
     frozenset(("files:write",)): "for graphs in threads",
@@ -102,11 +102,18 @@ class Slack:
 
     def find(self, key: str, since: float) -> str | None:
         """The ts of the message posted after `since` and marked with `key`, None where the channel has none."""
+        oldest = f"{max(0.0, since - _CLOCK_SKEW_S):.6f}"
+        return self._find("conversations.history", {"oldest": oldest}, key)
+
+    def find_reply(self, ts: str, key: str) -> str | None:
+        """The ts of the reply in the thread of `ts` that is marked with `key`, None where the thread has none."""
+        return self._find("conversations.replies", {"ts": ts}, key)
+
+    def _find(self, method: str, place: Mapping[str, str], key: str) -> str | None:
         cursor = ""
         for _ in range(_PAGES):
-            fields = {"channel": self.channel, "oldest": f"{max(0.0, since - _CLOCK_SKEW_S):.6f}", "limit": "200"}
-            fields |= {"include_all_metadata": "true", **({"cursor": cursor} if cursor else {})}
-            page = self._read("conversations.history", fields)
+            fields = {"channel": self.channel, "limit": "200", "include_all_metadata": "true", **place}
+            page = self._read(method, {**fields, **({"cursor": cursor} if cursor else {})})
             for message in _dicts(page.get("messages")):
                 if message.get("metadata") == _mark(key):
                     return _ts(message)
@@ -114,7 +121,7 @@ class Slack:
             cursor = str(following.get("next_cursor") or "") if isinstance(following, dict) else ""
             if not cursor:
                 return None
-        raise UncertainError("the channel has too many messages to find ours")
+        raise UncertainError(f"there are too many messages to find ours ({method})")
 
     def upload(self, ts: str, name: str, title: str, content: bytes) -> None:
         """Show a file in the thread of `ts`: ask for an address, send it there, then complete. Not repeated."""
@@ -211,7 +218,7 @@ def _speakers(home: Home) -> Iterator[tuple[str, dict[str, Any]]]:
         if (
             isinstance(config, dict)
             and config.get("active") is True
-            and (path.parent.name in SPEAKERS or "channel" in config)
+            and (path.parent.name in SPEAKERS or config.get("channel"))
         ):
             yield path.parent.name, config
 

@@ -17,6 +17,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.stages import Blocked, run_stage
 
 _REPORT_FILE = "report.json"
+_CHECK = "check"
 
 
 @dataclass(frozen=True)
@@ -34,17 +35,32 @@ class Subsystem:
         """What must be there before `work` is called; where it is not, the subsystem is blocked with the reason."""
         return ()
 
+    def faults(self, config: Mapping[str, Any], shown: str, home: Home) -> Sequence[str]:
+        """What is wrong in the config beyond what its fields can say, for `check`; `shown` is the config's file."""
+        return ()
+
     def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report | None:
         """Do the night's work; what is returned is left as report.json, None where there is nothing to tell."""
         raise NotImplementedError
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
-        """Do the run stage with the arguments `CONFIG OUTPUT HOME`; the exit status for it."""
-        paths = [Path(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
+        """Do the run stage with the arguments `CONFIG OUTPUT HOME`; the exit status for it.
+
+        With `check CONFIG HOME` (what a check.sh calls), print a line for each fault of the config instead.
+        """
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        if len(given) == 3 and given[0] == _CHECK:
+            return self._check(*map(Path, given[1:]))
+        paths = [Path(argument) for argument in given]
         if len(paths) != 3:
             sys.stderr.write("usage: run.sh CONFIG OUTPUT HOME\n")
             return 2
         return run_stage(lambda: self._run(*paths), paths[1])
+
+    def _check(self, config_dir: Path, root: Path) -> int:
+        shown = str(config_dir / config_util.CONFIG_FILE)
+        sys.stdout.writelines(f"{fault}\n" for fault in self.faults(self.load_config(config_dir), shown, Home(root)))
+        return 0
 
     def _run(self, config_dir: Path, output: Path, root: Path) -> str:
         config = self.load_config(config_dir)

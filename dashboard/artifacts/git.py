@@ -1,0 +1,195 @@
+"""The `git` provider: TVM built from any remote, branch, tag, commit or pull request."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import platform
+import re
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from dashboard.artifacts import build_tools, cmake_build, git_names, git_tree
+from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes
+from dashboard.artifacts.git_mirror import Mirror
+from dashboard.artifacts.proof import Health, prove
+from dashboard.artifacts.workshop import Workshop
+
+NAME = "git"
+FFI_PROJECTS = ("3rdparty/tvm-ffi", "ffi")
+"""Where tvm-ffi's Python project lies in TVM's tree, newest way first; before 0.21 there was none."""
+OPTIONAL_SUBMODULES: Mapping[str, tuple[str, ...]] = {
+    "3rdparty/cutlass": ("USE_CUDA", "USE_CUTLASS"),
+    "3rdparty/cutlass_fpA_intB_gemm": ("USE_CUDA", "USE_CUTLASS"),
+    "3rdparty/libflash_attn": ("USE_CUDA", "USE_CUTLASS"),
+    "3rdparty/flashinfer": ("USE_CUDA", "USE_FLASHINFER"),
+    "3rdparty/OpenCL-Headers": ("USE_OPENCL",),
+    "3rdparty/vta-hw": ("USE_VTA_FSIM", "USE_VTA_TSIM", "USE_VTA_FPGA"),
+    "3rdparty/zlib": ("USE_MINRPC",),
+}
+"""Submodules that are fetched only where one of these options is on: some have hundreds of megabytes."""
+_OFF = frozenset(("", "OFF", "0", "FALSE", "NO", "N"))
+
+
+def check(spec: ArtifactSpec) -> None:
+    """Raise ArtifactError where `spec` names nothing that git could have, or options that are none."""
+    git_names.check_remote(spec.remote)
+    git_names.check_revision(spec.branch)
+    cmake_build.check_options(dict(spec.options))
+
+
+def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
+    """Whether `artifact` is a commit of what `spec` names, built with its options for this Python and machine."""
+    facts = artifact.facts
+    here = (facts.get("python"), facts.get("machine")) == (_python(), platform.machine())
+    same = (facts.get("remote"), facts.get("options")) == (spec.remote, _options_text(spec))
+    if artifact.provider != NAME or not artifact.commit or not here or not same:
+        return False
+    if git_names.is_commit(spec.branch):
+        return artifact.commit == spec.branch
+    mirror = Mirror.of(artifact.path.parent, spec.remote)
+    tip = mirror.resolve(spec.branch)
+    return tip is not None and mirror.contains(tip, artifact.commit)
+
+
+def rank(artifact: Artifact) -> object:
+    """Sorts artifacts by the moment of their commit."""
+    return artifact.facts["committed_utc"], artifact.key
+
+
+def resolve(spec: ArtifactSpec, shop: Workshop) -> ArtifactSpec:
+    """`spec` with the commit that it means tonight; all 40 digits of a commit that is at hand need no network."""
+    mirror = Mirror.of(shop.folder, spec.remote)
+    if git_names.is_commit(spec.branch):
+        mirror.ensure(spec.branch, shop)
+        return spec
+    pull = git_names.ref_of_pull(spec.branch)
+    mirror.fetch(shop, *([pull] if pull else []))
+    commit = mirror.resolve(spec.branch)
+    if commit is None:
+        raise ArtifactError(
+            f"tvm_branch: {spec.branch!r} is no branch, tag or commit of {spec.remote}. Look at git ls-remote."
+        )
+    return replace(spec, branch=commit)
+
+
+def base_of(exact: ArtifactSpec) -> str:
+    """The artifact's key: the same for the same commit, options, toolchain, Python and machine."""
+    how = f"{exact.remote}\0{_options_text(exact)}\0{build_tools.toolchain().words}"
+    digest = hashlib.sha256(how.encode("utf-8", errors="surrogatepass")).hexdigest()[:8]
+    return f"{NAME}-{exact.branch[:12]}-{digest}-{_python()}-{platform.machine()}"
+
+
+def build(exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
+    """Check out, compile and prove `exact` in the empty folder `place`; ArtifactError says at which step it ended."""
+    begun = time.monotonic()
+    options, mirror = dict(exact.options), Mirror.of(shop.folder, exact.remote)
+    build_tools.check(options)
+    tools = build_tools.toolchain()
+    this = cmake_build.Build(
+        place / "source", shop, build_tools.install(shop), tools, options, name=f"build-{exact.branch[:12]}"
+    )
+    git_tree.check_out(mirror, exact.branch, this.tree, shop, leave_out=_left_out(options))
+    this.compile()
+    version = python_version(mirror.describe(exact.branch))
+    _install(this, place, version, exact.branch)
+    healthy = _prove(place, shop, exact)
+    shutil.rmtree(this.tree)
+    shutil.rmtree(place / "scratch", ignore_errors=True)
+    commit = mirror.commit(exact.branch)
+    facts = {
+        "remote": exact.remote,
+        "options": _options_text(exact),
+        "toolchain": tools.words,
+        "title": commit.title or "no title",
+        "author": commit.author or "unknown",
+        "committed": commit.committed,
+        "committed_utc": _utc(commit.committed),
+        "tvm_ffi": healthy.tvm_ffi_version,
+        "python": _python(),
+        "machine": platform.machine(),
+        "proved_with_numpy": healthy.numpy_version,
+        "build_s": f"{time.monotonic() - begun:.0f}",
+    }
+    folders = _pythonpath(place)
+    return Artifact(
+        key=base_of(exact),
+        provider=NAME,
+        version=version,
+        commit=exact.branch,
+        path=place,
+        pythonpath=folders,
+        library_path=_library_path(place),
+        facts=facts,
+        refused={},
+        sizes_bytes=library_sizes(place, (place / "tree", *folders[1:])),
+    )
+
+
+def _left_out(options: Mapping[str, str]) -> list[str]:
+    on = {name for name, value in options.items() if value.upper() not in _OFF}
+    return [path for path, wanting in OPTIONAL_SUBMODULES.items() if not on.intersection(wanting)]
+
+
+def _install(this: cmake_build.Build, place: Path, version: str, commit: str) -> None:
+    """Move what runs from the sources to `place`: the Python package, the libraries, tvm-ffi."""
+    tree = place / "tree"
+    package = this.tree / "python" / "tvm"
+    if not package.is_dir():
+        raise ArtifactError(f"{this.tree}: has no python/tvm. Is this a repository of TVM?")
+    said = f'version = __version__ = "{version}"\n__commit_id__ = commit_id = "{commit}"\n'
+    (package / "_version.py").write_text(said, encoding="utf-8")
+    (tree / "build" / "lib").mkdir(parents=True)
+    for library in (*this.folder.glob("lib/*.so*"), *this.folder.glob("*.so*")):
+        shutil.move(library, tree / "build" / "lib" / library.name)
+    for name in ("python", "include"):
+        if (this.tree / name).is_dir():
+            shutil.move(this.tree / name, tree / name)
+    for name in FFI_PROJECTS:
+        if (this.tree / name / "pyproject.toml").is_file():
+            this.install_python(this.tree / name, place / "ffi")
+            return
+
+
+def _prove(place: Path, shop: Workshop, exact: ArtifactSpec) -> Health:
+    log = shop.log_folder / f"health-{exact.branch[:12]}.log"
+    return prove(_pythonpath(place), _library_path(place), scratch=place / "scratch", log=log, deadline=shop.deadline)
+
+
+def _pythonpath(place: Path) -> tuple[Path, ...]:
+    return tuple(folder for folder in (place / "tree" / "python", place / "ffi") if folder.is_dir())
+
+
+def _library_path(place: Path) -> tuple[Path, ...]:
+    folders = (place / "tree" / "build" / "lib", place / "ffi" / "tvm_ffi" / "lib")
+    return tuple(folder for folder in folders if folder.is_dir())
+
+
+def python_version(described: str) -> str:
+    """What `git describe --long` says as a version of Python's kind, with the commit's digits in its local part.
+
+    `v0.27.0-12-g1b565e7c3` becomes `0.27.0.post12+g1b565e7c3`; where there is no tag, `0+g1b565e7c3`.
+    """
+    found = re.fullmatch(r"v?(\d+(?:\.\d+)*)[.-]?((?:rc|dev)\d+)?-(\d+)-(g[0-9a-f]+)", described, re.ASCII)
+    if not found:
+        return f"0+g{described.rsplit('-g', 1)[-1]}"
+    release, kind, since, digits = found.groups()
+    before = f".{kind}" if kind and kind.startswith("dev") else kind or ""
+    return f"{release}{before}{f'.post{since}' if since != '0' else ''}+{digits}"
+
+
+def _options_text(spec: ArtifactSpec) -> str:
+    return json.dumps(dict(spec.options), sort_keys=True)
+
+
+def _utc(moment: str) -> str:
+    return datetime.datetime.fromisoformat(moment).astimezone(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+
+
+def _python() -> str:
+    return f"cp{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"

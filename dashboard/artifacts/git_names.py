@@ -1,0 +1,60 @@
+"""What may reach git as a remote or as a revision. Nothing here is ever seen by a shell."""
+
+from __future__ import annotations
+
+import re
+
+from dashboard.artifacts.artifact import ArtifactError
+
+COMMIT = re.compile(r"[0-9a-f]{40}", re.ASCII)
+_ABBREVIATED = re.compile(r"[0-9a-f]{7,40}", re.ASCII)
+_REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,199}", re.ASCII)
+_PULL = re.compile(r"pull/[0-9]{1,9}", re.ASCII)
+_URL = re.compile(r"(https|http|ssh|git|file)://[^\s]+")
+_SCP = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^\s]+", re.ASCII)
+
+
+def check_remote(remote: str) -> None:
+    """Raise ArtifactError where `remote` is no URL, no `user@host:path` and no absolute path.
+
+    Git's own helpers (`ext::sh -c ...`) run programs, and a name that begins with `-` is an option.
+    """
+    shown = f"tvm_remote: {remote[:100]!r}"
+    if any(not character.isprintable() for character in remote):
+        raise ArtifactError(f"{shown}: holds a control character. Write the URL without it.")
+    if "::" in remote or remote.startswith("-"):
+        raise ArtifactError(f"{shown}: git could take this for a program or an option. Write an https:// URL.")
+    if not (_URL.fullmatch(remote) or _SCP.fullmatch(remote) or remote.startswith("/")):
+        raise ArtifactError(
+            f'{shown}: is neither "pypi" nor a git remote. Write https://..., ssh://..., git@host:path or an '
+            "absolute path."
+        )
+
+
+def check_revision(revision: str) -> None:
+    """Raise ArtifactError where `revision` is no branch, tag, commit, `refs/...` or `pull/NUMBER`."""
+    shown = f"tvm_branch: {revision[:100]!r}"
+    if not _REVISION.fullmatch(revision):
+        raise ArtifactError(
+            f"{shown}: is no name of a branch, a tag or a commit. Letters, digits and . _ / + - may stand in it, "
+            "and a letter or a digit comes first."
+        )
+    parts = revision.split("/")
+    if ".." in revision or "" in parts or any(part.startswith(".") or part.endswith(".lock") for part in parts):
+        raise ArtifactError(f"{shown}: git allows no such name. Look at the remote's branches: git ls-remote.")
+
+
+def is_commit(revision: str) -> bool:
+    """Whether `revision` can only be meant as a commit: all 40 digits of it."""
+    return COMMIT.fullmatch(revision) is not None
+
+
+def may_be_commit(revision: str) -> bool:
+    """Whether `revision` may be a commit's first digits."""
+    return _ABBREVIATED.fullmatch(revision) is not None
+
+
+def ref_of_pull(revision: str) -> str | None:
+    """The ref of a pull request that `pull/NUMBER` or `refs/pull/NUMBER/head` names; None for anything else."""
+    number = revision.removeprefix("refs/").removesuffix("/head")
+    return f"refs/{number}/head" if _PULL.fullmatch(number) else None

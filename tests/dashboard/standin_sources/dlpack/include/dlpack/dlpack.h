@@ -1,0 +1,2 @@
+#pragma once
+#define DLPACK_MAJOR_VERSION 1

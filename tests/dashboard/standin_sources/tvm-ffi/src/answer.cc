@@ -1,0 +1,2 @@
+#include <dlpack/dlpack.h>
+extern "C" int answer() { return 41 + DLPACK_MAJOR_VERSION; }
