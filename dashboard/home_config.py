@@ -76,7 +76,7 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         backup=folder("backup_dir"),
         setup=folder("setup_dir"),
         artifacts=folder("artifact_dir"),
-        tvm=ArtifactSpec(value["tvm_remote"], value["tvm_branch"]),
+        tvm=ArtifactSpec.of(value["tvm_remote"], value["tvm_branch"], value["tvm_options"]),
         randomize=value["randomize"],
         seed=value["seed"],
         timeouts=value["timeouts"],

@@ -47,6 +47,11 @@ class ArtifactSpec:
     branch: str
     options: tuple[tuple[str, str], ...] = ()
 
+    @classmethod
+    def of(cls, remote: str, branch: str, options: Mapping[str, str]) -> ArtifactSpec:
+        """The same from a config's values."""
+        return cls(remote, branch, tuple(sorted(options.items())))
+
 
 @dataclass(frozen=True)
 class Artifact:

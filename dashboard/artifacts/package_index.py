@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from dashboard import process
 from dashboard.artifacts.artifact import ArtifactError
 from dashboard.artifacts.locks import Deadline
+from tvmdash.words import list_in_words
 
 VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,4}((a|b|rc)\d{1,6})?(\.post\d{1,6})?(\.dev\d{1,10})?", re.ASCII)
 """What may reach pip's command line as a version: the canonical spelling of PEP 440, without epoch or local part."""
 
+_SHOWN_VERSIONS = 4
+_NO_SUCH_VERSION = re.compile(
+    r"^ERROR: Could not find a version that satisfies the requirement (\S+)==(\S+) \(from versions: (.*\d.*)\)$",
+    re.MULTILINE,
+)
 _NOT_FOR_PIP = frozenset(("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REPORT"))
 
 
@@ -34,10 +42,20 @@ def versions(name: str, *, log: Path, deadline: Deadline) -> list[str]:
 
 def install(name: str, version: str, target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> None:
     """Install exactly that wheel, and nothing that it depends on, into the folder `target`."""
-    if not VERSION.fullmatch(version):
-        raise ArtifactError(f"{name}: {version!r} is not a version. Write it like 0.27.0.post1.")
+    install_all({name: version}, target, scratch=scratch, log=log, deadline=deadline)
+
+
+def install_all(wanted: Mapping[str, str], target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> None:
+    """Install exactly these wheels, versions by name, and nothing that they depend on, into the folder `target`.
+
+    By one run of pip: a second one into the same folder leaves out the programs in `bin`.
+    """
+    for name, version in wanted.items():
+        if not VERSION.fullmatch(version):
+            raise ArtifactError(f"{name}: {version!r} is not a version. Write it like 0.27.0.post1.")
     arguments = ["install", "--no-deps", "--only-binary=:all:", "--progress-bar=off", "--target", str(target)]
-    _pip([*arguments, f"{name}=={version}"], scratch=scratch, log=log, deadline=deadline)
+    pins = [f"{name}=={version}" for name, version in wanted.items()]
+    _pip([*arguments, *pins], scratch=scratch, log=log, deadline=deadline)
 
 
 def _pip(arguments: list[str], *, scratch: Path, log: Path, deadline: Deadline) -> None:
@@ -54,9 +72,19 @@ def _pip(arguments: list[str], *, scratch: Path, log: Path, deadline: Deadline) 
     if outcome.timed_out:
         raise ArtifactError(f"{what}: not done in time, after {outcome.elapsed_s:.0f} s (log: {log}). Allow more time.")
     if outcome.exit_code != 0:
+        missing = _NO_SUCH_VERSION.search(log.read_text(encoding="utf-8", errors="replace"))
+        if missing:
+            raise ArtifactError(_no_such_version(*missing.groups()))
         raise ArtifactError(
             f"{what}: {_last_error(outcome)} (log: {log}). Look whether this machine reaches its index."
         )
+
+
+def _no_such_version(name: str, version: str, others: str) -> str:
+    """Pip has reached the index, which has other versions for this Python."""
+    where = f"Python {sys.version_info.major}.{sys.version_info.minor} on {platform.machine()}"
+    newest = others.split(", ")[: -_SHOWN_VERSIONS - 1 : -1]
+    return f"There is no {name} {version} for {where}. The newest are {list_in_words(newest, _SHOWN_VERSIONS)}."
 
 
 def _environment(scratch: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Protocol
 
-from dashboard.artifacts import shelf, wheel
+from dashboard.artifacts import git, shelf, wheel
 from dashboard.artifacts.artifact import LAST_USED, Artifact, ArtifactError, ArtifactSpec, write_manifest
 from dashboard.artifacts.locks import Deadline, Lock
 from dashboard.artifacts.workshop import Workshop
@@ -40,10 +40,10 @@ class Provider(Protocol):
         """The artifact, built and proved in the empty folder `place`."""
 
 
-PROVIDERS: Mapping[str, Provider] = MappingProxyType({wheel.NAME: wheel})
+PROVIDERS: Mapping[str, Provider] = MappingProxyType({wheel.NAME: wheel, git.NAME: git})
 
 _PROVIDER_OF_REMOTE: Mapping[str, str] = MappingProxyType({"pypi": wheel.NAME})
-_PROVIDER_OF_OTHER_REMOTES = "git"
+_PROVIDER_OF_OTHER_REMOTES = git.NAME
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _Request:
 
 
 def provider_of(spec: ArtifactSpec) -> str:
-    """The name of the provider for the remote of `spec`, whether this version has it or not."""
+    """The name of the provider for the remote of `spec`."""
     return _PROVIDER_OF_REMOTE.get(spec.remote, _PROVIDER_OF_OTHER_REMOTES)
 
 
@@ -107,13 +107,7 @@ def provide(spec: ArtifactSpec, folder: Path, *, rebuild: bool, log_folder: Path
 
 
 def _provider(spec: ArtifactSpec) -> Provider:
-    name = provider_of(spec)
-    if name not in PROVIDERS:
-        raise ArtifactError(
-            f"tvm_remote: {spec.remote!r} needs the {name} provider, which this version does not have. "
-            f'Write "pypi", with "latest" or a version as tvm_branch.'
-        )
-    return PROVIDERS[name]
+    return PROVIDERS[provider_of(spec)]
 
 
 def _take(request: _Request, spec: ArtifactSpec, note: str = "") -> Provided | None:

@@ -2,7 +2,7 @@
 
 FOLDER/KEY/            an artifact, once its manifest is whole
 FOLDER/.building/BASE/ what is being built, or what a killed build left
-FOLDER/.locks/         per BASE: who builds it; per KEY: which nights use it
+FOLDER/.locks/         per BASE.building: who builds it; per KEY: which nights use it
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def use(artifact: Artifact, deadline: locks.Deadline) -> locks.Lock | None:
 
 def claim(folder: Path, base: str, deadline: locks.Deadline) -> locks.Lock:
     """Be the only one who builds `base` in `folder`."""
-    return locks.exclusive(_lock_path(folder, base), f"building {base}", deadline)
+    return locks.exclusive(_lock_path(folder, _builds(base)), f"building {base}", deadline)
 
 
 @contextlib.contextmanager
@@ -92,7 +92,7 @@ def put(new: Path, folder: Path, key: str, deadline: locks.Deadline) -> None:
 def sweep(folder: Path) -> None:
     """Remove what killed builds left in `folder`."""
     for place in (folder / _BUILDING).glob("*"):
-        lock = locks.try_exclusive(_lock_path(folder, place.name), f"sweeping {place.name}")
+        lock = locks.try_exclusive(_lock_path(folder, _builds(place.name)), f"sweeping {place.name}")
         if lock is not None:
             with lock:
                 shutil.rmtree(place, ignore_errors=True)
@@ -137,6 +137,11 @@ def _last_used(path: Path) -> float:
 
 def _size_bytes(path: Path) -> int:
     return sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir())
+
+
+def _builds(base: str) -> str:
+    """The name of the lock on building `base`: never that of an artifact's, whose key may be `base` itself."""
+    return f"{base}.building"
 
 
 def _lock_path(folder: Path, name: str) -> Path:

@@ -150,8 +150,17 @@ def test_an_artifact_with_a_broken_manifest_is_built_anew(copied: Path, built: A
     assert not any((copied / ".building").iterdir())
 
 
-def test_a_version_that_the_index_lacks_fails_in_pips_words(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match=r"pip install apache-tvm==0.999.0: No matching distribution"):
+def test_a_version_that_the_index_lacks_is_told_with_the_newest_that_it_has(tmp_path: Path) -> None:
+    words = r"^There is no apache-tvm 0\.999\.0 for Python 3\.\d+ on \w+\. The newest are \d.*\d\.$"
+    with pytest.raises(ArtifactError, match=words) as told:
+        ask(ArtifactSpec("pypi", "0.999.0"), tmp_path / "artifacts")
+    assert VERSION in str(told.value)
+    assert "index" not in str(told.value)
+
+
+@pytest.mark.usefixtures("no_index")
+def test_without_an_index_no_version_is_said_not_to_exist(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"pip install apache-tvm==0.999.0: .*Look whether this machine reaches"):
         ask(ArtifactSpec("pypi", "0.999.0"), tmp_path / "artifacts")
 
 
@@ -168,11 +177,9 @@ def test_a_branch_that_is_no_version_is_refused_before_anything_is_touched(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_remote_that_is_not_the_index_names_the_provider_that_is_missing(tmp_path: Path) -> None:
-    spec = ArtifactSpec("https://github.com/apache/tvm", "main")
-    assert provider_of(spec) == "git"
-    with pytest.raises(ArtifactError, match=r'needs the git provider.*Write "pypi"'):
-        ask(spec, tmp_path / "artifacts")
+def test_a_remote_that_is_not_the_index_is_gits() -> None:
+    assert provider_of(ArtifactSpec("https://github.com/apache/tvm", "main")) == "git"
+    assert provider_of(LATEST) == "wheel"
 
 
 def test_a_folder_that_cannot_stand_on_a_path_is_refused(tmp_path: Path) -> None:
