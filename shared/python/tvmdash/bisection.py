@@ -1,0 +1,180 @@
+"""Bisection where each look is a noisy measurement: which commit made a series slower, and how sure that is.
+
+A Bayesian search (Horstein 1963, sequential transmission with noiseless feedback; Waeber, Frazier & Henderson 2013):
+each commit that could be the culprit has a probability, and the next one to be measured splits it in halves. At a
+commit, measurements go on until a sequential test is clear (Wald 1945), because a build costs more than a run. What was
+measured counts with its whole likelihood: a doubtful look is a doubtful half, and may be looked at again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST_EACH, MOST_EACH = 3, 24
+"""Measurements of one commit: before they may count as clear, and before another commit tells more."""
+CLEAR = math.log(99.0)
+"""Log likelihood ratio at which a commit's test ends: a wrong side in about one of a hundred."""
+BUILD_SHARE = 0.12
+LEAST_BUILD_NOISE = 0.002
+"""Two builds of the same speed differ by this share of the step, at least by this much: layout is a build's own."""
+ODD_BUILD = 0.02
+"""How many builds are expected to be odd: neither of the one speed nor of the other."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is searched for: a step by `size` (difference of logarithms) seen with `noise`, one measurement's deviation.
+
+    A measurement is ln(elapsed at the commit / elapsed at the good end), both measured in one go in alternation.
+    """
+
+    size: float
+    noise: float
+
+    @property
+    def build_noise(self) -> float:
+        """By how much builds of one speed differ."""
+        return max(LEAST_BUILD_NOISE, BUILD_SHARE * abs(self.size))
+
+    def support(self, values: Sequence[float]) -> float:
+        """The log likelihood ratio of values that were measured at one commit: above 0 for the slow side."""
+        count = len(values)
+        if not count:
+            return 0.0
+        mean = _held_mean(values, self.noise)
+        variance = self.noise**2 / count + self.build_noise**2
+        odd = ODD_BUILD * _density(mean - self.size / 2, variance + (2 * self.size) ** 2)
+        sides = [(1 - ODD_BUILD) * _density(mean - level, variance) + odd for level in (self.size, 0.0)]
+        return math.log(sides[0] / sides[1])
+
+
+def _held_mean(values: Sequence[float], noise: float) -> float:
+    """Their mean with outliers held: a disturbed run is no evidence of its size."""
+    middle = float(np.median(values))
+    return float(np.mean(np.clip(values, middle - 2.5 * noise, middle + 2.5 * noise)))
+
+
+def _density(away: float, variance: float) -> float:
+    return math.exp(-(away**2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The culprit is after commit `first` - 1 and not after commit `last`, with this probability.
+
+    One commit where both are equal. `unbuilt` commits within could not be measured.
+    """
+
+    first: int
+    last: int
+    probability: float
+    unbuilt: tuple[int, ...] = ()
+
+
+@dataclass
+class Search:
+    """The search over commits 0 (good) to `count` (bad): add what was measured, ask which commit comes next."""
+
+    count: int
+    step: Step
+    error: float = 0.05
+    values: dict[int, list[float]] = field(default_factory=dict)
+    failed: set[int] = field(default_factory=set)
+
+    def add(self, commit: int, values: Iterable[float]) -> None:
+        """Count measurements of one commit."""
+        self.values.setdefault(commit, []).extend(values)
+
+    def fail(self, commit: int) -> None:
+        """Remember that the commit cannot be built or measured: it says nothing, and is walked round."""
+        self.failed.add(commit)
+
+    def posterior(self) -> NDArray[np.float64]:
+        """The probability of each of the commits 1 to `count` that it is the first slow one."""
+        weight = np.zeros(self.count)
+        for commit, values in self.values.items():
+            if 0 < commit < self.count:
+                weight[:commit] += self.step.support(values)  # slow here: the culprit is this one or one before
+        weight = np.exp(weight - weight.max())
+        return np.asarray(weight / weight.sum())
+
+    def next(self) -> int | None:
+        """The commit to be measured next; None when the culprit is known well enough, or nothing could tell more."""
+        current = self._unclear()
+        if current is not None:
+            return current
+        verdict = self.verdict()
+        if verdict.first == verdict.last and verdict.probability >= 1 - self.error:
+            return None
+        below = np.concatenate(([0.0], np.cumsum(self.posterior())))
+        able = [commit for commit in range(1, self.count) if commit not in self.failed and not self._spent(commit)]
+        gains = {commit: min(below[commit], 1 - below[commit]) for commit in able}
+        best = max(gains, key=gains.__getitem__, default=None)
+        return best if best is not None and gains[best] > self.error / 10 else None
+
+    def _unclear(self) -> int | None:
+        """The commit whose test has begun and is not clear yet."""
+        for commit, values in self.values.items():
+            begun = 0 < commit < self.count and commit not in self.failed
+            if begun and (
+                len(values) < LEAST_EACH or (abs(self.step.support(values)) < CLEAR and not self._spent(commit))
+            ):
+                return commit
+        return None
+
+    def _spent(self, commit: int) -> bool:
+        return len(self.values.get(commit, ())) >= MOST_EACH
+
+    def verdict(self) -> Verdict:
+        """The shortest run of commits that holds the culprit with the probability asked for."""
+        posterior = self.posterior()
+        first, last, best = 0, self.count - 1, 1.0
+        total = np.concatenate(([0.0], np.cumsum(posterior)))
+        for start in range(self.count):
+            end = int(np.searchsorted(total, total[start] + 1 - self.error - 1e-12))
+            if end > self.count:
+                break
+            probability = float(total[end] - total[start])
+            if (end - 1 - start, -probability) < (last - first, -best):
+                first, last, best = start, end - 1, probability
+        inside = tuple(commit for commit in range(first + 1, last + 1) if commit in self.failed)
+        return Verdict(first + 1, last + 1, best, inside)
+
+    def size(self) -> tuple[float, float]:
+        """The step between the commits before and from the culprit on, and the half width of its 95 % interval."""
+        verdict = self.verdict()
+        before = {commit: values for commit, values in self.values.items() if values and commit < verdict.first}
+        after = {commit: values for commit, values in self.values.items() if values and commit >= verdict.last}
+        (low, low_variance), (high, high_variance) = (self._level(side) for side in (before, after))
+        return high - low, 1.96 * math.sqrt(low_variance + high_variance)
+
+    def _level(self, side: Mapping[int, Sequence[float]]) -> tuple[float, float]:
+        """The mean of some commits' means and its variance; the good end is 0 by definition."""
+        if not side:
+            return 0.0, 0.0
+        runs = sum(len(values) for values in side.values())
+        variance = self.step.noise**2 / runs + self.step.build_noise**2 / len(side)
+        return float(np.mean([_held_mean(values, self.step.noise) for values in side.values()])), variance
+
+
+def least_measurements(count: int, step: Step) -> float:
+    """How many measurements a search among `count` commits needs on average, by information theory.
+
+    log2(count) bits over what one look can tell at best: the capacity of a channel with two inputs, `size` apart, and
+    Gaussian noise (Shannon 1948).
+    """
+    half, noise = abs(step.size) / 2, step.noise
+    grid = np.linspace(-half - 8 * noise, half + 8 * noise, 4001)
+    width = grid[1] - grid[0]
+    sides = [
+        np.exp(-((grid - level) ** 2) / (2 * noise**2)) / (noise * math.sqrt(2 * math.pi)) for level in (half, -half)
+    ]
+    output = (sides[0] + sides[1]) / 2
+    entropy = -float(np.sum(output * np.log2(np.maximum(output, 1e-300))) * width)
+    capacity = entropy - 0.5 * math.log2(2 * math.pi * math.e * noise**2)
+    return math.log2(count) / max(capacity, 1e-12)
