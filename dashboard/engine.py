@@ -205,6 +205,7 @@ def _environment(context: Context, job: Job, place: Workspace) -> dict[str, str]
         artifact=context.artifact(job),
         added=config.env,
     )
+    environment["TVMDASH_ENGINES"] = str(config.setup / ".engines")
     return {**environment, MARK: f"{context.mark}/{next(context.numbers)}"}
 
 

@@ -75,7 +75,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """What one night will do. `experiments` and `subsystems` are in the order in which they run."""
+    """What one night will do. `experiments` and `subsystems` are in the order in which they run.
+
+    drawn: nobody gave the seed, so that another night has another one.
+    """
 
     home: Home
     config: HomeConfig
@@ -84,6 +87,7 @@ class Plan:
     subsystems: tuple[Job, ...]
     rejected: tuple[Job, ...]
     inactive: tuple[str, ...]
+    drawn: bool = False
 
     @property
     def artifacts(self) -> tuple[ArtifactSpec, ...]:
@@ -105,6 +109,7 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan
         subsystems=_ordered(taking_part, "subsystem", None),
         rejected=tuple(job for job in found if job.faults),
         inactive=tuple(f"{job.kind} {job.name}" for job in found if not job.faults and not job.config["active"]),
+        drawn=seed is None and config.seed is None,
     )
 
 
@@ -146,7 +151,8 @@ def _job(home: Home, tvm: ArtifactSpec, code: CodeFolders, row: Pipeline, path: 
     if not values["active"]:
         return replace(job, config=values)
     if spec:
-        spec = ArtifactSpec(values["tvm_remote"] or tvm.remote, values["tvm_branch"] or tvm.branch)
+        options = dict(tvm.options) if values["tvm_options"] is None else values["tvm_options"]
+        spec = ArtifactSpec.of(values["tvm_remote"] or tvm.remote, values["tvm_branch"] or tvm.branch, options)
     job = replace(job, config=values, tvm=spec)
     shown = f"{_shown(home, path)}/{config_util.CONFIG_FILE}"
     tvm_faults = spec_faults(job.tvm, shown) if job.tvm else []
@@ -172,6 +178,7 @@ def _read(home: Home, row: Pipeline, folder: Path, path: Path) -> dict[str, Any]
         raise DashboardError(f"{shown}: holds no config.json. Add one, or move the folder away.")
     common_fields = config_util.EXPERIMENT_FIELDS if row.kind == "experiment" else config_util.SUBSYSTEM_FIELDS
     own = config_util.read_fields(folder / config_util.FIELDS_FILE)
+    config_util.read_takes_minutes(folder / config_util.FIELDS_FILE)
     if not own and not (folder / config_util.FIELDS_FILE).exists():
         return _read_undeclared(file, common_fields, f"{shown}/{file.name}")
     return config_util.read_config(file, {**common_fields, **own}, shown_as=f"{shown}/{file.name}")

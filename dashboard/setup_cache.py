@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.stages import SETUP_RETRY_FILE
 
 COMPLETE = ".complete"
 """Written last: a folder without it is an interrupted setup and does not count."""
@@ -38,9 +39,9 @@ def _files(code: Path) -> Iterator[Path]:
 
 
 def find(setup_dir: Path, experiment: str, key: str) -> Path | None:
-    """The newest complete setup with this fingerprint."""
+    """The newest complete setup with this fingerprint; none where it asks to be run again."""
     found = sorted((setup_dir / experiment).glob(f"{key}-*/{COMPLETE}"))
-    return found[-1].parent if found else None
+    return found[-1].parent if found and not (found[-1].parent / SETUP_RETRY_FILE).exists() else None
 
 
 def begin(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:

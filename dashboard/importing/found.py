@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.importing.source import File
-from tvmdash import analysis_util, records
+from tvmdash import records, reduction
 from tvmdash.errors import DashboardError
 
 NO_MEDIAN = "its source gives no median: the mean stands for it"
@@ -61,7 +61,7 @@ class Format:
 
 def reduced(samples_ms: Sequence[float]) -> dict[str, Any]:
     """Mean and standard deviation as columns, and what `additional_info` says of these samples."""
-    found = analysis_util.reduce_samples(samples_ms)
+    found = reduction.reduce_processes([samples_ms])
     return {
         "mean": found.mean,
         "std": found.std,

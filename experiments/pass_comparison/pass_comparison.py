@@ -10,7 +10,7 @@ from typing import Any
 
 from tvmdash import relax_workload, series_plots
 from tvmdash.errors import DashboardError
-from tvmdash.exp_templates import Axis, EngineFacts, Experiment, History, Point, Prepared
+from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
 from tvmdash.relax_util import CompileOptions
 from tvmdash.store import Series
 from tvmdash.summary_util import Summary
@@ -18,7 +18,7 @@ from tvmdash.words import list_in_words
 
 UNCHANGED = "unchanged"
 LEAST_EFFECT = 0.05
-"""Smaller differences are not told: each change is measured in one process, and processes differ by about that."""
+"""Smaller differences are not told, even where the intervals are apart: no pass is chosen for them."""
 
 
 class PassComparison(Experiment):
@@ -27,6 +27,7 @@ class PassComparison(Experiment):
     Each change has processes of its own: TVM without a pass that it needs may die of a signal.
     """
 
+    engines = (relax_workload.TVM,)
     axes = (
         Axis("passes", "build_config"),
         Axis("batch", "workload_args"),
@@ -46,9 +47,6 @@ class PassComparison(Experiment):
         added, disabled = (names_after(sign, point.values["passes"]) for sign in "+-")
         options = CompileOptions(json.loads(point.target), "zero", added, disabled)
         return relax_workload.prepare(point.workload.partition(".")[2], options, config, seed)
-
-    def engine_facts(self) -> EngineFacts:
-        return relax_workload.engine_facts()
 
     def summary(self, history: History) -> Summary:
         """The default words, but each change against the pipeline as it is, where their intervals are apart."""

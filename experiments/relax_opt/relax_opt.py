@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tvmdash import relax_workload
-from tvmdash.exp_templates import Axis, EngineFacts, Experiment, Point, Prepared
+from tvmdash.exp_templates import Axis, Experiment, Point, Prepared
 from tvmdash.relax_util import CompileOptions
 
 VARIANTS: Mapping[str, tuple[str, bool]] = {
@@ -23,6 +23,7 @@ VARIANTS: Mapping[str, tuple[str, bool]] = {
 class RelaxOpt(Experiment):
     """Every network with every variant at every level; a process for each network."""
 
+    engines = (relax_workload.TVM,)
     axes = (
         Axis("variant", "build_config"),
         Axis("opt_level", "build_config"),
@@ -46,9 +47,6 @@ class RelaxOpt(Experiment):
     def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
         options = CompileOptions(json.loads(point.target), VARIANTS[point.values["variant"]][0])
         return relax_workload.prepare(point.group, options, config, seed)
-
-    def engine_facts(self) -> EngineFacts:
-        return relax_workload.engine_facts()
 
 
 if __name__ == "__main__":

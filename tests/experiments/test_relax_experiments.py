@@ -20,7 +20,7 @@ from tvmdash.store import Series
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 STAMP = "20261121T000000Z"
-QUICK = {"active": True, "networks": ["mlp"], "number": 1, "repeat": 3, "warmup": 1, "profile_repeats": 1}
+QUICK = {"active": True, "size": "smoke", "number": 1}
 
 
 class Night:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+import dataclasses
+
 import pytest
 
 from tvmdash import analysis_util
@@ -41,10 +42,33 @@ def test_a_point_becomes_one_record_with_all_its_numbers() -> None:
     assert record.timestamp == "2001-09-09T01:46:40+00:00"
 
 
-def test_trials_of_one_point_are_put_together() -> None:
+def test_the_processes_of_one_point_are_put_together() -> None:
     (record,), _ = analysis_util.reduce([trial("a", [1, 1, 1]), trial("a", [3, 3, 3])])
-    assert record.additional_info["samples"] == 6
+    info = record.additional_info
+    assert (info["samples"], info["processes"], info["spread_within_percent"]) == (6, 2, 0)
     assert record.execution_elapsed_ms_mean == 2
+    assert info["execution_elapsed_ms_low"] < 1
+    assert info["execution_elapsed_ms_high"] > 3
+
+
+def test_compile_time_is_the_middle_one_of_the_processes() -> None:
+    trials = [
+        dataclasses.replace(item, facts={**item.facts, "compile_time": ms})
+        for ms, item in zip([9.0, 1.0, 2.0], [trial("a", [1.0])] * 3, strict=True)
+    ]
+    (record,), _ = analysis_util.reduce(trials)
+    assert record.additional_info["compile_time"] == 2
+
+
+def test_what_ended_a_measurement_is_in_the_record() -> None:
+    (record,), _ = analysis_util.reduce([trial("a", [1.0]), trial("a", [2.0])], lambda trials, _: f"{len(trials)} seen")
+    assert record.additional_info["ended_by"] == "2 seen"
+
+
+def test_failures_name_their_engine_where_there_are_several() -> None:
+    wrong = [trial("a", [], error="wrong answer")]
+    (plain,), (named,) = (analysis_util.reduce(wrong, name_engines=several)[1] for several in (False, True))
+    assert (plain.values, named.values) == ({"n": "a"}, {"engine": "e", "n": "a"})
 
 
 def test_a_point_with_one_wrong_trial_is_a_failure_and_never_a_record() -> None:
@@ -53,26 +77,6 @@ def test_a_point_with_one_wrong_trial_is_a_failure_and_never_a_record() -> None:
     )
     assert [record.workload_args for record in records] == [{"n": "b"}]
     assert [(failure.values, failure.error) for failure in failures] == [({"n": "a"}, "wrong answer")]
-
-
-@pytest.mark.parametrize("count", [6, 10, 25])
-def test_the_interval_of_the_median_covers_as_often_as_it_says(count: int) -> None:
-    generator = np.random.default_rng(1)
-    inside = 0
-    for _ in range(2000):
-        low, high = analysis_util.median_interval(sorted(generator.exponential(size=count)))
-        assert low is not None
-        assert high is not None
-        inside += low <= np.log(2) <= high
-    assert inside / 2000 >= 0.94
-
-
-def test_fewer_than_six_samples_have_no_interval_and_say_so() -> None:
-    reduced = analysis_util.reduce_samples([1, 2, 3, 4, 5])
-    assert (reduced.low, reduced.high) == (None, None)
-    (record,), _ = analysis_util.reduce([trial("a", [1, 1, 1])])
-    assert "only 3 samples" in record.additional_info["doubts"][0]
-    assert "execution_elapsed_ms_low" not in record.additional_info
 
 
 def test_one_sample_is_a_record_without_a_deviation() -> None:

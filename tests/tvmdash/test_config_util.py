@@ -113,3 +113,37 @@ def test_our_own_fields_are_sound_documented_and_their_defaults_valid(fields: co
         assert field.doc.endswith("."), name
         if field.default is not config_util.REQUIRED:
             Draft202012Validator(field.schema()).validate(field.default)
+
+
+def test_a_smoke_config_has_the_small_defaults_and_what_it_says_itself() -> None:
+    fields = {
+        "size": config_util.EXPERIMENT_FIELDS["size"],
+        "repeat": Field("int", "Samples.", default=10, smoke=3),
+        "names": Field("list", "Networks.", default=["a", "b"], smoke=["a"]),
+        "same": Field("int", "Whatever.", default=1),
+        "null": Field("str", "Or null.", default="x", nullable=True, smoke=None),
+    }
+    small = {"size": "smoke", "repeat": 3, "names": ["a"], "same": 1, "null": None}
+    big = {"size": "nightly", "repeat": 10, "names": ["a", "b"], "same": 1, "null": "x"}
+    assert config_util.check({"size": "smoke"}, fields, "c.json") == small
+    assert config_util.check({}, fields, "c.json") == big
+    assert config_util.check({"size": "smoke", "repeat": 7}, fields, "c.json")["repeat"] == 7
+
+
+def test_minutes_are_read_beside_the_fields_and_are_none_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "fields.json"
+    path.write_text('{"takes_minutes": {"smoke": 0.3, "nightly": 6}, "x": {"type": "int", "doc": "", "smoke": 1}}')
+    assert config_util.read_takes_minutes(path) == {"smoke": 0.3, "nightly": 6}
+    assert list(config_util.read_fields(path)) == ["x"]
+    assert config_util.read_takes_minutes(tmp_path / "absent.json") == {}
+    path.write_text('{"takes_minutes": {"weekly": 3}}')
+    with pytest.raises(DashboardError, match="is not minutes by size"):
+        config_util.read_takes_minutes(path)
+
+
+@pytest.mark.parametrize("path", sorted(Path(__file__).resolve().parents[2].glob("experiments/*/fields.json")), ids=str)
+def test_the_smoke_defaults_of_every_experiment_are_valid_values(path: Path) -> None:
+    fields = {**config_util.EXPERIMENT_FIELDS, **config_util.read_fields(path)}
+    given = {"active": True, "size": "smoke"}
+    config_util.check(config_util.check(given, fields, "c.json"), fields, "c.json")
+    assert config_util.read_takes_minutes(path).keys() == {"smoke", "nightly"}

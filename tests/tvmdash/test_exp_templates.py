@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +16,17 @@ from tvmdash import records
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "python"
 SOURCE = """
-import os, signal, sys
-from tvmdash.exp_templates import Axis, EngineFacts, Experiment, Point, Prepared
+import os, signal, sys, time
+from tvmdash.exp_templates import Axis, Engine, EngineFacts, Experiment, OperatorSpan, Point, Prepared
 from tvmdash.trial_util import python_timer
 
+def facts():
+    if "BROKEN" in os.environ:
+        raise ImportError("no module named tvm")
+    return EngineFacts(version="3", tvm_hash="abc123")
+
 class Toy(Experiment):
+    engines = (Engine("python", facts=facts),)
     axes = (Axis("size", "workload_args"), Axis("threads", "runtime_config"))
 
     def points(self, config):
@@ -29,6 +37,8 @@ class Toy(Experiment):
     def prepare(self, point, config, seed):
         if point.group == "raises":
             raise ValueError("this engine cannot do that")
+        if point.group == "hangs" and point.values["size"] % 2:
+            time.sleep(3600)
         if point.group == "crashes" and point.values["size"] % 2:
             os.kill(os.getpid(), signal.SIGSEGV)
         data = list(range(point.values["size"]))
@@ -36,12 +46,9 @@ class Toy(Experiment):
             if point.group == "wrong":
                 raise ArithmeticError("error 0.5 is beyond the tolerance 1e-5")
             return {"max_error": 0.0, "tolerance": 1e-5}
-        return Prepared(timer=python_timer(lambda: sum(data)), check=check, compile_ms=1.5, code_size_bytes=100)
-
-    def engine_facts(self):
-        if "BROKEN" in os.environ:
-            raise ImportError("no module named tvm")
-        return EngineFacts(version="3", tvm_hash="abc123")
+        spans = [OperatorSpan(0, "add", 0, 5)]
+        return Prepared(timer=python_timer(lambda: sum(data)), check=check, compile_ms=1.5, code_size_bytes=100,
+                        layout="N", profile=lambda: spans)
 
 if __name__ == "__main__":
     sys.exit(Toy().main())
@@ -55,15 +62,15 @@ FIELDS = {
 class Toy:
     """The experiment's folder with a config, and its stages."""
 
-    def __init__(self, root: Path, groups: list[str]) -> None:
+    def __init__(self, root: Path, groups: list[str], **config: object) -> None:
         self.code, self.config, self.data = root / "toy", root / "config", root / "data"
         for folder in (self.code, self.config, self.data):
             folder.mkdir()
         self.root = root
         (self.code / "toy.py").write_text(SOURCE)
         (self.code / "fields.json").write_text(json.dumps(FIELDS))
-        config = {"active": True, "groups": groups, "number": 1, "repeat": 7}
-        (self.config / "config.json").write_text(json.dumps(config))
+        timing = {"number": 1, "repeat": 7, "processes": 1, "max_processes": 1}
+        (self.config / "config.json").write_text(json.dumps({"active": True, "groups": groups, **timing, **config}))
 
     def stage(self, verb: str, *folders: Path, **variables: str) -> dict[str, object]:
         folders[-1].mkdir(exist_ok=True)
@@ -80,6 +87,13 @@ class Toy:
         path = self.data / f"data_{stamp}.json"
         path.write_bytes((analysis / "data.json").read_bytes())
         return records.read_data(path, "toy")
+
+
+def order_of(raw: Path) -> list[tuple[str, int]]:
+    """Group and number of points of each measuring process, in the order of the processes."""
+    folders = sorted(raw.glob("process_*"), key=lambda folder: int(folder.name.partition("_")[2]))
+    tasks = [json.loads((folder / "task.json").read_text())["jobs"] for folder in folders]
+    return [(jobs[0]["point"]["group"], len(jobs)) for jobs in tasks]
 
 
 def test_points_become_records_graphs_and_a_summary(tmp_path: Path) -> None:
@@ -135,8 +149,35 @@ def test_the_order_follows_the_nights_seed(tmp_path: Path) -> None:
     orders = []
     for number, seed in enumerate(("1", "1", "2")):
         toy.stage("run", tmp_path / f"raw{number}", TVMDASH_SEED=seed)
-        orders.append(json.loads((tmp_path / f"raw{number}" / "plan.json").read_text())["groups"])
+        orders.append(order_of(tmp_path / f"raw{number}"))
     assert orders[0] == orders[1] != orders[2]
+    assert json.loads((tmp_path / "raw2" / "plan.json").read_text())["seed"] == 2
+
+
+def an_identity(size: int) -> dict[str, object]:
+    named = {"workload": "toy.sum", "engine": "python", "target": "cpu", "engine_config": {}, "build_config": {}}
+    return {**named, "workload_args": {"size": size}, "runtime_config": {"threads": 1}}
+
+
+def test_a_run_asked_for_some_points_plans_and_measures_these_alone(tmp_path: Path) -> None:
+    asked = tmp_path / "points.json"
+    asked.write_text(json.dumps([an_identity(11), an_identity(20), an_identity(999)]))
+    toy = Toy(tmp_path, ["good", "other", "raises"])
+    status = toy.stage("run", tmp_path / "raw", TVMDASH_POINTS=str(asked))
+    assert status["message"] == "2 of 2 points measured in 2 processes"
+    assert toy.stage("analyze", tmp_path / "raw", tmp_path / "analysis")["success"]
+    data = json.loads((tmp_path / "analysis" / "data.json").read_text())
+    assert sorted(record["workload_args"]["size"] for record in data["records"]) == [11, 20]
+    assert data["failures"] == []
+
+
+@pytest.mark.parametrize(("text", "words"), [("[]", "none of its 0 points"), ("{}", "not a list"), ("[{}]", "not a")])
+def test_a_run_asked_for_no_point_of_its_own_says_so(tmp_path: Path, text: str, words: str) -> None:
+    asked = tmp_path / "points.json"
+    asked.write_text(text)
+    status = Toy(tmp_path, ["good"]).stage("run", tmp_path / "raw", TVMDASH_POINTS=str(asked))
+    assert not status["success"]
+    assert words in str(status["message"])
 
 
 def test_a_misspelt_field_is_refused_with_the_right_one(tmp_path: Path) -> None:
@@ -155,3 +196,90 @@ def test_wrong_arguments_are_a_usage_error(tmp_path: Path, arguments: list[str])
     )
     assert done.returncode == 2
     assert b"usage" in done.stderr
+
+
+def test_every_round_measures_every_group_in_a_new_order_and_each_process_counts(tmp_path: Path) -> None:
+    toy = Toy(tmp_path, ["a", "b", "c", "d"], processes=3, max_processes=3)
+    night = toy.night("20260101T000000Z")
+    order = [name for name, _ in order_of(tmp_path / "raw_20260101T000000Z")]
+    rounds = [order[:4], order[4:8], order[8:]]
+    assert [sorted(names) for names in rounds] == [["a", "b", "c", "d"]] * 3
+    assert len({tuple(names) for names in rounds}) > 1
+    for record in night.records:
+        info = record.additional_info
+        assert (info["processes"], info["samples"]) == (3, 21)
+        assert info["execution_elapsed_ms_low"] <= info["execution_elapsed_ms_median"]
+        assert info["spread_between_percent"] >= 0
+        assert info["ended_by"] in {"interval", "max_processes"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "processes", "ended_by"),
+    [
+        ({"interval_percent": 1e9}, 2, "interval"),
+        ({"interval_percent": 0}, 4, "max_processes"),
+        ({"interval_percent": 0, "max_minutes": 0}, 1, "max_minutes"),
+    ],
+)
+def test_rounds_end_when_the_interval_is_narrow_or_a_budget_is_spent(
+    tmp_path: Path, limits: dict[str, float], processes: int, ended_by: str
+) -> None:
+    night = Toy(tmp_path, ["good"], processes=2, max_processes=4, **limits).night("20260101T000000Z")
+    found = {(record.additional_info["processes"], record.additional_info["ended_by"]) for record in night.records}
+    assert found == {(processes, ended_by)}
+
+
+def test_a_wrong_or_crashing_point_is_not_measured_again_and_what_it_cost_is(tmp_path: Path) -> None:
+    toy = Toy(tmp_path, ["good", "wrong", "crashes"], processes=3, max_processes=3)
+    night = toy.night("20260101T000000Z")
+    assert {failure.values["size"] for failure in night.failures} == {20, 21, 31}
+    measured = {record.workload_args["size"]: record.additional_info["processes"] for record in night.records}
+    assert measured[10] == measured[11] == 3
+    assert measured[30] >= 2  # after the crash it is measured without the other one
+    assert ("wrong", 2) in (order := order_of(tmp_path / "raw_20260101T000000Z"))
+    assert sum(name == "wrong" for name, _ in order) == 1
+
+
+def test_a_process_that_hangs_is_ended_and_costs_the_point_it_was_in(tmp_path: Path) -> None:
+    toy = Toy(tmp_path, ["good", "hangs"], processes=2, max_processes=2, process_minutes=0.15)
+    night = toy.night("20260101T000000Z")
+    (failure,) = night.failures
+    assert failure.values["size"] == 21
+    assert "ended while it was being measured" in failure.error
+    assert {10, 11, 20} == {record.workload_args["size"] for record in night.records}
+    ended = json.loads((tmp_path / "raw_20260101T000000Z" / "ended.json").read_text())
+    assert ended == {"hangs": "its process did not end within 0.15 min (process_minutes) and was ended"}
+
+
+def test_a_point_is_profiled_once_and_says_under_which_conditions_it_was_timed(tmp_path: Path) -> None:
+    toy = Toy(tmp_path, ["good"], processes=2, max_processes=2, threads=1)
+    record = toy.night("20260101T000000Z").records[0]
+    conditions = record.additional_info["conditions"]
+    assert (conditions["layout"], conditions["transfer_timed"], conditions["warmup_calls"]) == ("N", False, 1)
+    assert conditions["environment"]["OMP_NUM_THREADS"] == "1"
+    assert conditions["affinity"] == sorted(os.sched_getaffinity(0))
+    profiled = [
+        sqlite3.connect(path).execute("SELECT count(*) FROM runs").fetchone()[0]
+        for path in sorted((tmp_path / "raw_20260101T000000Z").rglob("raw_*.db"))
+    ]
+    assert sorted(profiled) == [0, 2]
+
+
+def test_the_smoke_size_brings_its_own_defaults(tmp_path: Path) -> None:
+    toy = Toy(tmp_path, ["good"])
+    (toy.config / "config.json").write_text('{"active": true, "size": "smoke"}')
+    record = toy.night("20260101T000000Z").records[0]
+    assert record.additional_info["processes"] == 1
+    assert record.execution_config["repeat"] == 3
+
+
+def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "experiments.md").read_text(encoding="utf-8")
+    blocks = dict(reversed(re.findall(r"```(python|json)\n(.*?)```", page, re.DOTALL)))
+    toy = Toy(tmp_path, [])
+    (toy.code / "toy.py").write_text(blocks["python"])
+    (toy.code / "fields.json").write_text(blocks["json"])
+    (toy.config / "config.json").write_text('{"active": true, "size": "smoke"}')
+    (record,) = toy.night("20260101T000000Z").records
+    assert (record.workload, record.engine, record.workload_args) == ("topi.matmul", "numpy", {"size": 8})
+    assert record.runtime_config == {"threads": 1}

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from tvmdash import summary_util
+from tvmdash import series_plots, store, summary_util
 from tvmdash.errors import DashboardError
+from tvmdash.experiment_info import History
 from tvmdash.summary_util import Failure, Measured, Ratio, Summary, default_summary
 
 
@@ -194,3 +195,36 @@ def test_a_default_summary_always_fits_its_file() -> None:
     points = [Measured(f"{i}{name}", i + 1.0, 1e-3, "ms", True, f"{i % 30}{name}", f"{i}{name}") for i in range(500)]
     default_summary(name, points, [Failure(name, name)] * 50).to_json()
     default_summary("", [], []).to_json()
+
+
+def _series(name: str, values: dict[str, float]) -> store.Series:
+    blank = (None,) * len(values)
+    return store.Series(
+        id=name,
+        experiment="e",
+        metric="run_time",
+        unit="ms",
+        lower_is_better=True,
+        labels={"workload": f"network.{name}"},
+        stamps=tuple(values),
+        values=tuple(values.values()),
+        low=blank,
+        high=blank,
+        std=blank,
+    )
+
+
+def test_a_point_that_a_stopped_night_lacks_is_compared_with_the_last_night_that_had_it() -> None:
+    nights = tuple(f"202611{day:02d}T030000Z" for day in range(1, 12))
+    whole, stopped, tonight = nights[-3:]
+    series = (
+        _series("there", {whole: 1.0, stopped: 1.0, tonight: 1.0}),
+        _series("lacking", {whole: 1.0, tonight: 2.0}),
+        _series("long_gone", {nights[0]: 1.0, tonight: 2.0}),
+        _series("new", {tonight: 2.0}),
+    )
+    value = series_plots.default_summary(History("e", (), series, nights, ())).value
+    assert "1 of 2 changed by more than 5 % since the last night" in value
+    assert "- lacking: up 100 % (worse), 1.00 ms to 2.00 ms" in value
+    assert "1 point had none last night and is compared with the last night that had one." in value
+    assert "2 points had no value last night." in value

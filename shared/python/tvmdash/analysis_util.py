@@ -4,67 +4,28 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tvmdash.capture import Trial
+from tvmdash.doubts import doubts
 from tvmdash.records import SCHEMA_VERSION, Failure, Record
+from tvmdash.reduction import Reduced, reduce_processes
 
-UNSTABLE_SHARE = 0.10
-BUSY_LOAD_PER_CORE = 0.7
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """The samples of one point in a few numbers, all in ms; `low` and `high` bound the median with 95 % confidence."""
-
-    median: float
-    mean: float
-    std: float
-    min: float
-    low: float | None
-    high: float | None
-    count: int
+_OWN_PLACE = frozenset(("load_before", "load_after", "execution_config", "compile_time"))
+"""Facts of a trial that do not go into additional_info as they are."""
+EndedBy = Callable[[Sequence[Trial], Reduced], str]
+"""What ended the measurement of a point with these trials."""
 
 
-def reduce_samples(samples: Sequence[float]) -> Reduced:
-    """Reduce samples in ms. Outliers are kept; the median is what is compared.
-
-    The interval is that of order statistics, distribution-free: Hettmansperger & Sheather 1986 without the
-    interpolation. Fewer than six samples give none.
-    """
-    ordered = sorted(samples)
-    low, high = median_interval(ordered)
-    return Reduced(
-        median=statistics.median(ordered),
-        mean=statistics.fmean(ordered),
-        std=statistics.stdev(ordered) if len(ordered) > 1 else 0.0,
-        min=ordered[0],
-        low=low,
-        high=high,
-        count=len(ordered),
-    )
-
-
-def median_interval(ordered: Sequence[float]) -> tuple[float | None, float | None]:
-    """The narrowest symmetric pair of order statistics that holds the median with at least 95 % probability."""
-    count = len(ordered)
-    outside, below = 0.0, 0
-    while below < count // 2:
-        outside += 2 * math.comb(count, below) / 2**count
-        if outside > 0.05:
-            break
-        below += 1
-    return (ordered[below - 1], ordered[count - below]) if below else (None, None)
-
-
-def reduce(trials: Iterable[Trial]) -> tuple[list[Record], list[Failure]]:
+def reduce(
+    trials: Iterable[Trial], ended_by: EndedBy | None = None, *, name_engines: bool = False
+) -> tuple[list[Record], list[Failure]]:
     """One record for each point that has an answer to trust, one failure for each that has not.
 
-    A point measured in several trials gives one record of all their samples; if one of them was wrong, it failed.
+    A trial is one process's. A point measured in several gives one record; if one of them was wrong, it failed.
+    With `name_engines` the values of a failure say its engine.
     """
     by_point: dict[str, list[Trial]] = {}
     for trial in trials:
@@ -73,34 +34,32 @@ def reduce(trials: Iterable[Trial]) -> tuple[list[Record], list[Failure]]:
     for group in by_point.values():
         wrong = next((trial for trial in group if trial.error), None)
         if wrong is not None:
-            failures.append(Failure(wrong.point["workload"], wrong.point["values"], wrong.error or ""))
+            failures.append(failure_of(wrong.point, wrong.error or "", name_engine=name_engines))
         else:
-            records.append(_record(group))
+            records.append(_record(group, ended_by))
     return records, failures
 
 
-def _record(trials: Sequence[Trial]) -> Record:
+def failure_of(point: Mapping[str, Any], error: str, *, name_engine: bool) -> Failure:
+    """The failure of a point as raw data holds it."""
+    engine = {"engine": point["engine"]} if name_engine else {}
+    return Failure(point["workload"], {**engine, **point["values"]}, error)
+
+
+def _record(trials: Sequence[Trial], ended_by: EndedBy | None) -> Record:
     first = trials[0]
-    samples = [sample.ms for trial in trials for sample in trial.samples]
-    reduced = reduce_samples(samples)
-    machine = first.process["machine"]
-    columns = first.point["columns"]
-    facts = first.facts
+    processes = [[sample.ms for sample in trial.samples] for trial in trials]
+    reduced = reduce_processes(processes)
+    machine, columns = first.process["machine"], first.point["columns"]
     info = {
         "docker_tag": machine["docker_tag"],
         "docker_hash": machine["docker_hash"],
-        "execution_elapsed_ms_median": reduced.median,
-        "execution_elapsed_ms_min": reduced.min,
-        "execution_elapsed_ms_low": reduced.low,
-        "execution_elapsed_ms_high": reduced.high,
-        "samples": reduced.count,
-        "doubts": doubts(reduced, [trial.facts for trial in trials], len(machine["affinity"])),
-        **{
-            name: value
-            for name, value in facts.items()
-            if name not in {"load_before", "load_after", "execution_config"}
-        },
-        "load_before": facts["load_before"],
+        **_statistics(reduced),
+        "doubts": doubts(reduced, processes, [{**trial.facts, "affinity": machine["affinity"]} for trial in trials]),
+        "ended_by": ended_by(trials, reduced) if ended_by else None,
+        "compile_time": _middle(trials, "compile_time"),
+        **{name: value for name, value in first.facts.items() if name not in _OWN_PLACE},
+        "load_before": first.facts["load_before"],
         "load_after": trials[-1].facts["load_after"],
     }
     started = datetime.datetime.fromtimestamp(first.started_ns // 10**9, datetime.timezone.utc)
@@ -120,20 +79,30 @@ def _record(trials: Sequence[Trial]) -> Record:
         env_name=first.process["env_name"],
         hw_model=machine["hw_model"],
         runtime_config=columns["runtime_config"],
-        execution_config=facts["execution_config"],
+        execution_config=first.facts["execution_config"],
         execution_elapsed_ms_mean=reduced.mean,
         execution_elapsed_ms_std=reduced.std,
     )
 
 
-def doubts(reduced: Reduced, facts: Sequence[Mapping[str, Any]], cores: int) -> list[str]:
-    """What makes a number doubtful, in words."""
-    found = []
-    if reduced.mean and reduced.std / reduced.mean > UNSTABLE_SHARE:
-        found.append(f"may be unstable: the standard deviation is {reduced.std / reduced.mean:.0%} of the mean")
-    busiest = max(fact["load_before"]["load_1_min"] for fact in facts)
-    if busiest > BUSY_LOAD_PER_CORE * cores + 1:
-        found.append(f"the machine was busy: load {busiest:.1f} on {cores} cores before the trial")
-    if reduced.count < 6:
-        found.append(f"only {reduced.count} samples: the median has no 95 % interval")
-    return found
+def _statistics(reduced: Reduced) -> dict[str, Any]:
+    return {
+        "execution_elapsed_ms_median": reduced.median,
+        "execution_elapsed_ms_min": reduced.min,
+        "execution_elapsed_ms_low": reduced.low,
+        "execution_elapsed_ms_high": reduced.high,
+        "samples": reduced.count,
+        "processes": reduced.processes,
+        "spread_between_percent": _percent(reduced.between),
+        "spread_within_percent": _percent(reduced.within),
+    }
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else round(share * 100, 3)
+
+
+def _middle(trials: Sequence[Trial], name: str) -> float | None:
+    """The median of a fact that every process has anew."""
+    values = [trial.facts[name] for trial in trials if trial.facts.get(name) is not None]
+    return statistics.median(values) if values else None

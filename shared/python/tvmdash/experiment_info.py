@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 from tvmdash.capture import OperatorSpan
+from tvmdash.engines import Engine
 from tvmdash.errors import DashboardError
 from tvmdash.store import Series
 from tvmdash.summary_util import Failure
@@ -28,7 +30,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Point:
-    """One combination of axis values. Points of one `group` are measured in one process."""
+    """One combination of axis values on one engine.
+
+    Points of one `group` that have the same engine and environment are measured in the same processes.
+    """
 
     workload: str
     values: Mapping[str, Any]
@@ -42,7 +47,9 @@ class Prepared:
     """A workload ready to be timed, and what is known of it.
 
     `check` compares an answer with the reference: it returns facts for the record (`max_error`, `tolerance`) or raises.
-    `passes_ms` are compiler passes with their times. `details` go into the record as they are.
+    `passes_ms` are compiler passes with their times. `layout` (as in NCHW) and `transfer_timed` (whether copying inputs
+    and outputs lies between the clock reads) tell whether two engines did the same. `details` go into the record as
+    they are. `profile` is asked in a point's first process only.
     """
 
     timer: Timer
@@ -52,6 +59,8 @@ class Prepared:
     code_size_bytes: int | None = None
     memory_bytes: int | None = None
     passes_ms: Sequence[tuple[str, float]] = ()
+    layout: str | None = None
+    transfer_timed: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def info(self) -> dict[str, Any]:
@@ -64,13 +73,24 @@ class Prepared:
         return {**{name: value for name, value in known.items() if value is not None}, **self.details}
 
 
-@dataclass(frozen=True)
-class EngineFacts:
-    """What the measured engine says of itself: `version`, the commit or exact version of TVM, and anything else."""
+class Measurable(Protocol):
+    """What measuring needs of an experiment; `exp_templates.Experiment` is one."""
 
-    version: str
-    tvm_hash: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    axes: tuple[Axis, ...]
+    engines: tuple[Engine, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie."""
+
+    def points(self, config: Mapping[str, Any]) -> list[Point]:
+        """Every point that the config asks for."""
+
+    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+        """The point's workload, ready to be timed."""
+
+    def environment(self, point: Point, config: Mapping[str, Any]) -> dict[str, str]:
+        """Environment variables of the processes that measure the point."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +104,8 @@ class History:
     failures: tuple[Failure, ...]
 
     def values(self, series: Series) -> dict[str, Any]:
-        """The series' axis values by axis name, the workload first."""
+        """The series' axis values by axis name, the workload and, where it is known, the engine first."""
         workload = {"workload": str(series.labels.get("workload", series.labels.get("path", ""))).partition(".")[2]}
+        engine = {"engine": series.labels["engine"]} if "engine" in series.labels else {}
         found = {axis.name: series.labels.get(axis.column, {}).get(axis.name) for axis in self.axes}
-        return {**workload, **{name: value for name, value in found.items() if value is not None}}
+        return {**workload, **engine, **{name: value for name, value in found.items() if value is not None}}

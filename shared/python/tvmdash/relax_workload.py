@@ -9,7 +9,8 @@ from typing import Any
 
 from tvmdash import accuracy, machine, networks, relax_lower, relax_target, relax_util
 from tvmdash.capture import OperatorSpan
-from tvmdash.experiment_info import EngineFacts, Prepared
+from tvmdash.engines import Engine, EngineFacts
+from tvmdash.experiment_info import Prepared
 from tvmdash.network_ops import Array
 from tvmdash.networks import Network
 from tvmdash.relax_util import CompileOptions, Loaded
@@ -40,6 +41,7 @@ def prepare(network: str, options: CompileOptions, config: Mapping[str, Any], se
         code_size_bytes=compiled.code_size_bytes,
         memory_bytes=compiled.planned_memory_bytes,
         passes_ms=compiled.pass_times_ms,
+        layout="NCHW",
         details={
             "module_hash": compiled.module_hash,
             "passes_ms": {name: round(ms, 3) for name, ms in compiled.pass_times_ms[:PASSES_TOLD]},
@@ -51,6 +53,10 @@ def engine_facts() -> EngineFacts:
     """The imported TVM; where a build carries no commit, its version stands for it."""
     facts = relax_util.tvm_facts()
     return EngineFacts(version=facts.version, tvm_hash=facts.commit or facts.version, facts=asdict(facts))
+
+
+TVM = Engine("tvm", facts=engine_facts)
+"""TVM as an engine of an experiment's points."""
 
 
 @functools.lru_cache(maxsize=2)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, records, store, summary_util
+from tvmdash import common, engine_words, records, store, summary_util
 from tvmdash.errors import DashboardError
 from tvmdash.experiment_info import Axis, History
 from tvmdash.plot_specs import Bar, BarValue, Estimate, GroupedBar, Line, Longitudinal, Plot
@@ -17,6 +17,8 @@ from tvmdash.summary_util import Failure, Measured, Summary
 
 TIMES = frozenset({"run_time", "value"})
 """The metrics that are drawn by default: one a point."""
+NIGHTS_BACK = 7
+"""How many nights back a point is compared, where the nights between have no value of it."""
 RECENT = datetime.timedelta(days=14)
 
 
@@ -67,24 +69,28 @@ def default_plots(history: History) -> dict[str, Plot]:
 
 
 def default_summary(history: History) -> Summary:
-    """Tonight's values against the night before, the failures first."""
+    """Tonight's values against the night before, the failures first; where there are rivals, how TVM stands to each."""
     tonight = measured_tonight(history)
-    before = history.stamps[-2] if len(history.stamps) > 1 else None
     names = [name for name in varying(history, tonight) if name not in {"workload", "network"}]
-    points = [_measured(history, series, before, names) for series in tonight]
+    points = [_measured(history, series, names) for series in tonight]
     count = sum(series.metric in TIMES for series in tonight)
     title = f"{history.experiment}, night {history.stamps[-1]}"
-    return summary_util.default_summary(title, points, history.failures, count=count)
+    rivals = engine_words.against_each([series for series in tonight if series.metric == "run_time"])
+    return summary_util.default_summary(title, points, history.failures, count=count, more=rivals)
 
 
-def _measured(history: History, series: Series, before: str | None, names: Sequence[str]) -> Measured:
+def _measured(history: History, series: Series, names: Sequence[str]) -> Measured:
+    """The point, with its value of the last night that had one: a night that was stopped half-way lacks some."""
+    before = series.stamps[-2] if len(series.stamps) > 1 else None
+    recent = before in history.stamps[-1 - NIGHTS_BACK : -1]
     workload = str(history.values(series)["workload"])
     configuration = _name(history, series, names)
     metric = "" if series.metric in TIMES else series.metric.replace("_", " ")
     return Measured(
         label=", ".join(part for part in (workload, configuration, metric) if part),
         value=series.values[-1],
-        previous=series.values[-2] if before and series.stamps[-2:-1] == (before,) else None,
+        previous=series.values[-2] if recent else None,
+        skipped=recent and before != history.stamps[-2],
         unit=series.unit,
         lower_is_better=series.lower_is_better,
         workload=workload if series.metric == "run_time" else "",

@@ -16,6 +16,8 @@ from tvmdash import common
 from tvmdash.errors import DashboardError
 
 STATUS_FILE = "status.json"
+SETUP_RETRY_FILE = "retry"
+"""A setup that leaves this file, with a reason in it, is run again the next night."""
 MAX_STATUS_BYTES = 1 << 20
 MAX_MESSAGE_CHARS = 4000
 

@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 
 from tvmdash.common import Json
 from tvmdash.errors import DashboardError
+from tvmdash.reduction import t_975
 from tvmdash.words import TIME_UNITS, bytes_in_words, duration_in_words, elide, list_in_words, quantity_in_words
 
 __all__ = [
@@ -72,7 +73,10 @@ class Summary:
 
 @dataclass(frozen=True)
 class Measured:
-    """One point of tonight; `previous` is the last night's value, None if it had none."""
+    """One point of tonight; `previous` is the last night's value, None if it had none.
+
+    skipped: the last night had none, and `previous` is of the night before it that had one.
+    """
 
     label: str
     value: float
@@ -81,6 +85,7 @@ class Measured:
     lower_is_better: bool = True
     workload: str = ""
     configuration: str = ""
+    skipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,26 +121,12 @@ def geometric_mean_ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
     mean = fmean(logs)
     if len(logs) == 1:
         return Ratio(math.exp(mean), None, None, 1)
-    reach = _t_975(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
+    reach = t_975(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
     return Ratio(math.exp(mean), _exp(mean - reach), _exp(mean + reach), len(logs))
 
 
 def _exp(power: float) -> float:
     return math.exp(min(power, 700.0))
-
-
-def _t_975(degrees: int) -> float:
-    """The 97.5 % point of Student's t, exact for 1 and 2 degrees, else within 0.2 % (Abramowitz and Stegun 26.7.5)."""
-    if degrees <= 2:
-        return (math.tan(0.475 * math.pi), 0.95 * math.sqrt(2 / (4 * 0.975 * 0.025)))[degrees - 1]
-    x = 1.959963984540054
-    terms = (
-        (x**3 + x) / 4,
-        (5 * x**5 + 16 * x**3 + 3 * x) / 96,
-        (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
-        (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
-    )
-    return x + sum(term / math.pow(degrees, power) for power, term in enumerate(terms, start=1))
 
 
 def ratio_in_words(ratio: Ratio, *, more: str = "faster", less: str = "slower") -> str:
@@ -184,15 +175,17 @@ def default_summary(
     *,
     threshold_percent: float = 5.0,
     count: int | None = None,
+    more: Sequence[str] = (),
 ) -> Summary:
     """Tonight in a few lines: what failed and why, how much was measured, what changed by more than the threshold.
 
-    `count` is how many points there are where `points` holds several metrics of one.
+    `count` is how many points there are where `points` holds several metrics of one; `more` are lines of the caller's.
     """
     lines = [
         _failed_words(failures),
         f"{_count(len(points) if count is None else count, 'point')} measured." if points else "Nothing was measured.",
         *_changed_words(points, threshold_percent),
+        *more,
         *_extremes_words(points),
     ]
     text = "\n".join(line for line in lines if line)
@@ -218,6 +211,12 @@ def _changed_words(points: Sequence[Measured], threshold: float) -> list[str]:
     new = len(points) - len(compared)
     moved = sorted(((c, p) for c, p in compared if abs(c) > threshold), key=lambda item: (-_harm(*item), item[1].label))
     without = f" {_count(new, 'point')} had no value last night." if new else ""
+    older = sum(point.skipped for _, point in compared)
+    if older:
+        verb = "is" if older == 1 else "are"
+        without += (
+            f" {_count(older, 'point')} had none last night and {verb} compared with the last night that had one."
+        )
     if not moved:
         return [f"None of {len(compared)} changed by more than {threshold:g} % since the last night.{without}"]
     head = f"{len(moved)} of {len(compared)} changed by more than {threshold:g} % since the last night"

@@ -1,0 +1,194 @@
+"""What a config field is, and the fields that the dashboard knows: the home's, a job's, the timing of a point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tvmdash import common
+
+REQUIRED, SAME = object(), object()
+NIGHTLY, SMOKE = SIZES = ("nightly", "smoke")
+"""How big an experiment is: its config's `size`."""
+JSON_TYPES = {
+    "bool": "boolean",
+    "int": "integer",
+    "float": "number",
+    "str": "string",
+    "list": "array",
+    "map": "object",
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One config field; `default` is REQUIRED where the field must be given, `smoke` SAME where sizes do not differ."""
+
+    type: str
+    doc: str
+    default: common.Json = REQUIRED
+    min: float | None = None
+    max: float | None = None
+    choices: tuple[common.Json, ...] = ()
+    of: Field | None = None
+    nullable: bool = False
+    smoke: common.Json = SAME
+
+    def default_of(self, size: str) -> common.Json:
+        """The default at this size; REQUIRED where there is none."""
+        return self.default if self.smoke is SAME or size != SMOKE else self.smoke
+
+    def schema(self) -> dict[str, Any]:
+        """The field as JSON Schema."""
+        schema: dict[str, Any] = {"description": self.doc}
+        if self.type == "choice":
+            schema["enum"] = list(self.choices)
+        elif self.type != "any":
+            name = JSON_TYPES[self.type]
+            schema["type"] = [name, "null"] if self.nullable else name
+        if self.type == "str" and self.min:
+            schema["minLength"] = self.min
+        elif self.type in {"int", "float"}:
+            schema.update(
+                {key: value for key, value in (("minimum", self.min), ("maximum", self.max)) if value is not None}
+            )
+        elif self.type == "list":
+            schema["items"] = self.of.schema() if self.of else {}
+            schema["minItems"] = self.min or 0
+        elif self.type == "map":
+            schema["additionalProperties"] = self.of.schema() if self.of else {}
+        if self.default is not REQUIRED:
+            schema["default"] = self.default
+        return schema
+
+
+Fields = Mapping[str, Field]
+
+_TEXT = Field("str", "", default="")
+_NAMES = Field("str", "A Slack ID such as U012ABCDEF.", min=1)
+_TIMEOUTS = Field("int", "Seconds.", min=1)
+_VARIABLES = Field("str", "The variable's value.")
+
+JOB_FIELDS: Fields = {
+    "active": Field("bool", "Whether this job takes part in the nights."),
+    "title": Field("str", "Its name for people; by default the folder's.", default=""),
+    "description": Field("str", "What it answers, in a sentence or two.", default=""),
+    "notify": Field("list", "Slack IDs that are pinged when it fails.", default=[], of=_NAMES),
+    "priority": Field("int", "Higher runs earlier.", default=0),
+    "timeouts": Field("map", 'Seconds allowed by stage, as in {"run": 600}.', default={}, of=_TIMEOUTS),
+    "env": Field("map", "Environment variables added for its stages.", default={}, of=_VARIABLES),
+}
+EXPERIMENT_FIELDS: Fields = {
+    **JOB_FIELDS,
+    "tvm_remote": Field("str", "Where its TVM comes from; by default the home's.", default=None, nullable=True),
+    "tvm_branch": Field(
+        "str",
+        "Which TVM: `latest`, a version, a branch, tag or commit; by default the home's.",
+        default=None,
+        nullable=True,
+    ),
+    "tvm_options": Field(
+        "map",
+        "CMake's options of a source build, as `USE_LLVM`; by default the home's.",
+        default=None,
+        of=Field("str", "Value."),
+        nullable=True,
+    ),
+    "size": Field(
+        "choice",
+        "Which defaults count: those of a night, or small ones that show in seconds whether all works.",
+        default=NIGHTLY,
+        choices=SIZES,
+    ),
+    "rerun_setup": Field("bool", "Run setup.sh every night, changed or not.", default=False),
+}
+SUBSYSTEM_FIELDS: Fields = JOB_FIELDS
+HOME_FIELDS: Fields = {
+    "tmp_data_dir": Field("str", "Working folder of the night; raw measurements are kept there.", min=1),
+    "backup_dir": Field("str", "Folder of the archives.", min=1),
+    "setup_dir": Field("str", "Folder for what setup stages leave.", min=1),
+    "artifact_dir": Field("str", "Folder of the TVM artifacts.", default="artifacts", min=1),
+    "tvm_remote": Field("str", "Where TVM comes from: `pypi`, or a git remote to build from.", default="pypi", min=1),
+    "tvm_branch": Field(
+        "str",
+        "Which TVM: `latest` or a version of `pypi`; a branch, tag, commit or `pull/NUMBER` of a git remote.",
+        default="latest",
+        min=1,
+    ),
+    "tvm_options": Field(
+        "map", "CMake's options of a source build, as `USE_LLVM`.", default={}, of=Field("str", "Value.")
+    ),
+    "randomize": Field(
+        "bool", "Run experiments in random order (the seed is recorded), else by priority, name.", default=True
+    ),
+    "seed": Field("int", "Seed of the order; by default a new one each night.", default=None, nullable=True, min=0),
+    "timeouts": Field("map", "Seconds allowed by stage; a job's own come first.", default={}, of=_TIMEOUTS),
+    "artifact_timeout_s": Field("int", "Seconds allowed for getting one TVM artifact.", default=3600, min=1),
+    "max_artifacts_gb": Field(
+        "float", "Size limit of all artifacts; the ones used longest ago go first.", default=20.0, min=0
+    ),
+    "parallel_stages": Field("int", "Stages after `run` that may run at once; 0 = as many as cores.", default=0, min=0),
+    "min_free_mb": Field("int", "A night starts only with this much free disk space.", default=500, min=0),
+    "keep_archives": Field("int", "How many archives are kept (two a night).", default=60, min=2),
+    "keep_raw_nights": Field("int", "How many nights' raw measurements are kept.", default=30, min=0),
+    "env": Field("map", "Environment variables added for every stage.", default={}, of=_VARIABLES),
+    "telemetry_rate": Field(
+        "float",
+        "Readings a second of temperatures, clocks, load, memory during each run; 0 = none.",
+        1.0,
+        min=0,
+        max=10,
+    ),
+    "env_name": Field("str", "Name of this machine's set-up in records; by default its host name.", default="", min=0),
+    "heartbeat_url": Field("str", "Fetched when a night ends (`/fail` added where a job failed).", default="", min=0),
+    "website_url": Field("str", "Where the website is served, for links in messages.", default="", min=0),
+}
+FIELD_SETS: Mapping[str, Fields] = {
+    "timing": {
+        "number": Field("int", "Calls in one sample; 0 = as many as fill `min_repeat_ms`.", default=0, min=0),
+        "repeat": Field(
+            "int",
+            "Samples of a point in a process; after three processes as many as the earlier ones' spread asks for, up to"
+            " 4 times this.",
+            default=10,
+            min=1,
+            smoke=3,
+        ),
+        "min_repeat_ms": Field(
+            "float", "Least length of a sample in ms, where `number` is 0.", default=20.0, min=0, smoke=1.0
+        ),
+        "warmup": Field("int", "Samples taken first and not kept.", default=1, min=1),
+        "max_seconds": Field(
+            "float",
+            "Fewer samples in a process, but at least 3, where they would take longer than this.",
+            default=5.0,
+            min=0,
+            smoke=0.1,
+        ),
+        "processes": Field("int", "Processes that measure each point, at least.", default=3, min=1, smoke=1),
+        "max_processes": Field(
+            "int", "Processes that measure a point whose interval stays wide, at most.", default=6, min=1, smoke=1
+        ),
+        "interval_percent": Field(
+            "float",
+            "A point is known well enough once half the 95 % interval of its median is at most this share of it.",
+            default=5.0,
+            min=0,
+        ),
+        "max_minutes": Field(
+            "float",
+            "No process beyond each group's first begins where the run would then be older than this.",
+            default=30.0,
+            min=0,
+        ),
+        "process_minutes": Field(
+            "float",
+            "A measuring process that runs longer is ended; the point that it was in fails.",
+            default=20.0,
+            min=0,
+        ),
+        "threads": Field("int", "Threads of the measured runtime.", default=1, min=1),
+        "data_seed": Field("int", "Seed of weights and inputs.", default=0, min=0),
+    }
+}

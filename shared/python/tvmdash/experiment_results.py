@@ -1,0 +1,55 @@
+"""The analyze stage: what a run left, as the value of data.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tvmdash import analysis_util, common
+from tvmdash.capture import Trial, read_trials
+from tvmdash.errors import DashboardError
+from tvmdash.experiment_points import key
+from tvmdash.experiment_rounds import Precision
+from tvmdash.experiment_run import ENDED_FILE, PLAN_FILE
+from tvmdash.records import SCHEMA_VERSION
+from tvmdash.reduction import Reduced
+
+
+def results(raw: Path, precision: Precision) -> dict[str, Any]:
+    """The records and failures of the run in `raw`; DashboardError where it measured nothing.
+
+    A run that was killed gives what it had: for a point that it never began, the reason where it is known.
+    """
+    plan = common.read_json(raw / PLAN_FILE)
+    groups = {key(point): group for point, group in zip(plan["points"], plan["groups"], strict=True)}
+    trials = _in_planned_order(list(read_trials(raw)), list(groups))
+    if not trials:
+        raise DashboardError(f"{raw}: no trial was captured; the run stage's log says why.")
+    ended: dict[str, str] = common.read_json(raw / ENDED_FILE) if (raw / ENDED_FILE).exists() else {}
+
+    def ended_by(of_point: Sequence[Trial], reduced: Reduced) -> str:
+        return precision.ended_by(reduced, broken=groups.get(key(of_point[0].point)) in ended)
+
+    several = len({point["engine"] for point in plan["points"]}) > 1
+    records, failures = analysis_util.reduce(trials, ended_by, name_engines=several)
+    begun = {key(trial.point) for trial in trials}
+    missing = [point for point in plan["points"] if key(point) not in begun]
+    for point in missing:
+        reason = f"not begun: {ended.get(groups[key(point)], 'the run was ended before')}"
+        failures.append(analysis_util.failure_of(point, reason, name_engine=several))
+    process = next((trial.process for trial in trials if trial.process["engine"]["tvm_hash"]), trials[0].process)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tvm_hash": process["engine"]["tvm_hash"],
+        "environment": process,
+        "records": [record.to_json() for record in records],
+        "failures": [asdict(failure) for failure in failures],
+    }
+
+
+def _in_planned_order(trials: list[Trial], planned: Sequence[str]) -> list[Trial]:
+    """The trials as the author listed their points, each point's in the order they were taken."""
+    place = {name: number for number, name in enumerate(planned)}
+    return sorted(trials, key=lambda trial: (place.get(key(trial.point), len(place)), trial.started_ns))
