@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from judging import FleetNight, Judged, Options
+from outcomes import is_reproduced
 from recovering import BACK
 from table import Table, finite
 
@@ -72,6 +73,7 @@ def events_of(table: Table, judged: Judged, ledger: Ledger, options: Options) ->
             events.append(Event(at, DETECTOR, ledgers.JOINED, incident.id, {"moved": moved}))
         else:
             events.append(_opened(table, at, members, moved, judged.night))
+            events += _confirmed_tonight(events[-1], members, judged.night)
     return events + _confirmations(table, judged, ledger, options)
 
 
@@ -106,6 +108,8 @@ def _moved(table: Table, hit: _Hit) -> Moved:
     return Moved(
         series.key, series.name, series.metric, series.unit, (effect > 0) == series.lower_is_better, before, after,
         effect, decision.effect_low, decision.effect_high, relative, z=decision.z, nights=decision.nights,
+        again_new=sum(one.night >= hit.cut for one in decision.reruns),
+        again_old=sum(one.night < hit.cut for one in decision.reruns),
     )  # fmt: skip
 
 
@@ -131,6 +135,14 @@ def _opened(table: Table, at: str, members: Sequence[_Hit], moved: list[dict[str
         "fleet": first.fleet.name,
     }
     return Event(at, DETECTOR, ledgers.OPENED, _name(data["begin"], [table.rows[hit.row].key for hit in members]), data)
+
+
+def _confirmed_tonight(told: Event, members: Sequence[_Hit], night: int) -> Iterator[Event]:
+    """The confirmation of an incident whose shift re-runs found the same night."""
+    again = [hit.decision for hit in members if is_reproduced(hit.decision, night)]
+    if told.data["kind"] == CHANGE and again:
+        words = f"{len(again)} of {len(members)} series measured again the same night: the difference is there"
+        yield ledgers.changed(told.incident, ledgers.CONFIRMED, at=told.at, who=DETECTOR, words=words)
 
 
 def _machine(table: Table, night: int, fleet: FleetNight) -> Event:

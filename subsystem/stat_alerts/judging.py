@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 from memory import ALERT, BREAK, ENVIRONMENT, WHOLE, Memory, Step
+from remeasured import Confirmation
 from table import Table
 
 from tvmdash import change_fleet
 from tvmdash.annotations import Annotation
+from tvmdash.change_common import FleetRerun
 from tvmdash.change_fleet import FleetState, NightDecision
 from tvmdash.change_points import change_points, rebased
 from tvmdash.change_series import Decision, History, SeriesState, Settings, scaled
@@ -30,6 +33,15 @@ class Options:
     confirm_nights: int = 10
     creep: float = 0.03
     annotations: tuple[Annotation, ...] = ()
+    confirm_s: float = 0.0
+    confirm_off: str = "not asked for"
+
+
+class Again(FleetRerun, Protocol):
+    """Answers the detector's wish to measure again, and knows what was measured with the same artifact."""
+
+    def not_tvms(self, series: str, before: int, since: int) -> str:
+        """Why a shift between two nights cannot be TVM's; empty where it can."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,7 @@ class Judged:
     night: int
     fleets: tuple[FleetNight, ...]
     memory: Memory
+    confirmation: Confirmation | None = None
 
     def decisions(self) -> Iterator[tuple[int, Decision, FleetNight]]:
         """Each row with what was said of it."""
@@ -59,8 +72,10 @@ class Judged:
                 yield fleet.rows[key], decision, fleet
 
 
-def judge(table: Table, night: int, memory: Memory, ledger: Ledger, options: Options) -> Judged:
-    """Judge the night; `memory` is as before it, with levels that begin anew."""
+def judge(
+    table: Table, night: int, memory: Memory, ledger: Ledger, options: Options, again: Again | None = None
+) -> Judged:
+    """Judge the night; `memory` is as before it, with levels that begin anew. `again`: measures suspects again."""
     memory = _with_new_levels(table, night, memory, _known_breaks(table, night, ledger, options))
     fleets = []
     for name, rows in table.fleets(night).items():
@@ -68,12 +83,24 @@ def judge(table: Table, night: int, memory: Memory, ledger: Ledger, options: Opt
         histories = {key: table.history(row, night) for key, row in keys.items()}
         state = memory.fleets.get(name, FleetState())
         controls = _controls(table, night, rows, options)
-        decided = change_fleet.night(histories, state, controls=controls, settings=options.settings)
+        decided = change_fleet.night(histories, state, controls=controls, settings=options.settings, rerun=again)
+        if again is not None:
+            decided = _blamed(decided, again)
         fleets.append(FleetNight(name, keys, histories, state, controls, decided))
     states = {**memory.fleets, **{fleet.name: fleet.decided.state for fleet in fleets}}
     memory = replace(memory, night=table.stamps[night], count=night + 1, fleets=states)
     judged = Judged(night, tuple(fleets), memory)
     return replace(judged, memory=memory.with_steps(dict(_steps(table, judged))))
+
+
+def _blamed(decided: NightDecision, again: Again) -> NightDecision:
+    """The decisions in which no shift is TVM's that came with the same artifact."""
+    told = dict(decided.decisions)
+    for key, decision in told.items():
+        if decision.kind == "alert" and decision.cut is not None and decision.after is not None:
+            why = again.not_tvms(key, decision.after, decision.cut)
+            told[key] = replace(decision, kind="environment", reason=why) if why else decision
+    return replace(decided, decisions=told)
 
 
 def _steps(table: Table, judged: Judged) -> Iterator[tuple[str, Step]]:

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import confirming
 import creep
 import evidence
 import grouping
 import memory as memories
 import recovering
+from confirming import Confirming
 from judging import MOST_REPLAYED, FleetNight, Judged, Options, judge, scanned
 from memory import Memory
 from table import REACH, Table, read_table
@@ -58,7 +60,12 @@ def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Ton
     for night in range(before.count, len(table.stamps)):
         assert view is not None
         previous = after
-        after, judged, events = one_night(table, night, after, view.before(iso_of(table.stamps[night])), options)
+        again = confirming.opened(
+            home, output, table, night, tonight=table.stamps[night] == stamp, budget_s=options.confirm_s,
+            off=options.confirm_off,
+        )  # fmt: skip
+        ledger = view.before(iso_of(table.stamps[night]))
+        after, judged, events = one_night(table, night, after, ledger, options, again)
         events = [_with_notes(event, home, table) for event in events]
         view.add(events)
         fresh += [event for event in events if event.key not in known]
@@ -97,12 +104,20 @@ class _Past:
 
 
 def one_night(
-    table: Table, night: int, memory: Memory, ledger: Ledger, options: Options
+    table: Table,
+    night: int,
+    memory: Memory,
+    ledger: Ledger,
+    options: Options,
+    again: Confirming | None = None,
 ) -> tuple[Memory, Judged, list[Event]]:
-    """Recoveries, the detector, incidents, creep: the memory after the night, and its events."""
+    """Recoveries, the detector with its re-runs, incidents, creep: the memory after the night, and its events."""
     memory, events = recovering.recoveries(table, night, memory, ledger)
     ledger = ledgers.fold(events, ledger)
-    judged = judge(table, night, memory, ledger, options)
+    if again is None:
+        judged = judge(table, night, memory, ledger, options)
+    else:
+        judged = again.judged(lambda asking: judge(table, night, memory, ledger, options, asking))
     events += grouping.events_of(table, judged, ledger, options)
     events += creep.events_of(table, night, judged.memory, ledger, options)
     return judged.memory, judged, events

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import allowed
 import honesty
 import telling
+import threads
 from judging import Options
 from nights import Tonight, judge_pending
 from table import Table, read_table
@@ -32,23 +34,26 @@ class StatAlerts(Subsystem):
     def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
         if config["rule"] == "stddev":
             return _stddev(config, output, home, tonight.stamp)
-        options = _options(config, home)
+        options = _options(config, home, tonight)
         done = judge_pending(home, output, tonight.stamp, options)
         _write_view(output, done.ledger)
         if done.judged is None or done.table.stamps[-1] != tonight.stamp:
-            return _without_data(done, tonight.stamp)
+            report = _without_data(done, tonight.stamp)
+            return threads.told(report, config, output, home, tonight, done.ledger)
         rates = honesty.measured(output, done.table, done.judged, options.settings, config["honesty_series"])
         common.write_json(output / PAGE_FILE, telling.page(done.table, done.judged, done.ledger, rates, options))
-        return telling.report(done.table, done.judged, done.ledger, done.events, rates)
+        report = telling.report(done.table, done.judged, done.ledger, done.events, rates)
+        return threads.told(report, config, output, home, tonight, done.ledger)
 
 
-def _options(config: Mapping[str, Any], home: Home) -> Options:
+def _options(config: Mapping[str, Any], home: Home, tonight: Night) -> Options:
     return Options(
         Settings(least_effect=config["least_effect"]),
         frozenset(config["controls"]),
         config["confirm_nights"],
         config["creep_percent"] / 100,
         tuple(known.read(home.root)),
+        *allowed.confirming(config, home, tonight),
     )
 
 

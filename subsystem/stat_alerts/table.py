@@ -5,12 +5,12 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tvmdash import store
+from tvmdash import series_names, store
 from tvmdash.change_noise import FloatArray, IntArray
 from tvmdash.change_series import History
 from tvmdash.dashboard_info import Home
@@ -20,12 +20,14 @@ REACH = 300
 """Nights of history that a night is judged with."""
 GONE_NIGHTS = 30
 """A series without a value for so many nights has ended."""
-_HIDDEN = frozenset({"workload", "env_name", "hw_model", "target", "engine_config"})
 
 
 @dataclass(frozen=True)
 class Row:
-    """One series. fleet: the machine and kind of metric that it is judged with. key: its ID, once a unit."""
+    """One series. fleet: the machine and kind of metric that it is judged with. key: its ID, once a unit.
+
+    labels: what was measured; they name its point.
+    """
 
     key: str
     experiment: str
@@ -34,6 +36,7 @@ class Row:
     lower_is_better: bool
     name: str
     fleet: str
+    labels: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,59 +127,9 @@ def make_table(
 
 
 def _rows(series: Sequence[Series]) -> Iterator[Row]:
-    names = _names(series)
-    seen: set[str] = set()
-    for one, name in zip(series, names, strict=True):
-        key = one.id if one.id not in seen else f"{one.id}~{one.unit}"
-        seen.add(one.id)
-        yield Row(key, one.experiment, one.metric, one.unit, one.lower_is_better, name, fleet_of(one))
-
-
-def fleet_of(series: Series) -> str:
-    """The fleet of a series: what its machine does to one of them, it does to all.
-
-    Sizes in bytes are no times, and a foreign experiment's numbers are of unknown kind: they stand apart.
-    """
-    machine = [str(series.labels[name]) for name in ("hw_model", "env_name") if series.labels.get(name)]
-    if not machine:
-        return f"numbers of {series.experiment}"
-    kind = "sizes" if series.unit == "bytes" else "times"
-    return f"{kind} on {', '.join(machine)}"
-
-
-def _names(series: Sequence[Series]) -> list[str]:
-    """A name for each: experiment, workload, metric, and the labels that tell it from the others of its experiment."""
-    flat = [dict(_flat(one.labels)) for one in series]
-    varying: dict[tuple[str, str], set[str]] = {}
-    first: dict[tuple[str, str], dict[str, str]] = {}
-    for one, labels in zip(series, flat, strict=True):
-        kind = (one.experiment, one.metric)
-        before = first.setdefault(kind, labels)
-        varying.setdefault(kind, set()).update(
-            key for key in labels.keys() | before.keys() if labels.get(key) != before.get(key)
-        )
-    names = []
-    for one, labels in zip(series, flat, strict=True):
-        kept = [f"{key} {value}" for key, value in labels.items() if key in varying[one.experiment, one.metric]]
-        workload = str(one.labels.get("workload") or one.labels.get("path") or "").removeprefix("network.")
-        metric = "" if one.metric == "value" else f" {one.metric.replace('_', ' ')}"
-        told = f" ({', '.join(kept)})" if kept else ""
-        names.append(f"{one.experiment} {workload}{metric}{told}")
-    return _unique(names, [one.id for one in series])
-
-
-def _unique(names: Sequence[str], keys: Sequence[str]) -> list[str]:
-    return [f"{name} [{key[:6]}]" if names.count(name) > 1 else name for name, key in zip(names, keys, strict=True)]
-
-
-def _flat(labels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for key, value in labels.items():
-        if key in _HIDDEN or key == "path":
-            continue
-        if isinstance(value, Mapping):
-            yield from ((str(inner), str(item)) for inner, item in value.items())
-        else:
-            yield key, str(value)
+    for one, key, name in zip(series, series_names.keys(series), series_names.names(series), strict=True):
+        fleet = series_names.fleet(one)
+        yield Row(key, one.experiment, one.metric, one.unit, one.lower_is_better, name, fleet, one.labels)
 
 
 def last_values(table: Table, row: int, count: int) -> list[float | None]:

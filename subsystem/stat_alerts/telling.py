@@ -9,6 +9,8 @@ from typing import Any
 
 from honesty import TARGET, UNCHANGED, Rate
 from judging import Judged, Options
+from outcomes import lines as measured_again
+from remeasured import Confirmation, Evidence
 from table import Table, last_values
 
 from tvmdash import incident_ledger as ledgers
@@ -38,6 +40,7 @@ def report(table: Table, judged: Judged, ledger: Ledger, events: Sequence[Event]
     hushed = [one for one in {one.id: one for one in (*named, *ledger.open())}.values() if one.id in silent]
     if hushed:
         lines.append(f"Silenced: {list_in_words([one.id for one in hushed], 5)}.")
+    lines += measured_again(judged.confirmation) if judged.confirmation else []
     lines += _not_judged(table, judged, {moved.series for one in ledger.incidents.values() for moved in one.moved})
     quiet = _quiet(judged)
     if not new:
@@ -152,8 +155,15 @@ def page(
             for one in reversed(list(ledger.incidents.values()))
         ],
         "honesty": {"target_per_1000": TARGET, **{kind: rate.to_json() for kind, rate in rates.items()}},
+        "confirmation": _confirmation(judged, options),
         "annotations": [_annotation(table, one) for one in options.annotations],
     }
+
+
+def _confirmation(judged: Judged, options: Options) -> dict[str, Any]:
+    if judged.confirmation is None:
+        return Confirmation(Evidence(""), off=options.confirm_off or "nothing is kept of this night").to_json()
+    return judged.confirmation.to_json()
 
 
 def _annotation(table: Table, annotation: Annotation) -> dict[str, Any]:

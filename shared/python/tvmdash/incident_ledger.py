@@ -33,6 +33,7 @@ class Moved:
 
     For a series that is not positive, effects are in units of its own scatter (`relative` is False).
     recovered: the stamp of the night since which it is back. z: standard errors, over so many `nights`.
+    again_new, again_old: how often it was measured again the night it was found, with artifacts since and before.
     """
 
     series: str
@@ -49,6 +50,8 @@ class Moved:
     recovered: str | None = None
     z: float | None = None
     nights: int | None = None
+    again_new: int = 0
+    again_old: int = 0
 
 
 @dataclass(frozen=True)

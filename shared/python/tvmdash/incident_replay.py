@@ -12,8 +12,9 @@ import numpy as np
 
 from tvmdash import common
 from tvmdash.change_common import Deviation, Purse, common_shift
+from tvmdash.change_locate import replay
 from tvmdash.change_points import observe
-from tvmdash.change_series import Decision, History, SeriesState, Settings
+from tvmdash.change_series import Decision, History, Measured, SeriesState, Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incident_ledger import Incident
 from tvmdash.incident_words import in_words, percent
@@ -35,6 +36,7 @@ def kept(history: History, state: SeriesState, settings: Settings, decision: Dec
         "state": state.to_json(),
         "settings": asdict(settings),
         "decision": {name: getattr(decision, name) for name in _TOLD},
+        "reruns": [[one.night, one.value] for one in decision.reruns],
     }
 
 
@@ -51,7 +53,9 @@ def replayed(value: Mapping[str, Any]) -> Decision:
 
     code = None if value["code"] is None else np.array(value["code"], np.int64)
     history = History(column("values"), column("std"), column("repeats"), code, value["offset"])
-    return observe(history, SeriesState.from_json(value["state"]), settings=Settings(**value["settings"]))
+    reruns = [Measured(int(night), float(again)) for night, again in value.get("reruns", ())]
+    state, settings = SeriesState.from_json(value["state"]), Settings(**value["settings"])
+    return observe(history, state, settings=settings, rerun=replay(reruns) if reruns else None)
 
 
 def kept_fleet(table: Mapping[str, Deviation], controls: Sequence[str], night: int) -> dict[str, Any]:
@@ -89,18 +93,39 @@ def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     which = "the same decision" if same else "NOT the same decision"
     yield f"  Replayed from the stored inputs: {which}, {again.kind}."
     noise = 100 * (again.scale or 0.0)
+    nights = "night" if again.nights == 1 else f"{again.nights} nights"
     yield (
         f"  One night of this series scatters by {noise:.2g} % (robust standard deviation of the level before it). "
-        f"The {again.nights} nights since then lie {abs(again.z):.1f} standard errors away (z {again.z:+.2f}, k "
-        f"{again.nights}); {again.threshold:g} are needed to tell it from chance."
+        f"The {nights} since then lie{'s' * (again.nights == 1)} {abs(again.z):.1f} standard errors away "
+        f"(z {again.z:+.2f}, k {again.nights}); {value['settings']['threshold']:g} are needed to tell it from chance."
     )
+    if again.reruns:
+        yield from _again(again, value["settings"])
     if again.effect is not None and again.effect_low is not None and again.effect_high is not None:
         least = value["settings"]["least_effect"]
         yield (
             f"  The shift is {percent(again.effect)}, 95 %: {percent(again.effect_low)} to "
             f"{percent(again.effect_high)}; at least {100 * least:g} % is told."
         )
-    yield f"  {again.reason.capitalize()}: it is beyond any run that the level before shows by itself, and no drift."
+    if not again.reruns:
+        why = "it is beyond any run that the level before shows by itself, and no drift"
+        yield f"  {again.reason.capitalize()}: {why}."
+
+
+def _again(decision: Decision, settings: Mapping[str, Any]) -> Iterator[str]:
+    """What was measured again, in the order in which it was; what rests on it."""
+    cut = decision.cut if decision.cut is not None else decision.night
+    new = [one.value for one in decision.reruns if one.night >= cut]
+    old = [one.value for one in decision.reruns if one.night < cut]
+    yield (
+        f"  Measured again the same night, artifacts in turn: those since the cut {len(new)} times (median "
+        f"{_median(new)}), those before it {len(old)} times (median {_median(old)}). What counts is the difference "
+        f"between them, both measured that night; {settings['reproduced']:g} of its standard errors are needed."
+    )
+
+
+def _median(values: Sequence[float]) -> str:
+    return f"{float(np.median(values)):.6g}" if values else "none"
 
 
 def _fleet(value: Mapping[str, Any]) -> Iterator[str]:

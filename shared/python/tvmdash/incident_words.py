@@ -94,6 +94,17 @@ def _since(incident: Incident) -> str:
     return f"Since the night {night_in_words(incident.begin)}{last}{version}."
 
 
+def measured_again(moved: Moved) -> str:
+    """How often the series was measured again, and what that gave, as a part of a sentence."""
+    times = f"{moved.again_new} times each"
+    if moved.again_new != moved.again_old:
+        times = f"{moved.again_new} times, older artifacts {moved.again_old} times"
+    if not moved.relative or moved.low is None or moved.high is None:
+        return f"measured again the same night, {times}: {_size(moved)}"
+    half = 50 * (moved.high - moved.low)
+    return f"measured again the same night, {times}: {_size(moved)} ± {half:.{1 if half >= 0.095 else 2}f} %"
+
+
 def _sure(incident: Incident) -> str:
     if incident.kind == MACHINE:
         notes = "; ".join(incident.notes)
@@ -101,6 +112,9 @@ def _sure(incident: Incident) -> str:
             return f"This is the machine, not TVM: {notes}."
         return f"The machine, or all of TVM: {notes}."
     also = f" At that night also: {'; '.join(incident.notes)}." if incident.notes else ""
+    again = max((one for one in incident.moved if one.again_new), key=lambda one: abs(one.effect), default=None)
+    if again is not None:
+        return f"How sure: {measured_again(again)}.{also}"
     best = max(incident.moved, key=lambda one: abs(one.z or 0), default=None)
     if best is None or best.z is None:
         return also.strip()

@@ -1,0 +1,35 @@
+"""How TVM stands to its rivals, in the words of a summary."""
+
+from __future__ import annotations
+
+from tvmdash.engine_words import against_each
+from tvmdash.store import Series
+
+
+def timed(engine: str, workload: str, value: float, variant: str = "") -> Series:
+    labels = {"workload": workload, "engine": engine, "workload_args": {}, "build_config": {"variant": variant}}
+    return Series(
+        f"{engine}{workload}{variant}", "e", "run_time", "ms", True, labels, ("s",), (value,), (None,), (None,), (None,)
+    )
+
+
+def test_tvms_best_is_compared_with_each_rivals_best_on_what_both_did() -> None:
+    series = [
+        timed("tvm", "network.a", 8.0, "untuned"),
+        timed("tvm", "network.a", 2.0, "tuned"),
+        timed("tvm", "network.b", 8.0),
+        timed("ort", "network.a", 1.0),
+        timed("ort", "network.b", 2.0),
+        timed("torch", "network.a", 4.0),
+    ]
+    ort, torch = against_each(series)
+    assert ort.startswith("- TVM at its best against ort: 2.83x slower (")
+    assert torch == "- TVM at its best against torch: 2.00x faster (1 workload); 1 more only one of them did"
+
+
+def test_an_experiment_of_tvm_alone_has_nothing_to_say() -> None:
+    assert against_each([timed("tvm", "network.a", 1.0)]) == []
+    assert against_each([timed("ort", "network.a", 1.0)]) == []
+    assert against_each([timed("tvm", "network.a", 1.0), timed("ort", "network.b", 1.0)]) == [
+        "- TVM and ort have no workload in common; 2 more only one of them did"
+    ]

@@ -1,0 +1,73 @@
+"""Which points are measured again and with how many samples, from what earlier rounds left."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tvmdash.capture import Sample, Trial
+from tvmdash.experiment_rounds import BROKEN, INTERVAL, MINUTES, PROCESSES, Precision, samples_of_next, wanted
+from tvmdash.reduction import reduce_processes
+
+
+def trial(times_ms: list[float], *, prepare_ms: float = 0.0, error: str | None = None) -> Trial:
+    samples = tuple(Sample(round(ms * 1e6), 1) for ms in times_ms)
+    return Trial({}, 0, round((sum(times_ms) + prepare_ms) * 1e6), error, {}, samples, {})
+
+
+def test_a_point_is_wanted_until_it_is_known_well_enough_or_failed() -> None:
+    precision = Precision(processes=2, max_processes=4, interval_percent=5)
+    assert wanted([], precision)
+    assert wanted([trial([10.0])], precision)
+    assert not wanted([trial([10.0]), trial([10.001])], precision)
+    assert wanted([trial([10.0]), trial([11.0])], precision)
+    assert not wanted([trial([], error="wrong")], precision)
+
+
+def test_what_ended_a_point_is_told() -> None:
+    precision = Precision(processes=2, max_processes=3, interval_percent=5)
+    narrow, wide = reduce_processes([[1.0], [1.001]]), reduce_processes([[1.0], [2.0]])
+    assert precision.ended_by(narrow, broken=True) == INTERVAL
+    assert precision.ended_by(wide, broken=False) == MINUTES
+    assert precision.ended_by(wide, broken=True) == BROKEN
+    assert precision.ended_by(reduce_processes([[1.0], [2.0], [3.0]]), broken=False) == PROCESSES
+
+
+def test_more_processes_at_least_than_at_most_means_at_least() -> None:
+    assert Precision(processes=5, max_processes=2).rounds == 5
+
+
+@pytest.mark.parametrize(
+    ("within", "between", "prepare_ms", "expected"),
+    [
+        (1.0, 1.0, 900.0, 30),  # sqrt(900 / 1 * 1 / 1)
+        (1.0, 3.0, 900.0, 10),
+        (0.01, 3.0, 900.0, 3),  # processes differ, samples do not: few samples
+        (1.0, 1.0, 90000.0, 40),  # never more than four times `repeat`
+    ],
+)
+def test_the_number_of_samples_makes_the_whole_cheapest(
+    within: float, between: float, prepare_ms: float, expected: int
+) -> None:
+    generator = np.random.default_rng(1)
+    levels = 100 + between * generator.normal(size=400)
+    trials = [
+        trial(list((level + within * generator.normal(size=40)) / 100), prepare_ms=prepare_ms) for level in levels
+    ]
+    assert samples_of_next(trials, 10) == pytest.approx(expected, rel=0.15)
+
+
+def test_without_three_processes_or_any_spread_it_is_as_many_as_asked() -> None:
+    assert samples_of_next([], 10) == 10
+    assert samples_of_next([trial([1.0, 2.0])] * 2, 10) == 10
+    assert samples_of_next([trial([1.0, 1.0])] * 3, 10) == 10
+
+
+def test_equal_processes_take_as_many_samples_as_may_be() -> None:
+    assert samples_of_next([trial([1.0, 2.0, 3.0], prepare_ms=5.0)] * 3, 10) == 40
+
+
+def test_a_single_process_without_limits_is_the_default() -> None:
+    assert Precision() == Precision(1, 1, 0.0, math.inf)
