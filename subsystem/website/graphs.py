@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from site_files import regular_file_bytes, safe_name
+from site_files import carry_over, regular_file_bytes, safe_name
 
 from tvmdash.words import bytes_in_words, elide
 
@@ -42,8 +42,11 @@ class Graphs:
     left_out: tuple[str, ...]
 
 
-def take(folder: Path, site: Path, experiment: str) -> Graphs:
-    """Copy the pictures below `folder` into `site`; whatever is no picture, or a link to elsewhere, stays out."""
+def take(folder: Path, site: Path, experiment: str, old: Path) -> Graphs:
+    """Copy the pictures below `folder` into `site`; whatever is no picture, or a link to elsewhere, stays out.
+
+    What the site `old` has already is carried over.
+    """
     shown: list[Graph] = []
     left_out: list[str] = []
     for path in sorted(_pictures(folder), key=lambda path: (path.stem != "tonight", str(path))):
@@ -53,13 +56,37 @@ def take(folder: Path, site: Path, experiment: str) -> Graphs:
             left_out.append(f"{elide(path.name, 80)} is not shown: {bytes_in_words(size)} is too large for a page.")
         elif len(shown) < MAX_GRAPHS:
             src = f"graphs/{safe_name(experiment)}/{safe_name(name)}{path.suffix.lower()}"
-            (site / src).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, site / src)
-            head = _head(path)
-            shown.append(Graph(src, name.replace("_", " "), _in_words(head, name), _size(head)))
+            place_picture(path, site / src, old / src)
+            shown.append(described(path, src, name))
         else:
             left_out.append(f"{elide(path.name, 80)} is not shown: {MAX_GRAPHS} graphs are enough for a page.")
     return Graphs(tuple(shown), tuple(left_out))
+
+
+def described(path: Path, src: str, name: str) -> Graph:
+    """The graph in `path`, as the site shows it under `src`."""
+    head = _head(path)
+    return Graph(src, name.replace("_", " "), _in_words(head, name), _size(head))
+
+
+def place_picture(path: Path, place: Path, old: Path) -> None:
+    """Have the picture `path` at `place` too; from `old`, where that is the same file by size and time."""
+    there, known = path.stat(), old.stat() if old.is_file() else None
+    if known and (known.st_size, known.st_mtime_ns) == (there.st_size, there.st_mtime_ns):
+        carry_over(old, place)
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(path, place)
+
+
+def take_picture(path: Path, name: str, site: Path, old: Path) -> Graph | None:
+    """A subsystem's picture, put into `site`; None where it is no picture, a link, or too large."""
+    size = regular_file_bytes(path)
+    if path.suffix.lower() not in SUFFIXES or size is None or size > MAX_BYTES:
+        return None
+    src = f"graphs/{name}/{safe_name(path.stem)}{path.suffix.lower()}"
+    place_picture(path, site / src, old / src)
+    return described(path, src, path.stem)
 
 
 def _pictures(folder: Path) -> Iterator[Path]:

@@ -95,7 +95,7 @@ def judge(night: Night, now: datetime.datetime | None = None) -> Verdict:
         completeness=_completeness(night, counts, at_work),
         counts={state: counts[state] for state in ICONS if counts[state]},
         elapsed=duration_in_words(elapsed_s) if elapsed_s > 0 else "unknown",
-        versions=tuple(_version(item) for item in night.artifacts),
+        versions=tuple(version_in_words(item) for item in night.artifacts),
     )
 
 
@@ -129,11 +129,14 @@ def _completeness(night: Night, counts: Mapping[str, int], at_work: bool) -> str
     return "The night is not complete: it was stopped before its end."
 
 
-def _version(artifact: object) -> str:
+def version_in_words(artifact: object) -> str:
     """A TVM as in "0.27.0.post1, commit 7b5acb32b"."""
     facts: Mapping[str, Any] = artifact if isinstance(artifact, dict) else {}
     parts = [str(facts["version"])] if facts.get("version") else []
-    return ", ".join(parts + ([f"commit {facts['commit']}"] if facts.get("commit") else [])) or "of an unknown version"
+    return (
+        ", ".join(parts + ([f"commit {str(facts['commit'])[:12]}"] if facts.get("commit") else []))
+        or "of an unknown version"
+    )
 
 
 def failures(jobs: Iterable[JobResult]) -> list[Failure]:

@@ -5,33 +5,69 @@ from __future__ import annotations
 import functools
 import hashlib
 import unicodedata
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import night_views
+import words_shown
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from tvmdash import common
-from tvmdash.words import duration_in_words
-
 HERE = Path(__file__).resolve().parent
 STATIC = HERE / "static"
+
+
+# page, its place, its name for people; those whose template is not there are left out
+NAVIGATION = (
+    ("index", "index.html", "Tonight"),
+    ("explore", "explore.html", "Explore"),
+    ("compare", "compare.html", "Compare"),
+    ("engines", "engines.html", "Engines"),
+    ("scores", "scores.html", "Scores"),
+    ("alerts", "alerts.html", "Alerts"),
+    ("machines", "machines.html", "Machines"),
+    ("nights", "nights/index.html", "Nights"),
+)
+WITH_SCRIPTS = {"explore": "explorer.html", "compare": "compare.html", "receipt": "receipt.html"}
+"""Pages that a script fills, and their templates."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What surrounds a page: which one it is, the way to the site's root ("" or "../"), when it was written (ISO).
+
+    A page that is kept as it is for ever has no `max_age_hours`, and never looks old.
+    """
+
+    page: str
+    root: str = ""
+    written: str = ""
+    max_age_hours: int | None = None
+
+    @property
+    def navigation(self) -> list[tuple[str, str, str]]:
+        return [item for item in NAVIGATION if item[0] not in WITH_SCRIPTS or item[0] in pages_with_scripts()]
+
+
+@functools.cache
+def pages_with_scripts() -> frozenset[str]:
+    """The pages for scripts that this code has templates of."""
+    return frozenset(page for page, name in WITH_SCRIPTS.items() if (HERE / "templates" / name).is_file())
 
 
 @functools.cache
 def renderer_version() -> str:
     """Changes with the templates, the style sheet and this code: then every page is rendered anew."""
     digest = hashlib.sha256()
-    for path in sorted(path for pattern in ("*.py", "templates/*", "static/*") for path in HERE.glob(pattern)):
+    for path in sorted(path for pattern in ("*.py", "templates/*", "static/*.*") for path in HERE.glob(pattern)):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def render(template: str, root: str, **values: Any) -> str:
-    """The page; `root` leads from it to the site's root, as in "../"."""
-    return _environment().get_template(template).render(root=root, **values) + "\n"
+def render(template: str, frame: Frame, **values: Any) -> str:
+    """The page as HTML."""
+    return _environment().get_template(template).render(frame=frame, root=frame.root, **values) + "\n"
 
 
 @functools.cache
@@ -44,16 +80,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: Mapping[str, Any] = {
-        "moment": night_views.moment_in_words,
-        "day": night_views.day_in_words,
-        "day_number": lambda stamp: common.parse_stamp(stamp).day,
-        "duration": duration_in_words,
-        "job_state": night_views.job_state,
-        "steps_shown": night_views.steps_shown,
-    }
-    environment.filters.update(filters)
-    environment.globals.update(icons=night_views.ICONS, state_words=night_views.STATE_WORDS)
+    environment.filters.update(words_shown.FILTERS)
+    environment.globals.update(
+        icons={**night_views.ICONS, **words_shown.SERIES_ICONS, **words_shown.INCIDENT_ICONS},
+        state_words=night_views.STATE_WORDS,
+        series_words=words_shown.SERIES_WORDS,
+        has_receipts="receipt" in pages_with_scripts(),
+        has_explorer="explore" in pages_with_scripts(),
+    )
     return environment
 
 

@@ -7,11 +7,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import night_pages
-import night_views
 import pages
-import strip
-import tonight_views
+import site_data
+import site_pages
+from site_context import SiteContext
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night
@@ -32,41 +31,20 @@ class Published:
     rendered_nights: int
 
 
-def publish(home: Home, tonight: Night, output: Path, now: datetime.datetime) -> Published:
+def publish(home: Home, tonight: Night, output: Path, now: datetime.datetime, *, receipt_nights: int = 30) -> Published:
     """Make `output` the site of `home`, with `tonight` on its first page.
 
     Killed at any instant, `output` is the old site or the new one, whole. It belongs to the site: other files in it
     are gone afterwards.
     """
     place = output.resolve()  # where the operator made it a link, the folder behind it is what is swapped
+    site = SiteContext(home, tonight, place, now)
     with common.folder_beside(place) as new:
-        common.write_text(new / "CACHEDIR.TAG", CACHE_TAG)
-        for path in pages.STATIC.iterdir():
-            shutil.copyfile(path, new / path.name)
-        written = night_pages.write_nights(home, tonight, place, new, now)
-        _write_first_page(home, tonight, place, new, now, written.years)
+        (new / "CACHEDIR.TAG").write_text(CACHE_TAG, encoding="ascii")
+        for path in filter(Path.is_file, pages.STATIC.rglob("*")):  # copytree tells a full disk once for each file
+            place_of = new / path.relative_to(pages.STATIC)
+            place_of.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place_of)
+        site_data.write(site, new, receipt_nights)
+        written = site_pages.write(site, new)
     return Published((output / "index.html").as_uri(), written.nights, len(written.rendered))
-
-
-def _write_first_page(
-    home: Home, tonight: Night, place: Path, new: Path, now: datetime.datetime, years: list[str]
-) -> None:
-    views = tonight_views.experiment_views(home, tonight, new)
-    points = tonight_views.all_points(views)
-    text = pages.render(
-        "index.html",
-        "",
-        night=tonight,
-        stamp=tonight.stamp,
-        verdict=tonight_views.with_points(night_views.judge(tonight, now), points),
-        failures=night_views.failures(tonight.jobs),
-        experiments=views,
-        points=points,
-        with_failed_points=[view for view in views if view.points and view.points.failed],
-        reports=tonight_views.report_views(home, tonight, place),
-        inactive=tonight_views.inactive_experiments(home),
-        strip=strip.make_strip(home, tonight),
-        years=years,
-        written=common.stamp_of(now),
-    )
-    common.write_text(new / "index.html", text)

@@ -24,7 +24,16 @@ def carry_over(source: Path, place: Path) -> None:
 
     Only for files that are replaced and never written into.
     """
-    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, place, follow_symlinks=False)
+    except FileNotFoundError:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _link_or_copy(source, place)
+    except OSError:
+        _link_or_copy(source, place)
+
+
+def _link_or_copy(source: Path, place: Path) -> None:
     with contextlib.suppress(OSError):  # another filesystem, or one without links, or a file of somebody else
         os.link(source, place, follow_symlinks=False)
         return

@@ -1,16 +1,19 @@
-"""What the first page shows of each experiment and subsystem: the latest that there is, and from which night."""
+"""What there is of each experiment and subsystem: the latest, and from which night."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import graphs
 from graphs import Graph
-from night_views import OK, PARTIAL, Verdict, experiments, job_state, subsystems
+from night_views import ABSENT, OK, PARTIAL, experiments, job_state, subsystems
+from series_views import experiments_with_data
 from site_files import carry_over, regular_file_bytes, safe_name
 
 from tvmdash import common, config_util, records
@@ -21,6 +24,7 @@ from tvmdash.words import bytes_in_words
 
 MAX_POINTS = 20
 MAX_TEXT = 4000
+_SECRET = re.compile(r"token|secret|passw|credential|api_?key", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -45,25 +49,26 @@ class Points:
 
 @dataclass(frozen=True)
 class ExperimentView:
-    """An experiment on the first page."""
+    """An experiment that this home knows, or knew. job: how it went tonight, None where it took no part.
 
-    job: JobResult
-    anchor: str
+    active: as its config says; None where that does not say. last_stamp: of its last data.
+    """
+
+    name: str
+    title: str
+    description: str
+    page: str
+    job: JobResult | None
+    active: bool | None
     state: str
+    last_stamp: str | None
     summary: Text | None
     graphs: tuple[Graph, ...]
     graphs_stamp: str | None
     left_out: tuple[str, ...]
     points: Points | None
     data_fault: str
-
-
-@dataclass(frozen=True)
-class AllPoints:
-    """Tonight's points of all experiments together."""
-
-    total: int
-    failed: int
+    config: str
 
 
 @dataclass(frozen=True)
@@ -74,55 +79,84 @@ class ReportView:
     text: Text
 
 
-@dataclass(frozen=True)
-class Inactive:
-    """An experiment that this home knows and that takes no part."""
-
-    name: str
-    title: str
-    description: str
-    last_stamp: str | None
+def page_of(experiment: str) -> str:
+    """The experiment's page, from the site's root."""
+    return f"experiments/{safe_name(experiment)}.html"
 
 
-def anchor_of(experiment: str) -> str:
-    """The experiment's place on the first page."""
-    return f"e-{safe_name(experiment)}"
+def experiment_views(home: Home, nights: Sequence[Night], site: Path, old: Path) -> list[ExperimentView]:
+    """All experiments that the home knows or knew; their graphs and tonight's data are put into `site`.
+
+    nights: the last ones, tonight's first.
+    """
+    told = _told(nights)
+    configs = _configs(home)
+    jobs = {job.name: job for job in experiments(nights[0])}
+    views = []
+    for name in {*told, *configs, *experiments_with_data(home)}:
+        config, known = configs.get(name), told.get(name)
+        title = known.title if known else str((config or {}).get("title") or name)
+        description = known.description if known else str((config or {}).get("description", ""))
+        taken = graphs.take(home.graph(name), site, name, old)
+        points, fault = _points(home, nights[0].stamp, name, site)
+        stamps = home.data_stamps(name)
+        view = ExperimentView(
+            name=name,
+            title=title,
+            description=description,
+            page=page_of(name),
+            job=jobs.get(name),
+            active=_active(config),
+            state=_state(jobs.get(name), points),
+            last_stamp=stamps[-1] if stamps else None,
+            summary=_text(home.read_summary(name), home.stamp_of(home.summary(name)), nights[0].stamp),
+            graphs=taken.shown,
+            graphs_stamp=_if_older(home.stamp_of(home.graph(name)), nights[0].stamp),
+            left_out=taken.left_out,
+            points=points,
+            data_fault=fault,
+            config="" if config is None else json.dumps(_without_secrets(config), indent=1, ensure_ascii=False),
+        )
+        views.append(view)
+    return sorted(views, key=lambda view: (view.job is None, view.title.lower(), view.name))
 
 
-def experiment_views(home: Home, tonight: Night, site: Path) -> list[ExperimentView]:
-    """The experiments of tonight; their graphs and data are put into `site`."""
-    return [_experiment(home, tonight.stamp, job, site) for job in experiments(tonight)]
+def _told(nights: Iterable[Night]) -> dict[str, JobResult]:
+    """By name, the newest that the nights tell of each experiment."""
+    found: dict[str, JobResult] = {}
+    for night in nights:
+        for job in experiments(night):
+            found.setdefault(job.name, job)
+    return found
 
 
-def all_points(views: Sequence[ExperimentView]) -> AllPoints | None:
-    """The points of all, or None where no experiment left data tonight."""
-    points = [view.points for view in views if view.points]
-    return AllPoints(sum(item.total for item in points), sum(item.failed for item in points)) if points else None
+def _configs(home: Home) -> dict[str, Mapping[str, Any]]:
+    """The configs that can be read; what cannot be is told by the precheck."""
+    folder = home.configs("experiment")
+    found: dict[str, Mapping[str, Any]] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        with contextlib.suppress(DashboardError):
+            config = common.read_json(path / config_util.CONFIG_FILE, max_bytes=4 << 20)
+            if isinstance(config, dict):
+                found[path.name] = config
+    return found
 
 
-def with_points(verdict: Verdict, points: AllPoints | None) -> Verdict:
-    """The verdict with what only the data tells."""
-    if points is None or not points.failed:
-        return verdict
-    words = f"{verdict.headline}; {points.failed} of {points.total} points failed"
-    return dataclasses.replace(verdict, headline=words, state=PARTIAL if verdict.state == OK else verdict.state)
+def _active(config: Mapping[str, Any] | None) -> bool | None:
+    value = (config or {}).get("active")
+    return value if isinstance(value, bool) else None
 
 
-def _experiment(home: Home, stamp: str, job: JobResult, site: Path) -> ExperimentView:
-    taken = graphs.take(home.graph(job.name), site, job.name)
-    points, fault = _points(home, stamp, job.name, site)
-    state = job_state(job)
-    return ExperimentView(
-        job=job,
-        anchor=anchor_of(job.name),
-        state=PARTIAL if points and points.failed and state == OK else state,
-        summary=_text(home.read_summary(job.name), home.stamp_of(home.summary(job.name)), stamp),
-        graphs=taken.shown,
-        graphs_stamp=_if_older(home.stamp_of(home.graph(job.name)), stamp),
-        left_out=taken.left_out,
-        points=points,
-        data_fault=fault,
-    )
+def _state(job: JobResult | None, points: Points | None) -> str:
+    state = job_state(job) if job else ABSENT
+    return PARTIAL if state == OK and points and points.failed else state
+
+
+def _without_secrets(value: Any) -> Any:
+    """The config without the values of fields whose names speak of secrets."""
+    if isinstance(value, dict):
+        return {name: "hidden" if _SECRET.search(name) else _without_secrets(item) for name, item in value.items()}
+    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def _text(words: tuple[str, str] | None, stamp: str | None, tonight: str) -> Text | None:
@@ -173,17 +207,3 @@ def report_views(home: Home, tonight: Night, output: Path) -> list[ReportView]:
 
 def _has_run(job: JobResult) -> bool:
     return any(step.stage == "run" and step.success for step in job.steps)
-
-
-def inactive_experiments(home: Home) -> list[Inactive]:
-    """The experiments whose config says that they are not active; what cannot be read is told by the precheck."""
-    folder = home.configs("experiment")
-    found = []
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        with contextlib.suppress(DashboardError):
-            config = common.read_json(path / config_util.CONFIG_FILE, max_bytes=4 << 20)
-            if isinstance(config, dict) and config.get("active") is False:
-                title, words = str(config.get("title") or path.name), str(config.get("description", ""))
-                stamps: Sequence[str] = home.data_stamps(path.name)
-                found.append(Inactive(path.name, title, words, stamps[-1] if stamps else None))
-    return found

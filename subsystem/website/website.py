@@ -18,7 +18,7 @@ class Website(Subsystem):
     """Publishes tonight's page and the pages of the nights that changed."""
 
     def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
-        done = publishing.publish(home, tonight, output, common.utc_now())
+        done = publishing.publish(home, tonight, output, common.utc_now(), receipt_nights=config["receipt_nights"])
         pages = f"{done.rendered_nights} of {done.nights} nights' pages were written anew"
         return Report("Website", f"The page of night {tonight.stamp} is {done.page}; {pages}.")
 

@@ -168,3 +168,75 @@ def test_equal_code_has_equal_numbers_that_fit_the_index() -> None:
     numbers = {store.code_number(text) for text in ("a", "b", "a")}
     assert len(numbers) == 2
     assert all(0 < number < 1 << 60 for number in numbers)
+
+
+def test_outlines_counts_and_points_are_those_of_the_series(tmp_path: Path, folder: Path) -> None:
+    add(folder, "20261106T031500Z", {"tvm_hash": "h6", "a": 9})
+    filled(tmp_path / "s", folder)
+    with store.open_for_reading(tmp_path / "s", folder, "exp") as opened:
+        outlines = {one.labels["path"]: one for one in opened.outlines("exp")}
+        whole = {one.labels["path"]: one for one in opened.series("exp")}
+        counts = opened.counts("exp", before=NIGHTS[2])
+        assert {path: counts[one.number] for path, one in outlines.items()} == {
+            "$.a": store.Count(6, 2, "20261106T031500Z"),
+            "$.b.c": store.Count(5, 2, NIGHTS[4]),
+        }
+        assert opened.counts("exp", after=NIGHTS[4]) == {outlines["$.a"].number: store.Count(1, 0, "20261106T031500Z")}
+        for path, one in outlines.items():
+            assert opened.points_of(one) == whole[path]
+        assert opened.points_of(outlines["$.a"], since=NIGHTS[1], until=NIGHTS[3]).values == (1.0, 2.0)
+        assert opened.counts("other") == {}
+
+
+def test_an_index_made_anew_says_so(tmp_path: Path, folder: Path) -> None:
+    born = []
+    for _ in range(2):
+        filled(tmp_path / "s", folder)
+        with store.open_for_reading(tmp_path / "s", folder, "exp") as opened:
+            born.append(opened.born)
+            assert not opened.in_memory
+        filled(tmp_path / "s", folder)
+        with store.open_for_reading(tmp_path / "s", folder, "exp") as opened:
+            assert opened.born == born[-1]
+        (tmp_path / "s").unlink()
+    assert born[0] != born[1]
+    with store.open_for_reading(None, folder, "exp") as opened:
+        assert opened.in_memory
+
+
+def test_the_machine_and_the_failures_of_each_night_are_kept(tmp_path: Path, folder: Path) -> None:
+    machine = {"host": "bench", "hw_model": "EPYC x 2", "cpu_microcode": "0xa1", "governor": None, "affinity": [0, 1]}
+    failures = [{"workload": "a.b", "values": {}, "error": "no"}]
+    told = {"schema_version": 1, "tvm_hash": "x", "records": [], "failures": failures}
+    add(folder, "20261106T031500Z", {**told, "environment": {"machine": machine}})
+    add(folder, "20261107T031500Z", {"a": 1, "environment": "of a stranger"})
+    filled(tmp_path / "s", folder)
+    with store.open_for_reading(tmp_path / "s", folder, "exp") as opened:
+        assert opened.machines("exp")["20261106T031500Z"] == "bench, EPYC x 2, microcode 0xa1"
+        assert opened.machines("exp")["20261107T031500Z"] == ""
+        assert (opened.failures("exp")["20261106T031500Z"], opened.failures("exp")[NIGHTS[0]]) == (1, 0)
+
+
+def test_all_series_at_once_are_what_each_is_by_itself(tmp_path: Path) -> None:
+    """Series that begin late, skip nights, or do not know an interval; the one way reads nights, the other series."""
+    golden = json.loads((Path(__file__).resolve().parents[1] / "golden" / "data_v1.json").read_text())
+    model = golden["records"][0]
+    for day in range(1, 8):
+        found = []
+        for number in range(4):
+            if day % (number + 1) == 0:
+                info = {**model["additional_info"], "samples": 10 * number + day}
+                if day == 6:
+                    info.pop("samples")
+                if day == 4:
+                    info.pop("execution_elapsed_ms_low", None)
+                found.append({**model, "workload": f"network.n{number}", "additional_info": info})
+        (tmp_path / f"data_2026110{day}T000000Z.json").write_text(json.dumps({**golden, "records": found}))
+    with store.open_for_reading(None, tmp_path, "exp") as opened:
+        for since in ("", "20261104T000000Z", "20270101T000000Z"):
+            one_by_one = [opened.points_of(outline, since=since) for outline in opened.outlines("exp")]
+            assert opened.series("exp", since=since) == one_by_one
+        timed = {one.labels["workload"]: one for one in opened.series("exp", "run_time")}
+        assert [stamp[7] for stamp in timed["network.n2"].stamps] == ["3", "6"]
+        assert timed["network.n2"].samples == (23, None)
+        assert timed["network.n3"].low == (None,)

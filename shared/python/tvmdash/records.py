@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvmdash import common
+from tvmdash import common, data_migrations
 from tvmdash.errors import DashboardError
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = data_migrations.NEWEST
 SCHEMAS = Path(__file__).parent / "schemas"
 
 IDENTITY = (
@@ -148,6 +148,8 @@ class NightData:
     records: tuple[Record, ...]
     failures: tuple[Failure, ...]
     leaves: Mapping[str, float]
+    machine: str = ""
+    """What measured, in words: two nights of the same machine in the same state say the same."""
 
     def values(self) -> Iterator[PointValue]:
         """Every series' value of this night."""
@@ -173,9 +175,10 @@ class NightData:
 
 
 def read_data(path: Path, experiment: str) -> NightData:
-    """The night in a data_<stamp>.json; DashboardError names file, place and value of what is wrong."""
+    """The night in a data_<stamp>.json of any version; DashboardError names file, place and value of what is wrong."""
     value = common.read_json(path)
     try:
+        value = data_migrations.migrate(value)
         check_data(value)
         return _parse(value, experiment, path.stem.removeprefix("data_"))
     except DashboardError as error:
@@ -222,7 +225,21 @@ def _parse(value: dict[str, Any], experiment: str, stamp: str) -> NightData:
         records=tuple(Record.from_json(item) for item in value["records"]) if ours else (),
         failures=tuple(Failure(**item) for item in value.get("failures", ())) if ours else (),
         leaves={} if ours else dict(numeric_leaves(value)),
+        machine=_machine(value.get("environment")),
     )
+
+
+_MACHINE_FACTS = {
+    "host": "{}", "hw_model": "{}", "system": "{}", "distribution": "{}", "libc": "{}", "python": "Python {}",
+    "cpu_microcode": "microcode {}", "governor": "governor {}",
+}  # fmt: skip
+
+
+def _machine(environment: common.Json) -> str:
+    machine = environment.get("machine") if isinstance(environment, dict) else None
+    if not isinstance(machine, dict):
+        return ""
+    return ", ".join(form.format(machine[name]) for name, form in _MACHINE_FACTS.items() if machine.get(name))
 
 
 NOT_MEASURED = frozenset({"timestamp", "tvm_hash", "night", "schema_version"})

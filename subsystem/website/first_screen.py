@@ -1,0 +1,137 @@
+"""The first page: the verdict, the incidents, the strip, the series, what comes next; then what there is to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import incident_views
+import night_facts
+import night_views
+import verdict
+from incident_views import IncidentView
+from night_facts import NextRun
+from night_views import Failure
+from other_data import Deadlines
+from score_data import Score
+from series_views import MISSING, SeriesView, counts
+from site_context import SiteContext
+from strip import Strip, machine_changes, make_strip
+from tonight_views import ExperimentView, ReportView, report_views
+from verdict import Sentence, Tally, Went
+
+from tvmdash.dashboard_info import COMPLETE, Night
+from tvmdash.words import list_in_words
+
+MOST_SERIES = 50
+MOST_INCIDENTS = 3
+"""More are behind a click."""
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """What index.html shows; `to_come` had not had its turn when it was written."""
+
+    night: Night
+    sentence: Sentence
+    went: Went
+    judged: bool
+    not_judged: str
+    completeness: str
+    took: str
+    versions: tuple[str, ...]
+    measured: int
+    expected: int
+    tallies: list[Tally]
+    troubles: str
+    disturbed: str
+    incidents: list[IncidentView]
+    more_incidents: list[IncidentView]
+    faults: list[str]
+    strip: Strip
+    series: list[SeriesView]
+    all_series: int
+    deadlines: Deadlines
+    next_run: NextRun
+    to_come: tuple[str, ...]
+    failures: list[Failure]
+    with_failed_points: list[ExperimentView]
+    experiments: list[ExperimentView]
+    inactive: list[ExperimentView]
+    scores: tuple[Score, ...]
+    scores_stamp: str
+    reports: list[ReportView]
+
+
+def first_screen(context: SiteContext, experiments: list[ExperimentView], own: str = "website") -> FirstScreen:
+    """The view; `own` is the subsystem that writes this."""
+    night, series = context.tonight, context.series
+    states = counts(series)
+    failed_points = sum(view.points.failed for view in experiments if view.points)
+    sentence = verdict.speed(context.alerts, night.stamp, states)
+    earlier = context.last_nights[1] if len(context.last_nights) > 1 else None
+    told = night_views.judge(night, context.now)
+    points = sum(view.points.total for view in experiments if view.points)
+    unreadable = any(view.data_fault for view in experiments)
+    went = verdict.how_it_went(told, failed_points, points, unreadable=unreadable)
+    incidents = _incidents(context)
+    return FirstScreen(
+        night=night,
+        sentence=verdict.of_night(sentence, went),
+        went=went,
+        judged=context.alerts.night == night.stamp,
+        not_judged=verdict.why_not_judged(context.alerts, night) if series else "",
+        completeness=told.completeness,
+        took=told.elapsed + ("" if night.state == COMPLETE else " so far"),
+        versions=night_facts.versions_in_words(night, earlier),
+        measured=len(series) - states[MISSING],
+        expected=len(series),
+        tallies=verdict.tallies(states, failed_points),
+        troubles=verdict.names_of_failed(night),
+        disturbed=_disturbed(context),
+        incidents=incidents[:MOST_INCIDENTS],
+        more_incidents=incidents[MOST_INCIDENTS:],
+        faults=_faults(context, experiments),
+        strip=make_strip(context.last_nights, machine_changes(context.machines)),
+        series=series[:MOST_SERIES],
+        all_series=len(series),
+        deadlines=context.deadlines,
+        next_run=night_facts.next_run(context.stamps),
+        to_come=night_facts.still_to_come(night, own),
+        failures=night_views.failures(night.jobs),
+        with_failed_points=[view for view in experiments if view.points and view.points.failed],
+        experiments=[view for view in experiments if view.job],
+        inactive=[view for view in experiments if not view.job],
+        scores=context.scores.scores,
+        scores_stamp=context.scores.stamp,
+        reports=report_views(context.home, night, context.old),
+    )
+
+
+def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str]:
+    """What cannot be read, in words."""
+    read = (
+        ("Alerts", context.alerts.faults),
+        ("Scores", context.scores.faults),
+        ("Telemetry", context.telemetry.faults),
+        ("Deadlines", context.deadlines.faults),
+    )
+    found = [f"{name}: {fault}" for name, faults in read for fault in faults]
+    unreadable = [view for view in experiments if view.data_fault]
+    return found + [f"{view.title}: Its data cannot be read: {view.data_fault}" for view in unreadable]
+
+
+def _disturbed(context: SiteContext) -> str:
+    """Which of tonight's runs the machine may have disturbed, in words; empty where none."""
+    runs, names = context.telemetry.runs, context.telemetry.disturbed
+    if not names or context.telemetry.stamp != context.tonight.stamp:
+        return ""
+    of, were = f"{len(runs)} run{'' if len(runs) == 1 else 's'}", "was" if len(names) == 1 else "were"
+    return f"{len(names)} of {of} {were} perhaps disturbed: {list_in_words(names, 3)}"
+
+
+def _incidents(context: SiteContext) -> list[IncidentView]:
+    """What is open, worst first, then what else tonight found."""
+    alerts = context.alerts
+    still = alerts.open
+    news = [one for one in alerts.news(context.tonight.stamp) if one not in still]
+    return [incident_views.view(one, context.series_by_id, silent=False) for one in (*still, *news)]

@@ -1,0 +1,116 @@
+"""What a night brought, for its own page: scores, incidents that began, and what only that night can tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from carrier import fingerprint
+from reading import WRONG, text
+from series_views import counts
+from site_context import SiteContext
+from tonight_views import ExperimentView
+from words_shown import amount
+
+from tvmdash.incident_words import headline
+from tvmdash.words import three_digits
+
+_MOST_WORDS = 600
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What only the night itself can tell: kept beside the year's list when the night is published.
+
+    series: how many were in which state; summaries: experiment, title, words.
+    """
+
+    series: Mapping[str, int] = field(default_factory=dict)
+    summaries: tuple[tuple[str, str, str], ...] = ()
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Kept:
+        """What asdict made; empty where it is anything else."""
+        try:
+            series = {text(name): int(count) for name, count in value["series"].items()}
+            summaries = tuple((text(one), text(title), text(words)) for one, title, words in value["summaries"])
+            return cls(series, summaries)
+        except WRONG:
+            return cls()
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An incident that began on the night."""
+
+    id: str
+    headline: str
+    worse: bool
+
+
+@dataclass(frozen=True)
+class ScoreValue:
+    """A score on the night, in words."""
+
+    id: str | None
+    title: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Results:
+    """All of it."""
+
+    kept: Kept
+    begun: tuple[Begun, ...] = ()
+    scores: tuple[ScoreValue, ...] = ()
+    machines: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with what the page shows."""
+        return fingerprint(json.dumps(asdict(self), ensure_ascii=False))
+
+
+class NightResults:
+    """The results by night; `experiments` are tonight's."""
+
+    def __init__(self, context: SiteContext, experiments: Sequence[ExperimentView]) -> None:
+        self._tonight = context.tonight.stamp
+        self._begun: dict[str, list[Begun]] = {}
+        for one in reversed(context.alerts.incidents):
+            self._begun.setdefault(one.begin, []).append(Begun(one.id, headline(one), one.is_worse))
+        self._scores: dict[str, list[ScoreValue]] = {}
+        for stamp, value in _scores(context):
+            self._scores.setdefault(stamp, []).append(value)
+        self._machines = context.machines
+        self._kept = _tonight(context, experiments)
+
+    def of(self, stamp: str, known: Kept) -> Results:
+        """The night's results; `known` is what was kept of it before."""
+        kept = self._kept if stamp == self._tonight else known
+        begun, scores = self._begun.get(stamp, ()), self._scores.get(stamp, ())
+        return Results(kept, tuple(begun), tuple(scores), self._machines.get(stamp, ()))
+
+
+def _scores(context: SiteContext) -> Iterator[tuple[str, ScoreValue]]:
+    shown = {score.id for score in context.scores.scores}
+    for name, title, unit, points in context.scores.history:
+        for point in points:
+            if point.value is not None:
+                words = amount(point.value, unit)
+                if point.low is not None and point.high is not None:
+                    words += f" ({three_digits(point.low)} to {three_digits(point.high)})"
+                words += "" if point.complete else ", incomplete"
+                yield point.stamp, ScoreValue(name if name in shown else None, title, words)
+
+
+def _tonight(context: SiteContext, experiments: Sequence[ExperimentView]) -> Kept:
+    summaries = tuple(
+        (view.title, view.summary.title, view.summary.value[:_MOST_WORDS])
+        for view in experiments
+        if view.summary is not None and view.summary.stamp is None
+    )
+    return Kept({state: count for state, count in counts(context.series).items() if count}, summaries)

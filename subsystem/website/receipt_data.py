@@ -1,0 +1,181 @@
+"""receipts/: what reproduces one experiment's points of one night, with raw samples and operators."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from carrier import Carrier, fingerprint
+from catalogue import Catalogue
+from raw_points import CATALOGUE, Measured, identity_of, read_measured, write_trace
+from site_context import SiteContext
+from site_files import safe_name
+
+from tvmdash import common, config_util, records
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.words import elide
+
+SCHEMA_VERSION = 1
+FOLDER = "receipts"
+NONE = "none"
+Ids = Mapping[tuple[str, str], str]
+"""The name of a series' files, by its ID and unit."""
+_log = logging.getLogger("website")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One experiment in one night: its data file, the folder of its raw measurements, and the files made of both."""
+
+    experiment: str
+    stamp: str
+    data: Path
+    raw: Path
+
+    @property
+    def name(self) -> str:
+        """Of the receipts in the site, without its ending."""
+        return f"{FOLDER}/{self.stamp}/{safe_name(self.experiment)}"
+
+    def sources(self) -> tuple[str, str]:
+        """Two texts that change when the data and the raw measurements do; NONE where there are none."""
+        return fingerprint(self.experiment, _mark(self.data)), _mark(self.raw / CATALOGUE)
+
+
+def _mark(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return NONE
+    return f"{status.st_size}-{status.st_mtime_ns}"
+
+
+def write_receipts(site: SiteContext, catalogue: Catalogue, carrier: Carrier, nights: int) -> None:
+    """Have the receipts of the last `nights` nights; only those of which something changed are made.
+
+    A Perfetto trace is made for tonight's alone, and goes with the next night.
+    """
+    carrier.folder(FOLDER)
+    raw = raw_folder(site.home)
+    ids = {(entry.outline.id, entry.outline.unit): entry.id for entry in catalogue.entries}
+    stamps = site.stamps[-nights:] if nights else []
+    for name, experiment in catalogue.experiments.items():
+        for stamp in (stamp for stamp in stamps if stamp in experiment.nights.versions):
+            place = Place(name, stamp, site.home.data_file(name, stamp), raw / name / f"raw_{stamp}")
+            if place.data.is_file():
+                _bring(place, ids, stamp == site.tonight.stamp, carrier)
+
+
+def raw_folder(home: Home) -> Path:
+    """Where the home keeps raw measurements; a folder that is not there where its config cannot be read."""
+    folder = top_config(home, "tmp_data_dir") or "no config"
+    return Path(os.path.normpath(home.root / os.path.expanduser(folder))) / "raw"
+
+
+def top_config(home: Home, name: str) -> str:
+    """A text of the top-level config; empty where it cannot be read, which whoever runs the night is told."""
+    try:
+        return str(config_util.read_config(home.config_file, config_util.HOME_FIELDS)[name])
+    except DashboardError:
+        return ""
+
+
+def _bring(place: Place, ids: Ids, is_tonight: bool, carrier: Carrier) -> None:  # noqa: FBT001
+    """Carry the receipt over, or make it; what was once read of raw measurements outlives them."""
+    data, raw = place.sources()
+    file, trace = f"{place.name}.json", f"{place.name}.perfetto-trace"
+    was = carrier.made_from(file).split()
+    keeps = len(was) == 3 and was[0] == data and raw in (NONE, was[1])
+    made_from = f"{data} {was[1] if keeps else raw} {int(is_tonight)}"
+    carrier.folder(f"{FOLDER}/{place.stamp}")
+    if carrier.carry(file, made_from):
+        carrier.carry(trace, made_from)
+        return
+    try:
+        receipt = _without_trace(common.read_json(carrier.old / file)) if keeps else _made(place, ids)
+    except DashboardError as error:
+        _log.warning("%s", error)  # the night's page tells it
+        return
+    if is_tonight and not keeps:
+        words = write_trace(place.raw, carrier.new / trace)
+        receipt = {**receipt, "trace": None if words else Path(trace).name, "trace_words": words}
+        if not words:
+            carrier.adopt(trace, made_from)
+    content = json.dumps(receipt, separators=(",", ":"), allow_nan=False)
+    carrier.write(file, content.encode("ascii"), made_from)
+
+
+def _without_trace(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    return {**receipt, "trace": None, "trace_words": "Only the last night has its trace here."}
+
+
+def _made(place: Place, ids: Ids) -> dict[str, Any]:
+    value = common.read_json(place.data)  # it was checked when it was taken into the index
+    measured, fault = read_measured(place.raw)
+    told = {"samples_words": fault, "records": list(_records(place.experiment, value, ids, measured))}
+    return _without_trace({**_receipt(place, value), **told})
+
+
+def _receipt(place: Place, data: Mapping[str, Any]) -> dict[str, Any]:
+    night = _object(data.get("night"))
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "stamp": place.stamp,
+        "experiment": place.experiment,
+        "tvm_hash": data.get("tvm_hash"),
+        "night": night,
+        "environment": data.get("environment", {}),
+        "failures": data.get("failures", []) if "records" in data else [],
+        "repeat": repeat_of(night),
+        "data_file": f"results/experiments/data/{place.experiment}/{place.data.name}",
+    }
+
+
+def _records(
+    experiment: str, data: Mapping[str, Any], ids: Ids, measured: Mapping[str, Measured]
+) -> Iterator[dict[str, Any]]:
+    """Each record with the IDs of its series by metric; of a foreign experiment, each of its numbers."""
+    for value in data.get("records", ()):
+        record = records.Record.from_json(value)
+        labels = {column: getattr(record, column) for column in records.IDENTITY}
+        series = {
+            metric.name: ids.get((records.SeriesKey(experiment, metric.name, labels).id, metric.unit))
+            for metric, _ in record.metrics()
+        }
+        raw = measured.get(identity_of(record.workload, record.engine, record.target, value), Measured())
+        yield {"series": series, "record": value, **raw.to_json()}
+    for path, number in records.numeric_leaves(data) if "records" not in data else ():
+        key = records.SeriesKey(experiment, records.FOREIGN.name, {"path": path})
+        series = {records.FOREIGN.name: ids.get((key.id, records.FOREIGN.unit))}
+        yield {"series": series, "record": {"path": path, "value": number}, **Measured().to_json()}
+
+
+def repeat_of(night: Mapping[str, Any]) -> str:
+    """Commands that repeat the night's measurements, as far as it is known what it was."""
+    lines = []
+    repository, artifact = _object(night.get("repository")), _object(night.get("artifact"))
+    if repository.get("commit"):
+        lines.append(f"git checkout {shlex.quote(_short(repository['commit']))}")
+        if repository.get("dirty"):
+            lines.append("# the dashboard had changes that were not committed")
+    version = artifact.get("commit") or artifact.get("version")
+    if version:
+        lines.append(f'# in HOME/config/config.json: "tvm_branch": {json.dumps(_short(version))}')
+    seed = night.get("seed")
+    lines.append(f"./run_dashboard.sh HOME --seed {seed}" if isinstance(seed, int) else "./run_dashboard.sh HOME")
+    return "\n".join(lines)
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _short(value: object) -> str:
+    return elide(" ".join(str(value).split()), 200)

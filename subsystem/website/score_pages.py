@@ -1,0 +1,100 @@
+"""The scores: tonight with its parts, and over all nights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import graphs
+import pages
+from graphs import Graph
+from markupsafe import Markup
+from score_data import SUBSYSTEM, Point, Score
+from site_context import SiteContext
+from sparks import Curve, Labels, chart
+from words_shown import amount
+
+from tvmdash.incident_words import percent
+
+MOST_NIGHTS = 365
+
+
+@dataclass(frozen=True)
+class ScoreView:
+    """A score; `change` since the night before that it may be compared with."""
+
+    score: Score
+    value: str
+    change: str
+    line: Markup
+    first: str | None
+    last: str | None
+    graphs: tuple[Graph, ...]
+
+
+@dataclass(frozen=True)
+class Retired:
+    """A score that the config no longer defines."""
+
+    title: str
+    line: Markup
+    last: str
+
+
+def write_scores(context: SiteContext, new: Path) -> None:
+    """Write scores.html, with the pictures that it shows."""
+    scores = context.scores
+    shown = {score.id for score in scores.scores}
+    text = pages.render(
+        "scores.html",
+        context.frame("scores"),
+        scores=[_view(context, score, new) for score in scores.scores],
+        retired=[
+            Retired(title, _line(title, unit, points), points[-1].stamp)
+            for name, title, unit, points in scores.history
+            if name not in shown and points
+        ],
+        stamp=scores.stamp,
+        tonight=context.tonight.stamp,
+        told=scores.told,
+        faults=scores.faults,
+    )
+    (new / "scores.html").write_text(text, encoding="utf-8")
+
+
+def _view(context: SiteContext, score: Score, new: Path) -> ScoreView:
+    folder = context.home.output(SUBSYSTEM)
+    pictures = [graphs.take_picture(folder / item.file, SUBSYSTEM, new, context.old) for item in score.pictures]
+    points = score.points[-MOST_NIGHTS:]
+    change = ""
+    if score.before and score.value is not None and score.before[1] > 0:
+        same = score.value == score.before[1]
+        change = "unchanged" if same else percent(score.value / score.before[1] - 1)
+    return ScoreView(
+        score,
+        amount(score.value, score.unit) if score.value is not None else "no value",
+        change,
+        _line(score.title, score.unit, points),
+        points[0].stamp if points else None,
+        points[-1].stamp if points else None,
+        tuple(picture for picture in pictures if picture),
+    )
+
+
+def _line(title: str, unit: str, points: Sequence[Point]) -> Markup:
+    """Complete nights alone are points; an incomplete one is a gap."""
+    shown = points[-MOST_NIGHTS:]
+    values = [point.value if point.complete else None for point in shown]
+    known = [value for value in values if value is not None]
+    if not known:
+        return Markup("")
+    words = (
+        f"{title} over {len(shown)} nights: {amount(min(known), unit)} to"
+        f" {amount(max(known), unit)}, last {amount(known[-1], unit)}"
+    )
+    low = [point.low if point.complete else None for point in shown]
+    high = [point.high if point.complete else None for point in shown]
+    reach = [value for value in (*values, *low, *high) if value is not None]
+    labels = Labels(amount(max(reach), unit), amount(min(reach), unit))
+    return chart([Curve(title, values, low, high)], words, labels)

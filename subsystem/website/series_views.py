@@ -1,0 +1,218 @@
+"""Each series as the tables show it: its state tonight, its last nights as a small line, how much of it is noise."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alert_data import Alerts, Verdict
+from markupsafe import Markup
+from site_files import safe_name
+from sparks import Band, sparkline
+
+from tvmdash import common, series_names, store
+from tvmdash.dashboard_info import Home
+from tvmdash.incident_ledger import Incident, Moved
+from tvmdash.incident_words import percent
+from tvmdash.store import Series
+from tvmdash.words import quantity_in_words
+
+NIGHTS = 30
+"""As many nights are in a small line; a series without a value for so long has ended."""
+WORSE, MISSING, BETTER, YOUNG, UNJUDGED, STEADY = "worse", "missing", "better", "young", "unjudged", "steady"
+STATES = (WORSE, MISSING, BETTER, YOUNG, UNJUDGED, STEADY)
+"""In the order of their need for attention."""
+_SIGMAS = 2
+_LEAST_CHANGE = 0.00005
+
+
+@dataclass(frozen=True)
+class SeriesView:
+    """A row of a table of series. change: from the level before, as a fraction; visible: the least that is told."""
+
+    id: str
+    experiment: str
+    page: str
+    name: str
+    metric: str
+    unit: str
+    lower_is_better: bool
+    labels: Mapping[str, Any]
+    state: str
+    reason: str
+    values: tuple[float | None, ...]
+    last: float
+    last_stamp: str
+    low: float | None
+    high: float | None
+    change: float | None
+    grade: str
+    noise: float | None
+    visible: float | None
+    incident: str | None
+    spark: Markup
+
+    @property
+    def short_name(self) -> str:
+        """Its name where the experiment is told already."""
+        return self.name.removeprefix(f"{self.experiment} ") or self.name
+
+    @property
+    def value_in_words(self) -> str:
+        return quantity_in_words(self.last, self.unit)
+
+    @property
+    def change_in_words(self) -> str:
+        if self.change is None or self.state == MISSING:
+            return ""
+        return percent(self.change) if abs(self.change) >= _LEAST_CHANGE else "0 %"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the store says: the series, what needs attention first, and the machines of each night, oldest first."""
+
+    series: list[SeriesView]
+    machines: Mapping[str, tuple[str, ...]]
+
+
+def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured:
+    """The series of all experiments that have a value on one of the last of `stamps`, and all machines.
+
+    The last stamp is tonight's; nights whose machine is unknown are left out.
+    """
+    moves = alerts.open_moves()
+    nights = Nights(tuple(stamps[-NIGHTS:]), alerts)
+    views: list[SeriesView] = []
+    machines: dict[str, set[str]] = {}
+    for name in experiments_with_data(home):
+        with store.open_for_reading(home.store_file, home.data(name), name) as opened:
+            series = opened.series(name, since=nights.stamps[0])
+            for stamp, machine in opened.machines(name).items():
+                machines.setdefault(stamp, set()).update({machine} - {""})
+        names = series_names.names(series)
+        for one, key, told in zip(series, series_names.keys(series), names, strict=True):
+            if one.stamps and one.stamps[0] <= nights.tonight:
+                views.append(nights.view(one, key, told, moves.get(key)))
+    known = {stamp: tuple(sorted(found)) for stamp, found in sorted(machines.items()) if found}
+    return Measured(sorted(views, key=_need), known)
+
+
+def experiments_with_data(home: Home) -> list[str]:
+    """The names of the experiments that ever left data."""
+    return sorted(path.name for path in home.data("x").parent.glob("*") if path.is_dir())
+
+
+def _need(view: SeriesView) -> tuple[int, float, str]:
+    size = abs(view.change or 0.0) if view.state in (WORSE, BETTER) else 0.0
+    return STATES.index(view.state), -size, view.name
+
+
+@dataclass(frozen=True)
+class Nights:
+    """The nights that the small lines show, oldest first, and what the alerts say of the last one."""
+
+    stamps: tuple[str, ...]
+    alerts: Alerts
+
+    @property
+    def tonight(self) -> str:
+        return self.stamps[-1]
+
+    def view(self, one: Series, key: str, told: str, move: tuple[Incident, Moved] | None) -> SeriesView:
+        """The row of a series that has a value on at least one of the nights."""
+        at = {stamp: value for stamp, value in zip(one.stamps, one.values, strict=True) if stamp <= self.tonight}
+        values = tuple(at.get(stamp) for stamp in self.stamps)
+        last_stamp = max(at)
+        place = one.stamps.index(last_stamp)
+        verdict = self.alerts.series.get(key)
+        if move and not move[1].worse and move[0].begin < self.stamps[0]:
+            move = None  # an old improvement is how things are
+        state, reason = self._state(verdict, last_stamp, move)
+        name = verdict.name if verdict else told
+        begin = move[0].begin if move else verdict.since if verdict else ""
+        first = sum(stamp < begin for stamp in self.stamps)
+        baseline, change = _change(values, first, at[last_stamp], move)
+        return SeriesView(
+            id=key,
+            experiment=one.experiment,
+            page=f"experiments/{safe_name(one.experiment)}.html",
+            name=name,
+            metric=one.metric,
+            unit=one.unit,
+            lower_is_better=one.lower_is_better,
+            labels=one.labels,
+            state=state,
+            reason=reason,
+            values=values,
+            last=at[last_stamp],
+            last_stamp=last_stamp,
+            low=one.low[place],
+            high=one.high[place],
+            change=change,
+            grade=verdict.grade if verdict else "",
+            noise=verdict.noise if verdict else None,
+            visible=verdict.visible if verdict else None,
+            incident=move[0].id if move else None,
+            spark=self._spark(values, one.unit, baseline, verdict, (first, move)),
+        )
+
+    def _state(self, verdict: Verdict | None, last_stamp: str, move: tuple[Incident, Moved] | None) -> tuple[str, str]:
+        if move and move[1].worse:
+            return WORSE, f"Part of incident {move[0].id}."
+        if last_stamp != self.tonight:
+            return MISSING, f"No value tonight; the last one is of {common.parse_stamp(last_stamp):%Y-%m-%d}."
+        if move:
+            return BETTER, f"Part of incident {move[0].id}."
+        if verdict is None or self.alerts.night != self.tonight:
+            return UNJUDGED, "The alerts have not judged it tonight."
+        if not verdict.judged:
+            return YOUNG, verdict.reason
+        return STEADY, verdict.reason
+
+    def _spark(
+        self,
+        values: Sequence[float | None],
+        unit: str,
+        baseline: float | None,
+        verdict: Verdict | None,
+        level: tuple[int, tuple[Incident, Moved] | None],
+    ) -> Markup:
+        first, move = level
+        known = [value for value in values if value is not None]
+        words = f"{len(known)} nights, {quantity_in_words(min(known), unit)} to {quantity_in_words(max(known), unit)}"
+        band = None
+        if baseline is not None and verdict and verdict.noise:
+            reach = _SIGMAS * verdict.noise * abs(baseline)
+            band = Band(baseline - reach, baseline + reach)
+        if 0 < first < len(self.stamps):
+            words += f", level began {common.parse_stamp(self.stamps[first]):%Y-%m-%d}"
+        kind = "" if not move else WORSE if move[1].worse else BETTER
+        return sparkline(values, words, band=band, break_at=first or None, kind=kind)
+
+
+def _change(
+    values: Sequence[float | None], first: int, last: float, move: tuple[Incident, Moved] | None
+) -> tuple[float | None, float | None]:
+    """The baseline, and the last value's distance from it as a fraction.
+
+    For a series that moved, the level before and the size that the alerts tell; otherwise the median of the nights
+    from index `first` on, where its level begins, without the last one.
+    """
+    if move:
+        return move[1].before, move[1].effect if move[1].relative else None
+    before = [value for value in values[first:] if value is not None][:-1]
+    if not before:
+        return None, None
+    baseline = statistics.median(before)
+    return baseline, (last / baseline - 1 if baseline > 0 and last > 0 else None)
+
+
+def counts(views: Iterable[SeriesView]) -> dict[str, int]:
+    """How many series are in each state; a series is in one."""
+    found = dict.fromkeys(STATES, 0)
+    for view in views:
+        found[view.state] += 1
+    return found

@@ -1,0 +1,230 @@
+"""The points of each series as column-wise JSON and as CSV; docs/website-data.md describes both."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from carrier import Carrier, fingerprint
+from catalogue import Catalogue, Entry, Stores
+from counting import Nights
+
+from tvmdash.incident_ledger import FALSE_ALARM, MACHINE, Incident
+from tvmdash.incident_words import headline
+from tvmdash.store import Series
+from tvmdash.words import elide
+
+SCHEMA_VERSION = 1
+FOLDER = "series"
+CSV_HEADER = "stamp,value,low,high,std,samples,tvm,machine,code"
+_HEADLINE_CHARS = 300
+
+
+def write_shards(catalogue: Catalogue, stores: Stores, carrier: Carrier) -> None:
+    """Bring series/ up to date: only series with a new point, or of which something else is said now, are written."""
+    carrier.folder(FOLDER)
+    boundary = catalogue.boundary
+    frames = _Frames()
+    for entry in catalogue.entries:
+        nights = catalogue.experiments[entry.outline.experiment].nights
+        facts, told = _facts(entry), _told(catalogue, entry)
+        upto = nights.upto.get(entry.count.last_stamp, "")
+        made_from = fingerprint(upto, str(entry.count.points), boundary, facts, told)
+        if not _carried(carrier, entry.id, made_from):
+            columns = frames.columns(stores.points(entry, since=boundary), nights)
+            _write(carrier, entry.id, columns, facts, told, made_from)
+        if entry.count.past:
+            _write_past(entry, nights, facts, frames, stores, boundary, carrier)
+
+
+def _write_past(
+    entry: Entry, nights: Nights, facts: str, frames: _Frames, stores: Stores, boundary: str, carrier: Carrier
+) -> None:
+    """What lies before `boundary`, which changes once a year, or when an old night is taken in."""
+    name = f"{entry.id}.past"
+    upto = nights.upto.get(nights.last(boundary), "")
+    made_from = fingerprint(upto, str(entry.count.past), boundary, facts)
+    if not _carried(carrier, name, made_from):
+        columns = frames.columns(stores.points(entry, until=boundary), nights)
+        _write(carrier, name, columns, facts, _NOTHING_TOLD, made_from)
+
+
+def _carried(carrier: Carrier, name: str, made_from: str) -> bool:
+    return all(carrier.carry(f"{FOLDER}/{name}.{kind}", made_from) for kind in ("json", "csv"))
+
+
+def _write(carrier: Carrier, name: str, columns: _Columns, facts: str, told: str, made_from: str) -> None:
+    carrier.write(f"{FOLDER}/{name}.json", columns.json(facts, told).encode("ascii"), made_from)
+    carrier.write(f"{FOLDER}/{name}.csv", columns.csv().encode("utf-8", errors="replace"), made_from)
+
+
+def _facts(entry: Entry) -> str:
+    """What the series is, as the inside of a JSON object."""
+    one = entry.outline
+    value = {
+        "schema_version": SCHEMA_VERSION,
+        "id": entry.id,
+        "key": entry.key,
+        "name": entry.name,
+        "experiment": one.experiment,
+        "metric": one.metric,
+        "unit": one.unit,
+        "lower_is_better": one.lower_is_better,
+        "labels": entry.labels,
+        "identity": one.labels,
+    }
+    return _inside(value)
+
+
+def _told(catalogue: Catalogue, entry: Entry) -> str:
+    """What is said of the series tonight, as the inside of a JSON object."""
+    alerts = catalogue.alerts
+    concerned = [one for one in reversed(alerts.incidents) if _concerns(one, entry)]
+    notes = [
+        {"stamp": note.night, "kind": note.kind, "words": note.words, "break": note.is_break}
+        for note in alerts.annotations
+        if note.night and any(fnmatch.fnmatch(text, note.scope) for text in (entry.outline.experiment, entry.name))
+    ]
+    value = {
+        "noise": _seven(entry.view.noise) if entry.view else None,
+        "steps": list(_steps(concerned, entry)),
+        "annotations": notes,
+        "incidents": [_incident(one, entry) for one in concerned],
+    }
+    return _inside(value)
+
+
+_NOTHING_TOLD = '"noise":null,"steps":[],"annotations":[],"incidents":[]'
+
+
+def _inside(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)[1:-1]
+
+
+def _concerns(incident: Incident, entry: Entry) -> bool:
+    if incident.kind == MACHINE:
+        return incident.fleet == entry.fleet
+    return any(moved.series == entry.key for moved in incident.moved)
+
+
+def _steps(incidents: Sequence[Incident], entry: Entry) -> Iterator[dict[str, Any]]:
+    """Where the level of the series shifted, by how much as a fraction, and whose doing it was."""
+    for one in incidents:
+        if one.kind == MACHINE:
+            yield {"stamp": one.begin, "size": _seven(one.size), "kind": one.blame}
+        for moved in one.moved:
+            if moved.series == entry.key and one.state != FALSE_ALARM:
+                size = moved.effect if moved.relative else None
+                yield {"stamp": one.begin, "size": _seven(size), "kind": one.blame}
+                if moved.recovered:
+                    back = -size / (1 + size) if size is not None and size > -1 else None
+                    yield {"stamp": moved.recovered, "size": _seven(back), "kind": "recovered"}
+
+
+def _incident(one: Incident, entry: Entry) -> dict[str, Any]:
+    moved = next((moved for moved in one.moved if moved.series == entry.key), None)
+    size = one.size if moved is None else moved.effect if moved.relative else None
+    return {
+        "id": one.id,
+        "kind": one.kind,
+        "state": one.state,
+        "begin": one.begin,
+        "end": one.end,
+        "percent": None if size is None else _seven(100 * size),
+        "worse": one.is_worse if moved is None else moved.worse,
+        "headline": elide(headline(one), _HEADLINE_CHARS),
+    }
+
+
+def _seven(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.7g}")
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """What all series with points on the same nights of an experiment have in common, as texts."""
+
+    stamps: tuple[str, ...]
+    tvm: list[str]
+    machine: list[str]
+    json: str
+
+    @classmethod
+    def of(cls, stamps: tuple[str, ...], nights: Nights) -> _Frame:
+        tvm, tvms = _pooled([nights.versions.get(stamp, "") for stamp in stamps])
+        machine, machines = _pooled([nights.machines.get(stamp) or "" for stamp in stamps])
+        cells = [_cell(text) for text in tvms]
+        places = f'"tvm":[{",".join(tvm)}],"machine":[{",".join(machine)}]'
+        pools = f'"tvms":{json.dumps(tvms)},"machines":{json.dumps(machines)}'
+        listed = ",".join([f'"{stamp}"' for stamp in stamps])
+        return cls(stamps, [cells[int(at)] for at in tvm], machine, f'"stamp":[{listed}],{places},{pools}')
+
+
+class _Frames:
+    """The frames of one publish, each made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, tuple[str, ...]], _Frame] = {}
+
+    def columns(self, series: Series, nights: Nights) -> _Columns:
+        """The series in its frame."""
+        key = (series.experiment, series.stamps)
+        if key not in self._made:
+            self._made[key] = _Frame.of(series.stamps, nights)
+        return _Columns(series, self._made[key])
+
+
+class _Columns:
+    """The points of a series as texts, formatted once for both kinds of file."""
+
+    def __init__(self, series: Series, frame: _Frame) -> None:
+        digits = 15 if series.unit == "bytes" else 7
+        self._frame = frame
+        self._numbers = [_formatted(column, digits) for column in (series.values, series.low, series.high, series.std)]
+        self._samples = ["null" if count is None else str(count) for count in series.samples]
+        code, _ = _pooled(series.code)
+        self._code = ["null" if one is None else at for one, at in zip(series.code, code, strict=True)]
+
+    def json(self, facts: str, told: str) -> str:
+        """The shard."""
+        names = ("value", "low", "high", "std", "samples", "code")
+        columns = (*self._numbers, self._samples, self._code)
+        parts = [f'"{name}":[{",".join(column)}]' for name, column in zip(names, columns, strict=True)]
+        return f"{{{facts},{self._frame.json},{','.join(parts)},{told}}}\n"
+
+    def csv(self) -> str:
+        """The same points, one a line."""
+        frame = self._frame
+        numbers = [*self._numbers, self._samples]
+        columns = (frame.stamps, *map(_blank, numbers), frame.tvm, frame.machine, _blank(self._code))
+        return "\n".join([CSV_HEADER, *map(",".join, zip(*columns, strict=True)), ""])
+
+
+def _formatted(values: Sequence[float | None], digits: int) -> list[str]:
+    """Each number with so many significant digits, as JSON writes it."""
+    form = f"%.{digits}g"
+    if None not in values and all(map(math.isfinite, values)):  # type: ignore[arg-type]
+        return (",".join([form] * len(values)) % tuple(values)).split(",") if values else []
+    return ["null" if value is None or not math.isfinite(value) else form % value for value in values]
+
+
+def _pooled(values: Iterable[Hashable]) -> tuple[list[str], list[Any]]:
+    """Each distinct value once, in the order they come, and for each value its place among them."""
+    places: dict[Hashable, str] = {}
+    found = [places.setdefault(value, str(len(places))) for value in values]
+    return found, list(places)
+
+
+def _blank(column: list[str]) -> list[str]:
+    return ["" if text == "null" else text for text in column] if "null" in column else column
+
+
+def _cell(text: str) -> str:
+    """The text as a cell: quoted where it must be, and never a formula of a spreadsheet."""
+    safe = f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    quoted = safe.replace('"', '""')
+    return f'"{quoted}"' if any(sign in safe for sign in '",\r\n') else safe

@@ -1,0 +1,176 @@
+"""Lines as SVG: small ones for tables, larger ones over nights. No inline style; colours come from classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+WIDTH, HEIGHT = 120, 24
+_PAD = 3
+_LEAST_RANGE = 0.03
+_LABEL_WIDTH = 76
+
+
+@dataclass(frozen=True)
+class Band:
+    """The range in which values are noise."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a chart: a value for each night, None where there is none; `low` and `high` around it if known."""
+
+    name: str
+    values: Sequence[float | None]
+    low: Sequence[float | None] = ()
+    high: Sequence[float | None] = ()
+
+
+def sparkline(
+    values: Sequence[float | None],
+    words: str,
+    *,
+    band: Band | None = None,
+    break_at: int | None = None,
+    kind: str = "",
+) -> Markup:
+    """A small line of the last nights, the newest at the right; empty where there is no value.
+
+    words: what it says, for those who do not see it. break_at: the index of the night where the level broke.
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return Markup("")
+    low, high = _range(known, band)
+    at = _Scale(len(values), low, high, WIDTH, HEIGHT)
+    parts = []
+    if band:
+        top, bottom = at.y(min(band.high, high)), at.y(max(band.low, low))
+        parts.append(f'<rect class="band" y="{top}" width="{WIDTH}" height="{max(1, bottom - top)}"/>')
+    if break_at is not None and 0 <= break_at < len(values):
+        parts.append(f'<path class="break" d="M{at.x(break_at - 0.5)} 0v{HEIGHT}"/>')
+    parts.append(f'<path class="line" d="{_path(values, at)}"/>')
+    last = max(index for index, value in enumerate(values) if value is not None)
+    parts.append(f'<circle class="dot" cx="{at.x(last)}" cy="{at.y(known[-1])}" r="2"/>')
+    name = f"spark {kind}".strip()
+    return svg(name, (WIDTH, HEIGHT), words, parts)
+
+
+def svg(kind: str, size: tuple[int, int], words: str, parts: Iterable[str]) -> Markup:
+    """The picture of `parts`, which are markup already, with its content in words."""
+    width, height = size
+    head = f'<svg class="{escape(kind)}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img"'
+    return Markup(f'{head} aria-label="{escape(words)}">{"".join(parts)}</svg>')  # noqa: S704 - escaped above
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a chart says at its edges: the greatest and the least value, and a level worth a line of its own."""
+
+    top: str
+    bottom: str
+    level: float | None = None
+    level_words: str = ""
+
+
+def chart(
+    curves: Sequence[Curve], words: str, labels: Labels | None = None, *, width: int = 640, height: int = 120
+) -> Markup:
+    """Lines over nights, for beside a table that has the numbers; empty where there is no value."""
+    known = [value for curve in curves for value in (*curve.values, *curve.low, *curve.high) if value is not None]
+    if not known:
+        return Markup("")
+    level = labels.level if labels else None
+    ends = known if level is None else [*known, level]
+    left = _LABEL_WIDTH if labels else _PAD
+    at = _Scale(max(len(curve.values) for curve in curves), min(ends), max(ends), width, height, left)
+    parts = _level(level, labels.level_words, at) if labels and level is not None else []
+    for number, curve in enumerate(curves):
+        if curve.low and curve.high:
+            parts.append(f'<path class="area c{number % 6}" d="{_area(curve, at)}"/>')
+        parts.append(f'<path class="line c{number % 6}" d="{_path(curve.values, at)}"/>')
+        for index, value in [(index, value) for index, value in enumerate(curve.values) if value is not None][-1:]:
+            parts.append(f'<circle class="dot c{number % 6}" cx="{at.x(index)}" cy="{at.y(value)}" r="3"/>')
+    if labels:
+        parts.append(f'<text x="4" y="13">{escape(labels.top)}</text>')
+        parts.append(f'<text x="4" y="{height - 5}">{escape(labels.bottom)}</text>')
+    return svg("chart", (width, height), words, parts)
+
+
+def _level(level: float, words: str, at: _Scale) -> list[str]:
+    y = at.y(level)
+    text = y - 4 if y > 20 else y + 14
+    return [
+        f'<path class="level" d="M{at.left} {y}h{at.width - at.left}"/>',
+        f'<text class="end" x="{at.width - 4}" y="{_short(text)}">{escape(words)}</text>',
+    ]
+
+
+def _range(known: Sequence[float], band: Band | None) -> tuple[float, float]:
+    """The range of a small line: with the band as far as it does not flatten the line.
+
+    It is never so narrow that a flicker looks like a change.
+    """
+    low, high = min(known), max(known)
+    if band:
+        reach = max(high - low, _LEAST_RANGE * max(abs(low), abs(high)))
+        low, high = min(low, max(band.low, low - reach / 2)), max(high, min(band.high, high + reach / 2))
+    lack = _LEAST_RANGE * max(abs(low), abs(high)) - (high - low)
+    return (low - lack / 2, high + lack / 2) if lack > 0 else (low, high)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    count: int
+    low: float
+    high: float
+    width: int
+    height: int
+    left: int = _PAD
+
+    def x(self, index: float) -> str:
+        span = max(self.count - 1, 1)
+        room = self.width - self.left - _PAD
+        return _short(self.left + index * room / span if self.count > 1 else self.left + room / 2)
+
+    def y(self, value: float) -> float:
+        if self.high <= self.low:
+            return self.height / 2
+        share = (value - self.low) / (self.high - self.low)
+        return round(self.height - _PAD - share * (self.height - 2 * _PAD), 1)
+
+
+def _path(values: Sequence[float | None], at: _Scale) -> str:
+    """Pieces of line, broken where there is no value; a lone value is a dash of its own."""
+    words, pen = [], False
+    for index, value in enumerate(values):
+        if value is None:
+            pen = False
+            continue
+        words.append(f"{'L' if pen else 'M'}{at.x(index)} {_short(at.y(value))}")
+        alone = not pen and (index + 1 == len(values) or values[index + 1] is None)
+        words.append("h1" if alone else "")
+        pen = True
+    return "".join(words)
+
+
+def _area(curve: Curve, at: _Scale) -> str:
+    ends = [
+        (index, low, high)
+        for index, (low, high) in enumerate(zip(curve.low, curve.high, strict=True))
+        if low is not None and high is not None
+    ]
+    if not ends:
+        return ""
+    there = "L".join(f"{at.x(index)} {_short(at.y(high))}" for index, _, high in ends)
+    back = "L".join(f"{at.x(index)} {_short(at.y(low))}" for index, low, _ in reversed(ends))
+    return f"M{there}L{back}Z"
+
+
+def _short(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

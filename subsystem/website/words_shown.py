@@ -1,0 +1,82 @@
+"""Values as the templates write them: dates, numbers, states with their icons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import night_views
+from series_views import BETTER, MISSING, STEADY, UNJUDGED, WORSE, YOUNG
+from site_files import safe_name
+
+from tvmdash import common
+from tvmdash.incident_ledger import (
+    ACKNOWLEDGED,
+    CONFIRMED,
+    EXPECTED,
+    FALSE_ALARM,
+    FIXED,
+    NEW,
+)
+from tvmdash.words import bytes_in_words, duration_in_words, quantity_in_words, three_digits
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+SERIES_ICONS = {WORSE: "▼", BETTER: "▲", STEADY: "=", MISSING: "∅", YOUNG: "◔", UNJUDGED: "?"}
+SERIES_WORDS = {
+    WORSE: "worse",
+    BETTER: "better",
+    STEADY: "steady",
+    MISSING: "missing",
+    YOUNG: "too young",
+    UNJUDGED: "not judged",
+}
+INCIDENT_ICONS = {NEW: "●", CONFIRMED: "●", ACKNOWLEDGED: "◐", EXPECTED: "○", FIXED: "✓", FALSE_ALARM: "○"}
+
+
+def share(value: float | None) -> str:
+    """A fraction as in "1.2 %"; empty for None."""
+    if value is None:
+        return ""
+    percent = 100 * value
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %" if percent >= 0.95 else f"{percent:.1g} %"
+
+
+def date(stamp: str) -> str:
+    """As in 2026-11-21."""
+    return f"{common.parse_stamp(stamp):%Y-%m-%d}"
+
+
+def short(stamp: str) -> str:
+    """As in "Sat 21 Nov 2026, 03:15"."""
+    moment = common.parse_stamp(stamp)
+    return f"{moment:%a} {moment.day} {moment:%b %Y, %H:%M}"
+
+
+def amount(value: float, unit: str) -> str:
+    """A score's value with its unit; a count has no digits behind the point."""
+    return f"{value:.0f} {unit}" if unit == "points" else quantity_in_words(value, unit)
+
+
+def anchor(name: str) -> str:
+    """A part of an HTML id for any text; the IDs that this dashboard makes stay as they are."""
+    return name if _PLAIN.fullmatch(name) else safe_name(name)
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "moment": night_views.moment_in_words,
+    "day": night_views.day_in_words,
+    "date": date,
+    "anchor": anchor,
+    "short": short,
+    "amount": amount,
+    "day_number": lambda stamp: common.parse_stamp(stamp).day,
+    "duration": duration_in_words,
+    "job_state": night_views.job_state,
+    "steps_shown": night_views.steps_shown,
+    "share": share,
+    "quantity": quantity_in_words,
+    "three_digits": three_digits,
+    "size": bytes_in_words,
+    "spaced": lambda name: str(name).replace("_", " "),
+}

@@ -1,0 +1,187 @@
+"""The first page of a home whose truth is known: the verdict, the incidents, the series, what comes next."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.subsystem.alert_homes import AlertHome, Truth, stamp_of
+from tests.subsystem.website_sites import HOSTILE, STAMP, Page, Site, assert_whole, failure, job, record, stamp
+from tvmdash import common
+from tvmdash.dashboard_info import COMPLETE, OK, Home, JobResult, StepResult
+
+NIGHTS = 40
+TONIGHT = stamp_of(NIGHTS - 1)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(Home(tmp_path / "home"))
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Page]:
+    """A home in which mlp got 8 % slower four nights ago and gru left nothing tonight, judged by the real alerts."""
+    truth = Truth(nights=NIGHTS, workloads=("mlp", "dqn", "gru")).step("mlp", 3, "run", NIGHTS - 4, 1.08)
+    truth.absent |= {("gru", NIGHTS - 1)}
+    alerts = AlertHome(tmp_path_factory.mktemp("told")).fill(truth)
+    site = Site(alerts.home)
+    for night in range(NIGHTS - 1):
+        site.night(job("relax_opt", stamp_of(night)), at=stamp_of(night), state=COMPLETE)
+    alerts.run(NIGHTS - 1)
+    done = JobResult("subsystem", "stat_alerts", "Alerts", "", (StepResult("run", OK, "", TONIGHT),))
+    later = JobResult("subsystem", "exp_reports", "Slack", "", (StepResult("precheck", OK, "", TONIGHT),))
+    site.night(job("relax_opt", TONIGHT), done, later, at=TONIGHT)
+    return site, site.publish_here(TONIGHT)
+
+
+def tallies(page: Page) -> dict[str, int]:
+    """The counts of the verdict by their words."""
+    items = [text.strip() for text in page.texts["li"] if text.strip()[:1] in "▼▲=∅◔?✗"]
+    return {" ".join(item.split()[1:]).lstrip("0123456789"): int("".join(filter(str.isdigit, item))) for item in items}
+
+
+def test_the_verdict_says_what_got_slower_and_where(told: tuple[Site, Page]) -> None:
+    site, page = told
+    assert page.first("h1").startswith("▼TVM got slower: relax_opt mlp run time (opt_level 3) +")
+    assert "16 of 24 expected series" in page.words
+    assert "TVM 0.27.0, commit 7b5acb32b, as the night before" in page.words
+    assert_whole(site)
+
+
+def test_every_expected_series_is_counted_once(told: tuple[Site, Page]) -> None:
+    counts = tallies(told[1])
+    assert counts["regression"] == 1
+    assert counts["missing"] == 8
+    assert counts["failed points"] == 0
+    assert sum(counts.values()) == 24
+
+
+def test_the_incident_says_from_to_by_how_much_since_when_and_how_sure(told: tuple[Site, Page]) -> None:
+    _, page = told
+    incident = next(text for text in page.texts["article"] if "Regression" in text)
+    words = " ".join(incident.split())
+    assert "ms → " in words
+    assert re.search(r"\+8\.\d % \+[78]\.\d to \+[89]\.\d %", words), words
+    assert f"Since {common.parse_stamp(stamp_of(NIGHTS - 4)):%Y-%m-%d}, TVM " in words
+    assert "standard errors over 4 nights." in words
+    kinds = [item.get("class") for item in page.all("svg")]
+    assert kinds[0] == "spark worse"
+    shapes = {str(item.get("class")) for name in ("rect", "path", "circle") for item in page.all(name)}
+    assert {"band", "break", "line", "dot"} <= shapes
+
+
+def test_what_needs_attention_comes_first_and_leads_to_its_receipt(told: tuple[Site, Page]) -> None:
+    _, page = told
+    rows = [" ".join(text.split()) for text in page.texts["tr"] if "opt_level" in text]
+    assert rows[0].startswith("▼worse relax_opt mlp run time (opt_level 3)")
+    assert all("missing" in row for row in rows[1:9])
+    assert all("steady" in row for row in rows[9:])
+    receipts = [str(item["href"]) for item in page.all("a") if "receipt.html" in str(item["href"])]
+    assert receipts[0].startswith(f"receipt.html#night={TONIGHT}&series=")
+    assert f"receipt.html#night={stamp_of(NIGHTS - 2)}" in receipts[1], "what is missing leads to its last value"
+
+
+def test_it_says_what_was_still_to_come_and_when_the_next_night_is(told: tuple[Site, Page]) -> None:
+    words = told[1].words
+    assert "when this was written: Slack" in words
+    assert "Nights usually start every 1 d" in words
+    assert "about Wednesday 10 June 2026, 03:15 UTC" in words
+
+
+def test_what_a_person_said_of_an_incident_stands_in_the_ledger(told: tuple[Site, Page]) -> None:
+    site, _ = told
+    alerts = AlertHome(site.home.root.parent)
+    incident = alerts.incidents()[0]["id"]
+    assert alerts.command("incidents", "ack", incident, "on it", "--who", "<ann>").returncode == 0
+    alerts.run(NIGHTS - 1)
+    site.night(job("relax_opt", TONIGHT), at=TONIGHT)
+    site.publish_here(TONIGHT)
+    page = site.page("alerts.html")
+    assert "acknowledged <ann>" in page.words
+    assert "<ann>: acknowledged, on it" in page.words
+    assert f"incident-{incident}" in page.ids
+    assert "the target is at most 0.2 false alerts per 1000 series-nights" in page.words
+    assert_whole(site)
+
+
+def test_without_alerts_the_page_says_that_nothing_was_judged(site: Site) -> None:
+    dead = JobResult("subsystem", "stat_alerts", "Alerts", "", (failure("no numpy"),))
+    site.night(job("cnn"), dead)
+    site.data("cnn", [record("mlp", 1.0)])
+    page = site.publish_here()
+    assert page.first("h1") == "?Measured, but not judged against noise"
+    assert "Alerts did not report: no numpy" in page.words
+    assert tallies(page)["not judged"] == 1
+
+
+def test_the_commits_since_the_night_before_are_counted_where_versions_count_them(site: Site) -> None:
+    before = {"version": "0.27.0.post7+g1b565e7c3", "commit": "1b565e7c3" + "0" * 31, "facts": {"remote": "r"}}
+    now = {"version": "0.27.0.post12+g2c676f8d4", "commit": "2c676f8d4" + "0" * 31}
+    site.night(job("cnn", stamp(1)), at=stamp(1), state=COMPLETE, **before)
+    site.night(job("cnn"), **now, facts={"remote": "r", "title": "[Relax] <Faster> softmax"})
+    words = site.publish_here().words
+    assert "TVM 0.27.0.post12+g2c676f8d4, commit 2c676f8d4000 ([Relax] <Faster> softmax)" in words
+    assert "5 commits later than the night before, 0.27.0.post7+g1b565e7c3, commit 1b565e7c3000" in words
+
+
+def test_five_hundred_series_stay_small(site: Site) -> None:
+    for ago in range(10, -1, -1):
+        site.night(*(job(f"exp{index:03}") for index in range(100)), at=stamp(ago), state=COMPLETE)
+    for ago in (2, 1, 0):
+        for index in range(5):
+            rows = [record(f"net{row:03}", 1 + (row * 7 + ago * 3) % 11 / 100) for row in range(100)]
+            site.data(f"exp{index:03}", rows, at=stamp(ago))
+    page = site.publish_here()
+    assert "500 of 500 expected series" in page.words
+    assert len(page.all("svg")) == 50
+    assert len(gzip.compress(page.path.read_bytes())) < 40_000
+    assert len(site.page("series.html").all("svg")) == 500
+    assert "and 88 more experiments" in page.words
+    assert len(list((site.folder / "experiments").iterdir())) == 100
+
+
+def test_one_night_with_one_series_looks_right(site: Site) -> None:
+    site.night(job("cnn"))
+    site.data("cnn", [record("mlp", 1.0)])
+    page = site.publish_here()
+    assert "1 of 1 expected series" in page.words
+    assert "The first night" in page.words
+    assert "Too few nights to say how often they start." in page.words
+    assert_whole(site)
+
+
+def test_a_series_of_no_positive_values_and_one_of_equal_ones_are_drawn(site: Site) -> None:
+    for ago in (2, 1, 0):
+        site.night(job("cnn", stamp(ago)), at=stamp(ago), state=COMPLETE)
+        site.home.data("cnn").mkdir(parents=True, exist_ok=True)
+        common.write_json(site.home.data_file("cnn", stamp(ago)), {"down": -1.0 * ago, "same": 0})
+    page = site.publish_here()
+    assert len(page.all("svg")) == 2
+    assert_whole(site)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_deadlines_scores_and_runs_stay_text(site: Site, name: str) -> None:
+    deadline = {"title": name, "url": "javascript:alert(1)", "utc": "2999-01-01T00:00:00Z", "near": False}
+    site.output("deadline", "deadlines.json", {"deadlines": [{**deadline, "words": f"in 3 days, on {name}"}]})
+    run = {"experiment": name, "readings": 1, "abnormal": [name], "ranges": {name: [1, 2, 3]}, "outliers": []}
+    graph = {"file": "../../../../config/config.json", "alt": name}
+    runs = {"stamp": STAMP, "faults": [name], "runs": [{**run, "outliers_in_all": 0, "graph": graph}]}
+    site.output("telemetry", "page.json", runs)
+    score: dict[str, Any] = {"id": name, "title": name, "kind": name, "unit": name, "words": name, "before": None}
+    score |= {"lower_is_better": False, "value": 1.5, "low": None, "high": None, "complete": False, "workloads": []}
+    score |= {"missing": [{"workload": name, "reason": name}], "graphs": [graph]}
+    site.output("score", "page.json", {"stamp": STAMP, "faults": [name], "scores": [score]})
+    site.night(job("cnn"))
+    page = site.publish_here()
+    assert_whole(site)
+    assert not [item for item in page.all("a") if "javascript" in str(item["href"])]
+    assert "1 of 1 run was perhaps disturbed" in page.words
+    shown = "a\ufffdb\ufffd[31m\ufffdc" if "\x00" in name else name
+    for file in ("index.html", "scores.html", "machines.html"):
+        assert shown in site.page(file).text
