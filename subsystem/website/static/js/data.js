@@ -1,0 +1,258 @@
+// @ts-check
+/**
+ * The site's data: index.json once, shards of series and receipts when they are asked for. docs/website-data.md says
+ * what is in them. Whatever is wrong comes as a SiteError whose message is a sentence for the reader.
+ */
+
+/**
+ * @typedef {{
+ *   id: string, experiment: string, title: string, page: string, name: string, metric: string, unit: string,
+ *   lowerIsBetter: boolean, labels: Record<string, string>, text: string,
+ *   last: number | null, low: number | null, high: number | null, lastStamp: string, change: number | null,
+ *   verdict: string, grade: string, visible: number | null, points: number, past: boolean, incident: string | null,
+ * }} Entry one series of the catalogue; `text` is what words are searched in, `page` that of its experiment
+ * @typedef {{name: string, title: string, page: string, active: boolean}} Experiment
+ * @typedef {{state: string, tvm: string[], machine: string}} NightFacts
+ * @typedef {{
+ *   night: string, title: string, stamps: string[], nights: Record<string, NightFacts>, years: number[],
+ *   experiments: Experiment[], series: Entry[], byId: Map<string, Entry>,
+ * }} Catalogue
+ * @typedef {{stamp: string, size: number | null, kind: string}} Step
+ * @typedef {{stamp: string, kind: string, words: string, break?: boolean}} Annotation
+ * @typedef {{id: string, state: string, begin: string, end: string | null, percent: number | null, headline: string,
+ *   worse?: boolean}}
+ *   Incident
+ * @typedef {{
+ *   id: string, name: string, experiment: string, metric: string, unit: string, lower_is_better: boolean | 0 | 1,
+ *   labels: Record<string, string>, stamp: string[], value: (number | null)[], low: (number | null)[],
+ *   high: (number | null)[], std: (number | null)[], samples: (number | null)[], tvm: (number | null)[],
+ *   tvms: string[], machine: (number | null)[], machines: string[], code: (number | null)[], noise: number | null,
+ *   steps: Step[], annotations: Annotation[], incidents: Incident[],
+ * }} Shard values of one series over nights, by column
+ */
+
+/** What the reader is told; its message is shown. */
+export class SiteError extends Error {}
+
+const VERSION = 1;
+const AGAIN = "Reload the page; if it stays so, publish the site again.";
+
+/** @type {Map<string, Promise<any>>} */
+const read = new Map();
+
+/** The way from this page to the site's root: "" or "../". */
+export function root() {
+  return document.body.dataset.root ?? "";
+}
+
+/**
+ * A JSON file of the site, read once.
+ *
+ * @param {string} path from the site's root
+ * @returns {Promise<any>}
+ */
+export function readJson(path) {
+  const known = read.get(path);
+  if (known) return known;
+  const reading = fetchJson(path);
+  read.set(path, reading);
+  reading.catch(() => read.delete(path));
+  return reading;
+}
+
+/** @param {string} path */
+async function fetchJson(path) {
+  let answer;
+  try {
+    answer = await fetch(root() + path);
+  } catch {
+    throw new SiteError(`${path} cannot be reached. Is the server still there?`);
+  }
+  if (answer.status === 404) throw new SiteError(`This site has no ${path}.`);
+  if (!answer.ok) throw new SiteError(`${path} cannot be read: the server answers ${answer.status}. ${AGAIN}`);
+  let value;
+  try {
+    value = await answer.json();
+  } catch {
+    throw new SiteError(`${path} is no JSON. ${AGAIN}`);
+  }
+  return checkVersion(value, path);
+}
+
+/**
+ * @param {any} value
+ * @param {string} path
+ */
+export function checkVersion(value, path) {
+  const version = value?.schema_version;
+  if (version !== VERSION) {
+    throw new SiteError(`${path} is of version ${version ?? "unknown"}; this page reads ${VERSION}. ${AGAIN}`);
+  }
+  return value;
+}
+
+/** @returns {Promise<Catalogue>} */
+export async function readCatalogue() {
+  return catalogue(await readJson("index.json"));
+}
+
+/** @type {WeakMap<object, Catalogue>} */
+const catalogues = new WeakMap();
+
+/**
+ * The columns of index.json as one object a series.
+ *
+ * @param {any} index
+ * @returns {Catalogue}
+ */
+export function catalogue(index) {
+  const known = catalogues.get(index);
+  if (known) return known;
+  const columns = index.series;
+  /** @type {Experiment[]} */
+  const experiments = index.experiments;
+  /** @type {Entry[]} */
+  const series = columns.id.map((/** @type {string} */ id, /** @type {number} */ at) => {
+    const experiment = experiments[columns.experiment[at]] ?? { name: "", title: "", page: "" };
+    const [name, metric] = [String(columns.name[at]), String(columns.metric[at])];
+    const facts = { experiment: experiment.name, metric, ...columns.labels[at] };
+    const extra = { verdict: columns.verdict[at], grade: columns.grade[at] };
+    return {
+      id,
+      name,
+      metric,
+      experiment: experiment.name,
+      title: experiment.title,
+      page: experiment.page,
+      unit: columns.unit[at],
+      lowerIsBetter: Boolean(columns.lower_is_better[at]),
+      labels: { ...facts, ...withoutEmpty(extra) },
+      text: `${name} ${metric} ${experiment.name} ${experiment.title} ${id}`,
+      last: columns.last[at],
+      low: columns.low[at],
+      high: columns.high[at],
+      lastStamp: columns.last_stamp[at],
+      change: columns.change[at],
+      verdict: extra.verdict ?? "",
+      grade: extra.grade ?? "",
+      visible: columns.visible[at],
+      points: columns.points[at],
+      past: Boolean(columns.past[at]),
+      incident: columns.incident[at],
+    };
+  });
+  const made = {
+    night: index.night ?? "",
+    title: index.title ?? "",
+    stamps: index.stamps ?? [],
+    nights: index.nights ?? {},
+    years: index.years ?? [],
+    experiments,
+    series,
+    byId: new Map(series.map((one) => [one.id, one])),
+  };
+  catalogues.set(index, made);
+  return made;
+}
+
+/** @param {Record<string, string | null | undefined>} facts */
+function withoutEmpty(facts) {
+  /** @type {Record<string, string>} */
+  const kept = {};
+  for (const [key, value] of Object.entries(facts)) if (value) kept[key] = value;
+  return kept;
+}
+
+/**
+ * A series from 1 January of last year on, or, with `past` where it has one, of all time.
+ *
+ * @param {Entry} entry
+ * @param {{past?: boolean}} [how]
+ * @returns {Promise<Shard>}
+ */
+export async function readSeries(entry, { past = false } = {}) {
+  const recent = readJson(`series/${entry.id}.json`);
+  if (!past || !entry.past) return recent;
+  return joined(await readJson(`series/${entry.id}.past.json`), await recent);
+}
+
+/** @type {WeakMap<object, Shard>} */
+const joins = new WeakMap();
+
+/**
+ * Two shards of a series as one, the older first.
+ *
+ * @param {Shard} past
+ * @param {Shard} recent
+ * @returns {Shard}
+ */
+export function joined(past, recent) {
+  const known = joins.get(recent);
+  if (known) return known;
+  const tvms = merged(past.tvms, recent.tvms);
+  const machines = merged(past.machines, recent.machines);
+  const firstCode = 1 + Math.max(0, ...past.code.map((code) => code ?? 0));
+  /** @type {Shard} */
+  const whole = {
+    ...recent,
+    stamp: [...past.stamp, ...recent.stamp],
+    value: [...past.value, ...recent.value],
+    low: [...past.low, ...recent.low],
+    high: [...past.high, ...recent.high],
+    std: [...past.std, ...recent.std],
+    samples: [...past.samples, ...recent.samples],
+    tvms,
+    tvm: [...moved(past.tvm, past.tvms, tvms), ...moved(recent.tvm, recent.tvms, tvms)],
+    machines,
+    machine: [...moved(past.machine, past.machines, machines), ...moved(recent.machine, recent.machines, machines)],
+    code: [...past.code, ...recent.code.map((code) => (code === null ? null : code + firstCode))],
+    steps: [...past.steps, ...recent.steps.filter((step) => !past.steps.some((old) => old.stamp === step.stamp))],
+    annotations: once([...past.annotations, ...recent.annotations]),
+    incidents: once([...past.incidents, ...recent.incidents]),
+  };
+  joins.set(recent, whole);
+  return whole;
+}
+
+/** @param {string[]} first @param {string[]} second */
+function merged(first, second) {
+  return [...new Set([...first, ...second])];
+}
+
+/** @param {(number | null)[]} column @param {string[]} from @param {string[]} to */
+function moved(column, from, to) {
+  const places = from.map((value) => to.indexOf(value));
+  return column.map((at) => (at === null ? null : (places[at] ?? null)));
+}
+
+/** @template T @param {T[]} items @returns {T[]} */
+function once(items) {
+  return [...new Map(items.map((item) => [JSON.stringify(item), item])).values()];
+}
+
+/**
+ * The records of one experiment in one night.
+ *
+ * @param {string} stamp
+ * @param {Entry} entry
+ */
+export function readReceipt(stamp, entry) {
+  const file = entry.page.replace(/^.*\//, "").replace(/\.html$/, "");
+  return readJson(`receipts/${stamp}/${file}.json`);
+}
+
+/**
+ * `task` for each item, at most `width` at a time; `done` hears of each end.
+ *
+ * @template T
+ * @param {readonly T[]} items
+ * @param {number} width
+ * @param {(item: T) => Promise<void>} task
+ */
+export async function eachOf(items, width, task) {
+  const waiting = [...items];
+  const worker = async () => {
+    for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await task(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(width, items.length) }, worker));
+}

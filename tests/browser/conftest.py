@@ -1,0 +1,116 @@
+"""One home, its site behind `python3 -m dashboard serve`, and one headless Chromium; pages that watch what they do."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+from watching import Watched  # noqa: E402 - from this folder
+
+from tvmdash import common  # noqa: E402
+from tvmdash.dashboard_info import Home  # noqa: E402
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+REPO = Path(__file__).resolve().parents[2]
+SERIES, NIGHTS = 36, 50
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The website of a made home, in a folder that all workers of this run share."""
+    import make_site_home
+    from site_truth import Truth
+
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if os.environ.get("PYTEST_XDIST_WORKER") else shared
+    with (shared / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        home = Home(shared / "site-home")
+        output = home.output("website")
+        if not (output / "index.json").is_file():
+            shutil.rmtree(home.root, ignore_errors=True)  # what another worker could not finish
+            make_site_home.make_home(home.root, Truth(SERIES, NIGHTS), traces=1)
+            make_site_home.publish(home)
+    return output
+
+
+@pytest.fixture(scope="session")
+def address(site: Path) -> Iterator[str]:
+    """Where the site is served, ending with a slash."""
+    home = site.parents[3]
+    argv = [sys.executable, "-m", "dashboard", "serve", str(home)]
+    path = f"{REPO}:{REPO / 'shared' / 'python'}"
+    process = subprocess.Popen(
+        argv,
+        cwd=REPO,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if found := re.search(r"http://\S+?:\d+/", line):
+                yield found[0]
+                break
+        else:
+            pytest.fail(f"dashboard serve says no address: {''.join(lines)}")
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium, headless."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("chromium is not installed: no page was opened in a browser (Debian, Ubuntu: apt install chromium)")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed (tests/requirements.txt)"
+    )
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium: Browser, address: str) -> Iterator[Watched]:
+    """A page of 1280 x 720 in light colours; at the end it must have had no error, violation or foreign request."""
+    with opening(chromium, address) as page:
+        yield page
+
+
+@contextlib.contextmanager
+def opening(browser: Browser, address: str, **options: object) -> Iterator[Watched]:
+    """A page in a context of its own, with Playwright's options for that."""
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 720}, "color_scheme": "light", **options})
+    try:
+        page = Watched(context, address)
+        yield page
+        page.assert_quiet()
+    finally:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def catalogue(site: Path) -> dict[str, list]:
+    """The columns of index.json's series."""
+    return common.read_json(site / "index.json")["series"]

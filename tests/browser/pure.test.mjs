@@ -1,0 +1,499 @@
+// The parts of the site's scripts that touch no page. Run by test_scripts.py: node --test tests/browser/
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+const JS = "../../subsystem/website/static/js/";
+const { parseState, formatState, parts } = await import(`${JS}state.js`);
+const { parseQuery, matches, facets, fits, toggled, asksFor, writePart } = await import(`${JS}picker.js`);
+const format = await import(`${JS}format.js`);
+const points = await import(`${JS}points.js`);
+const ratios = await import(`${JS}ratios.js`);
+const rows = await import(`${JS}compare_rows.js`);
+const { logSplits, evenSplits, tickLabels, percentLabels } = await import(`${JS}ticks.js`);
+const { operatorTree, boxes, depthOf } = await import(`${JS}tree.js`);
+const { joined, checkVersion, catalogue, SiteError } = await import(`${JS}data.js`);
+const { findable, search } = await import(`${JS}search_index.js`);
+const { makeView, needsPast, recentBoundary } = await import(`${JS}explore_view.js`);
+const { flat } = await import(`${JS}facts.js`);
+
+const HOSTILE = `<img src=x onerror=alert(1)> "q" & = # % , 編譯器`;
+
+function shardOf(values, more = {}) {
+  const stamp = values.map((_v, at) => format.stampOf(Date.UTC(2026, 0, 1 + at, 3) / 1e3));
+  const nothing = values.map(() => null);
+  return {
+    id: "a",
+    name: "a",
+    experiment: "e",
+    metric: "run_time",
+    unit: "ms",
+    lower_is_better: true,
+    labels: {},
+    stamp,
+    value: values,
+    low: nothing,
+    high: nothing,
+    std: nothing,
+    samples: nothing,
+    tvm: values.map(() => 0),
+    tvms: ["v0"],
+    machine: values.map(() => 0),
+    machines: ["m"],
+    code: values.map(() => 0),
+    noise: null,
+    steps: [],
+    annotations: [],
+    incidents: [],
+    ...more,
+  };
+}
+
+function entryOf(id, more = {}) {
+  return {
+    id,
+    experiment: "e",
+    title: "E",
+    page: "experiments/e.html",
+    name: `e ${id}`,
+    metric: "run_time",
+    unit: "ms",
+    lowerIsBetter: true,
+    labels: {},
+    text: `e ${id}`,
+    ...more,
+  };
+}
+
+test("a state survives the way into the address and back, whatever is in it", () => {
+  for (const state of [{}, { series: "a,b", q: HOSTILE }, { at: "x@20260101T000000Z", q: "a+b c" }]) {
+    assert.deepEqual(parseState(formatState(state)), state);
+  }
+  assert.equal(formatState({ series: "a,b", from: "", at: "a@b" }), "#series=a,b&at=a@b");
+});
+
+test("an address that cannot be decoded loses that part alone", () => {
+  assert.deepEqual(parseState("#a=%E0%A4%A&b=1&c&=d"), { b: "1" });
+  assert.deepEqual(parts("a,,b,a"), ["a", "b"]);
+  assert.deepEqual(parts(undefined), []);
+});
+
+test("words must all occur, of one key any value will do, different keys must all fit", () => {
+  const item = { text: "Relax mlp run time", labels: { engine: "tvm", workload: "network.mlp", note: HOSTILE } };
+  const fit = (text) => matches(item, parseQuery(text));
+  for (const text of [
+    "",
+    "mlp RELAX",
+    "engine=TVM",
+    "engine=torch engine=tvm",
+    "workload=*mlp",
+    "workload=net*m*p",
+    '"run time"',
+    writePart("note", HOSTILE),
+  ]) {
+    assert.equal(fit(text), true, text);
+  }
+  for (const text of [
+    "bert",
+    "engine=torch",
+    "engine=tvm workload=bert",
+    "nokey=1",
+    "workload=mlp*",
+    "workload=network.mlp*mlp",
+  ]) {
+    assert.equal(fit(text), false, text);
+  }
+});
+
+test("a star stands for any text and never counts a sign twice", () => {
+  assert.equal(fits("aa", "a*a"), true);
+  assert.equal(fits("a", "a*a"), false);
+  assert.equal(fits("abcbd", "a*b*bd"), true);
+  assert.equal(fits("abd", "a*b*bd"), false);
+});
+
+test("facets count what each value would give, and leave out keys with one value", () => {
+  const items = [
+    ["tvm", "mlp"],
+    ["tvm", "bert"],
+    ["torch", "mlp"],
+  ].map(([engine, net]) => ({ text: net, labels: { engine, net, same: "x" } }));
+  const found = facets(items, parseQuery("engine=tvm"));
+  assert.deepEqual([...found.keys()], ["engine", "net"]);
+  assert.deepEqual(found.get("engine"), [
+    ["tvm", 2],
+    ["torch", 1],
+  ]);
+  assert.deepEqual(found.get("net"), [
+    ["bert", 1],
+    ["mlp", 1],
+  ]);
+});
+
+test("toggling a value adds it and takes it out again", () => {
+  const added = toggled("mlp engine=tvm", "note", "two words");
+  assert.equal(added, 'mlp engine=tvm note="two words"');
+  assert.equal(asksFor(parseQuery(added), "note", "two words"), true);
+  assert.equal(toggled(added, "note", "two words"), "mlp engine=tvm");
+  assert.equal(toggled("engine=TVM x", "engine", "tvm"), "x");
+});
+
+test("numbers keep the digits that they deserve", () => {
+  const cases = [
+    [0, "0"],
+    [1234.5678, "1235"],
+    [0.00012345, "0.0001234"],
+    [9.99996, "10.00"],
+    [12345678, "1.235e+7"],
+    [-2.5, "-2.500"],
+    [95130, "95130"],
+  ];
+  for (const [value, words] of cases) assert.equal(format.number(value), words, String(value));
+  assert.equal(format.quantity(0.6147, "ms"), "614.7 µs");
+  assert.equal(format.quantity(61234.5, "ms"), "61.23 s");
+  assert.equal(format.quantity(95130, "bytes"), "92.90 KiB");
+  assert.equal(format.quantity(512, "bytes"), "512 bytes");
+  assert.equal(format.quantity(null, "ms"), "\u2013");
+  assert.equal(format.quantity(3, ""), "3");
+  assert.equal(format.interval(0.999, 1.001, "ms"), "0.9990 to 1.001 ms");
+});
+
+test("changes are told as percent, never as nonsense", () => {
+  const cases = [
+    [1.0212, "+2.1 %"],
+    [0.9996, "\u22120.04 %"],
+    [1, "0.0 %"],
+    [1.2, "+20 %"],
+    [3.2, "3.20 times"],
+    [0.25, "0.250 times"],
+    [-1, "\u2013"],
+    [null, "\u2013"],
+    [Infinity, "\u2013"],
+  ];
+  for (const [ratio, words] of cases) assert.equal(format.change(ratio), words);
+});
+
+test("moments are UTC whatever the time zone of the reader", () => {
+  assert.equal(format.seconds("20261121T031500Z"), Date.UTC(2026, 10, 21, 3, 15) / 1e3);
+  assert.equal(format.stampOf(format.seconds("20261121T031500Z")), "20261121T031500Z");
+  assert.equal(format.moment("20261121T031500Z"), "21 Nov 2026, 03:15 UTC");
+  assert.equal(format.day("2026-11-01"), "1 Nov 2026");
+  assert.equal(Number.isNaN(format.seconds("soon")), true);
+});
+
+test("series of different nights share one axis, and a line breaks where a week is missing", () => {
+  const daily = shardOf([1, 2, 3, 4]);
+  const gap = shardOf([5, 6], { stamp: ["20260101T030000Z", "20260120T030000Z"] });
+  const xs = points.axis([daily, gap]);
+  assert.equal(xs.length, 6);
+  const { values, places } = points.onAxis(gap, xs);
+  assert.deepEqual(values, [5, null, null, null, null, 6]);
+  assert.deepEqual(places, [0, -1, -1, -1, -1, 1]);
+  assert.deepEqual(points.onAxis(daily, xs, 2).values, [0.5, 1, 1.5, 2, undefined, undefined]);
+});
+
+test("the baseline is the median of the first ten nights in view, without nights that have no value", () => {
+  const shard = shardOf([100, 100, null, ...Array(9).fill(2), 50]);
+  assert.equal(points.baseline(shard, points.timesOf(shard)[2]), 2);
+  assert.equal(points.baseline(shardOf([null]), 0), null);
+  assert.equal(points.median([3, 1, 2, 10]), 2.5);
+});
+
+test("levels are the medians between steps", () => {
+  const shard = shardOf([1, 1, 3, 3, 3]);
+  shard.steps = [{ stamp: shard.stamp[2], size: 2, kind: "compiler" }];
+  assert.deepEqual(
+    points.levels(shard).map((one) => one.level),
+    [1, 3],
+  );
+});
+
+test("the change from the previous night passes over nights without a value", () => {
+  const shard = shardOf([2, null, 3]);
+  assert.equal(points.fromPrevious(shard, 2), 1.5);
+  assert.equal(points.fromPrevious(shard, 0), null);
+});
+
+test("marks say what became another and when, each once", () => {
+  const shard = shardOf([1, 1, 1, 1], {
+    tvm: [0, 1, 1, null],
+    tvms: ["a", "b"],
+    machine: [0, 0, 1, 1],
+    machines: ["m, Linux 6.1", "m, Linux 6.8"],
+    annotations: [{ stamp: "20260102T030000Z", kind: "release", words: "0.27" }],
+    incidents: [
+      { id: "i", state: "confirmed", begin: "20260103T030000Z", end: null, percent: 3, headline: "worse", worse: true },
+    ],
+  });
+  const marks = points.marks([shard, shard]);
+  assert.deepEqual(
+    marks.map((mark) => [mark.kind, mark.words]),
+    [
+      ["tvm", "b"],
+      ["annotation", "release: 0.27"],
+      ["machine", "Linux 6.8"],
+      ["incident", "worse"],
+    ],
+  );
+});
+
+test("the interval of a median holds it for 95 of 100 samples, whatever they are drawn from", () => {
+  let seed = 7;
+  const random = () => (seed = (seed * 1103515245 + 12345) % 2147483648) / 2147483648;
+  for (const count of [6, 9, 20, 51]) {
+    let held = 0;
+    for (let turn = 0; turn < 2000; turn += 1) {
+      const sample = Array.from({ length: count }, random).sort((a, b) => a - b);
+      const [low, high] = ratios.medianInterval(sample);
+      held += low <= 0.5 && 0.5 <= high ? 1 : 0;
+    }
+    assert.ok(held >= 0.93 * 2000, `${count}: ${held}`);
+    assert.ok(held <= 0.998 * 2000, `${count}: ${held} is too wide`);
+  }
+  assert.deepEqual(ratios.medianInterval([1, 2, 3]), [1, 3]);
+  assert.deepEqual(ratios.medianInterval(Array.from({ length: 2000 }, (_v, at) => at)), [955, 1044]);
+});
+
+test("sides are nights, versions or machines, and survive the address", () => {
+  for (const text of ["20260101T030000Z", "tvm:0.27.0", "machine:a, b: c"])
+    assert.equal(ratios.formatSide(ratios.parseSide(text)), text);
+  assert.deepEqual(ratios.parseSide("night:20260101T030000Z"), { kind: "night", value: "20260101T030000Z" });
+  assert.equal(ratios.parseSide(""), null);
+});
+
+test("a side is summarised by its nights", () => {
+  const shard = shardOf([1, 2, 3, null, 10], {
+    tvm: [0, 0, 0, 0, 1],
+    tvms: ["a", "b"],
+    low: [0.9, 1, 1, 1, 9],
+    high: [1.1, 3, 4, 4, 11],
+  });
+  const night = ratios.summarise(shard, { kind: "night", value: shard.stamp[4] });
+  assert.deepEqual([night.value, night.low, night.high, night.nights], [10, 9, 11, 1]);
+  const version = ratios.summarise(shard, { kind: "tvm", value: "a" });
+  assert.deepEqual([version.value, version.low, version.high, version.nights], [2, 1, 3, 3]);
+  assert.equal(ratios.summarise(shard, { kind: "night", value: shard.stamp[3] }), null);
+  assert.equal(ratios.summarise(shard, { kind: "machine", value: "nowhere" }), null);
+});
+
+test("a change within the noise of the series is not real, one beyond it is, of an unknown one nobody can tell", () => {
+  const side = (value, nights = 1) => ({ value, low: value * 0.999, high: value * 1.001, nights, code: 1, stamp: "" });
+  assert.equal(ratios.compare(side(1), side(1.02), 0.01).real, false);
+  assert.equal(ratios.compare(side(1), side(1.06), 0.01).real, true);
+  assert.equal(ratios.compare(side(1), side(0.94), 0.01).real, true);
+  assert.equal(ratios.compare(side(1, 25), side(1.02, 25), 0.01).real, true);
+  assert.equal(ratios.compare(side(1), side(1.5), null).real, null);
+  assert.equal(ratios.compare(side(0), side(1), 0.01), null);
+  const wide = { ...side(1.06), low: 0.9, high: 1.3 };
+  assert.equal(ratios.compare(side(1), wide, 0.01).real, false);
+});
+
+test("the interval of a ratio widens with that of either side and with the noise", () => {
+  const exact = { value: 2, low: 2, high: 2, nights: 1, code: null, stamp: "" };
+  const rough = { ...exact, low: 1.8, high: 2.2 };
+  const change = ratios.compare(exact, rough, 0);
+  assert.ok(Math.abs(change.low - 0.9) < 1e-9 && Math.abs(change.high - 1.1) < 1e-9);
+  assert.ok(ratios.compare(exact, exact, 0.01).high > 1.02);
+  assert.equal(ratios.compare(exact, exact, 0).real, false);
+});
+
+test("noise is what the alerts found, else what the nights show", () => {
+  assert.equal(ratios.noiseOf(shardOf([1], { noise: 0.02 })), 0.02);
+  assert.equal(ratios.noiseOf(shardOf([1, 2, 3])), null);
+  assert.equal(ratios.noiseOf(shardOf(Array(12).fill(5))), 0);
+  const wobbling = ratios.noiseOf(shardOf(Array.from({ length: 40 }, (_v, at) => (at % 2 ? 1.01 : 1))));
+  assert.ok(wobbling > 0.005 && wobbling < 0.02);
+});
+
+test("a geometric mean of a doubling and a halving is no change", () => {
+  const mean = ratios.geometricMean([
+    { ratio: 2, low: 1.9, high: 2.1 },
+    { ratio: 0.5, low: 0.5, high: 0.5 },
+  ]);
+  assert.ok(Math.abs(mean.ratio - 1) < 1e-12 && mean.low < 1 && mean.high > 1);
+  assert.equal(mean.count, 2);
+  assert.equal(ratios.geometricMean([]), null);
+});
+
+test("worst comes first whichever direction is better, and means do not mix metrics", () => {
+  const side = (value) => ({ value, low: value, high: value, nights: 1, code: null, stamp: "" });
+  const row = (id, value, more = {}) => ({
+    entry: entryOf(id, more),
+    a: side(1),
+    b: side(value),
+    change: ratios.compare(side(1), side(value), 0.001),
+    sameCode: false,
+  });
+  const all = [
+    row("slower", 1.1),
+    row("faster", 0.8),
+    row("less", 0.5, { lowerIsBetter: false, metric: "rate" }),
+    row("same", 1),
+  ];
+  const names = (how) => rows.arranged(all, how).map((one) => one.entry.id);
+  assert.deepEqual(names({ order: "worst", real: false }), ["less", "slower", "same", "faster"]);
+  assert.deepEqual(names({ order: "best", real: true }), ["faster", "slower", "less"]);
+  assert.deepEqual(
+    rows.grouped(all, "engine").map((group) => [group.metric, group.count]),
+    [
+      ["rate", 1],
+      ["run_time", 3],
+    ],
+  );
+});
+
+test("Markdown of a comparison holds names as text", () => {
+  const side = { value: 1, low: 1, high: 1, nights: 1, code: null, stamp: "" };
+  const text = rows.markdown(
+    [
+      {
+        entry: entryOf("x", { name: "a|b `c` <d>\n[e](f)" }),
+        a: side,
+        b: side,
+        change: ratios.compare(side, side, 0),
+        sameCode: false,
+      },
+    ],
+    { a: "A", b: "B", url: "http://x/#a", rule: "rule" },
+  );
+  assert.ok(text.includes("| a\\|b \\`c\\` \\<d\\> \\[e\\](f) |"), text);
+});
+
+test("axes have round marks, and enough of them on a logarithmic scale", () => {
+  assert.deepEqual(evenSplits(0.3, 1.02, 5), [0.4, 0.6, 0.8, 1]);
+  assert.deepEqual(logSplits(0.9, 100), [1, 2, 5, 10, 20, 50, 100]);
+  assert.ok(logSplits(7.3, 7.9).length >= 3);
+  assert.ok(logSplits(1e-6, 1e9).length <= 16);
+  assert.deepEqual(tickLabels([0.0002, 0.0004], "ms"), { labels: ["200", "400"], unit: "ns" });
+  assert.deepEqual(percentLabels([0.9, 1, 1.1]), ["\u221210 %", "0 %", "+10 %"]);
+});
+
+test("operators stand below their common name, the longest first, and boxes fill the whole", () => {
+  const tree = operatorTree(
+    [
+      ["conv_1", 1, 60],
+      ["conv_2", 1, 20],
+      ["softmax", 2, 30],
+      ["42", 1, 10],
+    ],
+    "one run",
+  );
+  assert.deepEqual(
+    tree.children.map((one) => [one.name, one.ns, one.children.length]),
+    [
+      ["conv", 80, 2],
+      ["softmax", 30, 0],
+      ["42", 10, 0],
+    ],
+  );
+  const made = boxes(tree, 0);
+  const lowest = made.filter((box) => box.depth === 1).reduce((sum, box) => sum + box.width, 0);
+  assert.ok(Math.abs(lowest - 1) < 1e-12);
+  assert.equal(depthOf(tree), 3);
+  assert.equal(boxes(operatorTree([], "nothing"), 0.01).length, 1);
+});
+
+test("past and recent shards become one, with one list of versions", () => {
+  const past = shardOf([1, 2], { tvms: ["a", "b"], tvm: [0, 1], code: [0, 1] });
+  const recent = shardOf([3, 4], {
+    tvms: ["b", "c"],
+    tvm: [0, 1],
+    code: [0, null],
+    noise: 0.01,
+    stamp: ["20270101T000000Z", "20270102T000000Z"],
+  });
+  const whole = joined(past, recent);
+  assert.deepEqual(whole.value, [1, 2, 3, 4]);
+  assert.deepEqual(
+    whole.tvm.map((at) => whole.tvms[at]),
+    ["a", "b", "b", "c"],
+  );
+  assert.deepEqual(whole.code, [0, 1, 2, null]);
+  assert.equal(whole.noise, 0.01);
+});
+
+test("a file of another version is refused in words", () => {
+  assert.throws(
+    () => checkVersion({ schema_version: 2 }, "index.json"),
+    (error) => error instanceof SiteError && /version 2/.test(error.message),
+  );
+  assert.throws(() => checkVersion(null, "x"), SiteError);
+});
+
+function indexOf(count) {
+  const column = (value) => Array(count).fill(value);
+  return {
+    schema_version: 1,
+    night: "20261121T031500Z",
+    stamps: ["20261121T031500Z"],
+    nights: {},
+    years: [2026],
+    experiments: [{ name: "e", title: "The title", page: "experiments/e-1.html", active: true }],
+    series: {
+      id: column(0).map((_v, at) => `id${at}`),
+      experiment: column(0),
+      name: column(0).map((_v, at) => `e net${at}`),
+      metric: column("run_time"),
+      unit: column("ms"),
+      lower_is_better: column(1),
+      labels: column({ engine: "tvm" }),
+      last: column(1),
+      low: column(null),
+      high: column(null),
+      last_stamp: column("20261121T031500Z"),
+      change: column(null),
+      verdict: column("quiet"),
+      grade: column("A"),
+      visible: column(null),
+      points: column(3),
+      past: column(0),
+      incident: column(null),
+    },
+  };
+}
+
+test("the catalogue is found by what series are called, experiments, nights and pages", () => {
+  const items = findable(catalogue(indexOf(100)));
+  const kinds = (text) => search(items, text).found.map((item) => item.kind);
+  assert.equal(search(items, "net7").count, 11);
+  assert.equal(search(items, "net").found.length, 30);
+  assert.deepEqual(kinds("the title"), ["experiment"]);
+  assert.deepEqual(kinds("2026-11-21"), ["night"]);
+  assert.deepEqual(kinds("compare"), ["page"]);
+  assert.equal(search(items, "nothing at all").count, 0);
+});
+
+test("a view shows more than two units relative to the baseline, and no logarithm of nothing", () => {
+  const one = (unit, values) => ({ entry: entryOf(unit), shard: shardOf(values, { unit }) });
+  const three = makeView({}, [one("ms", [1, 2]), one("bytes", [3, 4]), one("", [5, 6])]);
+  assert.equal(three.relative, true);
+  assert.deepEqual(
+    three.lines.map((line) => line.scale),
+    ["ratio", "ratio", "ratio"],
+  );
+  const log = makeView({ scale: "log", hide: "tvm" }, [one("ms", [0, 2])]);
+  assert.deepEqual(log.lines[0].values, [undefined, 2]);
+  assert.equal(log.kinds.has("tvm"), false);
+  assert.equal(log.kinds.has("incident"), true);
+});
+
+test("past years are read when the view begins before them", () => {
+  const boundary = recentBoundary("20261121T031500Z");
+  assert.equal(boundary, Date.UTC(2025, 0, 1) / 1e3);
+  assert.equal(needsPast({}, boundary), false);
+  assert.equal(needsPast({ from: "2024-12-31" }, boundary), true);
+  assert.equal(needsPast({ from: "all" }, boundary), true);
+});
+
+test("facts are told as paths with their units", () => {
+  assert.deepEqual(
+    [...flat({ a: { memory_bytes: 5, list: [1, 2] }, b: null, compile_time: 3, none: {} })],
+    [
+      ["a.memory_bytes", "5 bytes"],
+      ["a.list", "1, 2"],
+      ["b", "not known"],
+      ["compile_time", "3 ms"],
+      ["none", "none"],
+    ],
+  );
+});

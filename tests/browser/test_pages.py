@@ -1,0 +1,169 @@
+"""Every page of the site in a real browser: quiet, accessible, fit for a phone, safe with any name, whole from disk."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import opening
+from watching import Watched
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+SCRIPTED = ("explore.html", "compare.html", "receipt.html")
+PHONE = {"width": 375, "height": 812}
+RULES = {
+    "light": {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
+    "dark": {"resultTypes": ["violations"], "runOnly": ["color-contrast"]},  # all else is the same as in light
+}
+
+
+def pages(site: Path, catalogue: dict[str, list]) -> list[str]:
+    """One of each kind; of those that scripts fill, with something in it."""
+    night = catalogue["last_stamp"][0]
+    series = catalogue["id"][catalogue["metric"].index("run_time")]
+    plain = sorted(path.name for path in site.glob("*.html") if path.name not in SCRIPTED)
+    experiment = next(site.glob("experiments/*.html")).relative_to(site).as_posix()
+    year = next(site.glob("nights/2???.html")).relative_to(site).as_posix()
+    states = [f"explore.html#series={series}", "compare.html", f"receipt.html#night={night}&series={series}"]
+    return [*plain, experiment, year, "nights/index.html", f"nights/{night}.html", *states]
+
+
+def open_all(browser: Browser, address: str, places: list[str], **options: object) -> Iterator[tuple[str, Watched]]:
+    """Each place in one context, quiet."""
+    with opening(browser, address, **options) as page:
+        for place in places:
+            page.go(place, drawn=place.startswith(SCRIPTED))
+            page.settle()
+            yield place, page
+            page.assert_quiet()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_an_error_or_a_serious_barrier(
+    chromium: Browser, address: str, site: Path, catalogue: dict[str, list], scheme: str
+) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    ).Axe()
+    found = {}
+    for place, page in open_all(chromium, address, pages(site, catalogue), color_scheme=scheme):
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        violations = axe.run(page.page, options=RULES[scheme]).response["violations"]
+        bad = [one for one in violations if one["impact"] in ("serious", "critical")]
+        if bad:
+            found[place] = [
+                (one["id"], one["nodes"][0]["html"][:200], one["nodes"][0]["failureSummary"][:300]) for one in bad
+            ]
+    assert found == {}
+
+
+def test_no_page_scrolls_sideways_on_a_phone(
+    chromium: Browser, address: str, site: Path, catalogue: dict[str, list]
+) -> None:
+    wide = {}
+    for place, page in open_all(chromium, address, pages(site, catalogue), viewport=PHONE, has_touch=True):
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > PHONE["width"]:
+            wide[place] = width
+    assert wide == {}
+
+
+def test_hostile_names_stay_text(chromium: Browser, address: str, site: Path, catalogue: dict[str, list]) -> None:
+    at = next(
+        place
+        for place, name in enumerate(catalogue["name"])
+        if "onerror" in name and catalogue["metric"][place] == "run_time"
+    )
+    series, night = catalogue["id"][at], catalogue["last_stamp"][at]
+    places = [
+        f"explore.html#series={series}&q=onerror",
+        f"receipt.html#night={night}&series={series}",
+        "compare.html#q=onerror",
+    ]
+    for _, page in open_all(chromium, address, places):
+        assert "<img" in page.text("main")
+        assert page.page.query_selector_all("main img") == []
+        assert "\u202e" not in page.text("main")
+
+
+def test_what_an_address_holds_stays_text(opened: Watched) -> None:
+    bad = "%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E"
+    for place in (
+        f"explore.html#series={bad}&q={bad}",
+        f"compare.html#a={bad}&b=tvm:{bad}",
+        f"receipt.html#night={bad}&series={bad}",
+    ):
+        opened.go("index.html")
+        opened.go(place)
+        opened.page.wait_for_selector("#app:not([hidden])", state="attached")
+        opened.settle()
+        assert opened.page.query_selector_all("main img") == []
+
+
+@pytest.mark.parametrize("name", ["index.html", "nights"])
+def test_pages_open_from_disk(chromium: Browser, site: Path, name: str) -> None:
+    file = site / name if name.endswith(".html") else next(site.glob("nights/*Z.html"))
+    with opening(chromium, "file://") as page:
+        page.page.goto(file.as_uri())
+        assert page.page.query_selector("h1") is not None
+        page.page.click(".theme-toggle")
+        assert page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
+def test_pages_for_scripts_say_from_disk_what_to_do(chromium: Browser, site: Path) -> None:
+    with opening(chromium, "file://") as page:
+        for name in SCRIPTED:
+            page.page.goto((site / name).as_uri())
+            assert "python3 -m dashboard serve" in page.text("main")
+
+
+def test_links_of_the_first_page_lead_to_pages(opened: Watched) -> None:
+    opened.go("index.html")
+    links = opened.evaluate(
+        "[...new Set([...document.querySelectorAll('a[href]')].map((one) => one.href.split('#')[0]))]"
+    )
+    assert len(links) > 10
+    own = [link for link in links if link.startswith(opened.address)]
+    answers = {link: opened.page.request.head(link).status for link in own}
+    assert [link for link, status in answers.items() if status != 200] == []
+
+
+def test_the_header_goes_amber_when_the_data_is_old_and_not_before(chromium: Browser, address: str, site: Path) -> None:
+    for hours, is_old in ((1, False), (35, False), (60, True)):
+        with opening(chromium, address) as page:
+            page.go("explore.html")
+            written = datetime.datetime.fromisoformat(
+                page.evaluate("document.body.dataset.written").replace("Z", "+00:00")
+            )
+            page.page.clock.set_fixed_time(written + datetime.timedelta(hours=hours))
+            page.go("index.html")
+            assert page.evaluate("document.querySelector('body > header').classList.contains('is-old')") is is_old
+            notice = page.page.query_selector(".age-notice")
+            assert (notice is not None) is is_old
+            if notice:
+                assert "was written 2 days ago" in notice.inner_text()
+
+
+def test_the_choice_of_colours_is_kept(opened: Watched) -> None:
+    def background() -> str:
+        return opened.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    opened.go("index.html")
+    light = background()
+    opened.page.click(".theme-toggle")
+    assert (background(), opened.text(".theme-toggle")) == (light, "Colours: light")
+    opened.page.click(".theme-toggle")
+    dark = background()
+    assert dark != light
+    opened.go("explore.html", drawn=True)
+    assert (background(), opened.text(".theme-toggle")) == (dark, "Colours: dark")
+    opened.page.emulate_media(color_scheme="dark")
+    opened.page.click(".theme-toggle")
+    assert (background(), opened.text(".theme-toggle")) == (dark, "Colours: auto")
+    opened.page.emulate_media(color_scheme="light")
+    assert background() == light

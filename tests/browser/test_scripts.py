@@ -1,0 +1,123 @@
+"""The site's scripts without a browser: their types, their pure functions, what they are made of."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+REPO = HERE.parents[1]
+STATIC = REPO / "subsystem" / "website" / "static"
+JS = STATIC / "js"
+CLASSIC = {"start.js", "age.js"}
+
+
+def node() -> str:
+    found = shutil.which("node")
+    if found is None:
+        pytest.skip(
+            "node is not installed: the site's scripts were not tested by it (Debian, Ubuntu: apt install nodejs)"
+        )
+    return found
+
+
+def compiler() -> Path:
+    """TypeScript as package-lock.json pins it, installed once into the cache of the tests."""
+    node()
+    locked = (HERE / "package-lock.json").read_bytes()
+    cache = Path(os.environ.get("TVMDASH_TEST_CACHE") or REPO / ".test-cache")
+    folder = cache / f"typescript-{hashlib.sha256(locked).hexdigest()[:12]}"
+    program = folder / "node_modules" / ".bin" / "tsc"
+    if program.exists():
+        return program
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip(
+            "npm is not installed: the types of the site's scripts were not checked (Debian, Ubuntu: apt install npm)"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(HERE / name, folder / name)
+    argv = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode or not program.exists():
+        pytest.skip(
+            f"npm cannot fetch TypeScript: the types of the site's scripts were not checked. {done.stderr[-300:]}"
+        )
+    return program
+
+
+def test_types_of_the_scripts_hold_under_strict() -> None:
+    argv = [str(compiler()), "-p", str(HERE / "tsconfig.json"), "--pretty", "false"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout, done.returncode) == ("", 0)
+
+
+def test_every_script_asks_to_be_checked() -> None:
+    assert [
+        path.name for path in JS.glob("*.js") if not path.read_text(encoding="utf-8").startswith("// @ts-check\n")
+    ] == []
+
+
+def test_pure_functions() -> None:
+    argv = [node(), "--test", "--test-reporter=tap", str(HERE / "pure.test.mjs")]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "TZ": "Asia/Tokyo"}
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    passed = re.search(r"^# pass (\d+)$", done.stdout, re.MULTILINE)
+    assert passed is not None
+    assert int(passed[1]) >= 30
+
+
+def test_vendored_files_are_those_that_the_readme_names() -> None:
+    folder = STATIC / "vendor" / "uplot"
+    named = re.findall(
+        r"^ {4}([0-9a-f]{64}) {2}(\S+)$", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert {name for _, name in named} | {"README.md"} == {path.name for path in folder.iterdir()}
+    for digest, name in named:
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
+
+
+def imports(name: str) -> set[str]:
+    """The modules that a module imports at once, and theirs."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        text = (JS / f"{waiting.pop()}.js").read_text(encoding="utf-8")
+        for other in re.findall(r'^(?:import|export) .*?from "\./(\w+)\.js";$', text, re.MULTILINE | re.DOTALL):
+            if other not in found:
+                found.add(other)
+                waiting.append(other)
+    return found
+
+
+@pytest.mark.parametrize("page", ["explore", "compare", "receipt"])
+def test_what_a_page_fetches_at_once_is_what_it_imports(page: str) -> None:
+    text = (JS / "start.js").read_text(encoding="utf-8")
+    listed = re.search(rf"^ {{4}}{page}:((?:\s*\"[^\"]*\" ?\+?)+),$", text, re.MULTILINE)
+    assert listed is not None
+    names = " ".join(re.findall(r'"([^"]*)"', listed[1])).split()
+    assert sorted(names) == sorted({page} | imports(page) | imports("app"))
+
+
+def test_no_script_makes_elements_or_code_of_text() -> None:
+    dangerous = re.compile(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|\.srcdoc"
+    )
+    assert {
+        path.name: found for path in JS.glob("*.js") if (found := dangerous.findall(path.read_text(encoding="utf-8")))
+    } == {}
+
+
+def test_templates_have_no_script_or_style_of_their_own() -> None:
+    inline = re.compile(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|javascript:|(?:src|href)=\"(?:https?:)?//")
+    templates = (STATIC.parent / "templates").glob("*.html")
+    assert {path.name: found for path in templates if (found := inline.findall(path.read_text(encoding="utf-8")))} == {}

@@ -1,0 +1,76 @@
+"""A browser's page that keeps what went wrong: errors, exceptions, policy violations, requests that leave the site."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
+
+_LISTEN = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) =>
+  window.violations.push(`${event.effectiveDirective} ${event.blockedURI} ${event.sourceFile}`));
+window.alerted = [];
+window.alert = (words) => window.alerted.push(String(words));
+"""
+
+
+class Watched:
+    """`page` is Playwright's; `address` is the site's, ending with a slash."""
+
+    def __init__(self, context: BrowserContext, address: str) -> None:
+        context.add_init_script(_LISTEN)
+        self.address = address
+        self.page: Page = context.new_page()
+        self.faults: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.faults.append(f"exception: {error}"))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("requestfailed", self._failed)
+
+    def _failed(self, request: Request) -> None:
+        if request.failure != "net::ERR_ABORTED":  # the page was left while it was still loading
+            self.faults.append(f"failed: {request.url} {request.failure}")
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.faults.append(f"{message.type}: {message.text} {message.location.get('url', '')}")
+
+    def go(self, place: str, *, drawn: bool = False) -> Page:
+        """Open a page of the site; with `drawn`, wait until its script has drawn what it shows."""
+        self.page.goto(self.address + place)
+        if drawn:
+            self.wait_drawn()
+        return self.page
+
+    def wait_drawn(self) -> None:
+        """Until the page's script has drawn what it shows."""
+        self.page.wait_for_selector("body[data-drawn]", state="attached", timeout=20_000)
+
+    def text(self, selector: str) -> str:
+        """What an element says."""
+        return self.page.inner_text(selector)
+
+    def evaluate(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        return self.page.evaluate(script)
+
+    def settle(self) -> None:
+        """Two frames later, when all that was asked for is on the screen."""
+        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def assert_quiet(self) -> None:
+        """No error, no warning, no violation of the policy, no script of a stranger, no request to elsewhere."""
+        own = urlsplit(self.address)
+        foreign = [url for url in self.requests if urlsplit(url)[:2] != own[:2]]
+        wrong = [
+            *self.faults,
+            *(f"policy violated: {words}" for words in self.evaluate("window.violations")),
+            *(f"alert: {words}" for words in self.evaluate("window.alerted")),
+            *(f"request to elsewhere: {url}" for url in foreign),
+        ]
+        if wrong:
+            raise AssertionError("\n".join(wrong))
