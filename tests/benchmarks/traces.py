@@ -1,7 +1,8 @@
 """Traces read in three ways, on the same rows: `python tests/benchmarks/traces.py [--rows N] [--files N]`.
 
-RocPD's way (SQLite ATTACH and TEMP UNION ALL views, as its Python package does) beside ours on raw databases and on
-sealed runs. The best of three, RocPD's once. Also: what capture costs a measuring process.
+RocPD's way (SQLite ATTACH and TEMP UNION ALL views, as its Python package does) beside ours on its databases, on our
+raw ones and on sealed runs. The best of three, RocPD's once; seconds of the clock, and of CPU in all threads, which
+say more where the machine has other work. Also: what capture costs a measuring process.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "shared" / "python")]
@@ -34,14 +37,26 @@ SUMMARY = """WITH ranked AS (SELECT name, duration, row_number() OVER (PARTITION
         min(CASE WHEN place >= calls * 0.95 THEN duration END) FROM ranked GROUP BY name ORDER BY 3 DESC"""
 
 
-def timed(work: Callable[[], object], repeats: int = 3) -> float:
-    """Seconds, the best of `repeats`."""
+@dataclass(frozen=True)
+class Took:
+    """Seconds of the clock, and of CPU."""
+
+    wall_s: float
+    cpu_s: float
+
+    def __str__(self) -> str:
+        return f"{self.wall_s:9.3f} ({self.cpu_s:7.3f})"
+
+
+def timed(work: Callable[[], object], repeats: int = 3) -> Took:
+    """The best of `repeats`, each by itself."""
     found = []
     for _ in range(repeats):
-        begun = time.perf_counter()
+        begun, cpu = time.perf_counter(), time.process_time()
         work()
-        found.append(time.perf_counter() - begun)
-    return min(found)
+        found.append((time.perf_counter() - begun, time.process_time() - cpu))
+    walls, cpus = zip(*found, strict=True)
+    return Took(min(walls), min(cpus))
 
 
 def make(folder: Path, rows: int, files: int) -> tuple[list[Path], list[Path]]:
@@ -89,63 +104,53 @@ def compare(folder: Path, rows: int, files: int) -> None:
     """Print the table."""
     theirs, ours = make(folder, rows, files)
     sealed = folder / "sealed"
-    cpu = time.process_time()
-    sealing_s = timed(lambda: seal(ours, sealed), 1)
-    sealing_cpu_s = time.process_time() - cpu
+    sealing = timed(lambda: seal(ours, sealed), 1)
+    sealing_theirs = timed(lambda: seal(theirs, folder / "sealed of theirs"), 1)
     begin, end = connect(ours).bounds_ns()
     low, high = begin + (end - begin) * 45 // 100, begin + (end - begin) * 55 // 100
     window = Filters(window=Window(str(low), str(high)))
     count = "SELECT count(*), sum(duration) FROM kernels"
     attached = rocpd_like.attached(theirs)
-    opened, raw = connect(sealed), connect(ours)
-    views: list[tuple[str, Callable[[], object], Callable[[], object], Callable[[], object]]] = [
+    places: tuple[str | Sequence[Path], ...] = (theirs, ours, [sealed])
+    opened = [connect(place) for place in places]
+    cut = WINDOW.format(low, high)
+    views: list[tuple[str, Callable[[], object], Callable[[Any, Any], object]]] = [
         (
             "open and top, from nothing",
             lambda: rocpd_like.attached(theirs).execute(TOP).fetchall(),
-            lambda: connect(ours).execute("SELECT * FROM top_kernels").fetchall(),
-            lambda: connect(sealed).execute("SELECT * FROM top_kernels").fetchall(),
+            lambda place, _: connect(place).execute("SELECT * FROM top_kernels").fetchall(),
         ),
-        (
-            "top",
-            lambda: attached.execute(TOP).fetchall(),
-            lambda: raw.execute("SELECT * FROM top").fetchall(),
-            lambda: opened.execute("SELECT * FROM top").fetchall(),
-        ),
+        ("top", lambda: attached.execute(TOP).fetchall(), lambda _, one: one.execute("SELECT * FROM top").fetchall()),
         (
             "window of 10 % (SQL)",
-            lambda: attached.execute(WINDOW.format(low, high)).fetchall(),
-            lambda: raw.execute(WINDOW.format(low, high)).fetchall(),
-            lambda: opened.execute(WINDOW.format(low, high)).fetchall(),
+            lambda: attached.execute(cut).fetchall(),
+            lambda _, one: one.execute(cut).fetchall(),
         ),
         (
             "window of 10 % (connect with a filter)",
-            lambda: rocpd_like.attached(theirs).execute(WINDOW.format(low, high)).fetchall(),
-            lambda: connect(ours, filters=window).execute(count).fetchall(),
-            lambda: connect(sealed, filters=window).execute(count).fetchall(),
+            lambda: rocpd_like.attached(theirs).execute(cut).fetchall(),
+            lambda place, _: connect(place, filters=window).execute(count).fetchall(),
         ),
         (
             "summary with percentiles",
             lambda: attached.execute(SUMMARY).fetchall(),
-            lambda: list(summary(raw)),
-            lambda: list(summary(opened)),
+            lambda _, one: list(summary(one)),
         ),
     ]
-    print(f"{rows:,} kernels in {files} databases; seconds, ratio to RocPD's way")
-    print(f"{'':40}{'RocPD':>10}{'ours, raw':>20}{'ours, sealed':>20}")
-    for words, one, two, three in views:
-        a, b, c = timed(one, 1), timed(two), timed(three)
-        print(f"{words:40}{a:10.3f}{b:10.4f}{a / b:8.0f} x{c:10.4f}{a / c:8.0f} x")
-    merged = timed(lambda: merge_theirs(theirs, folder / "merged.db"), 1)
-    print(f"{'merge into one / seal':40}{merged:10.3f}{sealing_s:10.4f}{merged / sealing_s:8.0f} x")
-    print(f"{'sealing':40}{rows / sealing_s:,.0f} rows/s, {rows / sealing_cpu_s:,.0f} rows per CPU second")
-    check(attached, count, raw, opened, window=(low, high))
+    print(f"{rows:,} kernels in {files} databases; seconds (of CPU)")
+    print(f"{'':38}{'RocPD':>19}{'ours, on theirs':>19}{'ours, raw':>19}{'ours, sealed':>19}")
+    for words, way, ask in views:
+        took = [timed(way, 1)]
+        took += [timed(lambda p=place, o=one, a=ask: a(p, o)) for place, one in zip(places, opened, strict=True)]
+        print(f"{words:38}{''.join(map(str, took))}", flush=True)
+    print(f"{'merge into one / seal':38}{timed(lambda: merge_theirs(theirs, folder / 'merged.db'), 1)}", end="")
+    print(f"{sealing_theirs}{sealing}")
+    for words, took_s in (("raw", sealing), ("RocPD's", sealing_theirs)):
+        print(f"sealing {words}: {rows / took_s.wall_s:,.0f} rows/s, {rows / took_s.cpu_s:,.0f} rows per CPU second")
+    check(attached, count, *opened, window=(low, high))
     sizes = [sum(path.stat().st_size for path in part) for part in (theirs, ours, sealed.iterdir())]
-    print(
-        f"{'MB on disk':40}{sizes[0] / 1e6:10.1f}{sizes[1] / 1e6:10.1f}{sizes[0] / sizes[1]:8.1f} x"
-        f"{sizes[2] / 1e6:10.1f}{sizes[0] / sizes[2]:8.1f} x"
-    )
-    rocpd_s = timed(lambda: connect(theirs).execute("SELECT * FROM top").fetchall(), 1)
-    print(f"{'top of the RocPD databases, by us':40}{'':10}{rocpd_s:10.3f}")
+    words = ", ".join(f"{size / 1e6:.1f}" for size in sizes)
+    print(f"MB on disk: {words}; RocPD's are {sizes[0] / sizes[1]:.1f} and {sizes[0] / sizes[2]:.1f} times ours")
 
 
 def check(attached: sqlite3.Connection, count: str, *ours: object, window: tuple[int, int]) -> None:
@@ -165,10 +170,9 @@ def many_runs(folder: Path, runs: int = 200) -> None:
         place.mkdir(parents=True)
         write_raw(place, rocpd_like.kernels(500, seed=index))
         seal([place], folder / "many" / f"{index}")
-    print(
-        f"connect to {runs} sealed runs: {timed(lambda: connect(folder / 'many')):.3f} s, "
-        f"with a top: {timed(lambda: connect(folder / 'many').execute('SELECT * FROM top').fetchall()):.3f} s"
-    )
+    print(f"connect to {runs} sealed runs: {timed(lambda: connect(folder / 'many'))}")
+    top = timed(lambda: connect(folder / "many").execute("SELECT * FROM top").fetchall())
+    print(f"with a top: {top}")
 
 
 def capturing(folder: Path, trials: int = 200, repeat: int = 10, number: int = 10) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tvmdash import records
+from tvmdash import data_migrations, records
 from tvmdash.errors import DashboardError
 from tvmdash.records import Record
 from tvmdash.records_exchange import FORMATS, PlacedRecord, keep, migrate, read_records, records_in, write_records
@@ -45,7 +45,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("version", range(1, records.SCHEMA_VERSION + 1))
 def test_every_version_ever_written_is_readable(version: int, tmp_path: Path) -> None:
     path = tmp_path / f"data_{STAMP}.json"
-    path.write_text(json.dumps(migrate(golden(version))))
+    path.write_text(json.dumps(golden(version)))
     night = records.read_data(path, "relax_opt")
     assert [record.workload for record in night.records] == ["network.nature-dqn"]
     assert [failure.error for failure in night.failures] == ["wrong answer"]
@@ -62,7 +62,27 @@ def test_migrations_are_a_chain_of_steps_that_leave_their_input_alone() -> None:
     assert given_value == {"schema_version": 1, "records": [], "old": 1}
 
 
-@pytest.mark.parametrize("version", [0, 2, None, "1", True, 1.0])
+def test_a_data_file_is_read_through_the_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it will be when there is a version 2: here a step of the future renames the TVM."""
+    chain = data_migrations.migrate
+    step = {0: lambda value: {**value, "tvm_hash": f"{value['tvm_hash']} by a step"}}
+
+    def migrated(value: Any) -> dict[str, Any]:
+        moved = chain({**value, "schema_version": value["schema_version"] + 1}, steps={1: step[0]}, newest=2)
+        return {**moved, "schema_version": 1}
+
+    monkeypatch.setattr(data_migrations, "migrate", migrated)
+    path = tmp_path / f"data_{STAMP}.json"
+    path.write_text(json.dumps({**golden(), "schema_version": 0}))
+    assert records.read_data(path, "relax_opt").tvm_hash == f"{golden()['tvm_hash']} by a step"
+
+
+def test_a_newer_version_is_told_from_a_broken_one() -> None:
+    with pytest.raises(DashboardError, match=r"2 is newer than 1\. Update the dashboard"):
+        migrate({"schema_version": 2, "records": []})
+
+
+@pytest.mark.parametrize("version", [0, None, "1", True, 1.0])
 def test_an_unknown_version_is_refused(version: object) -> None:
     with pytest.raises(DashboardError, match="not a whole number from 1 to 1"):
         migrate({"schema_version": version, "records": []})

@@ -206,3 +206,29 @@ def test_a_difference_names_what_got_slower_and_what_it_cannot_explain(tmp_path:
     assert (found.before_ns, found.after_ns, found.change_ns, found.unexplained_ns) == (200, 300, 100, 45)
     told = [(c.operator, c.before_ns, c.after_ns, c.change_ns, c.percent_of_change) for c in found.changes]
     assert told == [("conv", 100, 160, 60, 60), ("relu", 10, None, -10, -10), ("gelu", None, 5, 5, 5)]
+
+
+@FEW
+@given(FILES, ENGINES)
+def test_the_views_that_sum_up_say_what_all_rows_say(files: Files, how: str) -> None:
+    durations: dict[str, list[int]] = defaultdict(list)
+    for spans in files:
+        for name, _, duration in spans:
+            durations[name].append(duration)
+    whole = sum(map(sum, durations.values()))
+    wall = max(s + d for f in files for _, s, d in f) - min(s for f in files for _, s, _ in f)
+    with opened(files, how) as traces:
+        top = {row[0]: row[1:] for row in traces.execute("SELECT * FROM top_kernels")}
+        busy = traces.execute("SELECT GpuTime, WallTime, Busy FROM busy").fetchall()
+        trials = traces.execute("SELECT samples, ms_mean, ms_min, ms_max FROM trials").fetchall()
+    assert top.keys() == durations.keys()
+    for name, values in durations.items():
+        calls, total_us, average_us, percentage = top[name]
+        assert calls == len(values)
+        assert close(total_us, sum(values) / 1000)
+        assert close(average_us, statistics.fmean(values) / 1000)
+        assert close(percentage, sum(values) * 100 / whole if whole else None) or not whole
+    assert sorted(row[0] for row in busy) == sorted(sum(span[2] for span in spans) for spans in files)
+    assert {row[1] for row in busy} == {wall}
+    assert all(close(row[2], row[0] / wall) for row in busy if wall)
+    assert trials == [(2, 0.0015, 0.001, 0.002)] * len(files), "samples of 2000 and 4000 ns for 2 calls"

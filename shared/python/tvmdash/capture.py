@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tvmdash import phases
 from tvmdash.capture_format import FORMAT_VERSION, NAME_TYPE, READABLE_VERSIONS, SCHEMA, TIME_TYPE, packed
 from tvmdash.errors import DashboardError
 
@@ -39,12 +40,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class OperatorSpan:
-    """One operator in one profiled run; `start_ns` counts from the run's begin."""
+    """One operator in one profiled run; `start_ns` counts from the run's begin, which is of time.time_ns()."""
 
     repetition: int
     name: str
     start_ns: int
     duration_ns: int
+    run_began_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ class Capture:
         with self._database:
             row = (json.dumps(point, allow_nan=False), time.time_ns())
             cursor = self._database.execute("INSERT INTO trials (point, started_ns) VALUES (?, ?)", row)
+        phases.record()
         return int(cursor.lastrowid or 0)
 
     def end(
@@ -139,9 +142,10 @@ class Capture:
         """Commit what the trial gave.
 
         `passes` are names with nanoseconds; `run_starts_ns`: when each repetition of `operators` began, by
-        time.time_ns().
+        time.time_ns(), where they do not say so themselves. The phases (see `phases`) since `begin` are regions too.
         """
         now = time.time_ns()
+        spans = [*regions, *(Region(one.name, "phase", one.start_ns, one.duration_ns) for one in phases.taken())]
         with self._transaction() as database:
             many = database.executemany
             many(
@@ -155,7 +159,7 @@ class Capture:
             many("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)", self._runs(trial, operators, run_starts_ns))
             many(
                 "INSERT INTO regions VALUES (?, ?, ?, ?, ?)",
-                [(trial, self._name(r.name), self._name(r.category), r.start_ns, r.duration_ns) for r in regions],
+                [(trial, self._name(r.name), self._name(r.category), r.start_ns, r.duration_ns) for r in spans],
             )
             self._insert_readings(now, telemetry)
             database.execute(
@@ -180,7 +184,7 @@ class Capture:
         for span in operators:
             by_repetition.setdefault(span.repetition, []).append(span)
         for position, (repetition, spans) in enumerate(by_repetition.items()):
-            begun = starts_ns[position] if position < len(starts_ns) else None
+            begun = starts_ns[position] if position < len(starts_ns) else spans[0].run_began_ns
             names = packed(NAME_TYPE, [self._name(span.name) for span in spans])
             starts = packed(TIME_TYPE, [span.start_ns for span in spans])
             yield trial, repetition, begun, names, starts, packed(TIME_TYPE, [span.duration_ns for span in spans])

@@ -15,6 +15,7 @@ from tvmdash.capture import OperatorSpan
 from tvmdash.elf import loaded_bytes
 from tvmdash.errors import DashboardError
 from tvmdash.network_ops import Array
+from tvmdash.phases import COMPILE, phase
 from tvmdash.relax_passes import PassWatch, pipeline_steps, unknown_name
 from tvmdash.relax_target import make_target
 from tvmdash.trial_util import Timer
@@ -104,8 +105,10 @@ def compile_module(module: Any, options: CompileOptions) -> Compiled:
     watch = PassWatch(options.disabled_passes)
     begun = time.perf_counter_ns()
     try:
-        executable = _build(module, target, steps, options.exec_mode, watch)
-        code = _machine_code(executable.mod)
+        with phase(COMPILE):
+            executable = _build(module, target, steps, options.exec_mode, watch)
+            with phase("compile: machine code"):
+                code = _machine_code(executable.mod)
     except Exception as error:  # TVM's passes raise anything; who chose the options needs them beside TVM's words
         raise DashboardError(f"TVM cannot compile with {options}: {error}"[:1500]) from error
     compile_ms = (time.perf_counter_ns() - begun) / 1e6
@@ -126,7 +129,10 @@ def _build(module: Any, target: Any, steps: Sequence[Any], exec_mode: str, watch
     from tvm import relax
 
     with target, tvm.transform.PassContext(instruments=[watch.instrument()]):
-        return relax.build(tvm.transform.Sequential(steps)(module), target=target, exec_mode=exec_mode)
+        with phase("compile: pipeline"):
+            module = tvm.transform.Sequential(steps)(module)
+        with phase("compile: build"):
+            return relax.build(module, target=target, exec_mode=exec_mode)
 
 
 def _machine_code(module: Any) -> list[bytes]:
@@ -203,11 +209,11 @@ def _profiled_run(machine: Any, tensor: Any, repetition: int) -> list[OperatorSp
             open_calls.append(time.perf_counter_ns())
         else:
             start = open_calls.pop()
-            spans.append(OperatorSpan(repetition, str(symbol), start - begun, now - start))
+            spans.append(OperatorSpan(repetition, str(symbol), start - begun, now - start, began_ns))
         return 0
 
     machine.set_instrument(instrument)
-    begun = time.perf_counter_ns()
+    began_ns, begun = time.time_ns(), time.perf_counter_ns()
     machine["main"](tensor)
     return spans
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tvmdash.data_migrations import migrate
 from tvmdash.records_exchange.formats import FORMATS, read_records, write_records
-from tvmdash.records_exchange.migrations import migrate
 from tvmdash.records_exchange.rows import Kept, PlacedRecord, keep, records_in
 
 __all__ = ["FORMATS", "Kept", "PlacedRecord", "keep", "migrate", "read_records", "records_in", "write_records"]

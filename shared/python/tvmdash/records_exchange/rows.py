@@ -9,9 +9,9 @@ from typing import Any
 
 from tvmdash import common, records
 from tvmdash.dashboard_info import Home
+from tvmdash.data_migrations import migrate
 from tvmdash.errors import DashboardError
 from tvmdash.records import Record
-from tvmdash.records_exchange.migrations import migrate
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,18 @@ class Batch:
             raise ValueError(f"{self.table} has no columns {sorted(unknown)}")
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a source: the columns of each table, and nanoseconds between which timed rows must lie.
+
+    A source may give more columns, and rows outside of `begin_ns` to `end_ns`; it never gives less.
+    """
+
+    tables: Mapping[str, frozenset[str]]
+    begin_ns: int | None = None
+    end_ns: int | None = None
+
+
 def ints(values: Iterable[int]) -> Ints:
     """The int64 array of whole numbers; TypeError or OverflowError for anything else."""
     import numpy

@@ -8,12 +8,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tvmdash.traces.connection import Progress, connect
+from tvmdash.traces.connection import connect
 from tvmdash.traces.converters import CONVERTERS
 from tvmdash.traces.differences import Difference, difference
 from tvmdash.traces.filters import Filters, Straddle, Window
 from tvmdash.traces.output import FORMATS
 from tvmdash.traces.parts import split_by_process, split_by_time
+from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealed import SealedSource
 from tvmdash.traces.sealing import seal, verify
 from tvmdash.traces.summaries import GROUPS, SummaryRow, summary

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
 from tvmdash.errors import DashboardError
 from tvmdash.traces import filters as filtering
-from tvmdash.traces.batches import Batch
+from tvmdash.traces.batches import Batch, Wanted
 from tvmdash.traces.cursor import Cursor, Result
 from tvmdash.traces.filters import Filters, Span
+from tvmdash.traces.planning import Planner
+from tvmdash.traces.reading import Progress, read_all
 from tvmdash.traces.sources import Source, find, sealed_of
 from tvmdash.traces.tables import TABLES
 from tvmdash.traces.views import VIEW_TABLES, VIEWS, tables_for
 
-Progress = Callable[[str, int, int], None]
-"""Is told what is done, how much of it, of how much."""
-
+_ALL: Mapping[str, frozenset[str]] = {name: frozenset(table.columns) for name, table in TABLES.items()}
 _BOUNDED = ("trial", "operator", "timing", "telemetry", "region", "instant", "dispatch", "copy")
 
 
 class _Engine(Protocol):
     def load(self, table: str, batches: Sequence[Batch]) -> None: ...
+    @property
+    def plans(self) -> bool: ...
     def is_ordered(self, table: str) -> bool: ...
     def view(self, name: str, sql: str) -> None: ...
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Result: ...
@@ -63,6 +66,9 @@ class Connection:
         self.sources = tuple(sources)
         self._filters, self._progress = filters, progress
         self._made: set[str] = set()
+        self._loaded: dict[str, frozenset[str]] = {}
+        self._cut: set[str] = set()
+        self._planner = Planner()
         self._engine: _Engine = _engine(engine, sources, writable)
         self._guids: list[str] | None = None
         self._span: Span | None = None
@@ -109,7 +115,7 @@ class Connection:
         return min(starts, default=None), max(ends, default=None)
 
     def _measured_bounds(self) -> tuple[int | None, int | None]:
-        self._load(frozenset(_BOUNDED))
+        self._load({table: _edges(table) for table in _BOUNDED}, whole=True)
         parts = " UNION ALL ".join(_bounds(table) for table in _BOUNDED)
         query = f"SELECT min(a), max(b) FROM ({parts}) AS u"  # noqa: S608 - our own names
         first, last = self._engine.execute(query).fetchall()[0]
@@ -117,31 +123,34 @@ class Connection:
 
     def load_all(self) -> None:
         """Read every table now, each source once."""
-        self._load(frozenset(TABLES))
+        self._load(_ALL)
 
     def write_table(self, table: str, place: Path, options: str) -> None:
-        """Write the rows of one table, as filtered and in its order, to a Parquet file below the `writable` folder."""
-        self._prepare(f"base_{table}")
+        """Write the rows of one table, as filtered and in its order, to a Parquet file below the `writable` folder.
+
+        Where each part of it (a process, a sealed run) is in that order already, part follows part.
+        """
+        self._prepare(f"FROM base_{table}")
         ordered = TABLES[table].order if not self._engine.is_ordered(table) else ()
         order = ", ".join(f'"{name}"' for name in ordered)
         sql = f"SELECT * FROM base_{table}" + (f" ORDER BY {order}" if order else "")  # noqa: S608 - our own names
         self._engine.copy(sql, place, options)
 
     def _run(self, sql: str, parameters: Sequence[Any]) -> Result:
-        self._prepare(sql)
+        self._prepare(sql, parameters)
         return self._engine.execute(sql, parameters)
 
-    def _prepare(self, sql: str) -> None:
+    def _prepare(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Load the tables that a query needs, make the views."""
         needed = set(tables_for(sql))
         if needed and self._filters.workloads:
             needed.add("trial")
         if "counter" in needed:
             needed.add("dispatch")
-        self._load(frozenset(needed))
+        self._load(self._columns(needed, sql, parameters))
         for table in sorted(needed, key=lambda name: name not in ("trial", "dispatch")):
             if f"base_{table}" not in self._made:
-                self._view(f"base_{table}", filtering.selection(table, self._filters, self._span, self._guids))
+                self._view(f"base_{table}", self._selection(table))
         for name, view in VIEWS.items():
             if name not in self._made and VIEW_TABLES[name] <= needed:
                 self._view(name, view)
@@ -150,25 +159,40 @@ class Connection:
         self._engine.view(name, sql)
         self._made.add(name)
 
-    def _load(self, tables: frozenset[str]) -> None:
-        missing = frozenset(table for table in tables if f"all_{table}" not in self._made)
+    def _selection(self, table: str) -> str:
+        return filtering.selection(table, self._filters, self._span, self._guids)
+
+    def _columns(self, needed: AbstractSet[str], sql: str, parameters: Sequence[Any]) -> dict[str, frozenset[str]]:
+        """The columns that a query needs of these tables: all, where reading fewer saves nothing or cannot be known."""
+        columns = {table: _ALL[table] for table in needed}
+        slow = [source for source in self.sources if source.kind == "rocpd"]
+        if slow and self._engine.plans and not columns.items() <= self._loaded.items():
+            selections = {table: self._selection(table) for table in TABLES}
+            columns.update(self._planner.columns(sql, parameters, selections, needed))
+        return columns
+
+    def _load(self, tables: Mapping[str, frozenset[str]], *, whole: bool = False) -> None:
+        """Read these columns; with the filters' window in view, unless `whole`."""
+        missing = {
+            table: columns | self._loaded.get(table, frozenset())
+            for table, columns in tables.items()
+            if not columns <= self._loaded.get(table, frozenset()) or (whole and table in self._cut)
+        }
         if not missing:
             return
-        batches: dict[str, list[Batch]] = {table: [] for table in missing}
-        for number, source in enumerate(self.sources, start=1):
-            for batch in source.read(missing):
-                batches[batch.table].append(batch)
-            if self._progress is not None:
-                self._progress("reading", number, len(self.sources))
-        for table, found in batches.items():
-            self._engine.load(table, found)
-            self._made.add(f"all_{table}")
+        span = None if whole else self._span
+        wanted = Wanted(missing, span.begin_ns, span.end_ns) if span else Wanted(missing)
+        batches = read_all(self.sources, wanted, self._progress)
+        for table, columns in missing.items():
+            self._engine.load(table, batches[table])
+            self._loaded[table] = columns
+            (self._cut.add if span else self._cut.discard)(table)
 
     def _resolve(self) -> None:
         """Turn the filters on processes and the window's bounds into plain values."""
         condition = filtering.process_condition(self._filters)
         if condition is not None:
-            self._load(frozenset({"process"}))
+            self._load({"process": _ALL["process"]})
             query = f"SELECT guid FROM all_process WHERE {condition}"  # noqa: S608 - escaped by filters
             self._guids = [str(row[0]) for row in self._engine.execute(query).fetchall()]
         window = self._filters.window
@@ -187,7 +211,7 @@ class Connection:
         if not filtering.is_marker(bound):
             return filtering.moment(bound, first, last)
         earliest, edge = marker
-        self._load(frozenset({"region", "trial"}))
+        self._load({table: _ALL[table] for table in ("region", "trial")})
         wanted = '"start" + duration' if edge else '"start"'
         name = filtering.literal(bound[1:])
         query = f"""
@@ -216,6 +240,11 @@ def _engine(name: str | None, sources: Sequence[Source], writable: Path | None) 
     from tvmdash.traces.lite import LiteEngine
 
     return LiteEngine(parquet)
+
+
+def _edges(table: str) -> frozenset[str]:
+    spec = TABLES[table]
+    return frozenset(name for name in (spec.start, spec.duration) if name)
 
 
 def _bounds(table: str) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tvmdash.traces.connection import Progress
 from tvmdash.traces.event_writers import EVENT_WRITERS, event_converter
 from tvmdash.traces.filters import Filters
+from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealing import seal
 
 Write = Callable[[list[str], Path, Filters, Progress | None], str]

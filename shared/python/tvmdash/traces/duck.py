@@ -20,7 +20,7 @@ from tvmdash.traces.tables import INT, TABLES
 if TYPE_CHECKING:
     import duckdb
 
-_CLOSED = (
+CLOSED = (
     "temp_directory = ''",
     "autoinstall_known_extensions = false",
     "autoload_known_extensions = false",
@@ -30,6 +30,9 @@ _CLOSED = (
     "lock_configuration = true",
 )
 _ALLOWED = frozenset({"SELECT", "EXPLAIN", "CREATE", "INSERT", "UPDATE", "DELETE", "DROP", "RELATION"})
+_LARGE_ROWS = 50_000
+"""Batches of so many rows are not copied together with others."""
+_MOST_PARTS = 256
 _WRITES = re.compile(r"\b(copy|export|attach)\b", re.IGNORECASE)
 
 
@@ -44,7 +47,7 @@ class DuckEngine:
         self._database = duckdb.connect(":memory:")
         self._allow("allowed_paths", [path for paths in parquet.values() for path in paths])
         self._allow("allowed_directories", [writable] if writable else [])
-        for setting in _CLOSED:
+        for setting in CLOSED:
             self._database.execute(f"SET {setting}")
 
     def _allow(self, setting: str, paths: Sequence[Path]) -> None:
@@ -53,8 +56,14 @@ class DuckEngine:
         if names:
             self._database.execute(f"SET {setting} = [{', '.join(map(literal, names))}]")
 
+    @property
+    def plans(self) -> bool:
+        """Whether a `Planner` can tell which columns a query needs."""
+        return True
+
     def load(self, table: str, batches: Sequence[Batch]) -> None:
-        """Make `all_<table>` from the batches and the table's Parquet files."""
+        """Make `all_<table>` from the batches and the table's Parquet files; in place of an earlier one."""
+        self._ordered.add(table)
         selections = [*self._memory(table, [batch for batch in batches if batch.count]), *self._files(table)]
         if not selections:
             nothing = ", ".join(f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in TABLES[table].columns.items())
@@ -62,12 +71,12 @@ class DuckEngine:
         self.view(f"all_{table}", " UNION ALL ".join(selections))
 
     def is_ordered(self, table: str) -> bool:
-        """Whether the rows already come in the table's order, by its first column."""
+        """Whether each batch, and so each sealed run, has the rows in the table's order, by its first column."""
         return table in self._ordered
 
     def view(self, name: str, sql: str) -> None:
         """Make a view."""
-        _told(lambda: self._database.execute(f"CREATE VIEW {name} AS {sql}"))
+        _told(lambda: self._database.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}"))
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> DuckResult:
         """The result of one statement; DashboardError where it fails or reaches out of the traces."""
@@ -98,55 +107,64 @@ class DuckEngine:
             yield f"SELECT {columns} FROM read_parquet([{names}], hive_partitioning = false)"  # noqa: S608 - escaped
 
     def _memory(self, table: str, batches: Sequence[Batch]) -> Iterator[str]:
-        """A selection from arrays that DuckDB scans where they lie."""
+        """Selections from arrays that DuckDB scans where they lie: large batches as they are, small ones joined."""
+        batches = sorted(batches, key=lambda batch: _first(batch, TABLES[table].order[:1]))
+        large = [[batch] for batch in batches if batch.count >= _LARGE_ROWS][:_MOST_PARTS]
+        alone = {id(part[0]) for part in large}
+        small = [batch for batch in batches if id(batch) not in alone]
+        for number, part in enumerate([*large, small] if small else large):
+            yield self._part(table, part, f"{table}_{number}")
+
+    def _part(self, table: str, batches: Sequence[Batch], place: str) -> str:
         import numpy
 
-        if not batches:
-            return
-        order = TABLES[table].order[:1]
-        batches = sorted(batches, key=lambda batch: _first(batch, order))
-        arrays: dict[str, Any] = {"batch": numpy.repeat(numpy.arange(1, len(batches) + 1), [b.count for b in batches])}
+        counts = [batch.count for batch in batches]
+        arrays: dict[str, Any] = {"batch": numpy.repeat(numpy.arange(1, len(batches) + 1), counts)}
         chosen = []
         for name, kind in TABLES[table].columns.items():
             parts = [batch.columns.get(name) for batch in batches]
             if any(isinstance(part, Texts) or hasattr(part, "dtype") for part in parts):
                 column = concatenated(table, name, batches)
-                expression = self._expression(table, name, column, arrays)
-                if (name,) == order and isinstance(column, numpy.ndarray) and (column[1:] >= column[:-1]).all():
-                    self._ordered.add(table)
+                expression = self._expression((table, name, place), column, arrays)
             else:
-                expression = self._constants(table, name, parts)
+                expression = self._constants((table, name, place), parts)
             chosen.append(f'CAST({expression} AS {kind}) AS "{name}"')
-        if self._parquet.get(table):
+        if not _in_order(arrays, TABLES[table].order[:1], counts):
             self._ordered.discard(table)
-        _told(lambda: self._database.register(f"memory_{table}", arrays))
-        yield f"SELECT {', '.join(chosen)} FROM memory_{table}"  # noqa: S608 - our own names
+        _told(lambda: self._database.register(f"memory_{place}", arrays))
+        return f"SELECT {', '.join(chosen)} FROM memory_{place}"  # noqa: S608 - our own names
 
-    def _constants(self, table: str, name: str, parts: Sequence[Column]) -> str:
+    def _constants(self, place: tuple[str, str, str], parts: Sequence[Column]) -> str:
         """A column that has one value in each batch."""
         if all(part is None for part in parts):
             return "NULL"
-        return f"({self._pool(table, name, parts)})[batch]"
+        if len(parts) == 1 and isinstance(parts[0], (int, str)) and "\0" not in str(parts[0]):
+            return literal(str(parts[0]))
+        return f"({self._pool(place, parts)})[batch]"
 
-    def _expression(self, table: str, name: str, column: Column, arrays: dict[str, Any]) -> str:
+    def _expression(self, place: tuple[str, str, str], column: Column, arrays: dict[str, Any]) -> str:
         """How a column is read from `arrays`, into which it is put."""
         import numpy
 
+        table, name, _ = place
         if isinstance(column, Texts):
             arrays[name] = column.codes
-            return f'({self._pool(table, name, column.pool)})["{name}" + 1]'
+            return f'({self._pool(place, column.pool)})["{name}" + 1]'
         arrays[name] = column
         if TABLES[table].columns[name] == INT:
             return f'nullif("{name}", {NULL_INT + 1} - 1)' if (column == NULL_INT).any() else f'"{name}"'
         return f'CASE WHEN isnan("{name}") THEN NULL ELSE "{name}" END' if numpy.isnan(column).any() else f'"{name}"'
 
-    def _pool(self, table: str, name: str, pool: Sequence[Any]) -> str:
+    def _pool(self, place: tuple[str, str, str], pool: Sequence[Any]) -> str:
         """A subquery that is a list of values of a column."""
-        place, content = f"pool_{table}_{name}", literal(json.dumps(list(pool)))
+        table, name, part = place
+        kept, content = f'"pool_{part}_{name}"', literal(json.dumps(list(pool)))
         kind = TABLES[table].columns[name]
         # As a literal: a parameter, or an array of objects, makes DuckDB import pandas, which takes a second.
-        self._database.execute(f"CREATE TABLE {place} AS SELECT from_json({content}, '[\"{kind}\"]') AS texts")
-        return f"SELECT texts FROM {place}"  # noqa: S608 - our own names
+        self._database.execute(
+            f"CREATE OR REPLACE TABLE {kept} AS SELECT from_json({content}, '[\"{kind}\"]') AS texts"
+        )
+        return f"SELECT texts FROM {kept}"  # noqa: S608 - our own names
 
 
 class DuckResult:
@@ -194,3 +212,15 @@ def _first(batch: Batch, order: Sequence[str]) -> int:
     column = batch.columns.get(order[0]) if order else None
     kind = getattr(getattr(column, "dtype", None), "kind", "")
     return int(column[0]) if column is not None and kind == "i" else 0
+
+
+def _in_order(arrays: Mapping[str, Any], order: Sequence[str], counts: Sequence[int]) -> bool:
+    """Whether each batch's rows are in the order of the first column."""
+    import numpy
+
+    column: Any = arrays.get(order[0]) if order else None
+    if getattr(getattr(column, "dtype", None), "kind", "") != "i":
+        return not order
+    later = numpy.diff(column) >= 0
+    later[numpy.cumsum(counts)[:-1] - 1] = True
+    return bool(later.all())

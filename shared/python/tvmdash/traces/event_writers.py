@@ -7,9 +7,10 @@ from pathlib import Path
 
 from tvmdash import convert
 from tvmdash.convert import Written
-from tvmdash.traces.connection import Progress, connect
+from tvmdash.traces.connection import connect
 from tvmdash.traces.events import TraceEvents, trace_events
 from tvmdash.traces.filters import Filters
+from tvmdash.traces.reading import Progress
 
 EventWriter = Callable[[Path, TraceEvents], Written]
 

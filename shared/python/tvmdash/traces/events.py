@@ -1,7 +1,7 @@
 """What a connection shows, as events for the writers of `tvmdash.convert`: slices, counters, and flows between them.
 
 A night's flow goes to its stages, from the stage that ran to its trials, from a trial to the first operator of each of
-its runs. Passes are known by their durations alone: they are laid end to end from their trial's start.
+its runs. Passes are known by their durations alone: they are laid end to end from where compilation began.
 """
 
 from __future__ import annotations

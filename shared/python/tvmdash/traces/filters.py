@@ -49,7 +49,8 @@ class Filters:
     """Every list is a choice: a row stays where one of its patterns (`*`, `?`, `[abc]`) fits; no pattern, no condition.
 
     `processes` are process ids or guids; `workloads` leave only what belongs to a trial; `operators` are names of
-    kernels; `categories` those of kernels, copies, regions and samples.
+    kernels; `categories` those of kernels, copies, regions and samples. What sensors said of the host stays where it
+    was said while a chosen process ran.
     """
 
     window: Window | None = None
@@ -123,7 +124,8 @@ def selection(table: str, filters: Filters, span: Span | None, guids: Sequence[s
 def _conditions(table: str, filters: Filters, guids: Sequence[str] | None) -> list[str]:
     columns, found = TABLES[table].columns, []
     if guids is not None and "guid" in columns:
-        found.append(f"guid IN ({', '.join(map(literal, guids))})" if guids else "1 = 0")
+        chosen = f"guid IN ({', '.join(map(literal, guids))})" if guids else "1 = 0"
+        found.append(f"({chosen} OR {_meanwhile(chosen)})" if table == "telemetry" else chosen)
     if "guid" not in columns:
         found += [patterns(name, filters.nights) for name in ("night",) if filters.nights and name in columns]
         found += [
@@ -142,6 +144,12 @@ def _conditions(table: str, filters: Filters, guids: Sequence[str] | None) -> li
     if filters.categories and (table == "operator" or "category" in columns):
         found.append(patterns("'operator'" if table == "operator" else "category", filters.categories))
     return found
+
+
+def _meanwhile(chosen: str) -> str:
+    """That a sensor's reading, which is of the host and of no process, is of the time of a chosen one."""
+    return f"""(guid IS NULL AND EXISTS (SELECT 1 FROM all_process P WHERE {chosen.replace("guid", "P.guid", 1)}
+        AND "timestamp" BETWEEN P."start" AND coalesce(P."end", {2**63 - 1})))"""  # noqa: S608 - escaped by `literal`
 
 
 def _inside(start: str, duration: str | None, span: Span) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from tvmdash import common, records, telemetry_data
 from tvmdash.errors import DashboardError
 from tvmdash.telemetry_data import SECONDS
-from tvmdash.traces.batches import Batch, batch_of_rows
+from tvmdash.traces.batches import Batch, Wanted, batch_of_rows
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class DataSource:
     guids: tuple[str, ...] = ()
     kind: str = "data"
 
-    def read(self, tables: frozenset[str]) -> Iterator[Batch]:
+    def read(self, wanted: Wanted) -> Iterator[Batch]:
         """The batches of these tables."""
-        if "record" in tables:
+        if "record" in wanted.tables:
             night = records.read_data(self.path, self.path.parent.name)
             rows = [record_row(record, night.experiment, night.stamp, night.tvm_hash) for record in night.records]
             yield batch_of_rows("record", rows)
@@ -51,15 +51,15 @@ class NightSource:
     guids: tuple[str, ...] = ()
     kind: str = "night"
 
-    def read(self, tables: frozenset[str]) -> Iterator[Batch]:
+    def read(self, wanted: Wanted) -> Iterator[Batch]:
         """The batches of these tables."""
-        if not tables & {"night", "stage"}:
+        if not wanted.tables.keys() & {"night", "stage"}:
             return
         try:
             night = common.read_json(self.path)
-            if "night" in tables:
+            if "night" in wanted.tables:
                 yield batch_of_rows("night", [_night_row(night, self.path)])
-            if "stage" in tables:
+            if "stage" in wanted.tables:
                 yield batch_of_rows("stage", list(_stage_rows(night)))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DashboardError(f"{self.path}: not a night's record: {error!r}. Leave it out.") from error
@@ -78,9 +78,9 @@ class TelemetrySource:
     guids: tuple[str, ...] = ()
     kind: str = "telemetry"
 
-    def read(self, tables: frozenset[str]) -> Iterator[Batch]:
+    def read(self, wanted: Wanted) -> Iterator[Batch]:
         """The batches of these tables: one row for each reading that gave a number."""
-        if "telemetry" in tables:
+        if "telemetry" in wanted.tables:
             found = telemetry_data.read(self.path)
             begun = round(found.begun_unix_s * 1e9)
             moments = [begun + round(second * 1e9) for second in found.seconds]
@@ -92,9 +92,13 @@ class TelemetrySource:
         return {"telemetry": sum(value is not None for name, column in columns if name != SECONDS for value in column)}
 
 
+_UNITS = frozenset({"mhz", "bytes", "cores", "c"})
+"""Units that stand in the names of sensors, as in `cpu_mhz_max`; `c` is degrees Celsius."""
+
+
 def _telemetry_rows(found: telemetry_data.Telemetry, moments: Sequence[int]) -> Iterator[dict[str, Any]]:
     for name, column in found.columns.items():
-        unit = name.partition(".")[0].rpartition("_")[2]
+        unit = next((word for word in name.partition(".")[0].split("_") if word in _UNITS), "")
         if name != SECONDS:
             for moment, value in zip(moments, column, strict=True):
                 if value is not None:

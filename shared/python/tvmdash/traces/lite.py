@@ -35,11 +35,17 @@ class LiteEngine:
         """Make `all_<table>` from the batches."""
         names = list(TABLES[table].columns)
         columns = ", ".join(f'"{name}" {kind}' for name, kind in TABLES[table].columns.items())
+        self._database.execute(f"DROP TABLE IF EXISTS all_{table}")
         self._database.execute(f"CREATE TABLE all_{table} ({columns})")
         marks = ", ".join("?" * len(names))
         for batch in batches:
             rows = zip(*(values(batch, name) for name in names), strict=True)
             self._database.executemany(f"INSERT INTO all_{table} VALUES ({marks})", rows)  # noqa: S608 - our names
+
+    @property
+    def plans(self) -> bool:
+        """No: every column is read."""
+        return False
 
     def is_ordered(self, table: str) -> bool:
         """Never surely."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.traces.connection import Progress, connect
+from tvmdash.traces.connection import connect
 from tvmdash.traces.filters import Filters, Straddle, Window
+from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealed import SealedSource, sealed_source
 from tvmdash.traces.sealing import seal
 

@@ -7,13 +7,18 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tvmdash.capture_format import READABLE_VERSIONS
 from tvmdash.errors import DashboardError
+from tvmdash.phases import COMPILE, TIMING
 from tvmdash.traces import raw_runs
-from tvmdash.traces.batches import Batch, batch_of_rows, ints
+from tvmdash.traces.batches import NULL_INT, Batch, Wanted, batch_of_rows, ints
 from tvmdash.traces.raw_reading import NODE, Reading, guid_of, mapping
 from tvmdash.traces.sqlite_input import int_columns, opened, rows_of, tables_of
+
+if TYPE_CHECKING:
+    from tvmdash.traces.batches import Ints
 
 _LOST = "its process was ended while it was being measured"
 
@@ -26,12 +31,12 @@ class RawSource:
     guids: tuple[str, ...]
     kind: str = "raw"
 
-    def read(self, tables: frozenset[str]) -> Iterator[Batch]:
-        """The batches of these tables."""
+    def read(self, wanted: Wanted) -> Iterator[Batch]:
+        """The batches of what is wanted."""
         with opened(self.path) as database:
             try:
-                reading = Reading(database, self.path)
-                for table in sorted(tables & _READERS.keys()):
+                reading = Reading(database, self.path, wanted)
+                for table in sorted(wanted.tables.keys() & _READERS.keys()):
                     yield from _READERS[table](reading)
             except (ValueError, IndexError, KeyError, AttributeError) as error:
                 raise DashboardError(f"{self.path}: not a raw database: {error}. Leave it out.") from error
@@ -148,20 +153,37 @@ def _timing(reading: Reading) -> Iterator[Batch]:
     columns = ("trial", "position", "elapsed_ns", "number")
     arrays = dict(zip(columns, int_columns(reading.database, columns, "samples"), strict=True))
     count = len(arrays["trial"])
-    moments = {"id": ints(range(1, count + 1)), "timestamp": reading.at_trial(arrays["trial"], "started_ns")}
+    moments = {"id": ints(range(1, count + 1)), "timestamp": _begins(reading, arrays["trial"], arrays["elapsed_ns"])}
     yield Batch("timing", count, {**reading.place, "tid": reading.pid, **moments, **arrays})
 
 
+def _begins(reading: Reading, trial: Ints, elapsed_ns: Ints) -> Ints:
+    """When each sample began: they follow one another up to the end of the trial's phase, where that is known."""
+    import numpy
+
+    ends = reading.phases(TIMING, trial, at_end=True)
+    last = numpy.flatnonzero(numpy.append(numpy.diff(trial) != 0, numpy.ones(min(1, len(trial)), dtype=bool)))
+    done = numpy.cumsum(elapsed_ns)
+    rest = numpy.repeat(done[last], numpy.diff(last, prepend=-1)) - done
+    placed = ends - rest - elapsed_ns
+    return numpy.where(ends == NULL_INT, reading.at_trial(trial, "started_ns"), placed)
+
+
 def _pass(reading: Reading) -> Iterator[Batch]:
+    import numpy
+
     columns = int_columns(reading.database, ("trial", "position", "name", "duration_ns"), "passes ORDER BY rowid")
     trial, position, name, duration = columns
-    timed = {"timestamp": reading.at_trial(trial, "started_ns"), "duration": duration}
+    begun = reading.phases(COMPILE, trial)
+    begun = numpy.where(begun == NULL_INT, reading.at_trial(trial, "started_ns"), begun)
+    timed = {"timestamp": begun, "duration": duration}
     named = {**reading.place, "trial": trial, "position": position, "name": reading.names(name)}
     yield Batch("pass", len(trial), {**named, **timed})
 
 
 def _operator(reading: Reading) -> Iterator[Batch]:
     arrays = raw_runs.operators(reading.database, reading.tables, reading.trials)
+    arrays = reading.in_window(arrays)
     codes = arrays.pop("name")
     columns = {**reading.place, "tid": reading.pid, **arrays, "name": reading.names(codes)}
     yield Batch("operator", len(codes), columns)

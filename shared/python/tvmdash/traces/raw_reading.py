@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import NULL_INT, Texts, ints
+from tvmdash.traces.batches import NULL_INT, Texts, Wanted, ints
 from tvmdash.traces.sqlite_input import rows_of, tables_of
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def distinct(codes: Ints) -> list[int]:
 class Reading:
     """One database being read."""
 
-    def __init__(self, database: sqlite3.Connection, path: Path) -> None:
-        self.database, self.path = database, path
+    def __init__(self, database: sqlite3.Connection, path: Path, wanted: Wanted) -> None:
+        self.database, self.path, self.wanted = database, path, wanted
         self.tables = tables_of(database)
         self.process = rows_of(database, "SELECT * FROM process LIMIT 1")[0]
         self.facts = mapping(self.process["facts"])
@@ -67,13 +67,35 @@ class Reading:
         place[known] = numpy.arange(len(known))
         return Texts(place[codes], [pool[code] for code in known])
 
+    def in_window(self, arrays: dict[str, Ints]) -> dict[str, Ints]:
+        """The rows of `arrays`, with start and duration, that may touch the window asked for."""
+        begin, end = self.wanted.begin_ns, self.wanted.end_ns
+        if begin is None or end is None:
+            return arrays
+        start, ends = arrays["start"], arrays["start"] + arrays["duration"]
+        chosen = (start < end) & ((start >= begin) | (ends >= begin))
+        return {name: column[chosen] for name, column in arrays.items()}
+
     def at_trial(self, trials: Ints, column: str) -> Ints:
         """A column of `trials` for each number in `trials`, NULL_INT where there is none."""
+        return self._known({row["id"]: row[column] for row in self.trials}, trials)
+
+    def phases(self, name: str, trials: Ints, *, at_end: bool = False) -> Ints:
+        """When the last phase of that name began, or ended, in each trial in `trials`; NULL_INT where none did."""
+        if "regions" not in self.tables:
+            return self._known({}, trials)
+        query = """SELECT trial, start_ns, start_ns + duration_ns FROM regions
+            WHERE name = (SELECT id FROM names WHERE name = ?)
+            AND category = (SELECT id FROM names WHERE name = 'phase') ORDER BY start_ns"""
+        found = self.database.execute(query, (name,))
+        return self._known({trial: end if at_end else start for trial, start, end in found}, trials)
+
+    def _known(self, found: Mapping[Any, int | None], trials: Ints) -> Ints:
         import numpy
 
         known, places = numpy.unique(trials, return_inverse=True)
-        found = {row["id"]: row[column] for row in self.trials}
-        return ints(NULL_INT if found.get(code) is None else found[code] for code in known.tolist())[places]
+        stored = (found.get(code) for code in known.tolist())
+        return ints(NULL_INT if one is None else one for one in stored)[places]
 
 
 def mapping(value: object) -> Mapping[str, Any]:

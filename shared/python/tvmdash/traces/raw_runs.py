@@ -6,32 +6,32 @@ laid end to end so that the last ends with the trial: profiling is the last thin
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tvmdash.traces.sqlite_input import int_columns
+from tvmdash.traces.sqlite_input import paged_columns
 
 if TYPE_CHECKING:
+    import numpy
+
     from tvmdash.traces.batches import Ints
+
+_NAME_BYTES, _TIME_BYTES = 4, 8
 
 
 @dataclass(frozen=True)
-class _Run:
-    """One repetition of one trial; starts count from its begin."""
+class _Runs:
+    """All repetitions of all trials, in order; starts count from the begin of the run, of which each has `lengths`."""
 
-    trial: int
-    repetition: int
-    begun_ns: int | None
+    trials: Sequence[int]
+    repetitions: Sequence[int]
+    begun_ns: Sequence[int | None]
+    lengths: Sequence[int]
     names: Ints
     starts_ns: Ints
     durations_ns: Ints
-
-    @property
-    def length_ns(self) -> int:
-        return int((self.starts_ns + self.durations_ns).max(initial=0))
 
 
 def operators(
@@ -43,65 +43,93 @@ def operators(
     """
     import numpy
 
-    runs = _packed_runs(database) if "runs" in tables else _row_runs(database) if "operators" in tables else []
+    if "runs" in tables:
+        runs = _packed_runs(database)
+    elif "operators" in tables:
+        runs = _row_runs(database)
+    else:
+        runs = _runs_of([])
     begins = _begins(runs, {row["id"]: row["ended_ns"] for row in trials})
-    lengths = [len(run.names) for run in runs]
-    nothing = numpy.empty(0, numpy.int64)
+    lengths = numpy.array(runs.lengths, dtype=numpy.int64)
 
     def spread(numbers: Sequence[int]) -> Ints:
         return numpy.repeat(numpy.array(numbers, dtype=numpy.int64), lengths)
 
-    def joined(parts: Sequence[Ints]) -> Ints:
-        return numpy.concatenate(parts) if parts else nothing
-
     return {
-        "id": numpy.arange(1, sum(lengths) + 1, dtype=numpy.int64),
-        "trial": spread([run.trial for run in runs]),
-        "repetition": spread([run.repetition for run in runs]),
-        "name": joined([run.names for run in runs]),
-        "start": joined([run.starts_ns for run in runs]) + spread(begins),
-        "duration": joined([run.durations_ns for run in runs]),
+        "id": numpy.arange(1, len(runs.names) + 1, dtype=numpy.int64),
+        "trial": spread(runs.trials),
+        "repetition": spread(runs.repetitions),
+        "name": runs.names,
+        "start": runs.starts_ns + spread(begins),
+        "duration": runs.durations_ns,
     }
 
 
-def _begins(runs: Sequence[_Run], ended_ns: Mapping[int, int | None]) -> list[int]:
+def _begins(runs: _Runs, ended_ns: Mapping[int, int | None]) -> list[int]:
     """When each run began."""
+    if None not in runs.begun_ns:
+        return [int(begun or 0) for begun in runs.begun_ns]
+    spans = _spans_ns(runs)
     rest: dict[int, int] = {}
-    for run in runs:
-        rest[run.trial] = rest.get(run.trial, 0) + run.length_ns
+    for trial, span in zip(runs.trials, spans, strict=True):
+        rest[trial] = rest.get(trial, 0) + span
     begins = []
-    for run in runs:
-        begins.append((ended_ns.get(run.trial) or 0) - rest[run.trial] if run.begun_ns is None else run.begun_ns)
-        rest[run.trial] -= run.length_ns
+    for trial, begun, span in zip(runs.trials, runs.begun_ns, spans, strict=True):
+        begins.append((ended_ns.get(trial) or 0) - rest[trial] if begun is None else begun)
+        rest[trial] -= span
     return begins
 
 
-def _packed_runs(database: sqlite3.Connection) -> list[_Run]:
+def _spans_ns(runs: _Runs) -> list[int]:
+    """How long each run took, as far as its operators tell."""
+    ends, spans, first = runs.starts_ns + runs.durations_ns, [], 0
+    for length in runs.lengths:
+        spans.append(int(ends[first : first + length].max(initial=0)))
+        first += length
+    return spans
+
+
+def _packed_runs(database: sqlite3.Connection) -> _Runs:
     query = "SELECT trial, repetition, begun_ns, names, starts_ns, durations_ns FROM runs ORDER BY rowid"
-    return [_packed_run(*row) for row in database.execute(query)]
+    return _runs_of(database.execute(query).fetchall())
 
 
-def _packed_run(trial: int, repetition: int, begun: int | None, *packed: bytes) -> _Run:
+def _runs_of(rows: Sequence[tuple[Any, ...]]) -> _Runs:
+    trials, repetitions, begun, *packed = zip(*rows, strict=True) if rows else ((),) * 6
+    lengths = []
+    for trial, repetition, names, starts, durations in zip(trials, repetitions, *packed, strict=True):
+        place = f"of run {repetition} of trial {trial}"
+        if not (isinstance(names, bytes) and isinstance(starts, bytes) and isinstance(durations, bytes)):
+            raise ValueError(f"a packed column {place} is not a blob")
+        length = len(names) // _NAME_BYTES
+        if len(names) != length * _NAME_BYTES or not len(starts) == len(durations) == length * _TIME_BYTES:
+            raise ValueError(f"the packed columns {place} differ in length")
+        lengths.append(length)
+    return _Runs(
+        [int(trial) for trial in trials],
+        [int(repetition) for repetition in repetitions],
+        [None if moment is None else int(moment) for moment in begun],
+        lengths,
+        *(_unpacked(column, kind) for column, kind in zip(packed, ("<i4", "<i8", "<i8"), strict=True)),
+    )
+
+
+def _unpacked(column: Sequence[bytes], kind: str) -> Ints:
     import numpy
 
-    if not all(isinstance(column, bytes) for column in packed):
-        raise ValueError(f"a packed column of run {repetition} of trial {trial} is not a blob")
-    names = numpy.frombuffer(packed[0], dtype="<i4").astype(numpy.int64)
-    starts, durations = (numpy.frombuffer(column, dtype="<i8").astype(numpy.int64) for column in packed[1:])
-    if not len(names) == len(starts) == len(durations):
-        raise ValueError(f"the packed columns of run {repetition} of trial {trial} differ in length")
-    return _Run(int(trial), int(repetition), None if begun is None else int(begun), names, starts, durations)
+    numbers: numpy.ndarray[Any, Any] = numpy.frombuffer(b"".join(column), dtype=kind)
+    return numbers.astype(numpy.int64, copy=False)
 
 
-def _row_runs(database: sqlite3.Connection) -> list[_Run]:
+def _row_runs(database: sqlite3.Connection) -> _Runs:
     """Format 1: a row for each operator."""
     import numpy
 
     columns = ("trial", "repetition", "name", "start_ns", "duration_ns")
-    trial, repetition, *rest = int_columns(database, columns, "operators ORDER BY rowid")
-    edges = numpy.flatnonzero((numpy.diff(trial) != 0) | (numpy.diff(repetition) != 0)) + 1
-    bounds = [0, *edges.tolist(), len(trial)] if len(trial) else [0]
-    return [
-        _Run(int(trial[first]), int(repetition[first]), None, *(column[first:last] for column in rest))
-        for first, last in itertools.pairwise(bounds)
-    ]
+    trial, repetition, name, start, duration = paged_columns(database, columns, "operators")
+    changes = numpy.flatnonzero((numpy.diff(trial) != 0) | (numpy.diff(repetition) != 0)) + 1
+    first = numpy.concatenate([numpy.zeros(min(1, len(trial)), dtype=numpy.int64), changes])
+    lengths = numpy.diff(numpy.append(first, len(trial))).tolist()
+    return _Runs(
+        trial[first].tolist(), repetition[first].tolist(), [None] * len(lengths), lengths, name, start, duration
+    )

@@ -60,7 +60,7 @@ def _agent_columns(alias: str, prefix: str) -> dict[str, str]:
         f"{prefix}agent_abs_index": f"{alias}.info_agent.absolute_index",
         f"{prefix}agent_log_index": f"{alias}.info_agent.logical_index",
         f"{prefix}agent_type_index": f"{alias}.info_agent.type_index",
-        f"{prefix}agent_type": f"{alias}.id",
+        f"{prefix}agent_type": f"{alias}.info_agent.id",
     }
 
 

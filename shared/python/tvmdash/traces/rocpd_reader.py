@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import Batch, Column, Texts, batch_of_rows, texts
+from tvmdash.traces.batches import Batch, Column, Texts, Wanted, batch_of_rows, texts
+from tvmdash.traces.rocpd_joins import Joined, Tables
 from tvmdash.traces.rocpd_queries import QUERIES, Query
-from tvmdash.traces.sqlite_input import int_columns, opened, quoted, rows_of, tables_of
+from tvmdash.traces.sqlite_input import opened, quoted, rows_of, tables_of
 from tvmdash.traces.tables import INT, REAL, TABLES
-
-if TYPE_CHECKING:
-    from tvmdash.traces.batches import Ints
 
 SCHEMA_VERSION = 3
 _METADATA = re.compile(r"rocpd_metadata(.*)", re.DOTALL)
-_PLACED = re.compile(r"(\w+)\.(\w+)\.(\w+)")
 _SMALL = frozenset({"process", "node", "agent", "thread"})
 
 
@@ -50,16 +46,17 @@ class RocpdSource:
         """The processes in it."""
         return tuple(one.guid for one in self.sets)
 
-    def read(self, tables: frozenset[str]) -> Iterator[Batch]:
-        """The batches of these tables."""
+    def read(self, wanted: Wanted) -> Iterator[Batch]:
+        """The batches of what is wanted."""
         with opened(self.path) as database:
             try:
                 present = tables_of(database)
                 for one in self.sets:
-                    for table in sorted(tables & QUERIES.keys()):
-                        yield from _Reading(database, present, one).batches(table, QUERIES[table])
-            except (ValueError, IndexError, KeyError) as error:
-                raise DashboardError(f"{self.path}: not a RocPD database: {error!r}. Leave it out.") from error
+                    reading = _Reading(Tables(database, present, one.suffix), one.guid, wanted)
+                    for table in sorted(wanted.tables.keys() & QUERIES.keys()):
+                        yield from reading.batches(table, QUERIES[table])
+            except (ValueError, IndexError, KeyError, DashboardError) as error:
+                raise DashboardError(f"{self.path}: not a RocPD database: {error}. Leave it out.") from error
 
     def counts(self) -> dict[str, int]:
         """How many rows the tables must get from here, counted by SQLite alone."""
@@ -67,7 +64,7 @@ class RocpdSource:
         with opened(self.path) as database:
             present = tables_of(database)
             for one in self.sets:
-                reading = _Reading(database, present, one)
+                reading = _Reading(Tables(database, present, one.suffix), one.guid, Wanted({}))
                 for table, query in QUERIES.items():
                     if table not in _SMALL:
                         found[table] = found.get(table, 0) + reading.count(query)
@@ -115,86 +112,87 @@ def _guid(path: Path, database: sqlite3.Connection, suffix: str, facts: Mapping[
 class _Reading:
     """One set of tables of an opened database."""
 
-    def __init__(self, database: sqlite3.Connection, present: Mapping[str, Sequence[str]], one: _Set) -> None:
-        self.database, self.present, self.one = database, present, one
+    def __init__(self, tables: Tables, guid: str, wanted: Wanted) -> None:
+        self.tables, self.guid, self.wanted = tables, guid, wanted
 
     def batches(self, table: str, query: Query) -> Iterator[Batch]:
         """The rows of one of our tables, or nothing where the database lacks theirs."""
-        main = self._name(query.table)
-        if main not in self.present:
+        if not self.tables.has(query.table):
             return
-        chosen = {name: self._existing(expression) for name, expression in query.columns.items()}
-        source = f"{quoted(main)} {query.alias}{''.join(map(self._join, query.joins))}"
-        if query.only_without is not None:
-            source += f" WHERE {self._existing(query.only_without)} IS NULL"
-        source += f" ORDER BY {query.alias}.id"
         if table in _SMALL:
-            words = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in chosen.items())
-            rows = rows_of(self.database, f"SELECT {words} FROM {source}")  # noqa: S608 - quoted
-            yield batch_of_rows(table, [{**row, "guid": self.one.guid} for row in rows])
-            return
-        yield self._large(table, query, chosen, source)
+            chosen = ", ".join(f"{self.tables.existing(e)} AS {quoted(name)}" for name, e in query.columns.items())
+            source = self._source(query, (join[1] for join in query.joins))
+            rows = rows_of(self.tables.database, f"SELECT {chosen} FROM {source} ORDER BY {query.alias}.id")  # noqa: S608
+            yield batch_of_rows(table, [{**row, "guid": self.guid} for row in rows])
+        else:
+            yield self._large(table, query)
 
-    def count(self, query: Query) -> int:
-        """How many rows a table of ours gets, without joins and conversions."""
-        main = self._name(query.table)
-        if main not in self.present:
-            return 0
-        column = (query.only_without or "").rpartition(".")[2]
-        where = f" WHERE {quoted(column)} IS NULL" if column in self.present[main] else ""
-        return int(self.database.execute(f"SELECT count(*) FROM {quoted(main)}{where}").fetchone()[0])  # noqa: S608
-
-    def _large(self, table: str, query: Query, chosen: Mapping[str, str], source: str) -> Batch:
+    def _large(self, table: str, query: Query) -> Batch:
         """Numbers at once; texts through the numbers of rocpd_string and its like."""
-        types = TABLES[table].columns
-        numbers = {name: e for name, e in chosen.items() if types[name] == INT or name in query.pools}
-        arrays = dict(zip(numbers, int_columns(self.database, list(numbers.values()), source), strict=True))
-        columns: dict[str, Column] = {"guid": self.one.guid}
-        for name, expression in chosen.items():
+        types, where = TABLES[table].columns, " AND ".join(self._conditions(table, query))
+        asked = {name: e for name, e in query.columns.items() if name in self.wanted.tables[table]}
+        numbers = {name: e for name, e in asked.items() if types[name] == INT or name in query.pools}
+        least = query.columns[TABLES[table].start or "id"]
+        joined = Joined(self.tables, query, list(numbers.values()) or [least], where)
+        columns: dict[str, Column] = {"guid": self.guid}
+        for name, expression in asked.items():
             if name in query.pools:
-                columns[name] = self._texts(arrays[name], query.pools[name])
-            elif name in arrays:
-                columns[name] = arrays[name]
+                columns[name] = self.tables.texts(joined.numbers(expression), *query.pools[name])
+            elif name in numbers:
+                columns[name] = joined.numbers(expression)
             else:
-                columns[name] = self._slow(expression, source, real=types[name] == REAL)
-        return Batch(table, len(next(iter(arrays.values()))), columns)
+                columns[name] = self._slow(query, expression, where, real=types[name] == REAL)
+                if _length(columns[name]) != joined.count:
+                    raise ValueError(f"{query.table} refers to several rows where one should be")
+        return Batch(table, joined.count, columns)
 
-    def _slow(self, expression: str, source: str, *, real: bool) -> Column:
+    def _conditions(self, table: str, query: Query) -> Iterator[str]:
+        """What the rows must fit: that they are of our table, that they may touch the window."""
+        if query.only_without is not None:
+            yield f"{self.tables.existing(query.only_without)} IS NULL"
+        spec, begin, end = TABLES[table], self.wanted.begin_ns, self.wanted.end_ns
+        if spec.start is not None and begin is not None and end is not None:
+            start = self.tables.existing(query.columns[spec.start])
+            after = f" OR {start} + ({query.columns[spec.duration]}) >= {begin}" if spec.duration else ""
+            yield f"{start} < {end} AND ({start} >= {begin}{after})"
+
+    def _slow(self, query: Query, expression: str, where: str, *, real: bool) -> Column:
         """A column of reals, or of texts that are stored row by row."""
         import numpy
 
-        kind = "REAL" if real else "TEXT"
-        query = f"SELECT CAST({expression} AS {kind}) FROM {source}"  # noqa: S608 - quoted
-        found = [row[0] for row in self.database.execute(query)]
+        kind, alias = "REAL" if real else "TEXT", expression.partition(".")[0]
+        source = self._source(query, [alias]) + (f" WHERE {where}" if where else "")
+        chosen = f"CAST({self.tables.existing(expression)} AS {kind})"
+        rows = self.tables.database.execute(f"SELECT {chosen} FROM {source} ORDER BY {query.alias}._rowid_")  # noqa: S608
+        found = [row[0] for row in rows]
         return numpy.array(found, dtype=numpy.float64) if real else texts(found)
 
-    def _texts(self, codes: Ints, pool: tuple[str, str]) -> Texts:
-        """The texts that `codes` number in a table and column; NULL where there is none."""
-        import numpy
+    def _source(self, query: Query, aliases: Iterable[str]) -> str:
+        """The main table with these joined ones, and those that they are found by."""
+        joins = {alias: (table, condition) for table, alias, condition in query.joins}
+        chosen: list[str] = []
+        for wanted in aliases:
+            path, alias = [], wanted
+            while alias != query.alias:
+                path.append(alias)
+                alias = joins[alias][1].partition(" = ")[2].partition(".")[0]
+            chosen += [alias for alias in reversed(path) if alias not in chosen]
+        words = [f"{quoted(self.tables.name(query.table))} {query.alias}"]
+        for alias in chosen:
+            table, condition = joins[alias]
+            there = quoted(self.tables.name(table)) if self.tables.has(table) else "(SELECT NULL AS id)"
+            words.append(f"LEFT JOIN {there} {alias} ON {condition}")
+        return " ".join(words)
 
-        table, column = self._name(pool[0]), pool[1]
-        query = f"SELECT id, CAST({quoted(column)} AS TEXT) FROM {quoted(table)}"  # noqa: S608 - quoted
-        stored = self.database.execute(query) if table in self.present else []
-        found = {int(number): str(text) for number, text in stored if text is not None}
-        known, places = numpy.unique(codes, return_inverse=True)
-        pool_known = [found[code] for code in known.tolist() if code in found]
-        place_of = iter(range(len(pool_known)))
-        new = numpy.array([next(place_of) if code in found else -1 for code in known.tolist()], dtype=numpy.int64)
-        return Texts(new[places], pool_known)
+    def count(self, query: Query) -> int:
+        """How many rows a table of ours gets, without joins and conversions."""
+        if not self.tables.has(query.table):
+            return 0
+        column = (query.only_without or "").rpartition(".")[2]
+        where = f" WHERE {quoted(column)} IS NULL" if self.tables.has(query.table, column) else ""
+        source = f"{quoted(self.tables.name(query.table))}{where}"
+        return int(self.tables.database.execute(f"SELECT count(*) FROM {source}").fetchone()[0])  # noqa: S608
 
-    def _join(self, join: tuple[str, str, str]) -> str:
-        table, alias, condition = join
-        name = self._name(table)
-        source = quoted(name) if name in self.present else "(SELECT NULL AS id)"
-        return f" LEFT JOIN {source} {alias} ON {condition}"
 
-    def _existing(self, expression: str) -> str:
-        """`expression`; NULL where it is `alias.table.column` and the column came with a later schema."""
-        match = _PLACED.fullmatch(expression)
-        if match is None:
-            return expression
-        alias, table, column = match.groups()
-        return f"{alias}.{quoted(column)}" if column in self.present.get(self._name(table), ()) else "NULL"
-
-    def _name(self, table: str) -> str:
-        return f"rocpd_{table}{self.one.suffix}"
+def _length(column: Column) -> int:
+    return len(column.codes if isinstance(column, Texts) else column)

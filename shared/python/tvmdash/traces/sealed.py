@@ -9,7 +9,7 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import Batch
+from tvmdash.traces.batches import Batch, Wanted
 from tvmdash.traces.tables import SEAL_VERSION, TABLES
 
 CATALOGUE = "catalogue.json"
@@ -72,7 +72,7 @@ class SealedSource:
         """The Parquet file of a table, or None where the run has no rows of it."""
         return self.path / f"{table}.parquet" if table in self.catalogue.tables else None
 
-    def read(self, tables: frozenset[str]) -> Iterator[Batch]:
+    def read(self, wanted: Wanted) -> Iterator[Batch]:
         """Nothing: see `file`."""
         return iter(())
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.traces.connection import Connection, Progress
+from tvmdash.traces.connection import Connection
 from tvmdash.traces.filters import Filters
+from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealed import CATALOGUE, Catalogue, SealedSource, SealedTable, sealed_source
 from tvmdash.traces.sources import Source, find
 from tvmdash.traces.tables import SEAL_VERSION, TABLES
 
-_OPTIONS = "FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2"
+_OPTIONS = "FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 5000"
 _CHUNK_BYTES = 1 << 20
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import Batch
+from tvmdash.traces.batches import Batch, Wanted
 from tvmdash.traces.json_reader import DataSource, NightSource, TelemetrySource
 from tvmdash.traces.raw_reader import is_raw, raw_source
 from tvmdash.traces.rocpd_reader import is_rocpd, rocpd_source
@@ -30,8 +30,8 @@ class Source(Protocol):
     @property
     def guids(self) -> tuple[str, ...]: ...
 
-    def read(self, tables: frozenset[str]) -> Iterator[Batch]:
-        """The batches of these tables."""
+    def read(self, wanted: Wanted) -> Iterator[Batch]:
+        """The batches of what is wanted."""
 
     def counts(self) -> dict[str, int]:
         """How many rows the tables must get from it, where that can be counted in another way."""

@@ -27,7 +27,7 @@ class Table:
     duration: str | None = None
     order: tuple[str, ...] = ()
     describes: bool = False
-    """Whether a row describes something that parts of a split run share, and is shown once."""
+    """Whether a row tells something that a sealed run and its parts or sources both may hold; it is shown once."""
 
 
 def _columns(**groups: str) -> dict[str, str]:
@@ -175,17 +175,20 @@ TABLES: Mapping[str, Table] = {
             real="execution_elapsed_ms_mean execution_elapsed_ms_std",
         ),
         order=("night", "workload"),
+        describes=True,
     ),
     "night": Table(
         _columns(text="night state", int="start duration seed", text_="commit tvm notes source"),
         start="start",
         duration="duration",
         order=("night",),
+        describes=True,
     ),
     "stage": Table(
         _columns(text="night kind job stage state message", int="start duration"),
         start="start",
         duration="duration",
         order=("night", "start"),
+        describes=True,
     ),
 }

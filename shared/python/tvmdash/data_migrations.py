@@ -1,7 +1,8 @@
 """From every version of data.json ever written to the newest, one pure step at a time.
 
-Version 1 is the newest. What the ancestor and other tools wrote are formats of their own: `dashboard import` reads
-them. When version 2 comes: add the step from 1, the schema beside this one, and a golden file to tests/golden.
+Whoever reads a data.json (`records.read_data`, `records_exchange`) comes by here. Version 1 is the newest. What the
+ancestor and other tools wrote are formats of their own: `dashboard import` reads them. When version 2 comes: raise
+NEWEST, add the step from 1, schemas/data_v2.json, and a golden file to tests/golden.
 """
 
 from __future__ import annotations
@@ -9,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tvmdash import common, records
+from tvmdash import common
 from tvmdash.errors import DashboardError
 
+NEWEST = 1
 Step = Callable[[dict[str, Any]], dict[str, Any]]
 
 STEPS: Mapping[int, Step] = {}
 """For each version but the newest what makes it the next one."""
 
 
-def migrate(
-    value: common.Json, *, steps: Mapping[int, Step] = STEPS, newest: int = records.SCHEMA_VERSION
-) -> dict[str, Any]:
+def migrate(value: common.Json, *, steps: Mapping[int, Step] = STEPS, newest: int = NEWEST) -> dict[str, Any]:
     """`value`, a data.json of any version, as the newest version has it; what was given stays as it is.
 
     DashboardError where its version is unknown. One that holds no records has no version and comes back unchanged.
@@ -30,6 +30,8 @@ def migrate(
     if "records" not in value:
         return value
     version = value.get("schema_version")
+    if isinstance(version, int) and version > newest:
+        raise DashboardError(f"$.schema_version: {version} is newer than {newest}. Update the dashboard.")
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= newest:
         raise DashboardError(f"$.schema_version: {version!r:.40} is not a whole number from 1 to {newest}.")
     for number in range(version, newest):

@@ -1,0 +1,84 @@
+"""Which columns a query needs, as DuckDB itself plans it: over tables of the same columns without rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any
+
+from tvmdash.traces.duck import CLOSED
+from tvmdash.traces.tables import TABLES
+from tvmdash.traces.views import VIEWS
+
+if TYPE_CHECKING:
+    import duckdb
+
+_NEEDED = "unused_columns"
+"""The only optimizer that is wanted: the others may drop a scan of what is empty."""
+
+
+class Planner:
+    """Made when it is first asked."""
+
+    def __init__(self) -> None:
+        self._database: duckdb.DuckDBPyConnection | None = None
+
+    def columns(
+        self, sql: str, parameters: Sequence[Any], selections: Mapping[str, str], needed: AbstractSet[str]
+    ) -> dict[str, frozenset[str]]:
+        """The columns of each table in `needed` that a query reads.
+
+        `selections` are what the filters make of each table. Nothing where DuckDB cannot plan the query: it is
+        wrong, or no question.
+        """
+        import duckdb
+
+        if self._database is None:
+            self._database = _empty(selections)
+        try:
+            kinds = [one.type for one in self._database.extract_statements(sql)]
+            if kinds != [duckdb.StatementType.SELECT]:
+                return {}
+            planned = self._database.execute(f"EXPLAIN (FORMAT json) {sql}", list(parameters) or None).fetchall()
+        except (duckdb.Error, UnicodeError):
+            return {}
+        found: dict[str, set[str]] = {table: set() for table in needed}
+        for table, columns in (scan for row in planned for plan in json.loads(row[1]) for scan in _scans(plan)):
+            found.setdefault(table, set()).update(columns)
+        return {table: frozenset(columns) or _least(table) for table, columns in found.items()}
+
+
+def _least(table: str) -> frozenset[str]:
+    """What tells how many rows there are."""
+    spec = TABLES[table]
+    return frozenset({spec.start or next(iter(spec.columns))})
+
+
+def _scans(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """The tables that a plan reads, with their columns."""
+    told = plan.get("extra_info", {})
+    table = str(told.get("Table", "")).rpartition(".")[2]
+    if table.startswith("all_"):
+        columns = told.get("Projections", [])
+        yield table.removeprefix("all_"), [columns] if isinstance(columns, str) else list(columns)
+    for child in plan.get("children", ()):
+        yield from _scans(child)
+
+
+def _empty(selections: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    database = duckdb.connect(":memory:", config={"threads": 1})
+    names = [str(row[0]) for row in database.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
+    database.execute(f"SET disabled_optimizers = '{','.join(name for name in names if name != _NEEDED)}'")
+    for setting in CLOSED:
+        database.execute(f"SET {setting}")
+    for name, table in TABLES.items():
+        columns = ", ".join(f'"{column}" {kind}' for column, kind in table.columns.items())
+        database.execute(f"CREATE TABLE all_{name} ({columns})")
+    for name in sorted(TABLES, key=lambda one: one not in ("trial", "dispatch")):
+        database.execute(f"CREATE VIEW base_{name} AS {selections[name]}")
+    for name, view in VIEWS.items():
+        database.execute(f"CREATE VIEW {name} AS {view}")
+    return database
