@@ -41,8 +41,8 @@ def fill(home: Home, series: int, nights: int) -> None:
     stamps = [stamp_of(night) for night in range(nights)]
     with store.open_for_writing(home.store_file) as opened:
         connection = opened._connection
-        rows = [("relax_opt", stamp, f"{index // 2:08x}", 0, None) for index, stamp in enumerate(stamps)]
-        connection.executemany("INSERT INTO nights VALUES (?, ?, ?, ?, ?)", rows)
+        rows = [("relax_opt", stamp, f"{index // 2:08x}", 0, None, "") for index, stamp in enumerate(stamps)]
+        connection.executemany("INSERT INTO nights VALUES (?, ?, ?, ?, ?, ?)", rows)
         for index in range(series):
             metric, unit, sigma = METRICS[index % 3]
             labels = {"workload": f"network.w{index // 3}", "hw_model": "AMD EPYC", "env_name": "bench"}

@@ -164,7 +164,25 @@ def test_one_broken_series_does_not_silence_the_others() -> None:
 def test_the_threshold_grows_with_a_very_large_home_only() -> None:
     settings = Settings()
     assert change_fleet.night_threshold(settings, 240) == settings.threshold
-    assert change_fleet.night_threshold(settings, 100_000) > settings.threshold
+    assert change_fleet.night_threshold(settings, 1_000_000) > settings.threshold
+
+
+def test_some_controls_that_moved_are_enough_to_know_the_machine() -> None:
+    rng = np.random.default_rng(1)
+    names = [f"s{at}" for at in range(16)] + [f"control{at}" for at in range(10)]
+    values = {name: 2.0 * np.exp(SIGMA * rng.standard_normal(63)) for name in names}
+    waiting_for_memory = names[:16] + names[-4:]
+    for name in waiting_for_memory:
+        values[name][60:] *= 1.05
+    state = FleetState()
+    for night in (60, 61, 62):
+        histories = {name: History(value[: night + 1]) for name, value in values.items()}
+        told = change_fleet.night(histories, state, controls=frozenset(names[16:]))
+        state = told.state
+        assert told.common is not None
+        assert told.common.blame == "machine"
+        assert {decision.kind for decision in told.decisions.values()} <= {"quiet", "environment"}
+    assert told.cut == 60
 
 
 def test_series_that_are_absent_tonight_keep_their_state() -> None:

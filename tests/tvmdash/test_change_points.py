@@ -70,6 +70,19 @@ def test_a_recovery_is_a_step_of_its_own() -> None:
     assert [alert.cut for alert in alerts(values)] == [50, 85]
 
 
+def test_an_episode_is_the_next_ones_precedent() -> None:
+    values = noise(2)
+    values[50:62] *= 1.03
+    until = change_points.change_points(History(values[:75]))[1]
+    assert [round(residual, 2) for residual in until.reserve[-12:]].count(0.03) >= 8
+    assert until.start == 62
+    again = noise(2)
+    again[50:62] *= 1.03
+    again[62:] *= 1.06
+    kept = change_points.change_points(History(again[:75]))[1]
+    assert max(abs(residual) for residual in kept.reserve[-12:]) < 0.025, "a further step is no return"
+
+
 def test_unchanged_series_stay_quiet() -> None:
     assert sum(len(alerts(noise(seed))) for seed in range(100, 130)) == 0
 
@@ -225,6 +238,21 @@ def test_modes_that_stick_to_builds_are_quiet_with_reruns() -> None:
         values = truth * np.exp(0.004 * rng.standard_normal(NIGHTS))
         false += len(alerts(values, rerun=lab(truth, 0.004, seed)))
     assert false == 0
+
+
+def test_a_step_in_a_young_series_is_told_once_three_builds_show_it() -> None:
+    truth = np.full(44, 3.0)
+    truth[40:] *= 1.05
+    values = truth * np.exp(0.006 * np.random.default_rng(3).standard_normal(44))
+    state, told = SeriesState(), []
+    for night in range(36, 44):
+        asked = lab(truth, 0.006, night)
+        decision = change_points.observe(History(values[: night + 1]), state, rerun=asked)
+        state = decision.state
+        told.append((night, decision.kind, decision.reason))
+    young = [night for night, _, reason in told if "too young" in reason]
+    assert young == [40, 41]
+    assert [night for night, kind, _ in told if kind == "alert"] == [42]
 
 
 def test_without_any_budget_the_history_alone_decides() -> None:

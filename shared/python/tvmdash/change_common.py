@@ -1,7 +1,8 @@
 """What all series of one machine did together on one night, and whose doing it was.
 
 Controls (programs built once, never recompiled) tell the machine from a compiler-wide change: they see
-the first and not the second. Where there are too few, or they are too noisy to say, older artifacts
+the first and not the second. Some of them are enough: slower memory moves those that wait for memory, and
+nothing that a compiler does moves any. Where there are too few, or they are too noisy to say, older artifacts
 measured tonight answer the same question.
 
 Source: Kalibera & Jones 2013 (controls).
@@ -26,6 +27,10 @@ LEAST_SERIES = 8
 LEAST_SHIFT = 0.003
 SAME_WAY = 0.75
 LEAST_CONTROLS = 4
+CLEARLY = 4.0
+"""A control has moved where it is beyond so many of its scales, and half the shift."""
+SOME = 0.3
+"""This share of the controls, and two at least, must have moved for the machine to have."""
 PROBES = 6
 
 
@@ -130,7 +135,7 @@ def common_shift(
     share = float(np.mean(np.sign(away) == np.sign(shift)))
     if abs(shift) <= max(4 * error, LEAST_SHIFT) or share < SAME_WAY:
         return None
-    witness, doubt = _controls_shift(table, controls)
+    witness, doubt = _controls_shift(table, controls, shift)
     if witness is None or abs(witness - shift / 2) < 2 * doubt:
         probed = _probe(moving, histories, states, purse)
         witness = probed if probed is not None else witness
@@ -139,10 +144,18 @@ def common_shift(
     return Common(tonight, shift, error, share, "machine" if witness / shift > 0.5 else "compiler", witness)
 
 
-def _controls_shift(table: Mapping[str, Deviation], controls: AbstractSet[str]) -> tuple[float | None, float]:
+def _controls_shift(
+    table: Mapping[str, Deviation], controls: AbstractSet[str], shift: float
+) -> tuple[float | None, float]:
+    """By how much the controls moved, and the doubt about it; None where there are too few to say."""
     rows = [row for name, row in table.items() if name in controls and row.positive]
     if len(rows) < LEAST_CONTROLS:
         return None, math.inf
+    away = [
+        row.away for row in rows if row.away * shift > 0 and abs(row.away) > max(CLEARLY * row.scale, abs(shift) / 2)
+    ]
+    if len(away) >= max(2, SOME * len(rows)):
+        return float(np.median(away)), 0.0
     weights = np.array([1 / row.scale for row in rows])
     doubt = 1.25 * math.sqrt(len(rows)) / float(weights.sum())
     return _weighted_median(np.array([row.away for row in rows]), weights), doubt

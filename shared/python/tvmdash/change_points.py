@@ -19,6 +19,7 @@ from typing import Literal
 
 import numpy as np
 
+from tvmdash.change_levels import rebased
 from tvmdash.change_locate import locate
 from tvmdash.change_noise import LAGS, WIDTH, scan, vif
 from tvmdash.change_rerun import Answer, Bench, Verdict, confirm
@@ -228,15 +229,6 @@ def _corrected(candidate: Candidate, series: Scaled, state: SeriesState, verdict
     for night, value in zip(series.nights[seen], series.x[seen], strict=True):
         fixed[int(night)] = float(value - excess)
     return replace(state, fixed=fixed)
-
-
-def rebased(series: Scaled, state: SeriesState, night: int) -> SeriesState:
-    """The state with a new segment from `night` on; the closed segment's residuals go to the reserve."""
-    start, cut = series.index_of(state.start), series.index_of(night)
-    closed = series.x[max(start, cut - WIDTH) : cut]
-    residual = tuple(float(value) for value in closed - np.median(closed)) if len(closed) else ()
-    fixed = {key: value for key, value in state.fixed.items() if key < night}
-    return replace(state, start=night, reserve=(state.reserve + residual)[-WIDTH:], fixed=fixed, moved=())
 
 
 def _alert(

@@ -29,8 +29,7 @@ SEEN_BEFORE = 0.05
 """Earlier levels that were off by as much on this share of their nights do not make a series old."""
 NEAR_CUT = 4
 """The last nights before a suspected cut may already be of the new level."""
-YOUNG_NIGHTS, YOUNG_LEAST = 50, 8
-NEW_LEVEL_NIGHTS, NEW_LEVEL_LEAST = 20, 3
+YOUNG_NIGHTS, NEW_LEVEL_NIGHTS, YOUNG_LEAST = 50, 20, 3
 """A series, or a level, of fewer nights may have modes not seen yet: so many builds must show the shift."""
 SAME_MODE = 0.5
 """A baseline build that reproduces this share of the effect shows that builds have modes."""
@@ -215,9 +214,7 @@ def _beyond_modes(
     alike = places[residual >= 0.6 * size]
     before = np.abs(suspect.reserve) >= max(0.6 * size, 2.2 * suspect.scale)
     known = len(places) + (0 if before.sum() > SEEN_BEFORE * len(before) else len(before))
-    nights = len(suspect.x) - suspect.cut
-    young = known < YOUNG_NIGHTS and nights < YOUNG_LEAST
-    if young or (len(places) < NEW_LEVEL_NIGHTS and nights < NEW_LEVEL_LEAST):
+    if _nights_shown(suspect, size) < YOUNG_LEAST and (known < YOUNG_NIGHTS or len(places) < NEW_LEVEL_NIGHTS):
         return _as(verdict, "young")
     if not len(alike):
         return verdict
@@ -240,6 +237,13 @@ def _beyond_modes(
         return verdict
     build = slowest[groups.index(mode)]
     return verdict if _is_beyond(bench, suspect, settings, (new, mode), int(build)) else _as(verdict, "modes")
+
+
+def _nights_shown(suspect: Suspect, size: float) -> int:
+    """On how many nights in a row, tonight the last, a shift of this size was there; all since the cut at least."""
+    is_shifted = suspect.sign * (suspect.x - suspect.median) >= 0.5 * size
+    unshifted = (~is_shifted).nonzero()[0]
+    return max(len(suspect.x) - suspect.cut, len(suspect.x) - 1 - int(unshifted[-1]) if len(unshifted) else 0)
 
 
 def _is_beyond(bench: Bench, suspect: Suspect, settings: Settings, pair: tuple[Group, Group], build: int) -> bool:

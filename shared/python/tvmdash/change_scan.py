@@ -251,7 +251,7 @@ def suspicious(
             needed = settings.suspect
         alike = 0 < candidate.effect / state.glued < 1.3 if state.glued else False
         if alike and night <= state.glued_until:
-            needed = max(needed, settings.threshold)
+            needed = max(needed, settings.suspect)
         if abs(z) / needed >= max(1.0, margin):
             best, margin = candidate, abs(z) / needed
     return best

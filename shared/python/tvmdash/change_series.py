@@ -43,7 +43,7 @@ class Settings:
     reproduced: what the re-runs alone must reach. wanted: the step that should be found within nights.
     """
 
-    threshold: float = 5.0
+    threshold: float = 5.7
     least_nights: int = 4
     least_effect: float = 0.005
     precedent: float = 1.8
