@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from tvmdash import change_locate, change_points
+from tvmdash import change_grade, change_locate, change_points
 from tvmdash.change_series import Decision, History, SeriesState, Settings
 from tvmdash.errors import DashboardError
 
@@ -68,6 +68,15 @@ def test_a_recovery_is_a_step_of_its_own() -> None:
     values = noise(2)
     values[50:85] *= 1.10
     assert [alert.cut for alert in alerts(values)] == [50, 85]
+
+
+def test_a_gain_that_is_lost_after_months_does_not_pass_for_noise() -> None:
+    values = noise(4)[:130]
+    sigma = change_grade.noise_grade(History(values[:60])).scale
+    values[60:110] *= 0.83
+    state = change_points.change_points(History(values))[1]
+    assert state.start == 110
+    assert change_grade.noise_grade(History(values), state).scale == pytest.approx(sigma, rel=0.5)
 
 
 def test_an_episode_is_the_next_ones_precedent() -> None:

@@ -12,6 +12,8 @@ from tvmdash.change_series import Scaled, SeriesState
 BACK = 0.4
 """Nearer than this share of a shift to where it came from, a level is back."""
 LEAST_BEFORE = 6
+EPISODE_NIGHTS = 12
+"""A level that lasted longer was a level: a gain that is lost after months must not pass for noise ever after."""
 
 
 def rebased(series: Scaled, state: SeriesState, night: int) -> SeriesState:
@@ -22,8 +24,7 @@ def rebased(series: Scaled, state: SeriesState, night: int) -> SeriesState:
     """
     start, cut = series.index_of(state.start), series.index_of(night)
     closed = series.x[max(start, cut - WIDTH) : cut]
-    # A longer one was no episode, and what was before it may be further back than the history reaches.
-    before = series.x[:start] if cut - start <= WIDTH else series.x[:0]
+    before = series.x[:start] if cut - start <= EPISODE_NIGHTS else series.x[:0]
     level = _level_left(before, closed, series.x[cut:])
     residual = tuple(float(value) for value in closed - level)
     fixed = {key: value for key, value in state.fixed.items() if key < night}
