@@ -1,0 +1,97 @@
+"""Compile times in graphs and words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from compilation import IMPORT, INSIDE, LOAD, TOTAL
+
+from tvmdash import series_plots
+from tvmdash.experiment_info import History
+from tvmdash.plot_specs import Estimate, GroupedBar, Plot
+from tvmdash.store import Series
+from tvmdash.summary_util import Summary, geometric_mean_ratio, ratio_in_words
+from tvmdash.words import list_in_words, quantity_in_words
+
+Compilations = Mapping[tuple[str, str], Mapping[str, Series]]
+"""Tonight's phases by network and frontend."""
+
+
+def compilations(history: History) -> Compilations:
+    """What was compiled tonight; the import is not among it."""
+    found: dict[tuple[str, str], dict[str, Series]] = {}
+    for series in series_plots.measured_tonight(history, {"run_time"}):
+        values = series.labels["build_config"]
+        if values["phase"] != IMPORT:
+            place = (str(series.labels["workload"]).partition(".")[2], values["frontend"])
+            found.setdefault(place, {})[values["phase"]] = series
+    return found
+
+
+def plots(history: History) -> dict[str, Plot]:
+    """Totals by network and frontend; for each frontend the phases of each network."""
+    found = compilations(history)
+    frontends = tuple(dict.fromkeys(frontend for _, frontend in found))
+    drawn = {"tonight": _bars(history, "to machine code", found, TOTAL, frontends)}
+    for frontend in frontends:
+        networks = tuple(network for network, other in found if other == frontend)
+        rows = tuple(tuple(_estimate(found[network, frontend].get(name)) for name in INSIDE) for network in networks)
+        title = f"{history.experiment}, night {history.stamps[-1]}: phases from {frontend}"
+        drawn[f"phases_from_{frontend}"] = GroupedBar(title, "ms", networks, tuple(INSIDE), rows, lower_is_better=True)
+    return dict(drawn)
+
+
+def _bars(history: History, what: str, found: Compilations, phase: str, frontends: tuple[str, ...]) -> GroupedBar:
+    networks = tuple(dict.fromkeys(network for network, _ in found))
+    rows = tuple(tuple(_estimate(found.get((name, one), {}).get(phase)) for one in frontends) for name in networks)
+    title = f"{history.experiment}, night {history.stamps[-1]}: {what}"
+    return GroupedBar(title, "ms", networks, tuple(f"from {one}" for one in frontends), rows, lower_is_better=True)
+
+
+def _estimate(series: Series | None) -> Estimate | None:
+    return None if series is None else Estimate(series.values[-1], series.low[-1], series.high[-1])
+
+
+def summary(usual: Summary, history: History) -> Summary:
+    """`usual` without its lines on the fastest and slowest, and with what each compilation consisted of."""
+    kept = [line for line in usual.value.split("\n") if not re.search(": fastest |^- and .* more workload", line)]
+    return Summary(usual.title, "\n".join([*kept, *told(history)]))
+
+
+def told(history: History) -> list[str]:
+    """A line for the import, one for each compilation, and how the frontends compare."""
+    found = compilations(history)
+    imports = [
+        f"- import of TVM: {_ms(series)}"
+        for series in series_plots.measured_tonight(history, {"run_time"})
+        if series.labels["build_config"]["phase"] == IMPORT
+    ]
+    lines = [
+        f"- {network} from {frontend}: {_ms(phases[TOTAL])} to machine code ({_shares(phases)})"
+        for (network, frontend), phases in found.items()
+        if TOTAL in phases
+    ]
+    return [*imports, *lines, *_frontends(found)]
+
+
+def _shares(phases: Mapping[str, Series]) -> str:
+    total = phases[TOTAL].values[-1]
+    parts = [name for name in INSIDE if name in phases and name != LOAD]
+    return list_in_words(
+        [f"{name.replace('_', ' ')} {phases[name].values[-1] / total:.0%}".replace("%", " %") for name in parts], 9
+    )
+
+
+def _frontends(found: Compilations) -> list[str]:
+    """ONNX against the network's own description, over the networks that were compiled from both."""
+    pairs = [
+        (phases[TOTAL].values[-1], found[network, "onnx"][TOTAL].values[-1])
+        for (network, frontend), phases in found.items()
+        if frontend == "relax" and TOTAL in phases and TOTAL in found.get((network, "onnx"), {})
+    ]
+    return [f"- from onnx against from relax: {ratio_in_words(geometric_mean_ratio(pairs))}"] if pairs else []
+
+
+def _ms(series: Series) -> str:
+    return quantity_in_words(series.values[-1], "ms")

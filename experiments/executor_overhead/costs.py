@@ -1,0 +1,104 @@
+"""From run times to what one call costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tvmdash import series_plots
+from tvmdash.experiment_info import History
+from tvmdash.plot_specs import Estimate, GroupedBar
+from tvmdash.store import Series
+from tvmdash.summary_util import geometric_mean_ratio, ratio_in_words
+from tvmdash.words import list_in_words, quantity_in_words
+
+BASE = "bytecode"
+COUNTS = ("calls", "operators")
+Cells = Mapping[tuple[str, str], Series]
+"""Tonight's run times by program and executor."""
+
+
+def cells(history: History) -> Cells:
+    """Tonight's run times."""
+    tonight = series_plots.measured_tonight(history, {"run_time"})
+    return {(str(s.labels["workload"]).partition(".")[2], s.labels["build_config"]["executor"]): s for s in tonight}
+
+
+def counted(series: Series) -> tuple[str, int] | None:
+    """What a run has many of, and how many; None for an ordinary network."""
+    sizes = series.labels["workload_args"]
+    return next(((name.removesuffix("s"), int(sizes[name])) for name in COUNTS if name in sizes), None)
+
+
+def cost_ns(series: Series) -> Estimate:
+    """Run time over count, in ns, with the run time's interval; no value where nothing is counted."""
+    found = counted(series)
+    if found is None:
+        return Estimate(None)
+    value, low, high = (
+        None if ms is None else ms * 1e6 / found[1] for ms in (series.values[-1], series.low[-1], series.high[-1])
+    )
+    return Estimate(value, low, high)
+
+
+def cost_plot(history: History) -> GroupedBar:
+    """What one call, or one operator, costs: each program on each executor."""
+    found = {place: series for place, series in cells(history).items() if counted(series)}
+    programs, executors = (tuple(dict.fromkeys(place[part] for place in found)) for part in (0, 1))
+    rows = tuple(
+        tuple(cost_ns(found[name, executor]) if (name, executor) in found else None for executor in executors)
+        for name in programs
+    )
+    title = f"{history.experiment}, night {history.stamps[-1]}: run time by calls or operators"
+    return GroupedBar(title, "ns", programs, executors, rows, lower_is_better=True)
+
+
+def told(history: History) -> list[str]:
+    """Lines: how the executors stand to bytecode, and what a call costs on each."""
+    found = cells(history)
+    return [*_against_bytecode(found), *_costs(found), *_call_alone(found)]
+
+
+def _against_bytecode(found: Cells) -> list[str]:
+    lines = []
+    for executor in dict.fromkeys(executor for _, executor in found if executor != BASE):
+        pairs = [
+            (found[name, BASE].values[-1], series.values[-1])
+            for (name, other), series in found.items()
+            if other == executor and (name, BASE) in found
+        ]
+        if pairs:
+            lines.append(f"- {executor} against {BASE}: {ratio_in_words(geometric_mean_ratio(pairs))}")
+    return lines
+
+
+def _costs(found: Cells) -> list[str]:
+    lines = []
+    for program in dict.fromkeys(program for program, _ in found):
+        own = [(executor, series) for (name, executor), series in found.items() if name == program and counted(series)]
+        if own:
+            noun, count = counted(own[0][1]) or ("", 0)
+            words = [f"{executor} {_ns(cost_ns(series).value)}" for executor, series in own]
+            lines.append(f"- {program}, for each of {count} {noun}s: {list_in_words(words, 4)}")
+    return lines
+
+
+def _call_alone(found: Cells) -> list[str]:
+    """A chain of calls has the operators of the straight program; what it takes longer is its calls'."""
+    words = [
+        f"{executor} {_ns((series.values[-1] - found['operators', executor].values[-1]) * 1e6 / _calls(series))}"
+        for (name, executor), series in found.items()
+        if name == "calls" and _same_operators(found.get(("operators", executor)), series)
+    ]
+    return [f"- a call alone (calls less operators): {list_in_words(words, 4)}"] if words else []
+
+
+def _same_operators(straight: Series | None, chain: Series) -> bool:
+    return straight is not None and straight.labels["workload_args"]["operators"] == 2 * _calls(chain)
+
+
+def _calls(series: Series) -> int:
+    return int(series.labels["workload_args"]["calls"])
+
+
+def _ns(value: float | None) -> str:
+    return quantity_in_words(value or 0.0, "ns")

@@ -1,0 +1,80 @@
+"""What a call costs: call-heavy programs in the virtual machine's bytecode, compiled, and out of a shared library."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import costs
+from executors import MODES, executor
+from programs import arguments, program
+
+from tvmdash import accuracy, relax_util, relax_workload
+from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.network_ops import Array
+from tvmdash.plot_specs import Plot
+from tvmdash.relax_util import CompileOptions
+from tvmdash.summary_util import Summary
+
+
+class ExecutorOverhead(Experiment):
+    """Every program on every executor; a process for each program, as deep recursion may end one."""
+
+    engines = (relax_workload.TVM,)
+    axes = (
+        Axis("executor", "build_config"),
+        *(Axis(name, "workload_args") for name in ("calls", "operators", "arguments", "n", "batch")),
+        Axis("threads", "runtime_config"),
+    )
+
+    def points(self, config: Mapping[str, Any]) -> list[Point]:
+        target = json.dumps(relax_workload.target(config), sort_keys=True)
+        return [
+            Point(_workload(name), {"executor": executor, **arguments(name, config), **shared}, name, target)
+            for shared in [{"threads": config["threads"]}]
+            for name in config["programs"]
+            for executor in config["executors"]
+        ]
+
+    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+        what, how = program(point.group, arguments(point.group, config), seed), point.values["executor"]
+        options = CompileOptions(json.loads(point.target), what.pipeline, exec_mode=MODES[how][0])
+        compiled = relax_util.compile_module(what.build(), options)
+        made = executor(how, compiled, what.inputs, config["threads"])
+        return Prepared(
+            timer=made.timer,
+            check=lambda: _checked(made.run(), what.expected),
+            compile_ms=compiled.compile_ms,
+            code_size_bytes=compiled.code_size_bytes,
+            memory_bytes=compiled.planned_memory_bytes,
+            passes_ms=compiled.pass_times_ms,
+            details={"module_hash": compiled.module_hash, **made.facts},
+        )
+
+    def plots(self, history: History) -> Mapping[str, Plot]:
+        """The default graphs, and what one call costs."""
+        return {**super().plots(history), "cost_of_a_call": costs.cost_plot(history)}
+
+    def summary(self, history: History) -> Summary:
+        """The default words without each program's fastest and slowest: instead what a call costs on each executor."""
+        usual = super().summary(history)
+        kept = [line for line in usual.value.split("\n") if not re.search(": fastest |^- and .* more workload", line)]
+        return Summary(usual.title, "\n".join([*kept, *costs.told(history)]))
+
+
+def _workload(name: str) -> str:
+    return f"network.{name}" if name == "mlp" else f"executor.{name}"
+
+
+def _checked(answer: Array, expected: Array) -> dict[str, float]:
+    """Whole numbers exactly, float32 within its tolerance."""
+    if answer.dtype.kind != "i":
+        return accuracy.check_answer(answer, expected)
+    return {**accuracy.check_answer(answer, expected, "float64"), "tolerance": 0.0}
+
+
+if __name__ == "__main__":
+    sys.exit(ExecutorOverhead().main())

@@ -1,0 +1,24 @@
+"""How the devices stand to one another, in words."""
+
+from __future__ import annotations
+
+from tvmdash import series_plots
+from tvmdash.experiment_info import History
+from tvmdash.summary_util import geometric_mean_ratio, ratio_in_words
+
+
+def told(history: History) -> list[str]:
+    """A line for each device but the first: its times against the first one's, over the workloads of both."""
+    times: dict[str, dict[str, float]] = {}
+    for series in series_plots.measured_tonight(history, {"run_time"}):
+        device = series.labels["runtime_config"]["device"]
+        times.setdefault(device, {})[str(series.labels["workload"])] = series.values[-1]
+    if not times:
+        return []
+    first, *others = times
+    lines = []
+    for device in others:
+        pairs = [(times[first][name], ms) for name, ms in times[device].items() if name in times[first]]
+        if pairs:
+            lines.append(f"- {device} against {first}: {ratio_in_words(geometric_mean_ratio(pairs))}")
+    return lines

@@ -1,0 +1,123 @@
+"""Networks and convolutions, compiled here and run on devices through TVM's RPC tracker."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import device_words
+from devices import Device, devices
+from far_side import send
+from loopback import Address, loopback
+from sessions import session
+from workloads import problem
+
+from tvmdash import accuracy, engine_store, relax_lower, relax_util, relax_workload
+from tvmdash.engines import Engine
+from tvmdash.errors import DashboardError
+from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.relax_util import CompileOptions
+from tvmdash.summary_util import Summary
+
+TVM = Engine("tvm", ("cloudpickle==3.1.2", "psutil==7.2.2", "tornado==6.6.1"), facts=relax_workload.engine_facts)
+"""TVM with what its tracker and its server import."""
+LOOPBACK = "TVMDASH_LOOPBACK"
+"""The variable in which the run stage tells its processes where the loopback's tracker listens, or why it does not."""
+LOOPBACK_KEY = "tvmdash-loopback"
+
+
+class RemoteDevice(Experiment):
+    """Every workload on every device; a process for each device, with one session."""
+
+    engines = (TVM,)
+    axes = (
+        Axis("device", "runtime_config"),
+        Axis("threads", "runtime_config"),
+    )
+
+    def points(self, config: Mapping[str, Any]) -> list[Point]:
+        workloads = [f"network.{name}" for name in config["networks"]]
+        workloads += [f"layer.resnet18_c{number}" for number in config["layers"]]
+        return [
+            Point(workload, {"device": device.name, "threads": config["threads"]}, device.name, device.target)
+            for device in _devices(config).values()
+            for workload in workloads
+        ]
+
+    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+        device, name = _devices(config)[point.values["device"]], point.workload.partition(".")[2]
+        remote = session(device, _address(device), config["wait_seconds"])
+        network, weights, x, expected = problem(name, seed)
+        options = CompileOptions(json.loads(device.target), "zero")
+        compiled = relax_util.compile_module(relax_lower.lower(network, weights), options)
+        sent = send(remote, device, name, compiled, x)
+        if device.is_loopback and sent.device_threads != config["threads"]:
+            raise DashboardError(f"the loopback server runs {sent.device_threads} threads, not {config['threads']}.")
+        return Prepared(
+            timer=sent.timer,
+            check=lambda: {
+                **accuracy.check_answer(sent.run(), expected),
+                "round_trip_ms": round(sent.round_trip_ms(), 3),
+            },
+            compile_ms=compiled.compile_ms,
+            code_size_bytes=compiled.code_size_bytes,
+            memory_bytes=compiled.planned_memory_bytes,
+            passes_ms=compiled.pass_times_ms,
+            layout="NCHW",
+            details={
+                "module_hash": compiled.module_hash,
+                "library_bytes": sent.library_bytes,
+                "upload_ms": round(sent.upload_ms, 3),
+                "device_threads": sent.device_threads,
+            },
+        )
+
+    def summary(self, history: History) -> Summary:
+        """The default words, and how each device stands to the first one."""
+        usual = super().summary(history)
+        return Summary(usual.title, "\n".join([usual.value, *device_words.told(history)]))
+
+    def _run(self, config_dir: Path, raw: Path) -> str:
+        config = self.load_config(config_dir)
+        with self._loopback(config):
+            return super()._run(config_dir, raw)
+
+    @contextlib.contextmanager
+    def _loopback(self, config: Mapping[str, Any]) -> Iterator[None]:
+        """The loopback's tracker and server, where a device wants them; that they do not come up costs that device."""
+        place = engine_store.find(self.folder / "setup", TVM)
+        wanted = any(device.is_loopback for device in _devices(config).values())
+        if not wanted or place.reason:
+            yield
+            return
+        path = [*filter(None, [place.path, os.environ.get("PYTHONPATH", "")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "TVM_NUM_THREADS": str(config["threads"])}
+        with contextlib.ExitStack() as stack:
+            try:
+                address = stack.enter_context(loopback(LOOPBACK_KEY, environment))
+                os.environ[LOOPBACK] = json.dumps(address)
+            except DashboardError as error:
+                os.environ[LOOPBACK] = json.dumps(str(error))
+            yield
+
+
+def _devices(config: Mapping[str, Any]) -> dict[str, Device]:
+    return devices(config["devices"], relax_workload.target(config), LOOPBACK_KEY)
+
+
+def _address(device: Device) -> Address:
+    if not device.is_loopback:
+        return device.tracker_host, device.tracker_port
+    said = json.loads(os.environ.get(LOOPBACK, '"the run stage started no loopback server."'))
+    if isinstance(said, str):
+        raise DashboardError(f"device {device.name}: {said}")
+    return said[0], said[1]
+
+
+if __name__ == "__main__":
+    sys.exit(RemoteDevice().main())

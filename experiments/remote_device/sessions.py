@@ -1,0 +1,91 @@
+"""A session on a device, or within a stated time the words why there is none."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from devices import Device
+from loopback import Address
+
+from tvmdash.errors import DashboardError
+
+POLL_S = 0.25
+T = TypeVar("T")
+_tried: dict[str, Any] = {}
+
+
+def session(device: Device, address: Address, wait_s: float) -> Any:
+    """The process's one session on the device, an RPCSession; where it was not to be had, its error again, at once."""
+    if device.name not in _tried:
+        try:
+            _tried[device.name] = _connect(device, address, wait_s)
+        except DashboardError as error:
+            _tried[device.name] = error
+    found = _tried[device.name]
+    if isinstance(found, DashboardError):
+        raise found
+    return found
+
+
+def _connect(device: Device, address: Address, wait_s: float) -> Any:
+    from tvm import rpc  # some seconds on a busy machine, which are not the device's
+
+    deadline = time.monotonic() + wait_s
+    where = f"device {device.name}: the tracker {address[0]}:{address[1]}"
+    try:
+        socket.create_connection(address, timeout=wait_s).close()
+    except OSError as error:
+        raise DashboardError(f"{where} does not answer: {error} (at most {wait_s:g} s, $.wait_seconds).") from error
+    progress = ["does not talk as a tracker does"]
+
+    def ask() -> Any:
+        tracker = rpc.connect_tracker(*address)
+        _registered(tracker, device.key, progress, deadline)
+        progress[:] = [f"has {device.key!r}, but it is busy or does not answer"]
+        return tracker.request(device.key, max_retry=1)
+
+    try:
+        return within(max(POLL_S, deadline - time.monotonic()), ask)
+    except TimeoutError:
+        raise DashboardError(f"{where} {progress[0]} ({wait_s:g} s, $.wait_seconds).") from None
+    except Exception as error:  # TVM raises anything
+        raise DashboardError(f"{where} gives no session: {error}"[:1000]) from error
+
+
+def _registered(tracker: Any, key: str, progress: list[str], deadline: float) -> None:
+    """Wait until a server of this key is at the tracker; after the deadline nobody listens any more."""
+    while time.monotonic() < deadline:
+        keys = [str(server["key"]).removeprefix("server:") for server in tracker.summary()["server_info"]]
+        if key in keys:
+            return
+        progress[:] = [f"has no device {key!r}; it has: {', '.join(sorted(set(keys))) or 'none'}"]
+        time.sleep(POLL_S)
+    raise TimeoutError
+
+
+def within(seconds: float, work: Callable[[], T]) -> T:
+    """What `work` gives or raises; TimeoutError after `seconds`.
+
+    It then goes on in a thread that ends with the process: TVM's own waiting, in C++, knows no time limit.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def do() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            errors.append(error)
+
+    thread = threading.Thread(target=do, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError
+    return results[0]
