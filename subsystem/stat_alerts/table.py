@@ -15,6 +15,7 @@ from tvmdash.change_noise import FloatArray, IntArray
 from tvmdash.change_series import History
 from tvmdash.dashboard_info import Home
 from tvmdash.store import Series
+from tvmdash.store_packed import floats, integers
 
 REACH = 300
 """Nights of history that a night is judged with."""
@@ -111,16 +112,19 @@ def make_table(
         name: np.array([store.code_number(one[stamp]) if one.get(stamp) else 0 for stamp in stamps[offset:]], np.int64)
         for name, one in versions.items()
     }
+    places: dict[tuple[str, ...], IntArray] = {}
     for index, one in enumerate(known):
-        kept = [(column[stamp], at) for at, stamp in enumerate(one.stamps) if stamp in column]
-        where, source = np.array(kept, np.int64).reshape(-1, 2).T
-        values[index, where] = np.array(one.values, float)[source]
-        std[index, where] = np.array(one.std, float)[source]
+        if one.stamps not in places:
+            kept = [(column[stamp], at) for at, stamp in enumerate(one.stamps) if stamp in column]
+            places[one.stamps] = np.array(kept, np.int64).reshape(-1, 2).T
+        where, source = places[one.stamps]
+        values[index, where] = floats(one.values)[source]
+        std[index, where] = floats(one.std)[source]
         if one.samples:
-            repeats[index, where] = np.array(one.samples, float)[source]
-        version = numbers[one.experiment]
-        if any(one.code):
-            code[index, where] = np.array([number or 0 for number in one.code], np.int64)[source]
+            repeats[index, where] = floats(one.samples)[source]
+        version, codes = numbers[one.experiment], integers(one.code)
+        if codes.any():
+            code[index, where] = codes[source]
         else:  # a compile time, a size, a number of a foreign experiment: what could change it is TVM as a whole
             code[index, where] = version[where]
     return Table(tuple(stamps), offset, tuple(_rows(known)), values, std, repeats, code, versions)

@@ -1,7 +1,8 @@
 """The store with much history: `python tests/benchmarks/records.py [--nights N] [--records N]`.
 
-240 series over 3,650 nights: how long opening all of them takes, one of them, and taking in one more night. Beside it,
-what the same points cost as rows of SQLite. Seconds of the clock, and of CPU.
+240 series over 3,650 nights: how long it takes to open all of them and add up every number, as arrays and as Python
+numbers, what the alerts and the graphs of an experiment make of them, and taking in one more night. Beside it, what the
+same points cost as rows of SQLite. Seconds of the clock, and of CPU.
 """
 
 from __future__ import annotations
@@ -19,9 +20,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "shared" / "python")]
+sys.path[:0] = [str(ROOT), str(ROOT / "shared" / "python"), str(ROOT / "subsystem" / "stat_alerts")]
 
-from tvmdash import store  # noqa: E402
+import numpy as np  # noqa: E402
+from table import make_table  # noqa: E402
+
+from tvmdash import series_plots, store  # noqa: E402
+from tvmdash.store import Series  # noqa: E402
+from tvmdash.store_packed import floats, integers  # noqa: E402
 
 EXPERIMENT = "relax_opt"
 METRICS = ("execution_elapsed_ms_median", "compile_time", "code_size", "device_memory_usage")
@@ -39,7 +45,7 @@ def data(stamp: str, points: int, chance: random.Random) -> dict[str, Any]:
     return {**model, "timestamp": stamp, "records": found}
 
 
-def show(words: str, work: Callable[[], object], repeats: int = 3) -> None:
+def show(words: str, work: Callable[[], object], repeats: int = 7) -> None:
     """Print the best of `repeats`."""
     found = []
     for _ in range(repeats):
@@ -87,20 +93,48 @@ def main() -> None:
                 show("take in one more night", lambda: opened.ingest(folder, EXPERIMENT), 1)
         print(f"{index.stat().st_size / 1e6:.0f} MB")
 
-        def read(metric: str | None = None) -> None:
+        metrics = options.records * len(METRICS)
+        nights = options.nights + len(stamps[options.nights :])
+
+        def read(metric: str | None = None, add: Callable[[Series], float] = in_arrays) -> None:
             with store.open_for_reading(index, folder, EXPERIMENT) as opened:
                 found = opened.series(EXPERIMENT, metric)
-                points = sum(len(series.values) for series in found)
-                assert points == (len(stamps) * options.records * (1 if metric else len(METRICS)))
+            assert sum(map(add, found)) > 0
+            assert sum(len(one.values) for one in found) == nights * (options.records if metric else metrics)
 
         def rows() -> None:
             with store.open_for_reading(index, folder, EXPERIMENT) as opened:
-                for outline in opened.outlines(EXPERIMENT):
-                    opened.points_of(outline)
+                assert sum(in_python(opened.points_of(outline)) for outline in opened.outlines(EXPERIMENT)) > 0
 
-        show(f"open all {options.records * len(METRICS)} series", read)
-        show("open the series of one metric", lambda: read("run_time"))
-        show("the same points as rows of SQLite, series by series", rows)
+        def judged() -> None:
+            with store.open_for_reading(index, folder, EXPERIMENT) as opened:
+                series, versions = opened.series(EXPERIMENT), {EXPERIMENT: opened.versions(EXPERIMENT)}
+            table = make_table(series, stamps, 0, versions)
+            assert np.isfinite(table.values).sum() == nights * metrics
+
+        def drawn() -> None:
+            history = series_plots.read_history(EXPERIMENT, (), folder, index)
+            assert series_plots.default_plots(history)
+            assert series_plots.default_summary(history).title
+
+        show(f"open all {metrics} series and add up six columns, as arrays", read)
+        show("the same, as Python numbers", lambda: read(add=in_python), 3)
+        show("the series of one metric", lambda: read("run_time"))
+        show("the table that the alerts judge, over all nights", judged)
+        show("the plots and the summary of the experiment, as data", drawn, 1)
+        show("the same points as rows of SQLite, series by series", rows, 2)
+
+
+def in_arrays(one: Series) -> float:
+    """The sum of every number of a series."""
+    known = (floats(column) for column in (one.values, one.low, one.high, one.std, one.samples))
+    return sum(float(np.nansum(column)) for column in known) + float((integers(one.code) > 0).sum())
+
+
+def in_python(one: Series) -> float:
+    """The same, of Python's numbers."""
+    known = (one.values, one.low, one.high, one.std, one.samples)
+    return sum(sum(value or 0.0 for value in column) for column in known) + sum(map(bool, one.code))
 
 
 if __name__ == "__main__":

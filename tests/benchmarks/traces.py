@@ -2,17 +2,18 @@
 
 RocPD's way (SQLite ATTACH and TEMP UNION ALL views, as its Python package does) beside ours on its databases, on our
 raw ones and on sealed runs. The best of three, RocPD's once; seconds of the clock, and of CPU in all threads, which
-say more where the machine has other work. Also: what capture costs a measuring process.
+say more where the machine has other work. Also, and alone with --capture: what capture costs a measuring process.
 """
 
 from __future__ import annotations
 
 import argparse
 import sqlite3
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "shared" / "python")]
 
 from tests.benchmarks import rocpd_like  # noqa: E402
-from tvmdash import capture  # noqa: E402
+from tvmdash import capture, phases  # noqa: E402
 from tvmdash.traces import Filters, Window, connect  # noqa: E402
 from tvmdash.traces.sealing import seal  # noqa: E402
 from tvmdash.traces.summaries import summary  # noqa: E402
@@ -175,20 +176,36 @@ def many_runs(folder: Path, runs: int = 200) -> None:
     print(f"with a top: {top}")
 
 
-def capturing(folder: Path, trials: int = 200, repeat: int = 10, number: int = 10) -> None:
-    """What begin and end of a trial cost beside `repeat` samples of `number` calls of 1 ms."""
-    spans = [capture.OperatorSpan(0, NAMES[index % 40], index * 1000, 900) for index in range(100)]
+def capturing(folder: Path, trials: int = 200, samples: int = 10) -> None:
+    """CPU time of begin, four phases and end of a trial, as a share of what is timed in it: calls of 1 ms."""
+    spans = [capture.OperatorSpan(0, NAMES[index % 40], index * 10_000, 9_000) for index in range(100)]
+    passes = [(f"Pass{index}", 1_000_000) for index in range(50)]
+    kinds: dict[str, tuple[float, dict[str, Any]]] = {
+        f"warm-up and {samples} samples of 1 ms": (samples + 1, {}),
+        "the same, and a profiled run of 100 operators": (samples + 2, {"operators": spans}),
+        "the same, and compilation, 50 passes of 1 ms": (samples + 52, {"operators": spans, "passes": passes}),
+    }
+    took: dict[str, list[float]] = {words: [] for words in kinds}
     with capture.Capture(folder, {}) as opened:
-        begun = time.perf_counter()
-        for _ in range(trials):
-            trial = opened.begin({"workload": "network.x"})
-            samples = [capture.Sample(number * 1_000_000, number)] * repeat
-            opened.end(trial, samples=samples, operators=spans, passes=[("Fold", 1)] * 50)
-        elapsed_ms = (time.perf_counter() - begun) / trials * 1000
-    print(
-        f"capture: {elapsed_ms:.3f} ms a trial with 100 operators and 50 passes, {elapsed_ms / (repeat * number):.2%} "
-        f"of {repeat} samples of {number} calls of 1 ms; nothing between two clock reads"
-    )
+        for _ in range(7):
+            for words, (_, results) in kinds.items():
+                took[words].append(_trials(opened, trials, samples, results) / trials * 1000)
+    for words, found in took.items():
+        least, median, trial_ms = min(found), statistics.median(found), kinds[words][0]
+        shares = f"{least / trial_ms:.2%} ({median / trial_ms:.2%})"
+        print(f"capture: {words}: {least:.3f} ms of CPU (median {median:.3f}), {shares} of the trial")
+
+
+def _trials(opened: capture.Capture, trials: int, samples: int, results: Mapping[str, Any]) -> float:
+    begun = time.process_time()
+    for _ in range(trials):
+        trial = opened.begin({"workload": "network.x", "values": {"batch": 1}, "engine": "tvm", "target": "llvm"})
+        for name in ("prepare", "check", phases.TIMING, "profile"):
+            with phases.phase(name):
+                pass
+        taken = [capture.Sample(1_000_000, 1) for _ in range(samples)]
+        opened.end(trial, samples=taken, facts={"code_size": 1}, **results)
+    return time.process_time() - begun
 
 
 def main() -> None:
@@ -196,9 +213,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--files", type=int, default=8)
     parser.add_argument("--folder", help="where the databases are made; default: the temporary folder")
+    parser.add_argument("--capture", action="store_true", help="only what capture costs")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         capturing(Path(name))
+        if options.capture:
+            return
         compare(Path(name), options.rows, options.files)
         many_runs(Path(name))
 

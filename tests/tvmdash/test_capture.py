@@ -80,3 +80,32 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     database.close()
     with pytest.raises(DashboardError, match="format version 99 is not 1"):
         list(read_trials(tmp_path))
+
+
+def test_many_rows_of_a_trial_are_all_read_back(tmp_path: Path) -> None:
+    samples = [Sample(number, 1) for number in range(1, 1251)]
+    with Capture(tmp_path, {}) as capture:
+        capture.end(capture.begin({}), samples=samples, passes=[(f"pass{number}", number) for number in range(301)])
+    (read,) = read_trials(tmp_path)
+    assert list(read.samples) == samples
+    (path,) = tmp_path.glob("raw_*.db")
+    with sqlite3.connect(path) as database:
+        query = "SELECT N.name, P.duration_ns FROM passes P JOIN names N ON N.id = P.name ORDER BY P.position"
+        assert database.execute(query).fetchall() == [(f"pass{number}", number) for number in range(301)]
+    database.close()
+
+
+def test_a_trial_that_cannot_be_told_leaves_nothing_of_itself_and_the_next_one_is_whole(tmp_path: Path) -> None:
+    spans = [OperatorSpan(0, "matmul", 5, 7)]
+    with Capture(tmp_path, {}) as capture:
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            capture.end(capture.begin({"n": 1}), samples=[Sample(1, 1)], facts={"x": float("nan")}, operators=spans)
+        capture.end(capture.begin({"n": 2}), samples=[Sample(2, 1)], operators=spans)
+    first, second = read_trials(tmp_path)
+    assert (first.samples, first.error is None) == ((), False)
+    assert (second.samples, second.error) == ((Sample(2, 1),), None)
+    (path,) = tmp_path.glob("raw_*.db")
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT id, name FROM names").fetchall() == [(1, "matmul")]
+        assert database.execute("SELECT names FROM runs").fetchall() == [((1).to_bytes(4, "little"),)]
+    database.close()

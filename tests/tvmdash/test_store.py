@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tvmdash import records, store
+from tvmdash.store_packed import floats, integers
 
 NIGHTS = [f"202611{day:02}T031500Z" for day in range(1, 6)]
 
@@ -240,3 +241,31 @@ def test_all_series_at_once_are_what_each_is_by_itself(tmp_path: Path) -> None:
         assert [stamp[7] for stamp in timed["network.n2"].stamps] == ["3", "6"]
         assert timed["network.n2"].samples == (23, None)
         assert timed["network.n3"].low == (None,)
+
+
+@pytest.mark.parametrize("way", ["all series", "one series"])
+def test_columns_are_told_as_python_numbers_and_as_arrays(tmp_path: Path, way: str) -> None:
+    model = json.loads((Path(__file__).resolve().parents[1] / "golden" / "data_v1.json").read_text())
+    for day, code in ((1, "aa"), (2, None), (3, "aa")):
+        info = {**model["records"][0]["additional_info"], "samples": day, "module_hash": code}
+        info["execution_elapsed_ms_low"] = day / 2
+        if code is None:
+            for name in ("samples", "module_hash", "execution_elapsed_ms_low"):
+                info.pop(name)
+        night = {**model, "records": [{**model["records"][0], "additional_info": info}]}
+        (tmp_path / f"data_2026110{day}T000000Z.json").write_text(json.dumps(night))
+    with store.open_for_reading(None, tmp_path, "exp") as opened:
+        if way == "all series":
+            (one,) = opened.series("exp", "run_time")
+        else:
+            (one,) = (opened.points_of(outline) for outline in opened.outlines("exp") if outline.metric == "run_time")
+    assert list(one.low) == [0.5, None, 1.5]
+    assert (one.low[0], one.low[1], one.low[-1], one.low[1:]) == (0.5, None, 1.5, (None, 1.5))
+    assert (len(one.low), one.low == (0.5, None, 1.5), one.low == (0.5, None, 1.0)) == (3, True, False)
+    assert (one.samples[1], one.samples[2], list(one.samples)) == (None, 3, [1, None, 3])
+    assert repr(floats(one.low)) == "array([0.5, nan, 1.5])"
+    assert repr(floats(one.samples)) == "array([ 1., nan,  3.])"
+    number = store.code_number("aa")
+    assert (list(one.code), integers(one.code).tolist()) == ([number, None, number], [number, 0, number])
+    with pytest.raises(IndexError):
+        one.low[3]

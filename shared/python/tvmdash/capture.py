@@ -14,6 +14,7 @@ import sqlite3
 import sys
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,22 @@ from types import TracebackType
 from typing import Any
 
 from tvmdash import phases
-from tvmdash.capture_format import FORMAT_VERSION, NAME_TYPE, READABLE_VERSIONS, SCHEMA, TIME_TYPE, packed
+from tvmdash.capture_format import (
+    FORMAT_VERSION,
+    NAME_TYPE,
+    READABLE_VERSIONS,
+    SCHEMA,
+    TIME_TYPE,
+    Names,
+    Row,
+    insert,
+    packed,
+)
 from tvmdash.errors import DashboardError
+
+_CHECKPOINT_PAGES = 10_000
+"""As many pages the log takes before SQLite waits for the disk: rarely between trials, mostly at the end."""
+_json = json.JSONEncoder(allow_nan=False).encode
 
 
 @dataclass(frozen=True)
@@ -85,28 +100,28 @@ class Capture:
     """The database of this process in `folder`; use it as a context."""
 
     def __init__(self, folder: Path, facts: Mapping[str, Any]) -> None:
-        self._names: dict[str, int] = {}
-        self._database = sqlite3.connect(folder / f"raw_{os.getpid()}_{time.time_ns()}.db")
+        path = folder / f"raw_{os.getpid()}_{time.time_ns()}.db"
+        self._database = sqlite3.connect(path, isolation_level=None)
+        self._names = Names(self._database)
         self._database.execute("PRAGMA journal_mode = WAL")
         # A killed process loses nothing committed; a power cut may, and then the night is repeated anyway.
         self._database.execute("PRAGMA synchronous = NORMAL")
+        self._database.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         self._database.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT_VERSION}; COMMIT;")
-        with self._database:
-            row = {
-                "guid": str(uuid.uuid4()),
-                "pid": os.getpid(),
-                "ppid": os.getppid(),
-                "started_ns": time.time_ns(),
-                "night": os.environ.get("TVMDASH_NIGHT"),
-                "experiment": os.environ.get("TVMDASH_JOB"),
-                "command": " ".join(sys.argv).encode(errors="replace").decode(),
-                "facts": json.dumps(facts, allow_nan=False),
-            }
-            self._database.execute(
-                "INSERT INTO process VALUES "
-                "(:guid, :pid, :ppid, :started_ns, NULL, :night, :experiment, :command, :facts)",
-                row,
-            )
+        row = {
+            "guid": str(uuid.uuid4()),
+            "pid": os.getpid(),
+            "ppid": os.getppid(),
+            "started_ns": time.time_ns(),
+            "night": os.environ.get("TVMDASH_NIGHT"),
+            "experiment": os.environ.get("TVMDASH_JOB"),
+            "command": " ".join(sys.argv).encode(errors="replace").decode(),
+            "facts": _json(facts),
+        }
+        self._database.execute(
+            "INSERT INTO process VALUES (:guid, :pid, :ppid, :started_ns, NULL, :night, :experiment, :command, :facts)",
+            row,
+        )
 
     def __enter__(self) -> Capture:
         return self
@@ -114,15 +129,13 @@ class Capture:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._database:
-            self._database.execute("UPDATE process SET ended_ns = ?", (time.time_ns(),))
+        self._database.execute("UPDATE process SET ended_ns = ?", (time.time_ns(),))
         self._database.close()
 
     def begin(self, point: Mapping[str, Any]) -> int:
         """The number of a new trial, known from now on even if this process dies in it."""
-        with self._database:
-            row = (json.dumps(point, allow_nan=False), time.time_ns())
-            cursor = self._database.execute("INSERT INTO trials (point, started_ns) VALUES (?, ?)", row)
+        row = (_json(point), time.time_ns())
+        cursor = self._database.execute("INSERT INTO trials (point, started_ns) VALUES (?, ?)", row)
         phases.record()
         return int(cursor.lastrowid or 0)
 
@@ -144,68 +157,60 @@ class Capture:
         `passes` are names with nanoseconds; `run_starts_ns`: when each repetition of `operators` began, by
         time.time_ns(), where they do not say so themselves. The phases (see `phases`) since `begin` are regions too.
         """
-        now = time.time_ns()
-        spans = [*regions, *(Region(one.name, "phase", one.start_ns, one.duration_ns) for one in phases.taken())]
-        with self._transaction() as database:
-            many = database.executemany
-            many(
-                "INSERT INTO samples VALUES (?, ?, ?, ?)",
-                [(trial, position, sample.elapsed_ns, sample.number) for position, sample in enumerate(samples)],
+        now, spent = time.time_ns(), phases.taken()
+        with self._transaction() as (names, database):
+            insert(
+                database,
+                "samples",
+                [(trial, position, one.elapsed_ns, one.number) for position, one in enumerate(samples)],
             )
-            many(
-                "INSERT INTO passes VALUES (?, ?, ?, ?)",
-                [(trial, position, self._name(name), duration) for position, (name, duration) in enumerate(passes)],
+            insert(
+                database,
+                "passes",
+                [(trial, position, names[name], duration) for position, (name, duration) in enumerate(passes)],
             )
-            many("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)", self._runs(trial, operators, run_starts_ns))
-            many(
-                "INSERT INTO regions VALUES (?, ?, ?, ?, ?)",
-                [(trial, self._name(r.name), self._name(r.category), r.start_ns, r.duration_ns) for r in spans],
-            )
-            self._insert_readings(now, telemetry)
+            insert(database, "runs", list(_runs(trial, names, operators, run_starts_ns)))
+            spans = [(trial, names[r.name], names[r.category], r.start_ns, r.duration_ns) for r in regions]
+            spans += [(trial, names[name], names["phase"], start, duration) for name, start, duration in spent]
+            insert(database, "regions", spans)
+            insert(database, "telemetry", _readings(now, names, telemetry))
             database.execute(
                 "UPDATE trials SET ended_ns = ?, error = ?, facts = ? WHERE id = ?",
-                (now, error, json.dumps(facts or {}, allow_nan=False), trial),
+                (now, error, _json(facts or {}), trial),
             )
 
     def telemetry(self, readings: Sequence[Reading]) -> None:
         """Commit what sensors say now. Call it between trials."""
-        with self._transaction():
-            self._insert_readings(time.time_ns(), readings)
-
-    def _insert_readings(self, now_ns: int, readings: Sequence[Reading]) -> None:
-        rows = [(now_ns, self._name(r.name), self._name(r.unit), float(r.value)) for r in readings]
-        self._database.executemany("INSERT INTO telemetry VALUES (?, ?, ?, ?)", rows)
-
-    def _runs(
-        self, trial: int, operators: Sequence[OperatorSpan], starts_ns: Sequence[int]
-    ) -> Iterator[tuple[int, int, int | None, bytes, bytes, bytes]]:
-        """One row for each repetition."""
-        by_repetition: dict[int, list[OperatorSpan]] = {}
-        for span in operators:
-            by_repetition.setdefault(span.repetition, []).append(span)
-        for position, (repetition, spans) in enumerate(by_repetition.items()):
-            begun = starts_ns[position] if position < len(starts_ns) else spans[0].run_began_ns
-            names = packed(NAME_TYPE, [self._name(span.name) for span in spans])
-            starts = packed(TIME_TYPE, [span.start_ns for span in spans])
-            yield trial, repetition, begun, names, starts, packed(TIME_TYPE, [span.duration_ns for span in spans])
-
-    def _name(self, name: str) -> int:
-        """The number of a name; the caller's transaction stores a new one."""
-        if name not in self._names:
-            self._database.execute("INSERT OR IGNORE INTO names (name) VALUES (?)", (name,))
-            row = self._database.execute("SELECT id FROM names WHERE name = ?", (name,)).fetchone()
-            self._names[name] = int(row[0])
-        return self._names[name]
+        with self._transaction() as (names, database):
+            insert(database, "telemetry", _readings(time.time_ns(), names, readings))
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[tuple[Names, sqlite3.Connection]]:
         """Committed at its end; where it fails, the names that it stored are forgotten with it."""
+        self._database.execute("BEGIN IMMEDIATE")
         try:
-            with self._database:
-                yield self._database
+            yield self._names, self._database
+            self._database.execute("COMMIT")
         except BaseException:
+            self._database.rollback()
             self._names.clear()
             raise
+
+
+def _readings(now_ns: int, names: Names, readings: Sequence[Reading]) -> list[Row]:
+    return [(now_ns, names[r.name], names[r.unit], float(r.value)) for r in readings]
+
+
+def _runs(trial: int, names: Names, operators: Sequence[OperatorSpan], starts_ns: Sequence[int]) -> Iterator[Row]:
+    """One row for each repetition."""
+    by_repetition = defaultdict[int, list[OperatorSpan]](list)
+    for span in operators:
+        by_repetition[span.repetition].append(span)
+    for position, (repetition, spans) in enumerate(by_repetition.items()):
+        begun = starts_ns[position] if position < len(starts_ns) else spans[0].run_began_ns
+        numbers = packed(NAME_TYPE, [names[span.name] for span in spans])
+        starts = packed(TIME_TYPE, [span.start_ns for span in spans])
+        yield trial, repetition, begun, numbers, starts, packed(TIME_TYPE, [span.duration_ns for span in spans])
 
 
 def read_trials(folder: Path) -> Iterator[Trial]:

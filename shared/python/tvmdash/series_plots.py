@@ -116,7 +116,7 @@ def tonight_plot(history: History, series: Sequence[Series]) -> Plot:
 def longitudinal_plots(history: History, workload: str, series: Sequence[Series]) -> dict[str, Plot]:
     """The workload's lines over all nights and over the last two weeks."""
     inner = varying(history, series)
-    lines = tuple(Line(_name(history, item, inner) or workload, item.stamps, item.values) for item in series)
+    lines = tuple(Line(_name(history, item, inner) or workload, item.stamps, tuple(item.values)) for item in series)
     start = common.stamp_of(common.parse_stamp(history.stamps[-1]) - RECENT)
     plots: dict[str, Plot] = {}
     file = re.sub(r"[^A-Za-z0-9_-]+", "_", workload)[:80] or "values"

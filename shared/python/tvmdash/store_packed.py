@@ -6,9 +6,9 @@ The same points stand in the table `points`, by series, where one series is aske
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
     import numpy
@@ -56,8 +56,82 @@ def _counted(value: int | None) -> int:
     return -1 if value is None else value
 
 
+class Column(Sequence[Any]):
+    """One column of a series as a tuple in all but name: its Python numbers are made when they are asked for.
+
+    A history of ten years has millions of them, and who draws or judges it wants `floats` or the last one.
+    """
+
+    __slots__ = ("_array", "_made")
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+        self._made: tuple[Any, ...] | None = None
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """The numbers as they lie in the index: NaN, or -1 in a column of integers, is unknown."""
+        return self._array
+
+    def _all(self) -> tuple[Any, ...]:
+        if self._made is None:
+            self._made = _numbers(self._array)
+        return self._made
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._all())
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Any, ...]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return _numbers(self._array[index])
+        one = self._array[index]
+        return None if _unknown(one) else one.item()
+
+    def __eq__(self, other: object) -> bool:
+        return self._all() == (other._all() if isinstance(other, Column) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+
+def _numbers(array: NDArray[Any]) -> tuple[Any, ...]:
+    holes = _unknown(array)
+    if not holes.any():
+        return tuple(array.tolist())
+    return tuple(None if hole else one for one, hole in zip(array.tolist(), holes.tolist(), strict=True))
+
+
+def floats(column: Sequence[float | None]) -> NDArray[numpy.float64]:
+    """A column as an array, NaN where unknown."""
+    import numpy
+
+    if not isinstance(column, Column):
+        return numpy.array(column, numpy.float64)
+    array = column.array.astype(numpy.float64)
+    array[_unknown(column.array)] = numpy.nan
+    return array
+
+
+def integers(column: Sequence[int | None]) -> NDArray[numpy.int64]:
+    """A column of numbers above 0 as an array, 0 where unknown."""
+    import numpy
+
+    if not isinstance(column, Column):
+        return numpy.array([one or 0 for one in column], numpy.int64)
+    return numpy.maximum(column.array.astype(numpy.int64), 0)
+
+
 Columns = tuple[Any, ...]
-"""Stamps ascending, values, low, high, std, samples and code of a series: tuples of one length."""
+"""Stamps ascending, and values, low, high, std, samples and code of a series, of one length."""
 
 
 class Nights:
@@ -66,16 +140,16 @@ class Nights:
     def __init__(self, stamps: Sequence[str], packed: Sequence[bytes]) -> None:
         import numpy
 
-        rows = numpy.frombuffer(b"".join(packed), dtype=_FIELDS)
+        joined = b"".join(packed)
         lengths = [len(one) // _POINT.size for one in packed]
-        numbers = rows["number"].astype(numpy.int64)
+        numbers = numpy.frombuffer(joined, dtype=_FIELDS)["number"].astype(numpy.int64)
         few = numbers.max(initial=0) < 2**16  # then the sort is by digits, in linear time
         order = numpy.argsort(numbers.astype(numpy.uint16) if few else numbers, kind="stable")
         self._stamps = tuple(stamps)
         self._numbers = numbers[order]
         self._night: NDArray[numpy.int64] = numpy.repeat(numpy.arange(len(packed)), lengths)[order]
-        self._columns = {name: rows[name][order] for name, _ in _FIELDS[1:]}
-        self._holes = {name for name, column in self._columns.items() if _unknown(column).any()}
+        # As opaque bytes a point is moved at once, as fields one by one.
+        self._points = numpy.frombuffer(joined, dtype=f"V{_POINT.size}")[order].view(_FIELDS)
         self._spans: dict[tuple[int, int], tuple[str, ...]] = {}
 
     def of(self, number: int) -> Columns:
@@ -83,7 +157,8 @@ class Nights:
         import numpy
 
         first, last = (int(numpy.searchsorted(self._numbers, number, side=side)) for side in ("left", "right"))
-        return self._stamps_of(first, last), *(self._column(name, first, last) for name, _ in _FIELDS[1:])
+        points = self._points[first:last]
+        return self._stamps_of(first, last), *(Column(points[name]) for name, _ in _FIELDS[1:])
 
     def _stamps_of(self, first: int, last: int) -> tuple[str, ...]:
         nights = self._night[first:last]
@@ -96,16 +171,9 @@ class Nights:
             self._spans[span] = self._stamps[span[0] : span[1]]
         return self._spans[span]
 
-    def _column(self, name: str, first: int, last: int) -> tuple[Any, ...]:
-        column = self._columns[name][first:last]
-        if name not in self._holes:
-            return tuple(column.tolist())
-        holes = _unknown(column).tolist()
-        return tuple(None if hole else one for one, hole in zip(column.tolist(), holes, strict=True))
 
-
-def _unknown(column: Any) -> Any:
-    """Where a column holds what stands for None."""
+def _unknown(array: Any) -> Any:
+    """Where an array, or whether a number of one, is what stands for None."""
     import numpy
 
-    return numpy.isnan(column) if column.dtype.kind == "f" else column < 0
+    return numpy.isnan(array) if array.dtype.kind == "f" else array < 0
