@@ -10,11 +10,12 @@ import contextlib
 import functools
 import hashlib
 import os
-import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from site_files import carry_over, write_data, write_new
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
@@ -73,24 +74,26 @@ class Carrier:
         source = f"{self.old}/{name}"
         if known is None or known[0] != made_from or _size(source) != known[1]:
             return False
-        place = f"{self.new}/{name}"
-        try:
-            os.link(source, place, follow_symlinks=False)
-        except OSError:  # a filesystem without links, or too many of them on this file
-            shutil.copyfile(source, place)
+        carry_over(source, f"{self.new}/{name}")
         self.files[name] = known
         self.carried += 1
         return True
 
     def write(self, name: str, content: bytes, made_from: str) -> None:
-        """Write the file anew. Not by way of a temporary one: nobody sees the new site before it is whole."""
-        place = f"{self.new}/{name}"
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(place)  # carried over already: that file is the old site's as well
-        with open(place, "xb") as file:
-            file.write(content)
+        """Write the file anew."""
+        write_new(f"{self.new}/{name}", content)
         self.files[name] = (made_from, len(content))
         self.written += 1
+
+    def part(self) -> Carrier:
+        """One to write some of the files with, in a process of its own."""
+        return replace(self, carried=0, written=0, files={})
+
+    def take_in(self, part: Carrier) -> None:
+        """Know of the files that a part has put into the new site."""
+        self.files.update(part.files)
+        self.carried += part.carried
+        self.written += part.written
 
     def adopt(self, name: str, made_from: str) -> None:
         """Take in a file that somebody else has written into the new site."""
@@ -99,9 +102,8 @@ class Carrier:
 
     def close(self, counted: Mapping[str, Any]) -> None:
         """Leave in the site what the next publish needs to know."""
-        files = {name: list(known) for name, known in self.files.items()}
-        value = {"schema_version": SCHEMA_VERSION, "version": self.version, "files": files, "counted": counted}
-        common.write_json(self.new / STATE_FILE, value, durable=False)
+        value = {"schema_version": SCHEMA_VERSION, "version": self.version, "files": self.files, "counted": counted}
+        write_data(f"{self.new}/{STATE_FILE}", value)
 
 
 def _size(path: str) -> int | None:

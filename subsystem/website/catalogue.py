@@ -82,6 +82,12 @@ class Stores:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def for_fork(self) -> Stores:
+        """The same for another process: a database file that this one has open must not be used there."""
+        other = Stores(self._home)
+        other._open = {name: opened for name, opened in self._open.items() if opened.in_memory}
+        return other
+
     def of(self, experiment: str) -> Store:
         """The index that holds an experiment's points."""
         if experiment not in self._open:

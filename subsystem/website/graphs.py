@@ -72,10 +72,10 @@ def described(path: Path, src: str, name: str) -> Graph:
 def place_picture(path: Path, place: Path, old: Path) -> None:
     """Have the picture `path` at `place` too; from `old`, where that is the same file by size and time."""
     there, known = path.stat(), old.stat() if old.is_file() else None
+    place.parent.mkdir(parents=True, exist_ok=True)
     if known and (known.st_size, known.st_mtime_ns) == (there.st_size, there.st_mtime_ns):
         carry_over(old, place)
         return
-    place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(path, place)
 
 

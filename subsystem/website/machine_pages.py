@@ -19,6 +19,7 @@ from graphs import Graph
 from other_data import Run
 from series_views import experiments_with_data
 from site_context import SiteContext
+from site_files import write_data
 from strip import machine_changes
 
 from tvmdash import common
@@ -156,7 +157,7 @@ def _keep(path: Path, nights: Mapping[str, Facts]) -> None:
         machines[digest] = facts
         digests[stamp] = digest
     value = {"schema_version": SCHEMA_VERSION, "machines": machines, "nights": digests}
-    common.write_json(path, value, durable=False)
+    write_data(str(path), value)
 
 
 def _changes(nights: Mapping[str, Facts]) -> Iterator[Change]:

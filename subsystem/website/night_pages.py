@@ -6,17 +6,17 @@ Beside each year's list lies YEAR.json: for each night, what its page was render
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import forked
 import night_views
 import pages
 from night_results import Kept, NightResults, Results
 from pages import Frame
 from site_context import SiteContext
-from site_files import carry_over
+from site_files import carry_over, write_data, write_new
 
 from tvmdash import common
 from tvmdash.dashboard_info import Night
@@ -25,6 +25,8 @@ from tvmdash.errors import DashboardError
 UNREADABLE = "unreadable"
 SCHEMA_VERSION = 2
 MOST_IN_INDEX = 60
+_LEAST_IN_PROCESS = 50
+"""Fewer pages are written sooner than a process is forked."""
 
 
 @dataclass(frozen=True)
@@ -60,30 +62,42 @@ class _Known:
     kept: Mapping[str, Kept]
 
 
+@dataclass(frozen=True)
+class _Page:
+    """The page of a night: what it is made from, and what the night brought."""
+
+    stamp: str
+    source: str
+    brought: Results
+
+
 def write_nights(context: SiteContext, results: NightResults, new: Path) -> Written:
     """Fill `new`/nights, carrying over from the old site what has not changed."""
-    done = Written()
-    old = context.old
     (new / "nights").mkdir()
     stamps = [stamp for stamp in context.home.night_stamps() if _is_stamp(stamp)]
-    for year, group in itertools.groupby(stamps, key=lambda stamp: stamp[:4]):
-        known = _read_catalogue(old / "nights" / f"{year}.json")
-        rows: dict[str, Row] = {}
-        for stamp in group:
-            brought = results.of(stamp, known.kept.get(stamp, Kept()))
-            source = f"{_source(context.home.night_file(stamp))}-{brought.fingerprint}"
-            page = old / "nights" / f"{stamp}.html"
-            row = known.rows.get(stamp)
-            if row is not None and row.source == source and page.is_file():
-                carry_over(page, new / "nights" / page.name)
-                rows[stamp] = row
-            else:
-                rows[stamp] = _write_night(context, stamp, source, brought, new)
-                done.rendered.append(stamp)
-        _write_year(year, rows, known, old, new)
-        done.nights += len(rows)
-        done.years.insert(0, year)
-        done.rows.update(rows)
+    names = sorted({stamp[:4] for stamp in stamps}, reverse=True)
+    years = {year: _read_catalogue(context.old / "nights" / f"{year}.json") for year in names}
+    rows: dict[str, Row] = {}
+    changed = []
+    for stamp in stamps:
+        known = years[stamp[:4]]
+        brought = results.of(stamp, known.kept.get(stamp, Kept()))
+        page = _Page(stamp, f"{_source(context.home.night_file(stamp))}-{brought.fingerprint}", brought)
+        row = known.rows.get(stamp)
+        if row is not None and row.source == page.source and _carried(f"{stamp}.html", context.old, new):
+            rows[stamp] = row
+        else:
+            changed.append(page)
+    for written in forked.in_parts(lambda part: _write(context, part, new), changed, least=_LEAST_IN_PROCESS):
+        rows.update(written)
+    done = Written(len(rows), [page.stamp for page in changed], list(years), rows)
+    for year, known in years.items():
+        _write_year(year, {stamp: row for stamp, row in rows.items() if stamp[:4] == year}, known, context.old, new)
+    _write_index(context, done, new)
+    return done
+
+
+def _write_index(context: SiteContext, done: Written, new: Path) -> None:
     newest = sorted(done.rows.items(), reverse=True)
     text = pages.render(
         "nights.html",
@@ -92,7 +106,6 @@ def write_nights(context: SiteContext, results: NightResults, new: Path) -> Writ
         years=[(year, sum(stamp.startswith(year) for stamp in done.rows)) for year in done.years],
     )
     (new / "nights" / "index.html").write_text(text, encoding="utf-8")
-    return done
 
 
 def _is_stamp(text: str) -> bool:
@@ -107,7 +120,21 @@ def _source(record: Path) -> str:
     return f"{status.st_size}-{status.st_mtime_ns}"
 
 
-def _write_night(context: SiteContext, stamp: str, source: str, results: Results, new: Path) -> Row:
+def _carried(name: str, old: Path, new: Path) -> bool:
+    """Whether the page is in the old site, and now in the new one too."""
+    try:
+        carry_over(f"{old}/nights/{name}", f"{new}/nights/{name}")
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _write(context: SiteContext, changed: Sequence[_Page], new: Path) -> dict[str, Row]:
+    return {page.stamp: _write_night(context, page, new) for page in changed}
+
+
+def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
+    stamp, results = page.stamp, page.brought
     try:
         night, fault = context.home.read_night(stamp), ""
     except DashboardError as error:
@@ -124,11 +151,11 @@ def _write_night(context: SiteContext, stamp: str, source: str, results: Results
         failures=night_views.failures(night.jobs),
         jobs=[*night_views.experiments(night), *night_views.subsystems(night)],
     )
-    (new / "nights" / f"{stamp}.html").write_text(text, encoding="utf-8")
+    write_new(f"{new}/nights/{stamp}.html", text.encode())
     headline = "Its record cannot be read" if fault else verdict.headline
     begun = tuple((one.id, one.headline, one.worse) for one in results.begun)
     return Row(
-        source,
+        page.source,
         verdict.state,
         headline,
         verdict.counts,
@@ -144,13 +171,13 @@ def _write_year(year: str, rows: Mapping[str, Row], known: _Known, old: Path, ne
     names = (f"nights/{year}.html", f"nights/{year}.json")
     if rows == known.rows and all((old / name).is_file() for name in names):
         for name in names:
-            carry_over(old / name, new / name)
+            carry_over(f"{old}/{name}", f"{new}/{name}")
         return
     text = pages.render("year.html", Frame("nights", "../"), year=year, rows=sorted(rows.items(), reverse=True))
     (new / names[0]).write_text(text, encoding="utf-8")
-    nights = {stamp: asdict(row) for stamp, row in rows.items()}
+    nights = {stamp: {**vars(row), "kept": vars(row.kept)} for stamp, row in sorted(rows.items())}
     value = {"schema_version": SCHEMA_VERSION, "renderer": pages.renderer_version(), "nights": nights}
-    common.write_json(new / names[1], value, durable=False)
+    write_data(f"{new}/{names[1]}", value)
 
 
 def _read_catalogue(path: Path) -> _Known:

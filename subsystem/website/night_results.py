@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from carrier import fingerprint
@@ -71,7 +70,7 @@ class Results:
     @property
     def fingerprint(self) -> str:
         """Changes with what the page shows."""
-        return fingerprint(json.dumps(asdict(self), ensure_ascii=False))
+        return fingerprint(repr(self))
 
 
 class NightResults:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ STATE_WORDS = {
     UNFINISHED: "not finished",
     ABSENT: "not run",
 }
+_STAMPS = 1000
+"""So many moments are remembered in words: a page tells the same few again and again."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,13 @@ def job_state(job: JobResult) -> str:
     """Its state; not finished where a stage that it must go through has no outcome and nothing stopped it."""
     if job.state != dashboard_info.OK:
         return job.state
-    done = {step.stage for step in job.steps}
-    return OK if all(stage.name in done for stage in pipeline(job.kind).stages if not stage.optional) else UNFINISHED
+    return OK if _needed(job.kind) <= {step.stage for step in job.steps} else UNFINISHED
+
+
+@functools.cache
+def _needed(kind: str) -> frozenset[str]:
+    """The stages that a job of this kind must go through."""
+    return frozenset(stage.name for stage in pipeline(kind).stages if not stage.optional)
 
 
 def experiments(night: Night) -> list[JobResult]:
@@ -69,11 +77,13 @@ def subsystems(night: Night) -> list[JobResult]:
     return sorted((job for job in night.jobs if job.kind == "subsystem"), key=lambda job: (job.title.lower(), job.name))
 
 
+@functools.lru_cache(_STAMPS)
 def moment_in_words(stamp: str) -> str:
     """As in "Saturday 21 November 2026, 03:15 UTC"."""
     return f"{day_in_words(stamp, weekday=True)}, {common.parse_stamp(stamp):%H:%M} UTC"
 
 
+@functools.lru_cache(_STAMPS)
 def day_in_words(stamp: str, *, weekday: bool = False) -> str:
     """As in "21 November 2026"."""
     moment = common.parse_stamp(stamp)
@@ -84,14 +94,15 @@ def day_in_words(stamp: str, *, weekday: bool = False) -> str:
 
 def judge(night: Night, now: datetime.datetime | None = None) -> Verdict:
     """The verdict on a night; `now` is given for the night that is still at work on its subsystems."""
-    counts = Counter(map(job_state, experiments(night)))
+    counts = Counter(job_state(job) for job in night.jobs if job.kind == "experiment")
+    failed = sum(job_state(job) == FAILED for job in night.jobs if job.kind == "subsystem")
     elapsed_s = night.elapsed_s
     at_work = night.state == dashboard_info.RUNNING and now is not None
     if at_work and now is not None:
         elapsed_s = (now - common.parse_stamp(night.stamp)).total_seconds()
     return Verdict(
-        state=_state(night, counts, at_work),
-        headline=_headline(night, counts),
+        state=_state(night, counts, failed, at_work),
+        headline=_headline(counts, failed),
         completeness=_completeness(night, counts, at_work),
         counts={state: counts[state] for state in ICONS if counts[state]},
         elapsed=duration_in_words(elapsed_s) if elapsed_s > 0 else "unknown",
@@ -99,16 +110,15 @@ def judge(night: Night, now: datetime.datetime | None = None) -> Verdict:
     )
 
 
-def _state(night: Night, counts: Mapping[str, int], at_work: bool) -> str:  # noqa: FBT001 - a fact, not an option
+def _state(night: Night, counts: Mapping[str, int], failed_subsystems: int, at_work: bool) -> str:  # noqa: FBT001
     ended = night.state == dashboard_info.COMPLETE or at_work
-    if counts.get(FAILED) or not ended or any(job_state(job) == FAILED for job in subsystems(night)):
+    if counts.get(FAILED) or not ended or failed_subsystems:
         return FAILED
     return next((state for state in (BLOCKED, UNFINISHED, OK) if counts.get(state)), ABSENT)
 
 
-def _headline(night: Night, counts: Mapping[str, int]) -> str:
+def _headline(counts: Mapping[str, int], failed_subsystems: int) -> str:
     total = sum(counts.values())
-    failed_subsystems = sum(job_state(job) == FAILED for job in subsystems(night))
     bad = [f"{counts[state]} {STATE_WORDS[state]}" for state in (FAILED, BLOCKED, UNFINISHED) if counts.get(state)]
     if not total:
         words = "No experiment took part"

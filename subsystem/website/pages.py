@@ -11,12 +11,13 @@ from typing import Any
 
 import night_views
 import words_shown
+from compiled_templates import CompiledTemplates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 HERE = Path(__file__).resolve().parent
 STATIC = HERE / "static"
-
+TEMPLATES = HERE / "templates"
 
 # page, its place, its name for people; those whose template is not there are left out
 NAVIGATION = (
@@ -31,6 +32,7 @@ NAVIGATION = (
 )
 WITH_SCRIPTS = {"explore": "explorer.html", "compare": "compare.html", "receipt": "receipt.html"}
 """Pages that a script fills, and their templates."""
+_ICON = Markup('<span class="icon is-{}" aria-hidden="true">{}</span>')
 
 
 @dataclass(frozen=True)
@@ -45,44 +47,56 @@ class Frame:
     written: str = ""
     max_age_hours: int | None = None
 
-    @property
-    def navigation(self) -> list[tuple[str, str, str]]:
-        return [item for item in NAVIGATION if item[0] not in WITH_SCRIPTS or item[0] in pages_with_scripts()]
-
 
 @functools.cache
 def pages_with_scripts() -> frozenset[str]:
     """The pages for scripts that this code has templates of."""
-    return frozenset(page for page, name in WITH_SCRIPTS.items() if (HERE / "templates" / name).is_file())
+    return frozenset(page for page, name in WITH_SCRIPTS.items() if (TEMPLATES / name).is_file())
+
+
+def navigation() -> list[tuple[str, str, str]]:
+    """The pages that the header leads to."""
+    return [item for item in NAVIGATION if item[0] not in WITH_SCRIPTS or item[0] in pages_with_scripts()]
 
 
 @functools.cache
 def renderer_version() -> str:
     """Changes with the templates, the style sheet and this code: then every page is rendered anew."""
     digest = hashlib.sha256()
-    for path in sorted(path for pattern in ("*.py", "templates/*", "static/*.*") for path in HERE.glob(pattern)):
+    for path in sorted(path for pattern in ("*.py", "templates/*.html", "static/*.*") for path in HERE.glob(pattern)):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
 def render(template: str, frame: Frame, **values: Any) -> str:
     """The page as HTML."""
-    return _environment().get_template(template).render(frame=frame, root=frame.root, **values) + "\n"
+    header = _header(frame.page, frame.root)
+    return _environment().get_template(template).render(frame=frame, root=frame.root, header=header, **values) + "\n"
+
+
+@functools.cache
+def _header(page: str, root: str) -> Markup:
+    """The top of a page, the same on many."""
+    values = {"page": page, "root": root, "navigation": navigation()}
+    return Markup(_environment().get_template("header.html").render(values))  # noqa: S704 - escaped by the template
 
 
 @functools.cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
+        loader=FileSystemLoader(TEMPLATES),
+        bytecode_cache=CompiledTemplates(TEMPLATES, renderer_version()),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_clean,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(words_shown.FILTERS)
+    icons = {**night_views.ICONS, **words_shown.SERIES_ICONS, **words_shown.INCIDENT_ICONS}
+    shown = {state: _ICON.format(state, icon) for state, icon in icons.items()}
+    environment.filters.update(words_shown.FILTERS, icon=shown.__getitem__)
     environment.globals.update(
-        icons={**night_views.ICONS, **words_shown.SERIES_ICONS, **words_shown.INCIDENT_ICONS},
+        icons=icons,
         state_words=night_views.STATE_WORDS,
         series_words=words_shown.SERIES_WORDS,
         has_receipts="receipt" in pages_with_scripts(),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import fnmatch
 import json
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import forked
 from carrier import Carrier, fingerprint
 from catalogue import Catalogue, Entry, Stores
 from counting import Nights
@@ -22,44 +23,65 @@ SCHEMA_VERSION = 1
 FOLDER = "series"
 CSV_HEADER = "stamp,value,low,high,std,samples,tvm,machine,code"
 _HEADLINE_CHARS = 300
+_LEAST_IN_PROCESS = 100
+"""Fewer shards are written sooner than a process is forked."""
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """The two files of a series' points from the stamp `since` on and before `until`, and what stands in them."""
+
+    name: str
+    entry: Entry
+    nights: Nights
+    since: str
+    until: str
+    facts: str
+    told: str
+    made_from: str
+
+    def files(self) -> tuple[str, str]:
+        """JSON and CSV."""
+        return f"{FOLDER}/{self.name}.json", f"{FOLDER}/{self.name}.csv"
 
 
 def write_shards(catalogue: Catalogue, stores: Stores, carrier: Carrier) -> None:
     """Bring series/ up to date: only series with a new point, or of which something else is said now, are written."""
     carrier.folder(FOLDER)
+    shards = [shard for shard in _shards(catalogue) if not _carried(carrier, shard)]
+    for part in forked.in_parts(lambda part: _write(part, stores, carrier), shards, least=_LEAST_IN_PROCESS):
+        carrier.take_in(part)
+
+
+def _shards(catalogue: Catalogue) -> Iterator[_Shard]:
     boundary = catalogue.boundary
-    frames = _Frames()
     for entry in catalogue.entries:
         nights = catalogue.experiments[entry.outline.experiment].nights
         facts, told = _facts(entry), _told(catalogue, entry)
         upto = nights.upto.get(entry.count.last_stamp, "")
         made_from = fingerprint(upto, str(entry.count.points), boundary, facts, told)
-        if not _carried(carrier, entry.id, made_from):
-            columns = frames.columns(stores.points(entry, since=boundary), nights)
-            _write(carrier, entry.id, columns, facts, told, made_from)
-        if entry.count.past:
-            _write_past(entry, nights, facts, frames, stores, boundary, carrier)
+        yield _Shard(entry.id, entry, nights, boundary, "~", facts, told, made_from)
+        if entry.count.past:  # changes once a year, or when an old night is taken in
+            upto = nights.upto.get(nights.last(boundary), "")
+            made_from = fingerprint(upto, str(entry.count.past), boundary, facts)
+            yield _Shard(f"{entry.id}.past", entry, nights, "", boundary, facts, _NOTHING_TOLD, made_from)
 
 
-def _write_past(
-    entry: Entry, nights: Nights, facts: str, frames: _Frames, stores: Stores, boundary: str, carrier: Carrier
-) -> None:
-    """What lies before `boundary`, which changes once a year, or when an old night is taken in."""
-    name = f"{entry.id}.past"
-    upto = nights.upto.get(nights.last(boundary), "")
-    made_from = fingerprint(upto, str(entry.count.past), boundary, facts)
-    if not _carried(carrier, name, made_from):
-        columns = frames.columns(stores.points(entry, until=boundary), nights)
-        _write(carrier, name, columns, facts, _NOTHING_TOLD, made_from)
+def _carried(carrier: Carrier, shard: _Shard) -> bool:
+    return all(carrier.carry(file, shard.made_from) for file in shard.files())
 
 
-def _carried(carrier: Carrier, name: str, made_from: str) -> bool:
-    return all(carrier.carry(f"{FOLDER}/{name}.{kind}", made_from) for kind in ("json", "csv"))
-
-
-def _write(carrier: Carrier, name: str, columns: _Columns, facts: str, told: str, made_from: str) -> None:
-    carrier.write(f"{FOLDER}/{name}.json", columns.json(facts, told).encode("ascii"), made_from)
-    carrier.write(f"{FOLDER}/{name}.csv", columns.csv().encode("utf-8", errors="replace"), made_from)
+def _write(shards: Sequence[_Shard], stores: Stores, carrier: Carrier) -> Carrier:
+    """Write them; in a process of its own if need be."""
+    frames, written = _Frames(), carrier.part()
+    with stores.for_fork() as opened:
+        for shard in shards:
+            points = opened.points(shard.entry, since=shard.since, until=shard.until)
+            columns = frames.columns(points, shard.nights)
+            as_json, as_csv = shard.files()
+            written.write(as_json, columns.json(shard.facts, shard.told).encode("ascii"), shard.made_from)
+            written.write(as_csv, columns.csv().encode("utf-8", errors="replace"), shard.made_from)
+    return written
 
 
 def _facts(entry: Entry) -> str:
@@ -185,9 +207,8 @@ class _Columns:
         digits = 15 if series.unit == "bytes" else 7
         self._frame = frame
         self._numbers = [_formatted(column, digits) for column in (series.values, series.low, series.high, series.std)]
-        self._samples = ["null" if count is None else str(count) for count in series.samples]
-        code, _ = _pooled(series.code)
-        self._code = ["null" if one is None else at for one, at in zip(series.code, code, strict=True)]
+        self._samples = _named(series.samples, {count: str(count) for count in set(series.samples)})
+        self._code = _named(series.code, {code: str(at) for at, code in enumerate(dict.fromkeys(series.code))})
 
     def json(self, facts: str, told: str) -> str:
         """The shard."""
@@ -212,11 +233,15 @@ def _formatted(values: Sequence[float | None], digits: int) -> list[str]:
     return ["null" if value is None or not math.isfinite(value) else form % value for value in values]
 
 
-def _pooled(values: Iterable[Hashable]) -> tuple[list[str], list[Any]]:
+def _named(values: Sequence[int | None], names: dict[int | None, str]) -> list[str]:
+    """The name of each value, null for None."""
+    return list(map({**names, None: "null"}.__getitem__, values))
+
+
+def _pooled(values: Sequence[str]) -> tuple[list[str], list[str]]:
     """Each distinct value once, in the order they come, and for each value its place among them."""
-    places: dict[Hashable, str] = {}
-    found = [places.setdefault(value, str(len(places))) for value in values]
-    return found, list(places)
+    pool = {value: str(at) for at, value in enumerate(dict.fromkeys(values))}
+    return [pool[value] for value in values], list(pool)
 
 
 def _blank(column: list[str]) -> list[str]:

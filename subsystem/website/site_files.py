@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 _NOT_PLAIN = re.compile(r"[^a-z0-9]+")
 
@@ -19,25 +21,34 @@ def safe_name(text: str) -> str:
     return f"{slug}-{digest}" if slug else digest
 
 
-def carry_over(source: Path, place: Path) -> None:
+def carry_over(source: str | Path, place: str | Path) -> None:
     """Have the content of `source` at `place` too: a second name of the same file, else a copy.
 
-    Only for files that are replaced and never written into.
+    Only for files that are replaced and never written into. FileNotFoundError where there is none, or no folder.
     """
     try:
         os.link(source, place, follow_symlinks=False)
     except FileNotFoundError:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        _link_or_copy(source, place)
-    except OSError:
-        _link_or_copy(source, place)
+        raise
+    except OSError:  # another filesystem, or one without links, or too many of them, or a file of somebody else
+        shutil.copyfile(source, place)
 
 
-def _link_or_copy(source: Path, place: Path) -> None:
-    with contextlib.suppress(OSError):  # another filesystem, or one without links, or a file of somebody else
-        os.link(source, place, follow_symlinks=False)
-        return
-    shutil.copyfile(source, place)
+def write_new(place: str, content: bytes) -> None:
+    """Write a file of the new site, in place of one that was carried over: that one is the old site's as well.
+
+    Not by way of a temporary file, as nobody sees the new site before it is whole.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(place)
+    with open(place, "xb") as file:
+        file.write(content)
+
+
+def write_data(place: str, value: Any) -> None:
+    """Write JSON for programs, small and fast, as `write_new` does."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    write_new(place, text.encode("ascii") + b"\n")
 
 
 def regular_file_bytes(path: Path) -> int | None:

@@ -19,7 +19,6 @@ from site_files import carry_over, regular_file_bytes, safe_name
 from tvmdash import common, config_util, records
 from tvmdash.dashboard_info import Home, JobResult, Night
 from tvmdash.errors import DashboardError
-from tvmdash.series_plots import label_of
 from tvmdash.words import bytes_in_words
 
 MAX_POINTS = 20
@@ -187,11 +186,19 @@ def _points(home: Home, stamp: str, experiment: str, site: Path) -> tuple[Points
     except DashboardError as error:
         return None, str(error)
     href = f"data/{safe_name(experiment)}/{path.name}"
+    (site / href).parent.mkdir(parents=True, exist_ok=True)
     carry_over(path, site / href)
     failed = data.failures
     total = len(data.records) + len(failed) or len(data.leaves)
-    told = tuple((label_of(failure.workload, failure.values), failure.error) for failure in failed[:MAX_POINTS])
-    return Points(total, len(failed), told, href, bytes_in_words(size)), ""
+    return Points(total, len(failed), _told_of(failed[:MAX_POINTS]), href, bytes_in_words(size)), ""
+
+
+def _told_of(failures: Sequence[records.Failure]) -> tuple[tuple[str, str], ...]:
+    if not failures:
+        return ()
+    from tvmdash.series_plots import label_of  # costs imports that most publishes do without
+
+    return tuple((label_of(failure.workload, failure.values), failure.error) for failure in failures)
 
 
 def report_views(home: Home, tonight: Night, output: Path) -> list[ReportView]:
