@@ -206,6 +206,7 @@ def _environment(context: Context, job: Job, place: Workspace) -> dict[str, str]
         added=config.env,
     )
     environment["TVMDASH_ENGINES"] = str(config.setup / ".engines")
+    environment["TVMDASH_TUNING"] = str(config.setup / ".tuning")
     return {**environment, MARK: f"{context.mark}/{next(context.numbers)}"}
 
 

@@ -16,13 +16,18 @@ LIBRARY = REPO / "shared" / "python" / "tvmdash"
 LAYERS: dict[float, tuple[str, ...]] = {
     # 0: errors, files, words
     0.0: ("__init__", "errors", "words"),
-    0.1: ("common", "capture_format"),
+    0.1: ("common", "capture_format", "phases"),
+    0.2: (
+        "config_fields",
+        "data_migrations",
+    ),
     # 1: the protocol, configs, records; what describes a machine and holds raw samples
     1.0: ("stages", "config_util", "records", "machine", "capture", "network_ops", "elf"),
-    1.1: ("telemetry_data", "accuracy"),
+    1.1: ("store_packed", "telemetry_data", "accuracy"),
     # 2: the home, the index, trials and their reduction
-    2.0: ("dashboard_info", "store", "trial_util", "convert"),
-    2.1: ("analysis_util", "networks", "traces", "records_exchange"),
+    2.0: ("bisection", "dashboard_info", "store", "trial_util", "convert", "series_names", "reduction", "engines"),
+    2.1: ("comparison", "doubts", "engine_store", "rivals", "networks", "traces", "records_exchange"),
+    2.2: ("analysis_util",),
     # 3: what is seen, said and compiled
     3.0: (
         "annotations",
@@ -46,10 +51,13 @@ LAYERS: dict[float, tuple[str, ...]] = {
         "slack_payloads",
         "slack_http",
         "slack_patience",
+        "onnx_lower",
+        "torch_lower",
     ),
     3.2: (
         "change_rerun",
         "change_common",
+        "change_levels",
         "plot_lines",
         "plot_rows",
         "plot_courses",
@@ -58,10 +66,32 @@ LAYERS: dict[float, tuple[str, ...]] = {
         "slack_ledger",
         "slack_parts",
     ),
-    3.3: ("change_scan", "change_locate", "plot_util", "check_prerequisites", "experiment_info", "slack_delivery"),
+    3.3: (
+        "relax_tuning",
+        "engine_words",
+        "change_scan",
+        "change_locate",
+        "plot_util",
+        "check_prerequisites",
+        "experiment_info",
+        "slack_delivery",
+    ),
     3.4: ("change_grade", "change_points", "series_plots", "relax_workload", "plot_files"),
-    3.5: ("change_fleet", "incident_replay"),
-    3.6: ("incidents",),
+    3.5: (
+        "case_words",
+        "change_fleet",
+        "experiment_points",
+        "experiment_rounds",
+        "experiment_setup",
+        "incident_replay",
+        "slack_threads",
+    ),
+    3.6: (
+        "experiment_measure",
+        "incidents",
+    ),
+    3.7: ("experiment_run",),
+    3.8: ("experiment_results",),
     # 4: the authors' surfaces
     4.0: ("exp_templates", "subsys_templates"),
 }
@@ -76,10 +106,10 @@ HEAVY: dict[str, set[str]] = {
     "pandas": {"traces"},  # what `.df()` gives
     "slack_sdk": {"slack_util", "slack_http"},
     "duckdb": {"traces", "convert", "records_exchange"},
-    "tvm": {"relax_lower", "relax_passes", "relax_target", "relax_util", "relax_workload"},
+    "tvm": {"relax_lower", "relax_passes", "relax_target", "relax_tuning", "relax_util", "relax_workload"},
     "tvm_ffi": {"relax_util"},
-    "torch": set(),
-    "onnx": set(),
+    "torch": {"torch_lower"},
+    "onnx": {"onnx_lower"},
     "jsonschema": {"config_util", "records", "summary_util"},
     "jinja2": set(),
     "requests": set(),

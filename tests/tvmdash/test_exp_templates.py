@@ -31,7 +31,8 @@ class Toy(Experiment):
 
     def points(self, config):
         names = config["groups"]
-        return [Point("toy.sum", {"size": n, "threads": 1}, group=name, target="cpu", engine="python")
+        return [Point("toy.sum", {"size": n, "threads": 1}, group=name, target="cpu", engine="python",
+                      once=name == "slow")
                 for i, name in enumerate(names) for n in (10 * (i + 1), 10 * (i + 1) + 1)]
 
     def prepare(self, point, config, seed):
@@ -49,6 +50,9 @@ class Toy(Experiment):
         spans = [OperatorSpan(0, "add", 0, 5)]
         return Prepared(timer=python_timer(lambda: sum(data)), check=check, compile_ms=1.5, code_size_bytes=100,
                         layout="N", profile=lambda: spans)
+
+    def derive(self, records):
+        return [{"sums_per_second": 1e3 / r.additional_info["execution_elapsed_ms_median"]} for r in records]
 
 if __name__ == "__main__":
     sys.exit(Toy().main())
@@ -113,6 +117,15 @@ def test_points_become_records_graphs_and_a_summary(tmp_path: Path) -> None:
     assert "4 points measured" in summary["value"]
 
 
+def test_what_an_experiment_derives_joins_its_records(tmp_path: Path) -> None:
+    toy = Toy(tmp_path, ["good"])
+    for verb, folders in (("run", [tmp_path / "raw"]), ("analyze", [tmp_path / "raw", tmp_path / "analysis"])):
+        assert toy.stage(verb, *folders)["success"]
+    for record in json.loads((tmp_path / "analysis" / "data.json").read_text())["records"]:
+        info = record["additional_info"]
+        assert info["sums_per_second"] * info["execution_elapsed_ms_median"] == pytest.approx(1e3)
+
+
 def test_a_point_that_raises_or_is_wrong_is_a_failure_and_the_others_go_on(tmp_path: Path) -> None:
     night = Toy(tmp_path, ["good", "raises", "wrong"]).night("20260101T000000Z")
     assert len(night.records) == 2
@@ -152,6 +165,16 @@ def test_the_order_follows_the_nights_seed(tmp_path: Path) -> None:
         orders.append(order_of(tmp_path / f"raw{number}"))
     assert orders[0] == orders[1] != orders[2]
     assert json.loads((tmp_path / "raw2" / "plan.json").read_text())["seed"] == 2
+
+
+def test_a_point_that_is_measured_once_has_one_process_and_one_sample_and_says_so(tmp_path: Path) -> None:
+    data = Toy(tmp_path, ["slow", "good"], processes=2, max_processes=2).night("20261121T000000Z")
+    found = {record.workload_args["size"]: record.additional_info for record in data.records}
+    assert [(found[size]["processes"], found[size]["samples"]) for size in (10, 11, 20, 21)] == [(1, 1)] * 2 + [
+        (2, 14)
+    ] * 2
+    assert found[10]["ended_by"] == "once"
+    assert found[20]["ended_by"] != "once"
 
 
 def an_identity(size: int) -> dict[str, object]:
@@ -275,7 +298,8 @@ def test_the_smoke_size_brings_its_own_defaults(tmp_path: Path) -> None:
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "experiments.md").read_text(encoding="utf-8")
-    blocks = dict(reversed(re.findall(r"```(python|json)\n(.*?)```", page, re.DOTALL)))
+    writing = page.partition("\n## Writing one\n")[2]
+    blocks = dict(reversed(re.findall(r"```(python|json)\n(.*?)```", writing, re.DOTALL)))
     toy = Toy(tmp_path, [])
     (toy.code / "toy.py").write_text(blocks["python"])
     (toy.code / "fields.json").write_text(blocks["json"])

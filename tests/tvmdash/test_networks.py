@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from tvmdash.errors import DashboardError
-from tvmdash.network_ops import BatchNorm, Concat, Conv2d, Dense, GlobalAvgPool, MaxPool, Relu, Softmax
+from tvmdash.network_ops import (
+    BatchNorm,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    GlobalAvgPool,
+    MaxPool,
+    Relu,
+    Softmax,
+    Tanh,
+)
 from tvmdash.networks import NETWORKS, Network, make_input, make_weights, reference
 
 PUBLISHED_PARAMETERS = {
@@ -15,17 +26,29 @@ PUBLISHED_PARAMETERS = {
     "squeezenet": 1_235_496,
     "mobilenet_v2": 3_504_872,
     "resnet18": 11_689_512,
+    "dcgan": 3_576_704,
+    "vgg16": 138_357_544,
 }
-"""Of torchvision's models for the last three; mlp and dqn have no number in their papers, but layer sizes."""
+"""Of torchvision's models, and of PyTorch's DCGAN tutorial; mlp and dqn have no number, but layer sizes."""
+HUGE = ("vgg16",)
+"""What takes gigabytes and many seconds to compute."""
 
 
-@pytest.fixture(scope="module", params=NETWORKS)
+@pytest.fixture(scope="module", params=[name for name in NETWORKS if name not in HUGE])
 def network(request: pytest.FixtureRequest) -> Network:
     return NETWORKS[request.param]()
 
 
-def test_a_network_has_as_many_parameters_as_published(network):
-    assert network.parameter_count() == PUBLISHED_PARAMETERS[network.name]
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_has_as_many_parameters_as_published(name):
+    assert NETWORKS[name]().parameter_count() == PUBLISHED_PARAMETERS[name]
+
+
+def test_vgg16_classifies_into_a_thousand():
+    network = NETWORKS["vgg16"]()
+    shapes = network.shapes(2)
+    assert shapes["pool4"] == (2, 512, 7, 7)
+    assert shapes[network.nodes[-1].name] == (2, 1000)
 
 
 def test_values_are_named_once(network):
@@ -98,6 +121,25 @@ def test_a_convolution_is_the_sum_over_its_window(conv):
         assert actual[image, channel, row, column] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    "conv", [ConvTranspose2d(3, 4, 2, 1), ConvTranspose2d(2, 3, bias=False), ConvTranspose2d(2, 2, 3)], ids=str
+)
+def test_a_transposed_convolution_spreads_each_input_over_its_window(conv):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 4, 5, 3))
+    weights = {name: rng.standard_normal(shape) for name, shape in conv.weights(x.shape).items()}
+    actual = conv.forward(weights, x)
+    assert actual.shape == conv.shape(x.shape)
+    expected = np.zeros(actual.shape) + (weights["bias"][:, None, None] if conv.bias else 0.0)
+    for image, source, row, column in np.ndindex(x.shape):
+        for channel, down, right in np.ndindex(conv.channels, conv.kernel, conv.kernel):
+            place = row * conv.stride + down - conv.padding, column * conv.stride + right - conv.padding
+            if 0 <= place[0] < actual.shape[2] and 0 <= place[1] < actual.shape[3]:
+                product = x[image, source, row, column] * weights["weight"][source, channel, down, right]
+                expected[image, channel, place[0], place[1]] += product
+    np.testing.assert_allclose(actual, expected)
+
+
 def test_pooling_takes_the_largest_and_padding_never_wins():
     x = -np.arange(1.0, 17.0).reshape(1, 1, 4, 4)
     assert MaxPool(2, 2).forward({}, x).tolist() == [[[[-1, -3], [-9, -11]]]]
@@ -114,6 +156,7 @@ def test_simple_operators():
     x = np.array([[-1.0, 7.0]])
     assert Relu().forward({}, x).tolist() == [[0.0, 7.0]]
     assert Relu(6.0).forward({}, x).tolist() == [[0.0, 6.0]]
+    assert Tanh().forward({}, np.array([[0.0, 50.0]])).tolist() == [[0.0, 1.0]]
     assert Dense(1).forward({"weight": np.array([[1.0, 2.0]]), "bias": np.array([0.5])}, x).tolist() == [[13.5]]
     assert Softmax().forward({}, np.array([[1000.0, 1000.0]])).tolist() == [[0.5, 0.5]]
     assert Concat().shape((1, 2, 5, 5), (1, 3, 5, 5)) == (1, 5, 5, 5)

@@ -32,7 +32,8 @@ class Axis:
 class Point:
     """One combination of axis values on one engine.
 
-    Points of one `group` that have the same engine and environment are measured in the same processes.
+    Points of one `group` that have the same engine and environment are measured in the same processes. One with `once`
+    has one process and one sample, whatever the config says: for calls that take many seconds.
     """
 
     workload: str
@@ -40,6 +41,7 @@ class Point:
     group: str
     target: str
     engine: str = "tvm"
+    once: bool = False
 
 
 @dataclass(frozen=True)

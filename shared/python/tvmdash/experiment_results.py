@@ -11,7 +11,7 @@ from tvmdash import analysis_util, common
 from tvmdash.capture import Trial, read_trials
 from tvmdash.errors import DashboardError
 from tvmdash.experiment_points import key
-from tvmdash.experiment_rounds import Precision
+from tvmdash.experiment_rounds import ONCE, Precision
 from tvmdash.experiment_run import ENDED_FILE, PLAN_FILE
 from tvmdash.records import SCHEMA_VERSION
 from tvmdash.reduction import Reduced
@@ -24,13 +24,15 @@ def results(raw: Path, precision: Precision) -> dict[str, Any]:
     """
     plan = common.read_json(raw / PLAN_FILE)
     groups = {key(point): group for point, group in zip(plan["points"], plan["groups"], strict=True)}
+    once = {key(point) for point, only in zip(plan["points"], plan["once"], strict=True) if only}
     trials = _in_planned_order(list(read_trials(raw)), list(groups))
     if not trials:
         raise DashboardError(f"{raw}: no trial was captured; the run stage's log says why.")
     ended: dict[str, str] = common.read_json(raw / ENDED_FILE) if (raw / ENDED_FILE).exists() else {}
 
     def ended_by(of_point: Sequence[Trial], reduced: Reduced) -> str:
-        return precision.ended_by(reduced, broken=groups.get(key(of_point[0].point)) in ended)
+        name = key(of_point[0].point)
+        return ONCE if name in once else precision.ended_by(reduced, broken=groups.get(name) in ended)
 
     several = len({point["engine"] for point in plan["points"]}) > 1
     records, failures = analysis_util.reduce(trials, ended_by, name_engines=several)

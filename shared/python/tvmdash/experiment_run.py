@@ -55,8 +55,9 @@ class _Run:
         for point in group.points:
             name = named(self.experiment.axes, point)
             trials = self.trials.get(key(name), [])
-            if wanted(trials, self.precision):
-                found.append(Job(name, samples_of_next(trials, repeat), profile=not trials))
+            if wanted(trials, self.precision) and not (point.once and trials):
+                samples = 1 if point.once else samples_of_next(trials, repeat)
+                found.append(Job(name, samples, profile=not trials))
         random.Random(f"{_seed()} {group.name} {number}").shuffle(found)
         return tuple(found)
 
@@ -111,7 +112,12 @@ def run(experiment: Measurable, config: Mapping[str, Any], config_dir: Path, scr
     names = {key(name): group.name for group in groups for name in _names(experiment, group)}
     precision = Precision.from_config(config)
     listed = [named(experiment.axes, point) for point in points]
-    plan = {"points": listed, "groups": [names[key(name)] for name in listed], "seed": _seed()}
+    plan = {
+        "points": listed,
+        "groups": [names[key(name)] for name in listed],
+        "once": [point.once for point in points],
+        "seed": _seed(),
+    }
     common.write_json(raw / PLAN_FILE, plan)
     going = _Run(experiment, config, config_dir, script, raw, precision)
     _rounds(going, groups)

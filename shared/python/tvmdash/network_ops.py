@@ -1,6 +1,6 @@
 """Neural-network operators as data, each with its shapes, its weights and a plain numpy forward pass.
 
-Images are NCHW, kernels OIHW.
+Images are NCHW, kernels OIHW (of a transposed convolution IOHW, as its frameworks have them).
 """
 
 from __future__ import annotations
@@ -63,6 +63,38 @@ class Conv2d:
         columns = np.stack(windows, axis=2).reshape(batch, self.groups, -1, height * width)
         kernel = weights["weight"].reshape(self.groups, self.channels // self.groups, -1)
         total: Array = (kernel @ columns).reshape(batch, self.channels, height, width)
+        return total + weights["bias"][:, None, None] if self.bias else total
+
+
+@dataclass(frozen=True)
+class ConvTranspose2d:
+    """A square transposed convolution; `padding` is what is cut off on all four sides of what it would give."""
+
+    channels: int
+    kernel: int
+    stride: int = 1
+    padding: int = 0
+    bias: bool = True
+
+    def shape(self, *inputs: Shape) -> Shape:
+        height, width = ((side - 1) * self.stride + self.kernel - 2 * self.padding for side in inputs[0][2:])
+        return (inputs[0][0], self.channels, height, width)
+
+    def weights(self, *inputs: Shape) -> dict[str, Shape]:
+        kernel = (inputs[0][1], self.channels, self.kernel, self.kernel)
+        return {"weight": kernel, "bias": (self.channels,)} if self.bias else {"weight": kernel}
+
+    def forward(self, weights: Mapping[str, Array], *inputs: Array) -> Array:
+        batch, channels, height, width = self.shape(inputs[0].shape)
+        cut, sides = self.padding, inputs[0].shape[2:]
+        whole: Array = np.zeros((batch, channels, height + 2 * cut, width + 2 * cut), inputs[0].dtype)
+        for row, column in np.ndindex(self.kernel, self.kernel):
+            rows, columns = (
+                slice(first, first + side * self.stride, self.stride)
+                for first, side in zip((row, column), sides, strict=True)
+            )
+            whole[:, :, rows, columns] += np.einsum("bihw,io->bohw", inputs[0], weights["weight"][:, :, row, column])
+        total = whole[:, :, cut : cut + height, cut : cut + width]
         return total + weights["bias"][:, None, None] if self.bias else total
 
 
@@ -136,6 +168,15 @@ class Relu(Weightless):
 
     def forward(self, weights: Mapping[str, Array], *inputs: Array) -> Array:
         return np.clip(inputs[0], 0.0, self.ceiling)
+
+
+@dataclass(frozen=True)
+class Tanh(Weightless):
+    """The hyperbolic tangent of every element."""
+
+    def forward(self, weights: Mapping[str, Array], *inputs: Array) -> Array:
+        result: Array = np.tanh(inputs[0])
+        return result
 
 
 @dataclass(frozen=True)

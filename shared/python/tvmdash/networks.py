@@ -19,6 +19,7 @@ from tvmdash.network_ops import (
     BatchNorm,
     Concat,
     Conv2d,
+    ConvTranspose2d,
     Dense,
     Flatten,
     GlobalAvgPool,
@@ -27,6 +28,7 @@ from tvmdash.network_ops import (
     Relu,
     Shape,
     Softmax,
+    Tanh,
 )
 
 INPUT = "input"
@@ -125,7 +127,7 @@ class _Graph:
         self.last = name
         return name
 
-    def conv_bn(self, name: str, conv: Conv2d, activation: Relu | None) -> str:
+    def conv_bn(self, name: str, conv: Conv2d | ConvTranspose2d, activation: Relu | None) -> str:
         self.then(name, conv)
         self.then(f"{name}.bn", BatchNorm())
         return self.then(f"{name}.relu", activation) if activation else self.last
@@ -235,6 +237,36 @@ def resnet18() -> Network:
     return graph.finish("resnet18", (3, 224, 224))
 
 
+def dcgan() -> Network:
+    """The generator of a DCGAN for 64x64 images (Radford et al., arXiv:1511.06434), 512 to 64 channels wide.
+
+    Its input is 100 numbers as one pixel; the paper's is twice as wide.
+    """
+    graph = _Graph()
+    for index, channels in enumerate((512, 256, 128, 64)):
+        stride, padding = (2, 1) if index else (1, 0)
+        graph.conv_bn(f"up{index}", ConvTranspose2d(channels, 4, stride, padding, bias=False), Relu())
+    graph.then("up4", ConvTranspose2d(3, 4, 2, 1, bias=False))
+    graph.then("tanh", Tanh())
+    return graph.finish("dcgan", (100, 1, 1))
+
+
+def vgg16() -> Network:
+    """VGG-16 (Simonyan & Zisserman, arXiv:1409.1556, table 1, D). Its weights take 553 MB."""
+    graph = _Graph()
+    for stage, (channels, layers) in enumerate(((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))):
+        for index in range(layers):
+            graph.then(f"conv{stage}.{index}", Conv2d(channels, 3, padding=1))
+            graph.then(f"conv{stage}.{index}.relu", Relu())
+        graph.then(f"pool{stage}", MaxPool(2, 2))
+    graph.then("flatten", Flatten())
+    for index in range(2):
+        graph.then(f"dense{index}", Dense(4096))
+        graph.then(f"dense{index}.relu", Relu())
+    graph.then("classifier", Dense(1000))
+    return graph.finish("vgg16", (3, 224, 224))
+
+
 def _classify(graph: _Graph) -> None:
     graph.then("average", GlobalAvgPool())
     graph.then("flatten", Flatten())
@@ -247,4 +279,6 @@ NETWORKS: Mapping[str, Callable[[], Network]] = {
     "squeezenet": squeezenet,
     "mobilenet_v2": mobilenet_v2,
     "resnet18": resnet18,
+    "dcgan": dcgan,
+    "vgg16": vgg16,
 }

@@ -47,6 +47,13 @@ def _conv2d(op: ops.Conv2d, weights: Mapping[str, Expr], x: Expr) -> Expr:
     return _plus_bias(result, weights, (1, op.channels, 1, 1)) if op.bias else result
 
 
+def _conv_transpose2d(op: ops.ConvTranspose2d, weights: Mapping[str, Expr], x: Expr) -> Expr:
+    from tvm import relax
+
+    result = relax.op.nn.conv2d_transpose(x, weights["weight"], op.stride, op.padding)
+    return _plus_bias(result, weights, (1, op.channels, 1, 1)) if op.bias else result
+
+
 def _plus_bias(value: Expr, weights: Mapping[str, Expr], shape: tuple[int, ...]) -> Expr:
     from tvm import relax
 
@@ -98,11 +105,13 @@ def _simple(call: Callable[..., Expr]) -> Callable[..., Expr]:
 
 LOWERINGS: Mapping[type, Callable[..., Expr]] = {
     ops.Conv2d: _conv2d,
+    ops.ConvTranspose2d: _conv_transpose2d,
     ops.Dense: _dense,
     ops.BatchNorm: _batch_norm,
     ops.MaxPool: _max_pool,
     ops.GlobalAvgPool: _simple(lambda op, x: op.mean(x, axis=[2, 3], keepdims=True)),
     ops.Relu: _relu,
+    ops.Tanh: _simple(lambda op, x: op.tanh(x)),
     ops.Softmax: _simple(lambda op, x: op.nn.softmax(x, axis=-1)),
     ops.Add: _simple(lambda op, one, other: op.add(one, other)),
     ops.Concat: _concat,

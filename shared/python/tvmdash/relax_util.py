@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,7 @@ def _machine_code(module: Any) -> list[bytes]:
 
 
 class Loaded:
-    """A module ready to run on a device. Inputs are numpy arrays in the shape and dtype of `main`."""
+    """A module ready to run on a device. Inputs are numpy arrays in the shapes and dtypes of `main`, in its order."""
 
     def __init__(self, compiled: Compiled, device: str = "cpu") -> None:
         import tvm
@@ -158,19 +159,28 @@ class Loaded:
         self._vm = relax.VirtualMachine(compiled.executable, self._device)
         self._timed = 0
 
-    def run(self, x: Array) -> Array:
-        """The output of `main` for `x`."""
-        output: Array = self._vm["main"](self._tensor(x)).numpy()
+    def run(self, *inputs: Array) -> Array:
+        """The output of `main` for `inputs`."""
+        output: Array = self._vm["main"](*map(self._tensor, inputs)).numpy()
         return output
 
-    def timer(self, x: Array) -> Timer:
-        """A timer of `main` on `x`, which lies on the device before the clock starts.
+    def outputs(self, *inputs: Array) -> tuple[Array, ...]:
+        """The outputs of a `main` that gives a tuple of tensors, or its one output."""
+        given = self._vm["main"](*map(self._tensor, inputs))
+        return (given.numpy(),) if hasattr(given, "numpy") else tuple(part.numpy() for part in given)
+
+    def caller(self, *inputs: Array) -> Callable[[], object]:
+        """A call of `main` from Python on `inputs`, which lie on the device already: for a clock that engines share."""
+        return functools.partial(self._vm["main"], *map(self._tensor, inputs))
+
+    def timer(self, *inputs: Array) -> Timer:
+        """A timer of `main` on `inputs`, which lie on the device before the clock starts.
 
         It is TVM's time_evaluator: wall clock, and one more call, not timed, before each use.
         """
         self._timed += 1
         name = f"timed{self._timed}"
-        self._vm.save_function("main", name, self._tensor(x), include_return=False)
+        self._vm.save_function("main", name, *map(self._tensor, inputs), include_return=False)
 
         def timer(number: int, repeat: int) -> list[int]:
             evaluator = self._vm.time_evaluator(name, self._device, number=number, repeat=repeat)

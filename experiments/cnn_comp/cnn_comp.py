@@ -1,0 +1,89 @@
+"""Networks on TVM, untuned and tuned, and on its rivals: same weights, same input, same threads, same clock."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import rival_words
+import runners
+
+from tvmdash import accuracy, relax_workload, rivals
+from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.summary_util import Summary
+from tvmdash.trial_util import python_timer
+
+ONNXRUNTIME = replace(rivals.ONNXRUNTIME, requirements=(*rivals.ONNXRUNTIME.requirements, "onnx==1.23.2"))
+VARIANTS: Mapping[str, tuple[str, str]] = {
+    "tvm untuned": ("tvm", "untuned"),
+    "tvm tuned": ("tvm", "tuned"),
+    "onnxruntime": ("onnxruntime", "default"),
+    "torch eager": ("torch", "eager"),
+    "torch compile": ("torch", "compile"),
+}
+"""Engine and variant by the names that the config has for them."""
+APART = ("tuned", "compile")
+"""Variants with processes of their own: a database of the wrong version, or a C++ compiler, may end theirs."""
+SLOW = {("vgg16", "tvm untuned")}
+"""What takes many seconds a call: measured once."""
+
+
+class CnnComp(Experiment):
+    """Every network on every engine; a process for each network and engine."""
+
+    engines = (relax_workload.TVM, ONNXRUNTIME, rivals.TORCH)
+    axes = (
+        Axis("variant", "build_config"),
+        Axis("batch", "workload_args"),
+        Axis("threads", "runtime_config"),
+    )
+
+    def points(self, config: Mapping[str, Any]) -> list[Point]:
+        return [
+            self._point(network, named, batch, threads, config)
+            for network in config["networks"]
+            for named in config["engines"]
+            for batch in config["batches"]
+            for threads in config["threads"]
+        ]
+
+    def _point(self, network: str, named: str, batch: int, threads: int, config: Mapping[str, Any]) -> Point:
+        engine, variant = VARIANTS[named]
+        target = relax_workload.target({**config, "threads": threads}) if engine == "tvm" else {"kind": "cpu"}
+        return Point(
+            f"network.{network}",
+            {"variant": variant, "batch": batch, "threads": threads},
+            group=f"{network} {variant}" if variant in APART else network,
+            target=json.dumps(target, sort_keys=True),
+            engine=engine,
+            once=(network, named) in SLOW,
+        )
+
+    def environment(self, point: Point, config: Mapping[str, Any]) -> dict[str, str]:
+        """Beside the threads: TVM binds no thread to a core, as its rivals bind none; inductor compiles in-process."""
+        added = {"TVM_BIND_THREADS": "0", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        return {**super().environment(point, config), **added}
+
+    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+        problem = runners.problem(point.workload.partition(".")[2], point.values["batch"], seed)
+        ready = runners.RUNNERS[point.engine](problem, point, config)
+        return Prepared(
+            timer=python_timer(ready.call),
+            check=lambda: accuracy.check_answer(ready.answer(), problem.expected),
+            compile_ms=ready.compile_ms,
+            code_size_bytes=ready.code_size_bytes,
+            memory_bytes=ready.memory_bytes,
+            layout="NCHW",
+            details=ready.details,
+        )
+
+    def summary(self, history: History) -> Summary:
+        """The default words, with TVM tuned and untuned against each rival by itself."""
+        return rival_words.summary(super().summary(history), history)
+
+
+if __name__ == "__main__":
+    sys.exit(CnnComp().main())

@@ -1,0 +1,54 @@
+"""How TVM, tuned and untuned, stands to each rival tonight, in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from tvmdash.exp_templates import History
+from tvmdash.series_plots import measured_tonight
+from tvmdash.store import Series
+from tvmdash.summary_util import Summary, geometric_mean_ratio, ratio_in_words
+
+_SAME = ("workload", "workload_args", "runtime_config")
+"""The columns on which two engines agree where they did the same."""
+
+
+def summary(default: Summary, history: History) -> Summary:
+    """`default`, its lines on TVM at its best replaced by a line for each of TVM's variants and each rival."""
+    lines = [line for line in default.value.splitlines() if not line.startswith("- TVM ")]
+    rest = [number for number, line in enumerate(lines) if ": fastest " in line or ": best " in line]
+    place = rest[0] if rest else len(lines)
+    return Summary(default.title, "\n".join([*lines[:place], *told(history), *lines[place:]])[:4000])
+
+
+def told(history: History) -> list[str]:
+    """A line for each pair of a TVM variant and a rival that have workloads in common."""
+    times: dict[str, dict[str, float]] = {}
+    for series in measured_tonight(history, {"run_time"}):
+        workload = json.dumps([series.labels.get(column) for column in _SAME], sort_keys=True)
+        times.setdefault(_engine(series), {})[workload] = series.values[-1]
+    ours = sorted((name for name in times if name.startswith("tvm")), reverse=True)
+    lines = [_line(times, our) for our in ours]
+    if len(ours) == 2 and (pairs := _pairs(times["tvm untuned"], times["tvm tuned"])):
+        lines.append(f"- TVM tuned against untuned: {ratio_in_words(geometric_mean_ratio(pairs))}")
+    return [line for line in lines if line]
+
+
+def _line(times: Mapping[str, Mapping[str, float]], our: str) -> str:
+    found = []
+    for their in sorted(times):
+        pairs = [] if their.startswith("tvm") else _pairs(times[their], times[our])
+        if pairs:
+            found.append(f"{ratio_in_words(geometric_mean_ratio(pairs))} than {their}")
+    return f"- TVM {our.partition(' ')[2]}: {', '.join(found)}" if found else ""
+
+
+def _pairs(before: Mapping[str, float], after: Mapping[str, float]) -> list[tuple[float, float]]:
+    return [(before[workload], after[workload]) for workload in before if workload in after]
+
+
+def _engine(series: Series) -> str:
+    variant = str(series.labels.get("build_config", {}).get("variant", ""))
+    engine = str(series.labels.get("engine", ""))
+    return engine if variant == "default" else f"{engine} {variant}"

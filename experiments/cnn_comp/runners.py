@@ -1,0 +1,148 @@
+"""A network on each engine, ready to be called from Python: input in place, output made by the engine at each call."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvmdash import networks, onnx_lower, relax_lower, relax_tuning, relax_util, torch_lower
+from tvmdash.errors import DashboardError
+from tvmdash.exp_templates import Point
+from tvmdash.network_ops import Array
+from tvmdash.networks import INPUT, Network
+from tvmdash.relax_util import CompileOptions
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What every engine is given, and the answer that it should give."""
+
+    network: Network
+    weights: Mapping[str, Array] = field(repr=False)
+    x: Array = field(repr=False)
+    expected: Array = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A call to be timed, the answer that it gives, and what the making cost."""
+
+    call: Callable[[], object]
+    answer: Callable[[], Array]
+    compile_ms: float | None = None
+    code_size_bytes: int | None = None
+    memory_bytes: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@functools.lru_cache(maxsize=1)
+def problem(name: str, batch: int, seed: int) -> Problem:
+    """The same for every engine: all of it follows from the seed."""
+    network = networks.NETWORKS[name]()
+    weights, x = networks.make_weights(network, seed), networks.make_input(network, seed, batch)
+    return Problem(network, weights, x, networks.reference(network, weights, x))
+
+
+def on_tvm(asked: Problem, point: Point, config: Mapping[str, Any]) -> Ready:
+    """The pipeline of the config; where tuned, with the schedules that the experiment tuning left for this build."""
+    target, batch = json.loads(point.target), point.values["batch"]
+    module = relax_lower.lower(asked.network, asked.weights, batch)
+    pipeline, before_ms, details = config["pipeline"], 0.0, {}
+    if point.values["variant"] == "tuned":
+        subject = relax_tuning.Subject(asked.network.name, batch, target, pipeline)
+        database, facts = relax_tuning.find(subject)
+        begun = time.perf_counter_ns()
+        module = relax_tuning.schedule(relax_tuning.lowered(module, pipeline, target), database, target)
+        pipeline, before_ms = "default", _ms_since(begun)
+        details = {"tuning": {**facts, "kernels_scheduled": len(relax_tuning.scheduled(module))}}
+    compiled = relax_util.compile_module(module, CompileOptions(target, pipeline))
+    loaded = relax_util.load(compiled, point.values["threads"])
+    return Ready(
+        call=loaded.caller(asked.x),
+        answer=lambda: loaded.run(asked.x),
+        compile_ms=before_ms + compiled.compile_ms,
+        code_size_bytes=compiled.code_size_bytes,
+        memory_bytes=compiled.planned_memory_bytes,
+        details={**details, "module_hash": compiled.module_hash},
+    )
+
+
+def on_onnxruntime(asked: Problem, point: Point, _config: Mapping[str, Any]) -> Ready:
+    """Every graph optimisation, as by default; input and output are bound, so that nothing is copied in a call."""
+    import onnxruntime
+
+    model = onnx_lower.lower(asked.network, asked.weights, point.values["batch"]).SerializeToString()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = point.values["threads"], 1
+    begun = time.perf_counter_ns()
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    compile_ms = _ms_since(begun)
+    binding = session.io_binding()
+    binding.bind_ortvalue_input(INPUT, onnxruntime.OrtValue.ortvalue_from_numpy(asked.x))
+    binding.bind_output(session.get_outputs()[0].name, "cpu")
+    call = functools.partial(session.run_with_iobinding, binding)
+
+    def answer() -> Array:
+        call()
+        given: Array = binding.copy_outputs_to_cpu()[0]
+        return given
+
+    return Ready(call, answer, compile_ms)
+
+
+def on_torch(asked: Problem, point: Point, _config: Mapping[str, Any]) -> Ready:
+    """Eager, or through torch.compile with its defaults; the first call of that one compiles."""
+    import torch
+
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(point.values["threads"])
+    compile_ms, model, x = None, torch_lower.lower(asked.network, asked.weights), torch.from_numpy(asked.x)
+    if point.values["variant"] == "compile":
+        _check_compiler()
+        _forget_compiled()
+        begun = time.perf_counter_ns()
+        model = torch.compile(model)
+        model(x)
+        compile_ms = _ms_since(begun)
+    call = functools.partial(model, x)
+
+    def answer() -> Array:
+        given: Array = call().numpy()
+        return given
+
+    return Ready(call, answer, compile_ms)
+
+
+def _check_compiler() -> None:
+    """DashboardError where torch.compile would not find its C++ compiler."""
+    name = os.environ.get("CXX", "g++")
+    if not shutil.which(name):
+        raise DashboardError(
+            f"torch.compile needs a C++ compiler, and there is no {name} here (Debian: apt install g++)."
+        )
+
+
+def _forget_compiled() -> None:
+    """Let this process compile anew: torch keeps what it compiled on the disk."""
+    folder = tempfile.mkdtemp(prefix="tvmdash-inductor-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+
+
+def _ms_since(begun_ns: int) -> float:
+    return (time.perf_counter_ns() - begun_ns) / 1e6
+
+
+RUNNERS: Mapping[str, Callable[[Problem, Point, Mapping[str, Any]], Ready]] = {
+    "tvm": on_tvm,
+    "onnxruntime": on_onnxruntime,
+    "torch": on_torch,
+}

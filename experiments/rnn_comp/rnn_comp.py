@@ -1,0 +1,108 @@
+"""Recurrent layers and cells: TVM against PyTorch and ONNX Runtime, with the same weights and inputs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import on_onnx
+import on_relax
+import on_torch
+from recurrence import Case, Problem, problem
+
+from tvmdash import accuracy, case_words, relax_util, relax_workload, rivals
+from tvmdash.engines import Engine
+from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.network_ops import Array
+from tvmdash.plot_specs import Plot
+from tvmdash.relax_util import CompileOptions
+from tvmdash.summary_util import Summary
+from tvmdash.trial_util import python_timer
+
+ONNXRUNTIME = Engine("onnxruntime", (*rivals.ONNXRUNTIME.requirements, "onnx==1.23.2"))
+"""With the package that makes its models."""
+RIVALS = {"onnxruntime": on_onnx.prepare, "torch": on_torch.prepare}
+LAYOUT = "TNC"
+"""Length, batch, features: that of x and of a layer's outputs on every engine."""
+
+
+class RnnComp(Experiment):
+    """Every recurrence at every size on every engine; a process for the layers on an engine, one for the cells."""
+
+    engines = (relax_workload.TVM, ONNXRUNTIME, rivals.TORCH)
+    axes = (
+        Axis("hidden", "workload_args"),
+        Axis("length", "workload_args"),
+        Axis("batch", "workload_args"),
+        Axis("lowering", "build_config"),
+        Axis("threads", "runtime_config"),
+    )
+
+    def points(self, config: Mapping[str, Any]) -> list[Point]:
+        return [_point(case, engine, config) for case in _cases(config) for engine in config["engines"]]
+
+    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+        asked, threads = problem(_case(point), seed), config["threads"]
+        if point.engine == "tvm":
+            return _on_tvm(asked, CompileOptions(json.loads(point.target)), threads)
+        call, answers = RIVALS[point.engine](asked, threads)
+        return Prepared(python_timer(call), lambda: checked(answers(), asked), layout=LAYOUT)
+
+    def plots(self, history: History) -> Mapping[str, Plot]:
+        """Tonight's engines by recurrence and size, and the lines over nights."""
+        return {**super().plots(history), "tonight": case_words.plot(history)}
+
+    def summary(self, history: History) -> Summary:
+        """The default words, with the fastest engine at each size."""
+        return case_words.summary(super().summary(history), history)
+
+
+def _cases(config: Mapping[str, Any]) -> list[Case]:
+    return [
+        Case(kind, form, hidden, length, config["batch"])
+        for kind in config["kinds"]
+        for form in config["forms"]
+        for hidden in config["hidden"]
+        for length in (config["lengths"] if form == "layer" else [1])
+    ]
+
+
+def _point(case: Case, engine: str, config: Mapping[str, Any]) -> Point:
+    length = {"length": case.length} if case.form == "layer" else {}
+    values = {"hidden": case.hidden, **length, "batch": case.batch, "threads": config["threads"]}
+    ours = {"lowering": "unrolled"} if engine == "tvm" else {}
+    target = json.dumps(relax_workload.target(config), sort_keys=True) if engine == "tvm" else "cpu"
+    return Point(f"rnn.{case.kind}_{case.form}", {**values, **ours}, f"{case.form}s", target, engine)
+
+
+def _case(point: Point) -> Case:
+    kind, _, form = point.workload.partition(".")[2].partition("_")
+    return Case(kind, form, point.values["hidden"], point.values.get("length", 1), point.values["batch"])
+
+
+def _on_tvm(asked: Problem, options: CompileOptions, threads: int) -> Prepared:
+    compiled = relax_util.compile_module(on_relax.lower(asked), options)
+    loaded = relax_util.load(compiled, threads)
+    inputs = (asked.x, *asked.state)
+    return Prepared(
+        timer=python_timer(loaded.caller(*inputs)),
+        check=lambda: checked(loaded.outputs(*inputs), asked),
+        compile_ms=compiled.compile_ms,
+        code_size_bytes=compiled.code_size_bytes,
+        memory_bytes=compiled.planned_memory_bytes,
+        passes_ms=compiled.pass_times_ms,
+        layout=LAYOUT,
+        details={"module_hash": compiled.module_hash},
+    )
+
+
+def checked(answers: tuple[Array, ...], asked: Problem) -> dict[str, float]:
+    """The largest error of the outputs and of the last state, each of which must be right."""
+    facts = [accuracy.check_answer(given, expected) for given, expected in zip(answers, asked.expected, strict=True)]
+    return max(facts, key=lambda fact: fact["max_error"])
+
+
+if __name__ == "__main__":
+    sys.exit(RnnComp().main())

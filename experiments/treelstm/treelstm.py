@@ -1,0 +1,89 @@
+"""Child-sum TreeLSTM over parse trees: all nodes of one height in one call, or a call for each node."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import on_relax
+import on_torch
+from forest import PLANS, Run
+from problem import Problem, Size, answers, problem
+
+from tvmdash import accuracy, case_words, relax_workload, rivals
+from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.network_ops import Array
+from tvmdash.relax_util import CompileOptions
+from tvmdash.summary_util import Summary
+from tvmdash.trial_util import python_timer
+from tvmdash.words import quantity_in_words
+
+
+class TreeLstm(Experiment):
+    """The same trees in every way; one process for each engine."""
+
+    engines = (relax_workload.TVM, rivals.TORCH)
+    axes = (
+        *(Axis(name, "workload_args") for name in ("trees", "nodes", "hidden", "embedding")),
+        Axis("batching", "build_config"),
+        Axis("threads", "runtime_config"),
+    )
+
+    def points(self, config: Mapping[str, Any]) -> list[Point]:
+        asked = _problem(config, config["data_seed"])
+        sizes = {name: config[name] for name in ("trees", "hidden", "embedding")}
+        shared = {**sizes, "nodes": len(asked.forest.words), "threads": config["threads"]}
+        return [_point(way, shared, config) for way in config["ways"]]
+
+    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+        asked, runs = _problem(config, seed), PLANS[point.values["batching"]](_problem(config, seed).forest)
+        if point.engine == "torch":
+            call, tables = on_torch.make(asked, runs, config["threads"])
+            return Prepared(python_timer(call), lambda: checked(asked, runs, tables()), details=_work(runs))
+        made = on_relax.make(asked, runs, CompileOptions(json.loads(point.target)), config["threads"])
+        compiled = made.compiled
+        return Prepared(
+            timer=python_timer(made.call),
+            check=lambda: checked(asked, runs, made.tables()),
+            compile_ms=compiled.compile_ms,
+            code_size_bytes=compiled.code_size_bytes,
+            passes_ms=compiled.pass_times_ms,
+            details=_work(runs),  # no module_hash: symbolic shapes give other bytes at each compilation
+        )
+
+    def summary(self, history: History) -> Summary:
+        """The default words, the fastest way, and what a node costs in each."""
+        told = case_words.summary(super().summary(history), history)
+        costs = [
+            f"{way} {quantity_in_words(series.values[-1] * 1e6 / series.labels['workload_args']['nodes'], 'ns')}"
+            for ways in case_words.cases(history).values()
+            for way, series in ways.items()
+        ]
+        return Summary(told.title, f"{told.value}\n- a node takes: {'; '.join(costs)}")
+
+
+def checked(asked: Problem, runs: list[Run], tables: list[tuple[Array, Array]]) -> dict[str, float]:
+    """The largest error of any node's h and c."""
+    return accuracy.check_answer(answers(asked, runs, tables), asked.expected)
+
+
+def _work(runs: list[Run]) -> dict[str, int]:
+    """How many calls there are, and how many rows stand for children, those of zeros among them."""
+    steps = [step for run in runs for step in run.steps]
+    return {"calls": len(steps), "child_rows": sum(step.children.size for step in steps if step.children is not None)}
+
+
+def _problem(config: Mapping[str, Any], seed: int) -> Problem:
+    return problem(Size(config["trees"], config["hidden"], config["embedding"]), seed)
+
+
+def _point(way: str, shared: Mapping[str, Any], config: Mapping[str, Any]) -> Point:
+    engine, batching = way.split()
+    target = json.dumps(relax_workload.target(config), sort_keys=True) if engine == "tvm" else "cpu"
+    return Point("treelstm.forest", {**shared, "batching": batching}, "forest", target, engine)
+
+
+if __name__ == "__main__":
+    sys.exit(TreeLstm().main())

@@ -1,0 +1,155 @@
+"""One search of meta_schedule for a network: run once in a run, its trials counted, those that failed as well."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common, relax_tuning
+from tvmdash.errors import DashboardError
+from tvmdash.relax_target import make_target
+from tvmdash.relax_tuning import Subject
+
+_DONE = "search.json"
+STRATEGY = "evolutionary"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a search may cost.
+
+    `trials` in all, `trials_per_round` of one kernel at a time; `build_seconds` for one build and `run_seconds` for one
+    run. A builder process imports TVM first, many seconds on a busy machine: TVM's own 30 s are not enough there.
+    """
+
+    trials: int
+    trials_per_round: int
+    build_seconds: float
+    run_seconds: float
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A search that is done: its database's folder, and how it went. `trials` are those that were made."""
+
+    folder: Path
+    search_s: float
+    trials: int
+    failed_builds: int
+    failed_runs: int
+    kernels: int
+    first_error: str
+
+    @property
+    def failed(self) -> int:
+        """Trials without a time."""
+        return self.failed_builds + self.failed_runs
+
+    def in_words(self) -> str:
+        """How many trials failed, and how the first did."""
+        words = f"{self.failed} of {self.trials} trials failed ({self.failed_builds} builds, {self.failed_runs} runs)"
+        return f"{words}, the first with: {self.first_error}" if self.first_error else words
+
+    def facts(self) -> dict[str, Any]:
+        """What records and the kept database say of it."""
+        return {name: value for name, value in asdict(self).items() if name not in {"folder", "trials"}}
+
+
+class _Counted:
+    """What became of the trials."""
+
+    def __init__(self) -> None:
+        self.failed_builds = self.failed_runs = 0
+        self.first_error = ""
+
+    def add(self, build_error: str | None, run_error: str | None) -> None:
+        self.failed_builds += bool(build_error)
+        self.failed_runs += bool(run_error) and not build_error
+        self.first_error = self.first_error or (build_error or run_error or "")[-300:]
+
+
+_found: dict[str, Searched | Exception] = {}
+
+
+def done(subject: Subject, module: Any, budget: Budget, seed: int) -> Searched:
+    """The run's search for `subject`: made now, or by an earlier process of this run, whose error is raised again."""
+    name = subject.folder
+    if name not in _found:
+        try:
+            _found[name] = _searched(subject, module, budget, seed)
+        except Exception as error:  # noqa: BLE001 - every point of this search fails with it
+            _found[name] = error
+    found = _found[name]
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _searched(subject: Subject, module: Any, budget: Budget, seed: int) -> Searched:
+    run = f"{os.environ.get('TVMDASH_NIGHT', 'by-hand')}-{os.getppid()}"  # the measuring processes of a run share it
+    place = relax_tuning.build_folder() / ".searches" / subject.folder
+    folder = place / run
+    if not (folder / _DONE).exists():
+        shutil.rmtree(place, ignore_errors=True)
+        folder.mkdir(parents=True)
+        found = _search(subject, module, budget, seed, folder)
+        common.write_json(folder / _DONE, {**found.facts(), "trials": found.trials})
+    return Searched(folder=folder, **common.read_json(folder / _DONE))
+
+
+def _search(subject: Subject, module: Any, budget: Budget, seed: int, folder: Path) -> Searched:
+    from tvm.s_tir import meta_schedule
+
+    workers, counted = len(os.sched_getaffinity(0)), _Counted()
+    begun = time.perf_counter_ns()
+    extracted = meta_schedule.relax_integration.extract_tasks(module, make_target(subject.target), params={})
+    tasks, weights = meta_schedule.relax_integration.extracted_tasks_to_tune_contexts(
+        extracted, str(folder), strategy=STRATEGY, num_threads=workers, seed=seed
+    )
+    meta_schedule.tune.tune_tasks(
+        tasks=tasks,
+        task_weights=weights,
+        work_dir=str(folder),
+        max_trials_global=budget.trials,
+        num_trials_per_iter=budget.trials_per_round,
+        **_machinery(budget, workers),
+        database=meta_schedule.database.JSONDatabase(*(str(folder / name) for name in relax_tuning.FILES)),
+        measure_callbacks=[*meta_schedule.MeasureCallback.create("default"), _watch(counted)],
+    )
+    search_s = (time.perf_counter_ns() - begun) / 1e9
+    lines = (folder / relax_tuning.RECORDS).read_text(encoding="utf-8").splitlines()
+    good = sum(not relax_tuning.failed(line) for line in lines)
+    told = Searched(
+        folder, search_s, len(lines), counted.failed_builds, counted.failed_runs, len(tasks), counted.first_error
+    )
+    if not good:
+        raise DashboardError(f"nothing was found: {told.in_words()}")
+    return told
+
+
+def _machinery(budget: Budget, workers: int) -> dict[str, Any]:
+    """What builds and runs the trials, as arguments of tune_tasks."""
+    from tvm.s_tir import meta_schedule
+
+    return {
+        "builder": meta_schedule.builder.LocalBuilder(max_workers=workers, timeout_sec=budget.build_seconds),
+        "runner": meta_schedule.runner.LocalRunner(timeout_sec=budget.run_seconds),
+        "cost_model": "xgb",
+    }
+
+
+def _watch(counted: _Counted) -> Any:
+    """A measure callback that counts failures: meta_schedule itself ends without an error where all have failed."""
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir.meta_schedule.measure_callback import PyMeasureCallback
+
+    class Watch(PyMeasureCallback):  # type: ignore[misc, no-any-unimported, unused-ignore]
+        def apply(self, _scheduler: Any, _task: int, _candidates: Any, builds: Any, runs: Any) -> None:
+            for build, run in zip(builds, runs, strict=True):
+                counted.add(build.error_msg and str(build.error_msg), run.error_msg and str(run.error_msg))
+
+    return derived_object(Watch)()

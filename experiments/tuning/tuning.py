@@ -1,0 +1,116 @@
+"""What meta_schedule finds within a fixed budget: the best time after N trials, failures, search time."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import budget_words
+import search
+from search import Budget, Searched
+
+from tvmdash import accuracy, networks, relax_lower, relax_tuning, relax_util, relax_workload
+from tvmdash.engines import Engine
+from tvmdash.errors import DashboardError
+from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.plot_specs import Plot
+from tvmdash.relax_tuning import Subject
+from tvmdash.relax_util import CompileOptions
+from tvmdash.summary_util import Summary
+
+TVM = Engine(
+    "tvm",
+    (
+        "xgboost-cpu==3.2.0",
+        'scipy==1.15.3; python_version < "3.11"',
+        'scipy==1.17.1; python_version >= "3.11"',
+    ),
+    facts=relax_workload.engine_facts,
+)
+"""With what its cost model needs; psutil and cloudpickle are in the dashboard's environment."""
+
+
+class Tuning(Experiment):
+    """A search for each network, and the network after its first N trials; a network's points share their processes."""
+
+    engines = (TVM,)
+    axes = (
+        Axis("trials", "build_config"),
+        Axis("batch", "workload_args"),
+        Axis("threads", "runtime_config"),
+    )
+
+    def points(self, config: Mapping[str, Any]) -> list[Point]:
+        shared = {"batch": config["batch"], "threads": config["threads"]}
+        target = json.dumps(relax_workload.target(config), sort_keys=True)
+        points = []
+        for network in config["networks"]:
+            most = {"trials": max(config["trials"]), **shared}
+            points.append(Point(f"tuning.search_{network}", most, group=network, target=target, once=True))
+            points += [
+                Point(f"network.{network}", {"trials": trials, **shared}, group=network, target=target)
+                for trials in config["trials"]
+            ]
+        return points
+
+    def environment(self, point: Point, config: Mapping[str, Any]) -> dict[str, str]:
+        """As in cnn_comp, which uses what is found here."""
+        return {**super().environment(point, config), "TVM_BIND_THREADS": "0"}
+
+    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+        kind, _, name = point.workload.replace("search_", "").partition(".")
+        network, target = networks.NETWORKS[name](), json.loads(point.target)
+        subject = Subject(name, config["batch"], target, config["pipeline"])
+        weights = networks.make_weights(network, seed)
+        module = relax_tuning.lowered(relax_lower.lower(network, weights, config["batch"]), config["pipeline"], target)
+        trials, details = point.values["trials"], {}
+        if trials:
+            found = search.done(subject, module, self._budget(config), seed)
+            if kind == "tuning":
+                return _told(found, subject)
+            database = found.folder / f"first-{trials}"
+            relax_tuning.copy_good(found.folder, database, trials)
+            module = relax_tuning.schedule(module, database, target)
+            details = {"kernels": found.kernels, "kernels_scheduled": len(relax_tuning.scheduled(module))}
+        compiled = relax_util.compile_module(module, CompileOptions(target, "default"))
+        loaded, x = relax_util.load(compiled, config["threads"]), networks.make_input(network, seed, config["batch"])
+        return Prepared(
+            timer=loaded.timer(x),
+            check=lambda: accuracy.check_answer(loaded.run(x), networks.reference(network, weights, x)),
+            compile_ms=compiled.compile_ms,
+            code_size_bytes=compiled.code_size_bytes,
+            memory_bytes=compiled.planned_memory_bytes,
+            layout="NCHW",
+            details={**details, "module_hash": compiled.module_hash},
+        )
+
+    def plots(self, history: History) -> Mapping[str, Plot]:
+        """Tonight's networks as bars, and every line over nights."""
+        return budget_words.plots(history, super().plots(history))
+
+    def summary(self, history: History) -> Summary:
+        """The default words, with each network's times after so many trials."""
+        return budget_words.summary(super().summary(history), history)
+
+    @staticmethod
+    def _budget(config: Mapping[str, Any]) -> Budget:
+        return Budget(max(config["trials"]), config["trials_per_round"], config["build_seconds"], config["run_seconds"])
+
+
+def _told(found: Searched, subject: Subject) -> Prepared:
+    """The search itself as a workload, timed already; its database is kept for cnn_comp.
+
+    One that lost most of its trials is a failure, and nothing is kept of it: it would stay for as long as the build.
+    """
+    if found.failed * 2 > found.trials:
+        raise DashboardError(found.in_words())
+    kept = relax_tuning.keep(subject, found.folder, found.trials, found.facts())
+    elapsed_ns = round(found.search_s * 1e9)
+    details = {**found.facts(), "trials_made": found.trials, "database_kept": kept}
+    return Prepared(timer=lambda _number, repeat: [elapsed_ns] * repeat, details=details)
+
+
+if __name__ == "__main__":
+    sys.exit(Tuning().main())

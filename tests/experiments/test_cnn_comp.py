@@ -1,0 +1,153 @@
+"""cnn_comp on real TVM and ONNX Runtime through its stages; PyTorch's part is in tests/slow."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests import artifact_for_tests
+from tests.experiments import trying, tunings
+from tvmdash import config_util, engine_store, relax_tuning, relax_workload
+from tvmdash.errors import DashboardError
+from tvmdash.experiment_info import History, Point
+from tvmdash.networks import NETWORKS
+from tvmdash.relax_tuning import Subject
+from tvmdash.store import Series
+from tvmdash.summary_util import Summary
+
+pytestmark = pytest.mark.usefixtures("tvm_artifact")
+ENGINES = ["tvm untuned", "tvm tuned", "onnxruntime", "torch eager"]
+CONFIG = {"networks": ["mlp", "dcgan"], "engines": ENGINES, "number": 1}
+BUILD = "of-the-tests"
+INSTALL_TIMEOUT_S = 300
+
+
+@pytest.fixture(scope="module")
+def code():
+    return trying.modules("cnn_comp")
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    """A folder of databases with one for mlp alone, and how many kernels it knows."""
+    root = tmp_path_factory.mktemp("tuning")
+    subject = Subject("mlp", 1, relax_workload.target({"threads": 1, "mcpu": ""}), "zero_fold_bn")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TVMDASH_TUNING", str(root))
+        patch.setenv("TVMDASH_ARTIFACT", BUILD)
+        kernels = tunings.make(subject, root / "made")
+        relax_tuning.keep(subject, root / "made", kernels, {"search_s": 1.0})
+    return root, kernels
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory, code, tuned):
+    """A night with TVM and ONNX Runtime; torch is not installed."""
+    tried = trying.Tried(tmp_path_factory.mktemp("cnn_comp") / "night", "cnn_comp", CONFIG)
+    engines = artifact_for_tests.shelf_folder().parent / "engines"
+    setup = engines / "setups" / "cnn_comp_without_torch"
+    setup.mkdir(parents=True, exist_ok=True)
+    (tried.code / "setup").symlink_to(setup)
+    installed = engine_store.install([code.cnn_comp.ONNXRUNTIME], engines / "store", setup, timeout_s=INSTALL_TIMEOUT_S)
+    assert not installed["onnxruntime"].reason
+    return tried, tried.measured(TVMDASH_TUNING=str(tuned[0]), TVMDASH_ARTIFACT=BUILD)
+
+
+def by_engine(data, network):
+    found = [record for record in data.records if record.workload == f"network.{network}"]
+    return {(record.engine, record.build_config["variant"]): record for record in found}
+
+
+def test_each_engine_gives_the_reference_answer_under_the_same_conditions(night):
+    _, data = night
+    assert by_engine(data, "mlp").keys() == {("tvm", "untuned"), ("tvm", "tuned"), ("onnxruntime", "default")}
+    assert by_engine(data, "dcgan").keys() == {("tvm", "untuned"), ("onnxruntime", "default")}
+    for record in data.records:
+        assert 0 <= record.additional_info["max_error"] <= record.additional_info["tolerance"]
+        assert (record.workload_args, record.runtime_config) == ({"batch": 1}, {"threads": 1})
+    conditions = [record.additional_info["conditions"] for record in data.records]
+    same = [{name: one[name] for name in ("layout", "transfer_timed", "affinity", "environment")} for one in conditions]
+    assert all(one == same[0] for one in same)
+    assert same[0]["environment"]["OMP_NUM_THREADS"] == same[0]["environment"]["TVM_NUM_THREADS"] == "1"
+
+
+def test_tuned_is_what_the_databases_schedules_make(night, tuned):
+    _, data = night
+    record, untuned = (by_engine(data, "mlp")["tvm", variant] for variant in ("tuned", "untuned"))
+    assert record.additional_info["tuning"]["kernels_scheduled"] == tuned[1] == 4
+    assert record.additional_info["module_hash"] != untuned.additional_info["module_hash"]
+
+
+def test_what_is_not_tuned_or_not_installed_fails_alone_and_says_why(night):
+    _, data = night
+    errors = {(failure.workload, failure.values["variant"]): failure.error for failure in data.failures}
+    assert errors.keys() == {("network.dcgan", "tuned"), ("network.mlp", "eager"), ("network.dcgan", "eager")}
+    assert "not tuned: this TVM build has no database for dcgan" in errors["network.dcgan", "tuned"]
+    assert "the engine torch is not here" in errors["network.mlp", "eager"]
+
+
+def test_the_summary_names_the_fastest_and_says_how_tvm_stands(night):
+    tried, _ = night
+    told = tried.told()
+    assert "than onnxruntime" in told
+    assert "mlp: fastest" in told
+    assert list((tried.root / "graph").glob("*.svg"))
+
+
+def test_a_wrong_answer_is_no_record(code, monkeypatch):
+    problem = code.runners.problem("mlp", 1, 0)
+    ready = code.runners.Ready(call=lambda: None, answer=lambda: problem.expected * 1.001)
+    monkeypatch.setitem(code.runners.RUNNERS, "onnxruntime", lambda *_: ready)
+    point = Point("network.mlp", {"variant": "default", "batch": 1, "threads": 1}, "mlp", "{}", "onnxruntime")
+    prepared = code.cnn_comp.CnnComp().prepare(point, {}, 0)
+    with pytest.raises(DashboardError, match=r"wrong answer: the largest error 0\.001"):
+        prepared.check()
+
+
+def test_without_a_compiler_torch_compile_says_what_it_needs(code, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(DashboardError, match=r"torch.compile needs a C\+\+ compiler, and there is no no-such-compiler"):
+        code.runners._check_compiler()
+
+
+def test_only_untuned_vgg16_is_measured_once(code, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cnn_comp", code.cnn_comp)  # where inspect looks for its file
+    (tmp_path / "config.json").write_text('{"active": true}')
+    experiment = code.cnn_comp.CnnComp()
+    points = experiment.points(experiment.load_config(tmp_path))
+    once = [(point.workload, point.values["variant"]) for point in points if point.once]
+    assert once == [("network.vgg16", "untuned")]
+    assert len(points) == len(NETWORKS) * 5
+
+
+def test_the_configs_networks_are_those_that_exist():
+    for experiment in ("cnn_comp", "tuning"):
+        field = config_util.read_fields(trying.EXPERIMENTS / experiment / "fields.json")["networks"]
+        assert set(field.of.choices) == set(NETWORKS)
+
+
+def a_series(network, engine, variant, value):
+    labels = {"workload": f"network.{network}", "engine": engine, "build_config": {"variant": variant}}
+    name = json.dumps([network, engine, variant])
+    return Series(name, "e", "run_time", "ms", True, labels, (trying.STAMP,), (value,), (value,), (value,), (0.0,))
+
+
+def test_tvm_tuned_and_untuned_are_each_compared_with_each_rival_over_what_both_did(code):
+    series = [
+        *(a_series(network, "tvm", "untuned", 8.0) for network in ("a", "b", "c")),
+        *(a_series(network, "tvm", "tuned", 2.0) for network in ("a", "b")),
+        *(a_series(network, "onnxruntime", "default", 1.0) for network in ("a", "b", "c")),
+        a_series("b", "torch", "eager", 4.0),
+    ]
+    history = History("e", (), tuple(series), (trying.STAMP,), ())
+    ort, eager = "onnxruntime", "torch eager"
+    default = Summary("t", "7 points measured.\n- TVM at its best against torch: x\n- a: fastest x (1 ms), slowest y")
+    assert code.rival_words.summary(default, history).value.splitlines() == [
+        "7 points measured.",
+        f"- TVM untuned: 8.00x slower (8.00 to 8.00, 3 workloads) than {ort}, 2.00x slower (1 workload) than {eager}",
+        f"- TVM tuned: 2.00x slower (2.00 to 2.00, 2 workloads) than {ort}, 2.00x faster (1 workload) than {eager}",
+        "- TVM tuned against untuned: 4.00x faster (4.00 to 4.00, 2 workloads)",
+        "- a: fastest x (1 ms), slowest y",
+    ]
