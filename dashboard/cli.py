@@ -15,22 +15,32 @@ import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
 
-from dashboard import check, closing, lock
-from dashboard.plan import REPOSITORY, CodeFolders, make_plan
+from dashboard import backfill_shelf, check, cli_investigate, closing, lock
+from dashboard.cli_parts import (
+    BUG,
+    HELD,
+    OK_CODE,
+    SOME_FAILED,
+    STOPPED,
+    USAGE,
+    absolute,
+    code_of,
+    home_verb,
+    interrupt,
+    passed_on,
+)
+from dashboard.plan import REPOSITORY, make_plan
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING, Home
 from tvmdash.errors import DashboardError
-
-OK_CODE, SOME_FAILED, USAGE, BUG, HELD, STOPPED = 0, 1, 2, 3, 75, 130
 
 
 def _run(arguments: argparse.Namespace) -> int:
     from dashboard import heartbeat, night  # the night's machinery; the other verbs start without it
 
     home = Home(arguments.home)
-    signal.signal(signal.SIGTERM, _interrupt)
-    plan = make_plan(home, _code(arguments), seed=arguments.seed)
+    signal.signal(signal.SIGTERM, interrupt)
+    plan = make_plan(home, code_of(arguments), seed=arguments.seed)
     done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm)
     print(closing.night_in_words(home, done))
     if done.state == INTERRUPTED:
@@ -40,18 +50,14 @@ def _run(arguments: argparse.Namespace) -> int:
     return OK_CODE if well else SOME_FAILED
 
 
-def _interrupt(number: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt
-
-
 def _plan(arguments: argparse.Namespace) -> int:
-    plan = make_plan(Home(arguments.home), _code(arguments), seed=arguments.seed)
+    plan = make_plan(Home(arguments.home), code_of(arguments), seed=arguments.seed)
     print(closing.plan_in_words(plan))
     return SOME_FAILED if plan.rejected else OK_CODE
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    faults = check.faults_of(Home(arguments.home), _code(arguments))
+    faults = check.faults_of(Home(arguments.home), code_of(arguments))
     print("\n".join(faults) if faults else f"{arguments.home}: no faults found.")
     return USAGE if faults else OK_CODE
 
@@ -67,7 +73,7 @@ def _status(arguments: argparse.Namespace) -> int:
     night = home.read_night(stamps[-1])
     if night.state == RUNNING and not lock.is_held(home):
         night = dataclasses.replace(night, state=INTERRUPTED)
-    print(closing.status_in_words(home, night))
+    print("\n".join(filter(None, (closing.status_in_words(home, night), backfill_shelf.in_words(home)))))
     return OK_CODE if night.state in {COMPLETE, RUNNING} and all(job.well for job in night.jobs) else SOME_FAILED
 
 
@@ -104,9 +110,15 @@ def _notify(arguments: argparse.Namespace) -> int:
 
 def _library(module: str, arguments: argparse.Namespace, *before: str) -> int:
     """The command line of a module of tvmdash, as a program of its own; its exit code."""
-    argv = [sys.executable, "-m", f"tvmdash.{module}", str(arguments.home), *before, *arguments.rest]
-    library = str(REPOSITORY / "shared" / "python")
-    return subprocess.run(argv, check=False, env={**os.environ, "PYTHONPATH": library}).returncode
+    return passed_on(module, str(arguments.home), *before, *arguments.rest)
+
+
+def _traces(arguments: argparse.Namespace) -> int:
+    return passed_on("traces", *arguments.rest)
+
+
+def _records(arguments: argparse.Namespace) -> int:
+    return passed_on("records_exchange", *arguments.rest)
 
 
 def _incidents(arguments: argparse.Namespace) -> int:
@@ -131,9 +143,11 @@ def _import(arguments: argparse.Namespace) -> int:
     return SOME_FAILED if command.any_broken(lines) else OK_CODE
 
 
-def _code(arguments: argparse.Namespace) -> CodeFolders:
-    default = CodeFolders()
-    return CodeFolders(arguments.experiments_dir or default.experiment, arguments.subsystem_dir or default.subsystem)
+def _serve(arguments: argparse.Namespace) -> int:
+    from dashboard import serve
+
+    serve.serve(Home(arguments.home), arguments.bind, arguments.port)
+    return OK_CODE
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -144,33 +158,44 @@ def _parser() -> argparse.ArgumentParser:
         "75 another night holds this home; 130 interrupted.",
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    run = _home_verb(verbs, "run", _run, "run a night")
+    run = home_verb(verbs, "run", _run, "run a night")
     run.add_argument("--no-rebuild-tvm", action="store_true", help="use the TVM artifacts that are there; no network")
-    _home_verb(verbs, "plan", _plan, "print what a night would do; runs nothing")
-    _home_verb(verbs, "check", _check, "find every fault of a home at once")
-    _home_verb(verbs, "status", _status, "print how the last night went", code=False)
-    notify = _home_verb(verbs, "notify", _notify, "try Slack", code=False)
+    home_verb(verbs, "plan", _plan, "print what a night would do; runs nothing")
+    home_verb(verbs, "check", _check, "find every fault of a home at once")
+    home_verb(verbs, "status", _status, "print how the last night went", code=False)
+    notify = home_verb(verbs, "notify", _notify, "try Slack", code=False)
     notify.add_argument("--check", action="store_true", required=True, help="send a test message; say what is wrong")
     for name, verb, words, rest in (
         ("incidents", _incidents, "list, show, ack, expect, close, silence or explain incidents", "list, ack ID, ..."),
         ("annotate", _annotate, "words for nights and commits; known breaks", "list, add KIND PLACE WORDS, ..."),
         ("explain", _explain, "make an incident's decision again and say why", "INCIDENT"),
     ):
-        passed_on = _home_verb(verbs, name, verb, words, code=False)
+        passed_on = home_verb(verbs, name, verb, words, code=False)
         passed_on.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help=rest)
-    take = _home_verb(
+    for name, verb, words in (
+        ("traces", _traces, "what was measured, asked in SQL: query, summary, diff, seal, convert, ..."),
+        ("records", _records, "export and import records of the workload record format"),
+    ):
+        whole = verbs.add_parser(name, help=words, add_help=False, prefix_chars="\0")  # options are passed on as well
+        whole.add_argument("rest", nargs=argparse.REMAINDER)
+        whole.set_defaults(verb=verb)
+    take = home_verb(
         verbs, "import", _import, "take in what relay-bench, asv, pyperf, Google Benchmark wrote", code=False
     )
     take.add_argument("source", type=Path, metavar="SOURCE", help="a file, a folder or a tar archive; never changed")
     take.add_argument("--experiment", metavar="NAME", help="whose nights they become; by default what the source says")
     take.add_argument("--timezone", metavar="ZONE", default="UTC", help="of stamps that name none, as Europe/Berlin")
     take.add_argument("--dry-run", action="store_true", help="say what would be taken; write nothing")
+    cli_investigate.add_verbs(verbs)
+    serve = home_verb(verbs, "serve", _serve, "show the home's website in a browser of this machine", code=False)
+    serve.add_argument("--port", type=int, default=0, help="0, the default, takes a free one")
+    serve.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="by default only this machine")
     restore = verbs.add_parser(
         "restore", help="bring a home back from its backup_dir; without TARGET, list its archives"
     )
     restore.add_argument("backup", type=Path, metavar="BACKUP_DIR")
     restore.add_argument(
-        "target", type=_absolute, metavar="TARGET", nargs="?", help="a folder that is not there or is empty"
+        "target", type=absolute, metavar="TARGET", nargs="?", help="a folder that is not there or is empty"
     )
     restore.add_argument("--archive", metavar="NAME", help="which archive; by default the newest")
     restore.set_defaults(verb=_restore)
@@ -178,30 +203,6 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("backup", type=Path, metavar="BACKUP_DIR")
     verify.set_defaults(verb=_verify)
     return parser
-
-
-def _home_verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    verb: Callable[[argparse.Namespace], int],
-    words: str,
-    *,
-    code: bool = True,
-) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(name, help=words)
-    parser.add_argument("home", type=_absolute, metavar="HOME")
-    if code:
-        parser.add_argument(
-            "--experiments-dir", type=_absolute, metavar="DIR", help="where the experiments' folders lie"
-        )
-        parser.add_argument("--subsystem-dir", type=_absolute, metavar="DIR", help="where the subsystems' folders lie")
-        parser.add_argument("--seed", type=int, help="seed of the random order")
-    parser.set_defaults(verb=verb)
-    return parser
-
-
-def _absolute(text: str) -> Path:
-    return Path(text).expanduser().absolute().resolve()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from dashboard import archive, engine, guardian, leftovers, process, publish, raw_keeping, recovery, repository
-from dashboard.artifacts import shelf
+from dashboard.artifacts import shelf, since
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.provide import Provided, provide
 from dashboard.engine import Context
@@ -27,6 +27,8 @@ from tvmdash.words import list_in_words
 
 _log = logging.getLogger("night")
 _SETUP, _RUN = "setup", "run"
+_NIGHTS_BACK = 30
+"""How far to look for the artifact that an earlier night took for the same TVM."""
 
 
 def run_night(plan: Plan, *, rebuild: bool) -> Night:
@@ -105,7 +107,7 @@ class _Phases:
         self._archive("before")
         jobs = (*self._plan.experiments, *self._plan.subsystems)
         total = sum(1 + len(job.stages) for job in (*jobs, *self._plan.rejected))
-        with Progress(total) as self._progress:
+        with Progress(total, self._context.home, self._context.stamp) as self._progress:
             going = self._precheck(jobs)
             experiments = [job for job in going if job.kind == "experiment"]
             experiments = self._provide(experiments)
@@ -156,6 +158,7 @@ class _Phases:
         have: dict[ArtifactSpec, Artifact] = {}
         lack: dict[ArtifactSpec, str] = {}
         for spec in dict.fromkeys(job.tvm for job in jobs if job.tvm):
+            self._progress.doing(f"getting TVM {spec.branch} from {spec.remote}")
             try:
                 provided = self._provide_one(spec)
             except ArtifactError as error:
@@ -166,16 +169,14 @@ class _Phases:
             have[spec] = provided.artifact
             if provided.note:
                 self._journal.note(provided.note)
+        self._progress.doing("")
         self._context.artifacts.update(have)
         for job in jobs:
             if job.tvm in have:
                 with contextlib.suppress(OSError):  # only a recovery reads it; a full disk speaks up elsewhere
                     self._context.workspace(job).artifact.write_text(have[job.tvm].key, encoding="utf-8")
-        self._journal.change(
-            artifacts=tuple(
-                artifact.identity() for artifact in {artifact.key: artifact for artifact in have.values()}.values()
-            )
-        )
+        earlier = [night for night in self._context.home.last_nights(_NIGHTS_BACK) if night.stamp < self._context.stamp]
+        self._journal.change(artifacts=since.told(have, earlier, self._plan.config.artifacts))
         for job in jobs:
             if job.tvm in lack:
                 self._block(job, f"no TVM to measure: {lack[job.tvm]}")

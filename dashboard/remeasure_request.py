@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dashboard import bench
 from tvmdash import common, records
 from tvmdash.errors import DashboardError
 
@@ -17,9 +18,8 @@ IDENTITY = tuple(name for name in records.IDENTITY if name not in {"env_name", "
 PATH = "path"
 """What names a number of a foreign experiment."""
 
-MEASURED, GONE, UNKNOWN, INACTIVE, FAILED, BUDGET = "measured", "gone", "unknown", "inactive", "failed", "budget"
-"""How a round went: its artifact was removed; no artifact is known for its night; tonight's home does not run the
-experiment; a stage of it failed; the time was over."""
+MEASURED, GONE, UNKNOWN, FAILED = "measured", "gone", "unknown", bench.FAILED
+"""How a round went: its artifact was removed; no artifact is known for its night; or one of those of the bench."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,7 @@ class Round:
 
     def asks_for(self, labels: Mapping[str, Any]) -> bool:
         """Whether a series with these labels was asked for."""
-        named = {PATH: labels[PATH]} if PATH in labels else {name: labels.get(name) for name in IDENTITY}
-        return not self.points or text_of(named) in {text_of(point) for point in self.points}
+        return not self.points or text_of(point_of(labels)) in {text_of(point) for point in self.points}
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,11 @@ class Answer:
     values: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     error: str = ""
+
+
+def point_of(labels: Mapping[str, Any]) -> dict[str, Any]:
+    """What names the point of a series with these labels."""
+    return {PATH: labels[PATH]} if PATH in labels else {name: labels.get(name) for name in IDENTITY}
 
 
 def text_of(point: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tvmdash import config_util
+from tvmdash.config_fields import SAME
 from tvmdash.config_util import REQUIRED, Fields
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -46,6 +47,7 @@ def _table(title: str, fields: Fields) -> Iterator[str]:
     for name, field in fields.items():
         kind = f"{field.type} of {field.of.type}" if field.of else field.type
         default = "*must be given*" if field.default is REQUIRED else f"`{json.dumps(field.default)}`"
+        default += f" (smoke: `{json.dumps(field.smoke)}`)" if field.smoke is not SAME else ""
         choices = f" One of: {', '.join(map(str, field.choices))}." if field.choices else ""
         yield f"| `{name}` | {kind} | {default} | {field.doc}{choices} |".replace("\n", " ")
 

@@ -170,6 +170,12 @@ def _library_path(place: Path) -> tuple[Path, ...]:
     return tuple(folder for folder in folders if folder.is_dir())
 
 
+def options_of(artifact: Artifact) -> dict[str, str]:
+    """CMake's options that an artifact of this provider was built with, as a config gives them."""
+    options: dict[str, str] = json.loads(artifact.facts["options"])
+    return options
+
+
 def python_version(described: str) -> str:
     """What `git describe --long` says as a version of Python's kind, with the commit's digits in its local part.
 

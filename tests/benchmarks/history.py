@@ -25,10 +25,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 EXPERIMENTS = 10
 SOURCE = """
 import sys
-from tvmdash.exp_templates import Axis, EngineFacts, Experiment, Point, Prepared
+from tvmdash.exp_templates import Axis, Engine, EngineFacts, Experiment, Point, Prepared
 from tvmdash.trial_util import python_timer
 
 class Steady(Experiment):
+    engines = (Engine("python", facts=lambda: EngineFacts("1", "abc")),)
     axes = (Axis("size", "workload_args"), Axis("mode", "build_config"))
 
     def points(self, config):
@@ -38,9 +39,6 @@ class Steady(Experiment):
     def prepare(self, point, config, seed):
         data = list(range(1000))
         return Prepared(timer=python_timer(lambda: sum(data)))
-
-    def engine_facts(self):
-        return EngineFacts(version="1", tvm_hash="abc")
 
 if __name__ == "__main__":
     sys.exit(Steady().main())

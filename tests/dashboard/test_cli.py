@@ -88,6 +88,17 @@ def test_plan_prints_what_would_run_in_order_and_what_is_rejected(home: homes.Ho
     assert sorted(home.root.rglob("*")) == before, "plan writes nothing"
 
 
+def test_plan_tells_a_seed_only_where_the_night_will_use_it(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    home.configure(randomize=True)
+    drawn = home.run(verb="plan").output
+    assert "in random order (drawn at the start; below is one of them)" in drawn
+    assert "(seed" not in drawn
+    assert "in random order (seed 7)" in home.run("--seed", "7", verb="plan").output
+    home.configure(seed=8)
+    assert "in random order (seed 8)" in home.run(verb="plan").output
+
+
 def test_plan_imports_nothing_heavy(home: homes.HomeForTests) -> None:
     home.experiment("cnn")
     heavy = ("tvm", "numpy", "matplotlib", "requests", "sqlite3", "dashboard.night")
@@ -121,6 +132,44 @@ def test_check_finds_nothing_in_a_good_home_and_too_little_room_in_a_full_one(ho
     home.configure(min_free_mb=10**9)
     full = home.run(verb="check")
     assert (full.code, "less than min_free_mb" in full.output) == (2, True)
+
+
+def test_check_finds_faults_inside_the_scores_and_deadlines_of_a_config(home: homes.HomeForTests) -> None:
+    home.experiment("relax_opt")
+    scores = [{"title": "A", "experiment": "relax_op", "kind": "geomean_time"}, {"title": "B", "kind": "speedupp"}]
+    homes.write(home.home.config("subsystem", "score") / "config.json", {"active": True, "scores": scores})
+    deadlines = {"cgo": {"date": "2027-13-01"}, "pldi": {"date": "2027-01-01", "ping": ["ann"]}}
+    homes.write(home.home.config("subsystem", "deadline") / "config.json", {"active": True, "deadlines": deadlines})
+    done = home.run(verb="check")
+    assert done.code == 2
+    for words in (
+        "score/config.json: score 'A': this home has no experiment 'relax_op'. Did you mean 'relax_opt'?",
+        "score/config.json: $.scores[1].experiment: is missing",
+        "deadline/config.json: $.deadlines.cgo.date: '2027-13-01'",
+        "deadline/config.json: $.deadlines.pldi.ping: 'ann' is not a Slack ID",
+    ):
+        assert words in done.output
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('echo "$1/config.json: $.x: wrong"; echo "home $2"', "subsystem/s/config.json: $.x: wrong"),
+        ("echo broken; exit 3", "check.sh: failed (exit status 3), so s's config was not checked: broken"),
+        ("kill -9 $$", "check.sh: failed (signal 9)"),
+    ],
+)
+def test_what_a_jobs_own_check_prints_is_a_fault_and_its_failure_too(
+    home: homes.HomeForTests, lines: str, words: str
+) -> None:
+    home.experiment("good")
+    home.subsystem("s")
+    homes.script(home.code / "subsystem/s/check.sh", f"{homes.BEGIN}{lines}\n")
+    done = home.run(verb="check")
+    assert done.code == 2
+    assert words in done.output
+    homes.script(home.code / "subsystem/s/check.sh", f"{homes.BEGIN}exit 0\n")
+    assert home.run(verb="check").code == 0
 
 
 def test_check_misses_an_active_experiment(home: homes.HomeForTests) -> None:
@@ -165,3 +214,13 @@ def test_the_lock_is_free_once_a_night_has_ended(home: homes.HomeForTests) -> No
     home.night()
     home.night()
     assert time.monotonic() - begun < homes.DEADLINE_S
+
+
+def test_traces_and_records_are_passed_on_with_all_their_options_and_exit_codes(tmp_path: Path) -> None:
+    shown = dashboard("traces", "--help")
+    assert shown.returncode == 0
+    assert "tvmdash.traces" in shown.stdout
+    missing = dashboard("traces", "query", "SELECT 1", str(tmp_path / "none"), "--format", "csv")
+    assert (missing.returncode, "there is no such file" in missing.stderr) == (1, True)
+    assert "export" in dashboard("records", "--help").stdout
+    assert dashboard("records", "export", str(tmp_path / "none"), "--to", str(tmp_path / "x")).returncode == 2

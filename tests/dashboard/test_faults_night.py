@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -183,6 +184,18 @@ def test_an_interrupted_night_ends_at_once_with_130(home: homes.HomeForTests, nu
     assert home.home.data_stamps("cnn") == home.stamps()
 
 
+def test_an_interrupted_night_closes_its_record_however_often_it_is_told(home: homes.HomeForTests) -> None:
+    home.experiment("cnn", run=waiting(home, "run"))
+    with homes.killed_at_end(home.start()) as night:
+        wait_there(home)
+        while night.poll() is None:
+            night.send_signal(signal.SIGTERM)
+            time.sleep(0.002)
+        output, _ = night.communicate(timeout=20)
+    assert night.returncode == 130, output
+    assert home.last()["state"] == "interrupted"
+
+
 def test_two_nights_at_once_are_refused_with_75(home: homes.HomeForTests) -> None:
     home.experiment("cnn", run=waiting(home, "run"))
     with homes.killed_at_end(home.start()) as night:
@@ -194,8 +207,13 @@ def test_two_nights_at_once_are_refused_with_75(home: homes.HomeForTests) -> Non
         assert night.poll() is None
         shown = home.run(verb="status")
         assert "still runs" in shown.output
+        assert re.search(r"Now: experiment cnn, run, since 2\d{3}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.", shown.output)
+        assert "1 of 5 steps are done" in shown.output
+        assert "It took" not in shown.output
         night.send_signal(signal.SIGTERM)
         assert night.wait(timeout=20) == 130
+    assert "Now:" not in home.run(verb="status").output
+    assert not (home.path / "results" / ".now.keep.tmp").exists()
     home.experiment("cnn")
     home.night()
 
@@ -214,6 +232,17 @@ def test_without_tvm_experiments_are_blocked_and_subsystems_run(home: homes.Home
     assert home.status("website", "run", kind="subsystem")["state"] == "ok"
     assert home.home.data_stamps("cnn") == [good]
     assert home.home.read_summary("cnn") == ("Sum", f"of {good}")
+
+
+def test_what_blocks_several_experiments_is_said_once(home: homes.HomeForTests, tmp_path: Path) -> None:
+    for name in ("cnn", "lstm", "vgg"):
+        home.experiment(name)
+    home.configure(artifact_dir=str(tmp_path / "none"), randomize=False)
+    done = home.run()
+    shown = home.run(verb="status")
+    for output in (done.output[done.output.index("Night 2") :], shown.output):
+        assert output.count("holds no proven TVM") == 1
+        assert "experiments cnn, lstm and vgg blocked: no TVM to measure: " in output
 
 
 def test_a_setup_that_fails_blocks_its_job_and_keeps_the_earlier_one(home: homes.HomeForTests) -> None:

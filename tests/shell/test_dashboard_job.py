@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Mapping
@@ -106,6 +107,57 @@ def test_a_failed_fetch_runs_the_last_good_commit_and_says_so_everywhere(job: Jo
     assert "could not be updated and ran at its last good commit" in done.stderr
     assert job.log().count("night of version 1") == 2
     assert "note <The dashboard itself could not be updated" in job.log()
+
+
+def test_a_branch_that_is_not_there_runs_the_last_good_commit_says_so_and_ends_with_2(job: Job) -> None:
+    assert job.run().returncode == 0
+    done = job.run(*job.settings, "BRANCH=mian")
+    assert done.returncode == 2
+    assert "has no branch 'mian', so it is not updated any more" in done.stderr
+    assert "note <The dashboard's repository has no branch 'mian'" in job.log()
+    assert job.log().count("night of version 1") == 2
+    job.commit(2, exit_code=1)
+    assert job.run().returncode == 1
+    assert job.run(*job.settings, "BRANCH=mian").returncode == 1, "the night's own failure comes first"
+
+
+def test_what_a_night_that_did_not_go_well_said_last_is_printed_for_the_mail(job: Job) -> None:
+    job.commit(2, exit_code=1)
+    night = job.remote.parent / "work" / "run_dashboard.sh"
+    words = "Night 20261121T031500Z: SOME FAILED, 1 of 2 experiments ok.\\n  experiment cnn FAILED: run: no data"
+    night.write_text(f"#!/bin/sh\necho much\nprintf '{words}\\n'\nexit 1\n")
+    git(night.parent, "commit", "-q", "-a", "-m", "words")
+    git(night.parent, "push", "-q", str(job.remote), "HEAD:refs/heads/main")
+    done = job.run()
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[:2] == words.split("\\n")
+    assert lines[2].startswith(f"The whole log: {job.folder}/logs/job_")
+    job.commit(3, exit_code=3)
+    assert "night of version 3" in job.run().stderr, "where there is no verdict, the end of what was printed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_reaches_the_night_and_its_exit_code_comes_back(job: Job, number: int) -> None:
+    lines = (
+        "#!/bin/sh",
+        "trap 'kill $!; echo stopped; exit 130' TERM",
+        'sleep 60 & echo begun > "$1.begun"',
+        "wait",
+    )
+    work = job.remote.parent / "work"
+    (work / "run_dashboard.sh").write_text("\n".join(lines) + "\n")
+    git(work, "commit", "-q", "-a", "-m", "waits")
+    git(work, "push", "-q", str(job.remote), "HEAD:refs/heads/main")
+    with subprocess.Popen([SCRIPT, *job.settings], env=job.env, stderr=subprocess.PIPE, text=True) as started:
+        deadline = time.monotonic() + TIMEOUT_S
+        while not Path(f"{job.home}.begun").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        started.send_signal(number)
+        _, stderr = started.communicate(timeout=TIMEOUT_S)
+    assert started.returncode == 130
+    assert "stopped" in stderr
 
 
 def test_a_first_fetch_that_fails_ends_with_2(job: Job) -> None:

@@ -270,3 +270,16 @@ def test_a_series_that_is_not_positive_is_told_in_units_of_its_scatter() -> None
     incident = ledgers.fold([opened(ONE, moved(relative=False, effect=4.2))]).incidents[ONE]
     assert headline(incident).endswith("+4.2 of its scatter")
     assert "%" not in in_words(incident)
+
+
+def test_what_a_bisection_found_is_told_with_the_incident(home: Path, tmp_path: Path) -> None:
+    culprit = {"id": "1b565e7c3" + "0" * 31, "title": "Fold less", "author": "Ada", "date": "2026-07-04T10:00:00Z"}
+    numbers = {"effect": 0.051, "low": 0.047, "high": 0.055, "probability": 0.97, "elapsed_s": 60.0}
+    rest = {"series": "s1", "name": "n", "builds": 4, "measurements": 48, "suspects": [culprit], "state": "found"}
+    file = tmp_path / "found.json"
+    file.write_text(json.dumps({**rest, **numbers}))
+    assert run(home, "bisected", ONE, str(file), "--who", "ann") == 0
+    told = in_words(incidents.ledger_of(home).find(ONE))
+    assert 'Bisected: it came with 1b565e7c3000 "Fold less" by Ada, 2026-07-04, +5.1 % (95 %: +4.7 % to +5.5 %)' in told
+    file.write_text(json.dumps({**rest, **numbers, "state": "budget"}))
+    assert run(home, "bisected", ONE, str(file)) == 2, "a bisection without an answer is not written down"

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST_EACH, MOST_EACH = 3, 24
-"""Measurements of one commit: before they may count as clear, and before another commit tells more."""
+LEAST_EACH, MOST_EACH, MOST_OF_ALL = 3, 24, 200
+"""Measurements of one commit: before they may count as clear, and before another one tells more (`most_each`)."""
 CLEAR = math.log(99.0)
 """Log likelihood ratio at which a commit's test ends: a wrong side in about one of a hundred."""
 BUILD_SHARE = 0.12
@@ -24,6 +24,12 @@ LEAST_BUILD_NOISE = 0.002
 """Two builds of the same speed differ by this share of the step, at least by this much: layout is a build's own."""
 ODD_BUILD = 0.02
 """How many builds are expected to be odd: neither of the one speed nor of the other."""
+ENDS_LEAST, ENDS_MOST = 12, 240
+"""Measurements of the bad end against the good one before the search: at least, and before the step is given up."""
+ENDS_CLEAR = 5.0
+"""Standard errors that the step must be away from 0; more exact, the search knows well what it looks for."""
+LEAST_STEP, LEAST_NOISE = 0.004, 1e-4
+"""A step below twice a build's own noise cannot be searched for. Sizes in bytes have no noise at all."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,12 @@ class Step:
         """By how much builds of one speed differ."""
         return max(LEAST_BUILD_NOISE, BUILD_SHARE * abs(self.size))
 
+    @property
+    def most_each(self) -> int:
+        """After how many measurements of one commit no more are made: twice what should make it clear."""
+        expected = CLEAR * 2 * self.noise**2 / self.size**2 if self.size else 0.0
+        return max(MOST_EACH, min(MOST_OF_ALL, math.ceil(2 * expected)))
+
     def support(self, values: Sequence[float]) -> float:
         """The log likelihood ratio of values that were measured at one commit: above 0 for the slow side."""
         count = len(values)
@@ -51,6 +63,35 @@ class Step:
         odd = ODD_BUILD * _density(mean - self.size / 2, variance + (2 * self.size) ** 2)
         sides = [(1 - ODD_BUILD) * _density(mean - level, variance) + odd for level in (self.size, 0.0)]
         return math.log(sides[0] / sides[1])
+
+
+def step_of(ends: Sequence[float], others: Iterable[Sequence[float]] = ()) -> Step:
+    """The step that measurements of the bad end show; the noise from all that was measured, at `others` too."""
+    noise = _noise([ends, *others])
+    return Step(_held_mean(ends, noise), noise)
+
+
+def _noise(groups: Sequence[Sequence[float]]) -> float:
+    """One measurement's deviation within its commit, pooled; outliers are held, as `_held_mean` holds them."""
+    away = [np.asarray(values) - np.median(values) for values in groups if len(values) >= LEAST_EACH]
+    if not away:
+        return LEAST_NOISE
+    every = np.concatenate(away)
+    core = max(LEAST_NOISE, 1.4826 * float(np.median(np.abs(every))))
+    held = np.clip(every, -2.5 * core, 2.5 * core)
+    return max(LEAST_NOISE, math.sqrt(float(np.sum(held**2)) / max(1, len(every) - len(away))))
+
+
+def ends_are_clear(ends: Sequence[float]) -> bool | None:
+    """Whether the step can be searched for; None while more measurements of the bad end should say."""
+    if len(ends) < ENDS_LEAST:
+        return None
+    step = step_of(ends)
+    error = step.noise / math.sqrt(len(ends))
+    if abs(step.size) >= max(LEAST_STEP, ENDS_CLEAR * error):
+        return True
+    is_nothing = abs(step.size) + 3 * error < LEAST_STEP
+    return False if is_nothing or len(ends) >= ENDS_MOST else None
 
 
 def _held_mean(values: Sequence[float], noise: float) -> float:
@@ -128,7 +169,7 @@ class Search:
         return None
 
     def _spent(self, commit: int) -> bool:
-        return len(self.values.get(commit, ())) >= MOST_EACH
+        return len(self.values.get(commit, ())) >= self.step.most_each
 
     def verdict(self) -> Verdict:
         """The shortest run of commits that holds the culprit with the probability asked for."""

@@ -154,6 +154,10 @@ class Home:
         """One night's data of an experiment."""
         return self.data(experiment) / f"data_{stamp}.json"
 
+    def backfill(self, experiment: str) -> Path:
+        """The folder of the experiment's data_<stamp>.json files that `backfill` measured on other TVMs."""
+        return self._result("experiment", "backfill", experiment)
+
     def summary(self, experiment: str) -> Path:
         """The folder of the latest summary."""
         return self._result("experiment", "summary", experiment)

@@ -21,9 +21,10 @@ from tvmdash.experiment_measure import measure
 from tvmdash.experiment_rounds import Precision
 from tvmdash.experiment_run import MEASURE, run
 from tvmdash.plot_specs import Plot
+from tvmdash.records import Record
 from tvmdash.stages import pipeline, run_stage
 
-__all__ = ["Axis", "Engine", "EngineFacts", "Experiment", "History", "OperatorSpan", "Point", "Prepared"]
+__all__ = ["Axis", "Engine", "EngineFacts", "Experiment", "History", "OperatorSpan", "Point", "Prepared", "Record"]
 
 
 class Experiment:
@@ -54,6 +55,10 @@ class Experiment:
         `setup` calls it, in a process of its own that sees the packages of `inputs_engine`; `self.inputs` is the folder
         afterwards. It stays until the experiment's files or config change.
         """
+
+    def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
+        """What follows from tonight's times, such as rates: for each record what joins its `additional_info`."""
+        return [{} for _ in records]
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """The graphs by file name without its ending."""
@@ -126,6 +131,9 @@ class Experiment:
 
     def _analyze(self, config_dir: Path, raw: Path, analysis: Path) -> str:
         value = experiment_results.results(raw, Precision.from_config(self.load_config(config_dir)))
+        derived = self.derive([Record.from_json(record) for record in value["records"]])
+        for record, facts in zip(value["records"], derived, strict=True):
+            record["additional_info"].update(facts)
         common.write_json(analysis / "data.json", value)
         return f"{len(value['records'])} records, {len(value['failures'])} failures"
 

@@ -25,6 +25,8 @@ OPEN_STATES = frozenset({NEW, CONFIRMED, ACKNOWLEDGED})
 STATES = (NEW, CONFIRMED, ACKNOWLEDGED, EXPECTED, FIXED, FALSE_ALARM)
 CHANGE, MACHINE, CREEP = "change", "machine", "creep"
 OPENED, JOINED, RECOVERED, STATE, SILENCED = "opened", "joined", "recovered", "state", "silenced"
+BISECTED = "bisected"
+_MOST_SUSPECTS = 20
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Incident:
     """Series that moved together. begin: first night of the new level; after: the last one before it.
 
     The culprit came after version `versions[0]` and not later than `versions[1]`. found: the night that told it.
+    bisected: what `bisect` found out since, as its event holds it (see `bisected_by`).
     """
 
     id: str
@@ -85,6 +88,7 @@ class Incident:
     changes: tuple[Change, ...] = ()
     size: float | None = None
     fleet: str = ""
+    bisected: Mapping[str, Any] | None = None
 
     @property
     def is_worse(self) -> bool:
@@ -200,6 +204,8 @@ def _after(incident: Incident, event: Event) -> Incident:
         since = event.data["since"]
         moved = tuple(replace(one, recovered=since) if one.series in back else one for one in incident.moved)
         return replace(incident, moved=moved)
+    if event.event == BISECTED:
+        return replace(incident, bisected=dict(event.data))
     state = str(event.data["state"])
     change = Change(event.at, event.who, state, str(event.data.get("words", "")))
     end = event.data.get("end") if state not in OPEN_STATES else None
@@ -211,6 +217,16 @@ def changed(incident: str, state: str, *, at: str, who: str, words: str = "", en
     if state not in STATES:
         raise DashboardError(f"{state!r} is not a state. Use one of: {', '.join(STATES)}.")
     return Event(at, who, STATE, incident, {"state": state, "words": words, "end": end})
+
+
+def bisected_by(incident: str, result: Mapping[str, Any], *, at: str, who: str) -> Event:
+    """The event that tells the answer of `bisect`, the value of its result file; DashboardError where it has none."""
+    kept = ("series", "name", "effect", "low", "high", "probability", "suspects", "builds", "measurements", "elapsed_s")
+    suspects = result.get("suspects")
+    if result.get("state") not in ("found", "range") or not isinstance(suspects, list) or set(kept) - set(result):
+        raise DashboardError(f"the bisection has no answer yet; its state is {result.get('state')!r:.40}.")
+    fewer = {"suspects": suspects[-_MOST_SUSPECTS:], "count": len(suspects)}
+    return Event(at, who, BISECTED, incident, {**{name: result[name] for name in kept}, **fewer})
 
 
 def iso_of(stamp: str) -> str:

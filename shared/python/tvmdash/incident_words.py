@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tvmdash.common import parse_stamp
 from tvmdash.incident_ledger import CREEP, MACHINE, Incident, Moved
@@ -60,7 +61,26 @@ def _lines(incident: Incident) -> Iterator[str]:
         yield f"And {len(shown) - _TOLD_SERIES} more: {list_in_words([one.name for one in shown[_TOLD_SERIES:]], 4)}."
     if incident.size is not None:
         yield f"{headline(incident)} ({incident.fleet})."
+    if incident.bisected:
+        yield bisected(incident.bisected)
     yield f"{_since(incident)} {_sure(incident)} Incident {incident.id}.".replace("  ", " ")
+
+
+def bisected(found: Mapping[str, Any]) -> str:
+    """What a bisection found, in one sentence or two."""
+    suspects, count = found["suspects"], found["count"]
+    size = f"{percent(found['effect'])} (95 %: {percent(found['low'])} to {percent(found['high'])})"
+    how = f"{100 * min(found['probability'], 0.999):.3g} % sure, {found['builds']} builds"
+    if count == 1:
+        return f"Bisected: it came with {_suspect(suspects[0])}, {size}; {how}."
+    named = list_in_words([_suspect(one) for one in suspects], 3)
+    return f"Bisected: it came with one of {count} that could not be told apart: {named}; {size}; {how}."
+
+
+def _suspect(one: Mapping[str, Any]) -> str:
+    if not one["title"]:
+        return str(one["id"])
+    return f'{one["id"][:12]} "{elide(one["title"], 80)}" by {one["author"]}, {one["date"][:10]}'
 
 
 def _verdict(moved: Moved) -> str:

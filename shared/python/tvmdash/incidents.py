@@ -1,4 +1,4 @@
-"""What people do with incidents: `python3 -m tvmdash.incidents HOME list|show|ack|expect|close|silence|explain`.
+"""What people do with incidents: `python3 -m tvmdash.incidents HOME list|show|ack|...`.
 
 Every change is one more line in the ledger, with who made it and when. The next night reads them.
 """
@@ -18,7 +18,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.incident_ledger import Event, Incident, Ledger
 from tvmdash.incident_replay import explain
-from tvmdash.incident_words import headline, in_words, night_in_words
+from tvmdash.incident_words import bisected, headline, in_words, night_in_words
 
 _DAYS = 14
 
@@ -74,6 +74,16 @@ def _settle(state: str) -> Callable[[argparse.Namespace, Ledger], str]:
     return settle
 
 
+def _bisected(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    incident = ledger.find(parsed.incident)
+    result = common.read_json(parsed.result)
+    if not isinstance(result, dict):
+        raise DashboardError(f"{parsed.result}: is no result of a bisection.")
+    event = ledgers.bisected_by(incident.id, result, at=_now(), who=_who(parsed))
+    incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
+    return f"{incident.id}: {bisected(event.data)}\n"
+
+
 def _silence(parsed: argparse.Namespace, ledger: Ledger) -> str:
     if not 0 < parsed.days <= 365:
         raise DashboardError(f"--days {parsed.days:g}: a silence lasts from more than 0 to 365 days, so that it ends.")
@@ -123,6 +133,11 @@ def _parser() -> argparse.ArgumentParser:
             choices = (ledgers.FIXED, ledgers.FALSE_ALARM)
             verb.add_argument("--as", dest="as_state", choices=choices, help="fixed (default) or false_alarm")
         verb.set_defaults(do=_settle(state))
+    found = verbs.add_parser("bisected", help="add what `dashboard bisect` found")
+    found.add_argument("incident")
+    found.add_argument("result", type=Path, help="the file that bisect left in results/bisections")
+    found.add_argument("--who")
+    found.set_defaults(do=_bisected)
     silence = verbs.add_parser("silence", help="do not tell incidents whose ID, or all of whose series, match")
     silence.add_argument("pattern", help="with * and ?")
     silence.add_argument("words", nargs="?", default="")

@@ -185,6 +185,13 @@ def read_data(path: Path, experiment: str) -> NightData:
         raise DashboardError(f"{path}: {error}") from error
 
 
+def values_of(value: common.Json, experiment: str, stamp: str) -> Iterator[PointValue]:
+    """Every series' value in what a data file of any version holds; DashboardError where it is none."""
+    value = data_migrations.migrate(value)
+    check_data(value)
+    yield from _parse(value, experiment, stamp).values()
+
+
 def data_stamps(folder: Path) -> list[str]:
     """The stamps of the data_<stamp>.json files in `folder`, oldest first."""
     if not folder.is_dir():

@@ -1,0 +1,93 @@
+"""Artifacts as people name them: `pypi:0.26.0`, `git:main`, `REMOTE@REVISION`, an artifact's key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dashboard.artifacts import git, shelf, wheel
+from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactError, ArtifactSpec, read_artifact
+from dashboard.artifacts.git_mirror import Mirror
+from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.provide import PROVIDERS, Provided, Provider, check_spec, provide, provider_of
+from dashboard.artifacts.workshop import Workshop
+from dashboard.home_config import HomeConfig
+from tvmdash.errors import DashboardError
+
+PYPI, GIT = "pypi", "git"
+_LEASE_S = 5.0
+_FORMS = "Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION, or the key of an artifact."
+
+
+def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
+    """What `name` asks for; None where it is the key of an artifact at hand. DashboardError where it is nothing.
+
+    A git revision is built with the home's `tvm_options`; `git:` means the home's `tvm_remote`.
+    """
+    if "/" not in name and (config.artifacts / name / MANIFEST).is_file():
+        return None
+    spec = _spec(name, config)
+    try:
+        check_spec(spec)
+    except ArtifactError as error:
+        raise DashboardError(f"{name}: {error} {_FORMS}") from error
+    return spec
+
+
+def _spec(name: str, config: HomeConfig) -> ArtifactSpec:
+    kind, colon, rest = name.partition(":")
+    if colon and kind == PYPI:
+        return ArtifactSpec(PYPI, rest)
+    if colon and kind == GIT and not rest.startswith("//"):
+        if config.tvm.remote == PYPI:
+            raise DashboardError(f"{name}: the home's tvm_remote is pypi, not a git remote. Write REMOTE@REVISION.")
+        return ArtifactSpec(config.tvm.remote, rest, config.tvm.options)
+    remote, at, revision = name.rpartition("@")
+    if not at or not remote:
+        raise DashboardError(f"{name}: names no artifact, and {config.artifacts} has none of that key. {_FORMS}")
+    return ArtifactSpec(remote, revision, config.tvm.options if config.tvm.remote != PYPI else ())
+
+
+@dataclass(frozen=True)
+class Getting:
+    """How artifacts are got: without `rebuild` from the shelf alone; logs go to `logs`; `timeout_s` for each."""
+
+    config: HomeConfig
+    logs: Path
+    rebuild: bool = True
+    timeout_s: float | None = None
+
+    def named(self, name: str) -> Provided:
+        """The artifact of that name, which nobody removes while it is used; DashboardError where it cannot be had."""
+        spec = spec_of(name, self.config)
+        return self.of(spec) if spec else self._of_key(name)
+
+    def of(self, spec: ArtifactSpec, timeout_s: float | None = None) -> Provided:
+        """The artifact that `spec` asks for."""
+        allowed_s = timeout_s or self.timeout_s or self.config.artifact_timeout_s
+        return provide(spec, self.config.artifacts, rebuild=self.rebuild, log_folder=self.logs, timeout_s=allowed_s)
+
+    def exact(self, spec: ArtifactSpec) -> ArtifactSpec:
+        """`spec` with the commit or version that it means now; without `rebuild` as far as is known here."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        if not self.rebuild and provider_of(spec) == git.NAME:
+            commit = Mirror.of(self.config.artifacts, spec.remote).resolve(spec.branch)
+            if commit is None:
+                raise ArtifactError(f"{spec.branch} of {spec.remote} is not known here.")
+            return replace(spec, branch=commit)
+        if not self.rebuild and spec.branch == wheel.LATEST:
+            here = [one for one in shelf.artifacts_in(self.config.artifacts) if wheel.satisfies(one, spec)]
+            if not here:
+                raise ArtifactError(f"{self.config.artifacts}: holds no wheel of TVM.")
+            provider: Provider = PROVIDERS[wheel.NAME]
+            newest = max(here, key=provider.rank)
+            return replace(spec, branch=newest.version)
+        shop = Workshop(self.config.artifacts, self.logs, Deadline(self.config.artifact_timeout_s))
+        return PROVIDERS[provider_of(spec)].resolve(spec, shop)
+
+    def _of_key(self, key: str) -> Provided:
+        artifact: Artifact = read_artifact(self.config.artifacts / key)
+        lease = shelf.use(artifact, Deadline(_LEASE_S))
+        if lease is None:
+            raise ArtifactError(f"{key}: has just been removed from {self.config.artifacts}.")
+        return Provided(artifact, "", lease)

@@ -1,0 +1,167 @@
+"""`backfill`: nights of the past, measured now on the TVMs of then; kept apart from the home's own nights."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dashboard import backfill_shelf, repository
+from dashboard.artifact_names import Getting
+from dashboard.artifacts import shelf
+from dashboard.artifacts.artifact import Artifact, ArtifactError
+from dashboard.backfill_order import Choice, by_gaps, chosen
+from dashboard.bench import BUDGET, Bench, RoundError
+from dashboard.bisect_range import Candidate, of_range
+from dashboard.compare import chosen as experiments_of
+from dashboard.plan import REPOSITORY, CodeFolders
+from dashboard.remeasure_place import opened
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.words import duration_in_words, elide, list_in_words
+
+FOLDER = "backfills"
+_log = logging.getLogger("backfill")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which TVMs, of which experiments (none: all), for how long; `retry` those that could not be built before."""
+
+    artifacts: str
+    experiments: tuple[str, ...] = ()
+    choice: Choice = field(default_factory=Choice)
+    budget_s: float = math.inf
+    rebuild: bool = True
+    retry: bool = False
+
+
+@dataclass
+class Filled:
+    """What one call did, under the `stamp` of its begin.
+
+    there: TVMs that were measured before. failed, unbuilt: what could not be measured, or not be had, and why.
+    """
+
+    stamp: str
+    artifacts: str
+    wanted: int
+    done: list[str] = field(default_factory=list)
+    there: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    unbuilt: dict[str, str] = field(default_factory=dict)
+    left: int = 0
+    elapsed_s: float = 0.0
+
+
+def backfill(home: Home, request: Request, *, code: CodeFolders, seed: int | None = None) -> Filled:
+    """Measure what is wanted and not there yet, until it is done or the budget over; what came of it.
+
+    DashboardError where the range or an experiment is none; HeldError where a night holds the home.
+    """
+    with opened(home, code, seed=seed) as place:
+        names = experiments_of(place, request.experiments)
+        getting = Getting(place.plan.config, place.plan.config.tmp_data / "logs" / place.stamp, request.rebuild)
+        candidates = of_range(request.artifacts, getting)
+        bench = Bench(place, time.monotonic(), request.budget_s)
+        done = Filled(place.stamp, request.artifacts, 0)
+        this = _Filling(home, bench, getting, names, done, {} if request.retry else _unbuilt(home))
+        this.fill(candidates, request.choice)
+    return done
+
+
+def _unbuilt(home: Home) -> dict[str, str]:
+    """What earlier calls could not build, and why."""
+    found: dict[str, str] = {}
+    for path in sorted((home.root / "results" / FOLDER).glob("*.json")):
+        value = common.read_json(path)
+        found.update(value.get("unbuilt", {}) if isinstance(value, dict) else {})
+    return found
+
+
+@dataclass
+class _Filling:
+    home: Home
+    bench: Bench
+    getting: Getting
+    names: list[str]
+    done: Filled
+    unbuilt: dict[str, str]
+
+    def fill(self, candidates: list[Candidate], choice: Choice) -> None:
+        begun = time.monotonic()
+        have = {name: backfill_shelf.measured(self.home, name, self.bench.fingerprint(name)) for name in self.names}
+        wanted = chosen(candidates, choice)
+        known = [one for one in wanted if all(_which(one) in have[name] for name in self.names)]
+        order: Iterable[Candidate] = by_gaps(wanted, {one.id for one in known}) if choice.gaps else wanted
+        todo = [one for one in order if one not in known]
+        self.done.wanted, self.done.there = len(wanted), len(known)
+        try:
+            for at, candidate in enumerate(todo):
+                self.done.left = len(todo) - at
+                self._one(candidate, [name for name in self.names if _which(candidate) not in have[name]])
+                self.done.left -= 1
+        except RoundError as error:
+            _log.info("%s", error)
+        finally:
+            self.done.elapsed_s = round(time.monotonic() - begun, 3)
+            path = self.home.root / "results" / FOLDER / f"{self.done.stamp}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            common.write_json(path, asdict(self.done))
+
+    def _one(self, candidate: Candidate, names: list[str]) -> None:
+        """A night of one TVM: these experiments. RoundError where the time is over."""
+        if candidate.id in self.unbuilt:
+            self.done.unbuilt[candidate.id] = self.unbuilt[candidate.id]
+            return
+        for name in names:
+            self.bench.check_budget(name)
+        try:
+            provided = self.getting.of(candidate.spec, min(self.getting.config.artifact_timeout_s, self.bench.left_s))
+        except ArtifactError as error:
+            if self.bench.left_s <= 1.0:
+                raise RoundError(BUDGET, "the time was over in a build") from error
+            where = self.done.unbuilt if self.getting.rebuild else self.done.failed
+            where[candidate.id] = str(error)
+            _log.info("%s cannot be had: %s", candidate.words, error)
+            return
+        with provided:
+            for name in names:
+                self._measure(name, candidate, provided.artifact)
+            shelf.prune(self.getting.config.artifacts, self.getting.config.max_artifacts_bytes, {provided.artifact.key})
+
+    def _measure(self, name: str, candidate: Candidate, artifact: Artifact) -> None:
+        try:
+            self.bench.check_budget(name)
+            value = self.bench.measure_night(name, artifact)
+        except RoundError as error:
+            if error.state == BUDGET:
+                raise
+            self.done.failed[f"{name} on {candidate.id}"] = str(error)
+            _log.info("%s on %s: %s", name, candidate.words, error)
+            return
+        date = candidate.date or artifact.facts.get("committed", "")
+        facts: dict[str, Any] = {"committed": date or None, "repository": repository.describe(REPOSITORY)}
+        path = backfill_shelf.put(self.home, name, value, facts)
+        self.done.done.append(f"{name}/{path.name}")
+        _log.info("%s on %s: %s", name, candidate.words, path.name)
+
+
+def _which(one: Candidate) -> backfill_shelf.Which:
+    return backfill_shelf.which(one.spec.remote, one.id, dict(one.spec.options))
+
+
+def in_words(done: Filled) -> str:
+    """A few lines for people."""
+    now = f"{len(done.done)} nights measured now in {duration_in_words(done.elapsed_s)}"
+    rest = f"{len(done.unbuilt)} TVMs could not be had, {done.left} are left"
+    lines = [f"{done.wanted} TVMs in {done.artifacts}: {done.there} were measured before, {now}, {rest}."]
+    lines += [f"  {name}: {elide(why, 200)}" for name, why in list({**done.unbuilt, **done.failed}.items())[:10]]
+    if done.left:
+        lines.append("The time was over. The same command goes on from here.")
+    if done.unbuilt:
+        lines.append(f"--retry builds again what could not be had: {list_in_words(list(done.unbuilt), 5)}.")
+    return "\n".join(lines)

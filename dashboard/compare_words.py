@@ -1,0 +1,109 @@
+"""A comparison for people: a table for the terminal, and Markdown for a pull request."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from dashboard.compare import Compared, Comparison, Side
+from tvmdash.words import duration_in_words, elide, list_in_words, quantity_in_words
+
+_NAME_COLUMNS = 70
+_HEAD = ("series", "A", "B", "B against A", "95 %", "")
+
+
+def in_words(done: Comparison, *, every: bool = False) -> str:
+    """The comparison for a terminal: the series that differ, or with `every` all of them."""
+    rows = [_HEAD, *map(_row, _shown(done, every=every))]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
+    table = [_line(row, widths) for row in rows]
+    return "\n".join([*_sides(done), *_how(done), "", *(table if len(rows) > 1 else ()), _verdict(done)])
+
+
+def markdown(done: Comparison, *, every: bool = False) -> str:
+    """The same as Markdown."""
+    rows = [_HEAD, *map(_row, _shown(done, every=every))]
+    lines = ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in rows]
+    lines.insert(1, "|---|---:|---:|---:|---:|---|")
+    table = [*lines, ""] if len(rows) > 1 else []
+    return "\n".join([*(f"- {line}" for line in (*_sides(done), *_how(done))), "", *table, _verdict(done)]) + "\n"
+
+
+def _shown(done: Comparison, *, every: bool) -> list[Compared]:
+    chosen = [one for one in done.series.values() if one.difference and (every or one.difference.real)]
+    return sorted(chosen, key=lambda one: -abs(one.difference.effect) if one.difference else 0.0)
+
+
+def _sides(done: Comparison) -> Iterator[str]:
+    for letter, side in (("A", done.a), ("B", done.b)):
+        yield f"{letter}: {side.asked}, {_artifact(side)}{f'. {side.note}' if side.note else ''}"
+    if done.a.artifact["key"] == done.b.artifact["key"]:
+        yield "Both are the same build: what differs here is noise."
+
+
+def _artifact(side: Side) -> str:
+    commit = side.artifact["commit"]
+    return f"TVM {side.artifact['version']}" + (f", commit {commit[:12]}" if commit else "")
+
+
+def _how(done: Comparison) -> Iterator[str]:
+    counts = sorted(set(done.rounds.values()))
+    rounds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0] if counts else 0}"
+    place = f"{done.machine['host']} ({done.machine['hw_model']})"
+    yield f"{rounds} rounds, A and B in turn, on {place}, in {duration_in_words(done.elapsed_s)}."
+    if done.over:
+        yield f"The time was over before all rounds were done: {list_in_words(done.over, 5)}."
+    for name, error in done.errors.items():
+        yield f"{name} ended after {done.rounds.get(name, 0)} rounds: {error}"
+
+
+def _row(one: Compared) -> tuple[str, ...]:
+    found = one.difference
+    if found is None:
+        return (elide(one.name, _NAME_COLUMNS), "", "", "", "", "")
+    a, b = (statistics.median(pair[side] for pair in one.rounds) for side in (0, 1))
+    interval = f"{_percent(found.low)} to {_percent(found.high)}"
+    levels = quantity_in_words(a, one.unit), quantity_in_words(b, one.unit)
+    return (elide(one.name, _NAME_COLUMNS), *levels, _percent(found.effect), interval, _word(one))
+
+
+def _word(one: Compared) -> str:
+    if one.difference is None or not one.difference.real:
+        return ""
+    if one.metric == "value":  # a number of a foreign experiment: nobody knows which way is good
+        return "higher" if one.difference.effect > 0 else "lower"
+    worse = (one.difference.effect > 0) == one.lower_is_better
+    if one.unit == "bytes":
+        return "larger" if one.difference.effect > 0 else "smaller"
+    return "slower" if worse else "faster"
+
+
+def _percent(effect: float) -> str:
+    value = 100 * effect
+    return f"{value:+.{0 if abs(value) >= 99.5 else 1 if abs(value) >= 0.995 else 2}f} %"
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = zip(row, widths, strict=True)
+    return "  ".join(_cell(text, width, at) for at, (text, width) in enumerate(cells)).rstrip()
+
+
+def _cell(text: str, width: int, at: int) -> str:
+    return text.ljust(width) if at in (0, len(_HEAD) - 1) else text.rjust(width)
+
+
+def _verdict(done: Comparison) -> str:
+    judged = [one.difference for one in done.series.values() if one.difference]
+    real = [one for one in judged if one.real]
+    other = [one for one in judged if not one.real]
+    if not judged:
+        return "Nothing can be said: no series was measured at least three times on both."
+    said = f"{len(real)} of {len(judged)} series differ." if real else f"None of {len(judged)} series differs."
+    if other:
+        widths = sorted(50 * (one.high - one.low) for one in other)
+        which = "Of the others" if real else "Of them"
+        said += f" {which}, half are known to within ±{widths[len(widths) // 2]:.2g} %, all to ±{widths[-1]:.2g} %."
+    unjudged = len(done.series) - len(judged)
+    return said + (
+        f" {unjudged} could not be judged: too few rounds, or values that are not above 0." if unjudged else ""
+    )

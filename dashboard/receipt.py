@@ -1,0 +1,65 @@
+"""A published number: what was measured then, on what, and how; from a data file or a receipt of the website."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common, records
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.records import NightData, PointValue, Record
+
+_PINS = ("config", "seed", "artifact", "fingerprint")
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """One experiment of one night, with all that pins it."""
+
+    source: str
+    experiment: str
+    stamp: str
+    values: tuple[PointValue, ...]
+    config: Mapping[str, Any]
+    seed: int
+    fingerprint: str
+    artifact: Mapping[str, Any]
+    repository: Mapping[str, Any]
+    environment: Mapping[str, Any]
+
+
+def read(home: Home, name: str) -> Receipt:
+    """The receipt in a file, or of `EXPERIMENT/STAMP` of the home; DashboardError says what it lacks."""
+    experiment, slash, stamp = name.rpartition("/")
+    of_night = bool(slash) and common.is_stamp(stamp) and "/" not in experiment
+    path = home.data_file(experiment, stamp) if of_night else Path(name).expanduser()
+    value = common.read_json(path)
+    night = value.get("night") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(night, dict):
+        raise DashboardError(f"{path}: names no night. Give a data_<stamp>.json, a receipt, or EXPERIMENT/STAMP.")
+    lacks = [pin for pin in _PINS if night.get(pin) is None]
+    if lacks:
+        raise DashboardError(f"{path}: its night does not say its {' and '.join(lacks)}: imported, or added by hand.")
+    owner = str(night.get("experiment") or value.get("experiment") or path.parent.name)
+    when = str(night.get("stamp") or value.get("stamp") or "")
+    try:
+        return Receipt(
+            str(path), owner, when, tuple(_values(path, value, owner, when)), dict(night["config"]), int(night["seed"]),
+            str(night["fingerprint"]), dict(night["artifact"]), dict(night.get("repository") or {}),
+            dict(value.get("environment") or {}),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError) as error:
+        raise DashboardError(f"{path}: is no receipt: {error!r}.") from error
+
+
+def _values(path: Path, value: Mapping[str, Any], experiment: str, stamp: str) -> Iterator[PointValue]:
+    if "data_file" not in value:  # a data file
+        yield from records.read_data(path, experiment).values()
+        return
+    told = [one["record"] for one in value["records"]]
+    leaves = {str(one["path"]): float(one["value"]) for one in told if "path" in one}
+    whole = tuple(Record.from_json(one) for one in told if "path" not in one)
+    yield from NightData(experiment, stamp, "", whole, (), leaves).values()

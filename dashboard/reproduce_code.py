@@ -1,0 +1,78 @@
+"""The code and config that a receipt was measured with: those that are here, or those of its commit."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from dashboard import setup_cache
+from dashboard.artifacts.git_names import is_commit
+from dashboard.plan import REPOSITORY, CodeFolders, Job
+from dashboard.receipt import Receipt
+from tvmdash import common
+from tvmdash.stages import pipeline
+
+_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Code:
+    """A job whose fingerprint is the receipt's, or, with `is_same` False, the nearest that can be had.
+
+    words: where it is from. shared: the library of that commit, where it is not the one that is here.
+    """
+
+    job: Job
+    is_same: bool
+    words: str
+    shared: Path | None = None
+
+
+def find(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Path) -> Code:
+    """The receipt's code and config; what is taken from the repository's history is unpacked in `scratch`."""
+    config = _config_folder(receipt, here, scratch)
+    folder = code.of(pipeline("experiment"), receipt.experiment)
+    today = Job("experiment", receipt.experiment, folder, config, dict(receipt.config), None)
+    if folder.is_dir() and _fits(receipt, today):
+        return Code(today, is_same=True, words="code and config as they are here")
+    commit = str(receipt.repository.get("commit") or "")
+    then = _unpacked(commit, receipt.experiment, scratch / "then") if is_commit(commit) else None
+    if then is not None:
+        past = Job("experiment", receipt.experiment, then / "experiments" / receipt.experiment, config,
+                   dict(receipt.config), None)  # fmt: skip
+        if past.folder.is_dir() and _fits(receipt, past):
+            words = f"code of commit {commit[:12]} of this repository, with its library"
+            return Code(past, is_same=True, words=words, shared=then / "shared")
+    why = "that commit is not in this repository" if then is None else "that commit holds other code"
+    dirty = ", which had changes that were not committed" if receipt.repository.get("dirty") else ""
+    where = f"commit {commit[:12]}{dirty}" if commit else "no commit that is known"
+    return Code(today, is_same=False, words=f"code as it is here, and NOT that of then: it was of {where}; {why}")
+
+
+def _fits(receipt: Receipt, job: Job) -> bool:
+    return setup_cache.fingerprint(job.folder, job.config) == receipt.fingerprint
+
+
+def _config_folder(receipt: Receipt, here: Job | None, scratch: Path) -> Path:
+    """The config as the receipt has it; other files beside it are those of today."""
+    place = scratch / "config"
+    if here is not None:
+        shutil.copytree(here.config_folder, place, symlinks=True)
+    place.mkdir(parents=True, exist_ok=True)
+    common.write_json(place / "config.json", dict(receipt.config), durable=False)
+    return place
+
+
+def _unpacked(commit: str, experiment: str, place: Path) -> Path | None:
+    """The experiment and the library as they were at `commit`; None where this repository does not know it."""
+    place.mkdir(parents=True)
+    archive = place.with_suffix(".tar")
+    get = ["git", "-C", str(REPOSITORY), "archive", "--format=tar", f"--output={archive}", commit, "--"]
+    try:
+        for argv in ([*get, f"experiments/{experiment}", "shared"], ["tar", "-xf", str(archive), "-C", str(place)]):
+            subprocess.run(argv, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return place

@@ -1,0 +1,85 @@
+"""A series as a person names it: by its ID, the beginning of it, its name or a part of that."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard.remeasure_request import point_of
+from tvmdash import records, series_names
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.records import PointValue
+from tvmdash.words import list_in_words
+
+_NIGHTS_BACK = 60
+_LEAST_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class WantedSeries:
+    """One series of an experiment, as its data held it."""
+
+    id: str
+    experiment: str
+    metric: str
+    unit: str
+    labels: Mapping[str, Any]
+    lower_is_better: bool
+    name: str = ""
+
+    @property
+    def point(self) -> dict[str, Any]:
+        """What names its point, on any machine."""
+        return point_of(self.labels)
+
+    def value_in(self, found: Iterable[PointValue]) -> float | None:
+        """Its value among these; the machine may be another than that of its ID."""
+        for one in found:
+            if one.key.metric == self.metric and point_of(one.key.labels) == self.point:
+                return one.value
+        return None
+
+
+def find(home: Home, experiment: str, text: str) -> WantedSeries:
+    """The series of the experiment that `text` names, by the newest night that has one; DashboardError else."""
+    stamps = home.data_stamps(experiment)
+    if not stamps:
+        raise DashboardError(f"{home.data(experiment)}: no night has measured {experiment} yet. Run one first.")
+    newest: list[WantedSeries] = []
+    for known in itertools.islice(_nights(home, experiment, stamps), _NIGHTS_BACK):
+        newest = newest or known
+        named = _named(known, text)
+        if len(named) == 1:
+            return named[0]
+        if named:
+            shown = list_in_words([f"{one.id} {one.name}" for one in named], 5)
+            raise DashboardError(f"{text!r} names {len(named)} series of {experiment}: {shown}. Give the ID of one.")
+    shown = list_in_words([f"{one.id} {one.name}" for one in newest], 8) or "none"
+    raise DashboardError(f"{text!r} names no series of {experiment}. The newest night has: {shown}.")
+
+
+def _nights(home: Home, experiment: str, stamps: list[str]) -> Iterator[list[WantedSeries]]:
+    for stamp in reversed(stamps):
+        with contextlib.suppress(DashboardError):  # a night that cannot be read is passed over
+            yield of_values(records.read_data(home.data_file(experiment, stamp), experiment).values())
+
+
+def of_values(values: Iterable[PointValue]) -> list[WantedSeries]:
+    """The series of these values, named."""
+    found = [
+        WantedSeries(one.key.id, one.key.experiment, one.key.metric, one.unit, one.key.labels, one.lower_is_better)
+        for one in values
+    ]
+    names = series_names.names(found)
+    return [WantedSeries(**{**one.__dict__, "name": name}) for one, name in zip(found, names, strict=True)]
+
+
+def _named(known: list[WantedSeries], text: str) -> list[WantedSeries]:
+    """By ID or name; where nothing is called just so, by a part of it."""
+    exact = [one for one in known if text in (one.id, one.name, one.labels.get("path"))]
+    begins = [one for one in known if len(text) >= _LEAST_DIGITS and one.id.startswith(text)]
+    return exact or begins or [one for one in known if text in one.name]

@@ -1,0 +1,98 @@
+"""Two artifacts side by side, as a person calls it: what is measured, what is told, what is kept, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dashboard import homes
+from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    """A lab with two builds and no night; 0.28.0 is 8 % slower in one workload."""
+    made = make_lab(tmp_path / "lab")
+    put_artifact(made.home.root / "shelf", "0.27.0")
+    newer = put_artifact(made.home.root / "shelf", "0.28.0")
+    made.change(slow={newer.key: {"mlp": 1.08}})
+    return made
+
+
+def compare(lab: Lab, *words: str) -> homes.Finished:
+    return lab.home.run(*words, "--no-rebuild-tvm", verb="compare")
+
+
+def kept(lab: Lab) -> Any:
+    """The newest comparison of the home."""
+    return homes.read(max((lab.home.path / "results" / "comparisons").iterdir()))
+
+
+def test_what_differs_is_named_with_its_interval_and_nothing_is_published(lab: Lab, tmp_path: Path) -> None:
+    table = tmp_path / "table.md"
+    done = compare(lab, "pypi:0.27.0", "pypi:0.28.0", "--rounds", "5", "--markdown", str(table))
+    assert done.code == 0, done.output
+    assert "speed net.mlp" in done.output
+    assert "net.bert" not in done.output
+    assert "1 of 2 series differ." in done.output
+    assert [run["build"].split("-")[1] for run in lab.runs()] == ["0.27.0", "0.28.0", "0.28.0", "0.27.0"] * 2 + [
+        "0.27.0",
+        "0.28.0",
+    ]
+    found = {one["labels"]["workload"]: one for one in kept(lab)["series"]}
+    difference = found["net.mlp"]["difference"]
+    assert difference["low"] < 0.08 < difference["high"]
+    assert (difference["real"], found["net.bert"]["difference"]["real"]) == (True, False)
+    assert len(found["net.mlp"]["rounds"]) == 5
+    text = table.read_text()
+    assert "| speed net.mlp" in text
+    assert "slower |" in text
+    assert not lab.home.home.data(NAME).exists()
+    assert not lab.home.home.night_stamps()
+    assert list((lab.home.root / "tmp").glob("remeasure*")) == []
+
+
+def test_a_build_against_itself_shows_no_difference_and_says_what_it_is(lab: Lab) -> None:
+    key = put_artifact(lab.home.root / "shelf", "0.29.0").key
+    done = compare(lab, key, "pypi:latest", "--rounds", "4", "--all")
+    assert done.code == 0, done.output
+    assert "Both are the same build" in done.output
+    assert "None of 2 series differs." in done.output
+    assert "net.bert" in done.output, "--all prints every series"
+
+
+def test_a_build_that_crashes_is_told_and_the_exit_code_says_so(lab: Lab) -> None:
+    lab.change(broken=[path.name for path in (lab.home.root / "shelf").glob("wheel-0.28*")])
+    done = compare(lab, "pypi:0.27.0", "pypi:0.28.0", "--rounds", "3")
+    assert done.code == 1
+    assert "speed ended after 0 rounds: on B, TVM 0.28.0: run: " in done.output
+    assert "Nothing can be said" in done.output
+
+
+def test_a_budget_ends_the_rounds_and_what_was_measured_counts(lab: Lab) -> None:
+    done = compare(lab, "pypi:0.27.0", "pypi:0.28.0", "--rounds", "1000", "--budget", "4s")
+    assert "The time was over before all rounds were done: speed." in done.output
+    assert kept(lab)["over"] == [NAME]
+    assert 2 <= len(lab.runs()) < 200
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("pypi:0.27.0", "pypi:one"), "pypi:one: tvm_branch"),
+        (("pypi:0.27.0", "git:main"), "the home's tvm_remote is pypi"),
+        (("nothing", "pypi:0.27.0"), "nothing: names no artifact"),
+        (("pypi:0.27.0", "/some/where@a..b"), "tvm_branch"),
+        (("pypi:0.27.0", "pypi:0.28.0", "--experiments", "sped"), "sped does not run"),
+        (("pypi:0.27.0", "pypi:0.28.0", "--rounds", "2"), "--rounds 2"),
+        (("pypi:0.27.0", "pypi:0.28.0", "--budget", "soon"), "no length of time"),
+        (("pypi:0.27.0", "pypi:0.30.0"), "holds no proven TVM"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_with_its_reason(lab: Lab, words: tuple[str, ...], said: str) -> None:
+    done = compare(lab, *words)
+    assert done.code == 2
+    assert said in done.output
+    assert lab.runs() == []
