@@ -53,6 +53,16 @@ def test_sizes_that_never_vary_differ_or_are_equal() -> None:
     assert (larger.low, larger.high) == (pytest.approx(0.04), pytest.approx(0.04))
 
 
+def test_rounds_that_agree_by_chance_are_not_named_while_they_are_few() -> None:
+    alike = [(1.0, 1.5), (1.0, 1.5001), (1.0, 1.4999)]
+    (few,) = differences([alike])
+    (enough,) = differences([[*alike, *alike]])
+    assert few is not None
+    assert enough is not None
+    assert few.p < 0.001
+    assert (few.real, enough.real) == (False, True)
+
+
 def test_too_few_rounds_and_values_that_are_not_above_zero_are_not_judged() -> None:
     assert differences([[(1.0, 2.0)] * 2, [(0.0, 1.0)] * 5, [(1.0, -1.0)] * 5]) == [None, None, None]
 

@@ -11,6 +11,8 @@ from tvmdash.reduction import t_975
 
 LEAST_ROUNDS = 3
 """Fewer say nothing of how much one round differs from the next."""
+NAMED_ROUNDS = 5
+"""Of fewer, only what differed by the same in each is named: on a busy machine three rounds may agree by chance."""
 ERROR = 0.05
 _SAME = 1e-12
 
@@ -40,7 +42,12 @@ def differences(series: Sequence[Sequence[tuple[float, float]]]) -> list[Differe
     """
     found = [_difference(rounds) for rounds in series]
     admitted = _holm({at: one.p for at, one in enumerate(found) if one is not None})
-    return [replace(one, real=True) if one and at in admitted else one for at, one in enumerate(found)]
+    named = [one is not None and at in admitted and _may_be_named(one) for at, one in enumerate(found)]
+    return [replace(one, real=real) if one else None for one, real in zip(found, named, strict=True)]
+
+
+def _may_be_named(one: Difference) -> bool:
+    return one.rounds >= NAMED_ROUNDS or not one.p
 
 
 def _holm(p: Mapping[int, float]) -> set[int]:
