@@ -1,0 +1,81 @@
+"""Single operators at shapes of the networks: TVM against ONNX Runtime, and both against what this machine can do."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import peaks
+import roofline
+import running
+from table import chosen
+
+from tvmdash import relax_workload
+from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared, Record
+from tvmdash.plot_specs import Plot
+from tvmdash.relax_util import CompileOptions
+from tvmdash.summary_util import Summary
+
+ARGUMENTS = ("shape", "other", "stride", "padding", "axes", "dtype", "n", "kib")
+
+
+class Operators(Experiment):
+    """Every operator on each engine; a process for each kind of operator and engine, and one for the machine."""
+
+    engines = (relax_workload.TVM, running.ONNXRUNTIME, peaks.NUMPY)
+    axes = (*(Axis(name, "workload_args") for name in ARGUMENTS), Axis("threads", "runtime_config"))
+
+    def points(self, config: Mapping[str, Any]) -> list[Point]:
+        target = json.dumps(relax_workload.target(config), sort_keys=True)
+        targets = {relax_workload.TVM.name: target, running.ONNXRUNTIME.name: "cpu"}
+        return self._machine(config) + [
+            Point(
+                f"topi.{operator.kind}",
+                {**operator.args, "dtype": dtype, "threads": config["threads"]},
+                group=operator.kind,
+                target=target,
+                engine=engine,
+            )
+            for operator in chosen(config["operators"], config["shapes"])
+            for dtype in config["dtypes"]
+            for engine, target in targets.items()
+        ]
+
+    def _machine(self, config: Mapping[str, Any]) -> list[Point]:
+        wanted: list[tuple[str, dict[str, Any]]] = [
+            (peaks.MATMUL, {"n": config["matmul_size"], "dtype": "float32"}),
+            *((workload, {"kib": kib}) for kib in config["bandwidth_kib"] for workload in peaks.ARRAYS),
+        ]
+        return [
+            Point(workload, {**values, "threads": config["threads"]}, "machine", "cpu", peaks.NUMPY.name)
+            for workload, values in wanted
+        ]
+
+    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+        if point.engine == peaks.NUMPY.name:
+            return peaks.prepare(point.workload, point.values, seed)
+        operator = roofline.operator_of(point.workload, point.values)
+        dtype, threads = point.values["dtype"], config["threads"]
+        if point.engine == running.ONNXRUNTIME.name:
+            return running.on_onnxruntime(operator, dtype, threads, seed)
+        return running.on_tvm(operator, dtype, CompileOptions(json.loads(point.target)), threads, seed)
+
+    def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
+        """GFLOP/s, GB/s and the percent of the roofline of each operator."""
+        rates = [roofline.rate_of_record(record) for record in records]
+        return [roofline.facts(rate, rates) for rate in rates]
+
+    def plots(self, history: History) -> Mapping[str, Plot]:
+        """Lines over nights, and by data type tonight's times and shares of the roofline."""
+        usual = {name: plot for name, plot in super().plots(history).items() if name != "tonight"}
+        return {**roofline.plots(history), **usual}
+
+    def summary(self, history: History) -> Summary:
+        """The usual words about operators, then what is farthest from the machine's peaks."""
+        return roofline.summary(super().summary(roofline.without_machine(history)), history)
+
+
+if __name__ == "__main__":
+    sys.exit(Operators().main())

@@ -1,0 +1,226 @@
+"""Operators against the machine's peaks (Williams et al. 2009, "Roofline"), in records, graphs and words."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from kinds import Operator
+from peaks import MATMUL, NUMPY, Peaks, Rate, bandwidth_of, gflops_of, peaks
+from table import OPERATORS
+
+from tvmdash import engine_words, series_plots
+from tvmdash.errors import DashboardError
+from tvmdash.exp_templates import History, Record
+from tvmdash.plot_specs import Estimate, GroupedBar, Plot
+from tvmdash.store import Series
+from tvmdash.summary_util import Summary
+from tvmdash.words import bytes_in_words, list_in_words, quantity_in_words, three_digits
+
+DOMAIN, TVM = "topi.", "tvm"
+TOLD, NEAREST = 5, 3
+CALL_MS = 0.02
+"""What takes less is more call than operator, and is not ranked."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """How near one operator came to the time that the machine's peaks allow."""
+
+    operator: Operator
+    dtype: str
+    series: Series
+    percent: float
+    bound: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.operator.label} {self.dtype} {_percent(self.percent)} ({self.bound})"
+
+
+def operator_of(workload: str, values: Mapping[str, Any]) -> Operator:
+    """The operator that a point or a record names; DashboardError where the table has it no more."""
+    for operator in OPERATORS:
+        args = {name: value for name, value in values.items() if name not in {"dtype", "threads"}}
+        if workload == DOMAIN + operator.kind and args == operator.args:
+            return operator
+    raise DashboardError(f"{workload}: table.py has no operator with {dict(values)}.")
+
+
+def rate_of_record(record: Record) -> Rate:
+    """The record's time."""
+    ms = record.additional_info["execution_elapsed_ms_median"]
+    return Rate(record.workload, record.workload_args, record.runtime_config["threads"], ms)
+
+
+def facts(rate: Rate, rates: Sequence[Rate]) -> dict[str, Any]:
+    """What joins the record of `rate`; the shares are left out where tonight's peaks are not among `rates`.
+
+    Float16 is held against the float32 peak of arithmetic: processors without float16 units compute in float32.
+    """
+    if not rate.workload.startswith(DOMAIN):
+        is_product = rate.workload == MATMUL
+        return {"gflops_per_s": gflops_of(rate)} if is_product else {"gbytes_per_s": bandwidth_of(rate)}
+    operator, moved = _work(rate)
+    known: dict[str, Any] = {
+        "operations": operator.operations,
+        "bytes_moved": moved,
+        "gflops_per_s": operator.operations / rate.ms / 1e6,
+        "gbytes_per_s": moved / rate.ms / 1e6,
+    }
+    machine = peaks(rates, rate.threads)
+    if machine is None:
+        return known
+    least_ms, bound = machine.least_ms(operator.operations, moved)
+    return {
+        **known,
+        "roofline_percent": least_ms / rate.ms * 100,
+        "roofline_bound": bound,
+        "peak_gflops_per_s": machine.gflops,
+        "peak_gbytes_per_s": machine.bandwidth_for(moved),
+    }
+
+
+def _work(rate: Rate) -> tuple[Operator, int]:
+    operator = operator_of(rate.workload, rate.args)
+    return operator, operator.bytes_moved(np.dtype(rate.args["dtype"]).itemsize)
+
+
+def without_machine(history: History) -> History:
+    """The history of the operators alone."""
+    kept = tuple(series for series in history.series if series.labels.get("engine") != NUMPY.name)
+    return dataclasses.replace(history, series=kept)
+
+
+def shares(history: History) -> list[Share]:
+    """Tonight's operators, in the order of the records; none where the machine was not measured."""
+    tonight = [(series, _rate(series)) for series in series_plots.measured_tonight(history, {"run_time"})]
+    rates = [rate for _, rate in tonight]
+    found = []
+    for series, rate in tonight:
+        known = facts(rate, rates) if rate.workload.startswith(DOMAIN) and _is_known(rate) else {}
+        if "roofline_percent" in known:
+            operator = operator_of(rate.workload, rate.args)
+            found.append(
+                Share(operator, rate.args["dtype"], series, known["roofline_percent"], known["roofline_bound"])
+            )
+    return found
+
+
+def _rate(series: Series) -> Rate:
+    labels = series.labels
+    return Rate(labels["workload"], labels["workload_args"], labels["runtime_config"]["threads"], series.values[-1])
+
+
+def _is_known(rate: Rate) -> bool:
+    """Whether the table still has it: nights outlive the table's rows."""
+    args = {name: value for name, value in rate.args.items() if name != "dtype"}
+    return any(rate.workload == DOMAIN + one.kind and args == one.args for one in OPERATORS)
+
+
+def plots(history: History) -> dict[str, Plot]:
+    """For each data type, tonight's run times and the shares of the roofline; `tonight` is the first type's times."""
+    found = shares(history)
+    drawn: dict[str, Plot] = {}
+    for dtype in dict.fromkeys(share.dtype for share in found):
+        own = [share for share in found if share.dtype == dtype]
+        title = f"{history.experiment}, night {history.stamps[-1]}: {dtype}"
+        times = f"tonight_{dtype}" if "tonight" in drawn else "tonight"
+        drawn[times] = _bars(title, "ms", own, lower_is_better=True)
+        drawn[f"roofline_{dtype}"] = _bars(title, "% of the machine's peak", own, lower_is_better=False)
+    return drawn
+
+
+def _bars(title: str, unit: str, found: Sequence[Share], *, lower_is_better: bool) -> GroupedBar:
+    labels = tuple(dict.fromkeys(share.operator.short for share in found))
+    engines = tuple(dict.fromkeys(str(share.series.labels["engine"]) for share in found))
+    by_place = {(share.operator.short, share.series.labels["engine"]): share for share in found}
+    estimate = _time if lower_is_better else _share
+    rows = tuple(
+        tuple(estimate(by_place[label, engine]) if (label, engine) in by_place else None for engine in engines)
+        for label in labels
+    )
+    return GroupedBar(title, unit, labels, engines, rows, lower_is_better=lower_is_better)
+
+
+def _time(share: Share) -> Estimate:
+    return Estimate(share.series.values[-1], share.series.low[-1], share.series.high[-1])
+
+
+def _share(share: Share) -> Estimate:
+    """With the interval of the operator's time; the peaks' own is not in it."""
+    ms, low, high = share.series.values[-1], share.series.low[-1], share.series.high[-1]
+    return Estimate(share.percent, *(share.percent * ms / bound if bound else None for bound in (high, low)))
+
+
+def summary(usual: Summary, history: History) -> Summary:
+    """`usual` without its fastest and slowest (they are of unlike shapes), and with the lines of `told`."""
+    kept = [line for line in usual.value.split("\n") if not re.search(": fastest |^- and .* more workload", line)]
+    return Summary(usual.title, "\n".join([*kept, *told(history)]))
+
+
+def told(history: History) -> list[str]:
+    """The engines by data type, the machine's peaks, and which operators are farthest from them."""
+    found, tonight = shares(history), series_plots.measured_tonight(history, {"run_time"})
+    rates = [_rate(series) for series in tonight]
+    lines = [*_by_dtype(found), *_fastest(found)]
+    for threads in dict.fromkeys(rate.threads for rate in rates):
+        machine = peaks(rates, threads)
+        lines.append(_machine_words(machine, threads) if machine else f"- The machine's peaks are missing ({threads}).")
+    ranked = [share for share in found if share.series.labels["engine"] == TVM and share.series.values[-1] >= CALL_MS]
+    own = sorted(ranked, key=lambda share: share.percent)
+    if own:
+        lines.append(f"- TVM farthest from the peak: {list_in_words([share.words for share in own[:TOLD]], TOLD)}")
+    if len(own) > TOLD:
+        lines.append(
+            f"- TVM nearest to the peak: {list_in_words([share.words for share in own[: -NEAREST - 1 : -1]], TOLD)}"
+        )
+    if any(share.percent > 100 for share in found):
+        lines.append("- Above 100 %: the data lay in a nearer cache than the one measured for its size")
+    return lines
+
+
+def _by_dtype(found: Sequence[Share]) -> list[str]:
+    """How TVM stands in each data type, where there are several, and the middle share of each engine."""
+    lines = []
+    dtypes = list(dict.fromkeys(share.dtype for share in found))
+    for dtype in dtypes:
+        own = [share for share in found if share.dtype == dtype]
+        if len(dtypes) > 1:
+            lines += [f"{line} ({dtype})" for line in engine_words.against_each([share.series for share in own])]
+        engines = dict.fromkeys(str(share.series.labels["engine"]) for share in own)
+        middles = {name: [s.percent for s in own if s.series.labels["engine"] == name] for name in engines}
+        words = [
+            f"{name} {_percent(statistics.median(percents))} of {len(percents)}" for name, percents in middles.items()
+        ]
+        lines.append(f"- Middle share of the machine's peak in {dtype}: {list_in_words(words, 4)} operators")
+    return lines
+
+
+def _fastest(found: Sequence[Share]) -> list[str]:
+    """How often each engine was the fastest, and where TVM was."""
+    places: dict[tuple[str, str], list[Share]] = {}
+    for share in found:
+        places.setdefault((share.operator.label, share.dtype), []).append(share)
+    contested = [group for group in places.values() if len(group) > 1]
+    best = [min(group, key=lambda share: share.series.values[-1]) for group in contested]
+    if not best:
+        return []
+    won = [f"{share.operator.label} {share.dtype}" for share in best if share.series.labels["engine"] == TVM]
+    where = f": {list_in_words(won, TOLD)}" if won else ""
+    return [f"- TVM is the fastest in {len(won)} of {len(best)} operators{where}"]
+
+
+def _machine_words(machine: Peaks, threads: int) -> str:
+    rates = [f"{three_digits(rate)} GB/s in {bytes_in_words(size)}" for size, rate in machine.bandwidth]
+    words = list_in_words([f"{three_digits(machine.gflops)} GFLOP/s (float32 matrix product)", *rates], 6)
+    return f"- The machine tonight with {threads} thread{'' if threads == 1 else 's'}: {words}"
+
+
+def _percent(value: float) -> str:
+    return quantity_in_words(value, "%")

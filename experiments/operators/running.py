@@ -1,0 +1,139 @@
+"""One operator on each engine, ready to be timed on seeded inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from kinds import Operator
+
+from tvmdash import accuracy, relax_util, rivals
+from tvmdash.engines import Engine
+from tvmdash.errors import DashboardError
+from tvmdash.exp_templates import Prepared
+from tvmdash.network_ops import Array
+from tvmdash.relax_util import CompileOptions
+from tvmdash.trial_util import python_timer
+
+ONNXRUNTIME = Engine(rivals.ONNXRUNTIME.name, (*rivals.ONNXRUNTIME.requirements, "onnx==1.23.2"))
+"""With onnx, which makes the graph of one node."""
+OPSET, IR_VERSION = 20, 9
+MANY = 1000
+"""From so many products on, a sum kept in float16 may be beyond the tolerance."""
+
+
+def make_arrays(operator: Operator, dtype: str, seed: int) -> tuple[list[Array], list[Array]]:
+    """Inputs and weights; weights are scaled so that outputs are about as large as inputs."""
+    rng = np.random.default_rng([seed, 3])
+    inputs = [rng.standard_normal(shape).astype(dtype) for shape in operator.inputs]
+    scales = [math.sqrt(math.prod(shape[1:])) for shape in operator.weights]
+    weights = [
+        (rng.standard_normal(shape) / scale).astype(dtype)
+        for shape, scale in zip(operator.weights, scales, strict=True)
+    ]
+    return inputs, weights
+
+
+def reference(operator: Operator, arrays: Sequence[Array]) -> Array:
+    """The operator's output in float64, from the very numbers that the engines get."""
+    return operator.reference(*(array.astype(np.float64) for array in arrays))
+
+
+def on_tvm(operator: Operator, dtype: str, options: CompileOptions, threads: int, seed: int) -> Prepared:
+    """Through Relax, a pipeline and LLVM."""
+    inputs, weights = make_arrays(operator, dtype, seed)
+    compiled = relax_util.compile_module(relax_module(operator, dtype, weights), options)
+    loaded = relax_util.load(compiled, threads)
+    return Prepared(
+        timer=loaded.timer(*inputs),
+        check=_check(operator, lambda: loaded.run(*inputs), reference(operator, [*inputs, *weights]), dtype),
+        compile_ms=compiled.compile_ms,
+        code_size_bytes=compiled.code_size_bytes,
+        memory_bytes=compiled.planned_memory_bytes,
+        passes_ms=compiled.pass_times_ms,
+        layout=_layout(operator),
+        details={"module_hash": compiled.module_hash, "called_from": "C++", "taken_from": operator.source},
+    )
+
+
+def relax_module(operator: Operator, dtype: str, weights: Sequence[Array]) -> Any:
+    """`main` with the operator's inputs as arguments and its weights as constants."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    tensor = getattr(relax, "TensorStructInfo", None) or relax.TensorType  # the name up to 0.25, and since
+    inputs = [relax.Var(f"x{place}", tensor(shape, dtype)) for place, shape in enumerate(operator.inputs)]
+    with builder.function("main", inputs):
+        with builder.dataflow():
+            value = builder.emit(operator.relax(*inputs, *map(relax.const, weights)))
+            output = builder.emit_output(value)
+        builder.emit_func_output(output)
+    return builder.finalize()
+
+
+def on_onnxruntime(operator: Operator, dtype: str, threads: int, seed: int) -> Prepared:
+    """Through a graph of one node, its inputs and outputs bound before the clock starts."""
+    import onnxruntime
+
+    inputs, weights = make_arrays(operator, dtype, seed)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    model = onnx_model(operator, dtype, weights).SerializeToString()
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    binding, output = session.io_binding(), np.empty(operator.output, dtype)
+    values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in (*inputs, output)]
+    for place, value in enumerate(values[:-1]):
+        binding.bind_ortvalue_input(f"x{place}", value)
+    binding.bind_ortvalue_output("y", values[-1])
+
+    def run() -> Array:
+        session.run_with_iobinding(binding)
+        answer: Array = values[-1].numpy()
+        return answer
+
+    return Prepared(
+        timer=python_timer(lambda: session.run_with_iobinding(binding)),
+        check=_check(operator, run, reference(operator, [*inputs, *weights]), dtype),
+        layout=_layout(operator),
+        details={"called_from": "Python", "taken_from": operator.source},
+    )
+
+
+def onnx_model(operator: Operator, dtype: str, weights: Sequence[Array]) -> Any:
+    """The onnx.ModelProto of one node."""
+    from onnx import helper, numpy_helper
+
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    arrays = {f"w{place}": weight for place, weight in enumerate(weights)}
+    if operator.onnx.axes:
+        arrays["axes"] = np.array(operator.onnx.axes, np.int64)
+    names = [f"x{place}" for place in range(len(operator.inputs))]
+    node = helper.make_node(operator.onnx.kind, [*names, *arrays], ["y"], **operator.onnx.attributes)
+    values = [
+        helper.make_tensor_value_info(name, element, shape)
+        for name, shape in zip([*names, "y"], [*operator.inputs, operator.output], strict=True)
+    ]
+    initializers = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = helper.make_graph([node], operator.kind, values[:-1], values[-1:], initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+
+
+def _check(
+    operator: Operator, run: Callable[[], Array], expected: Array, dtype: str
+) -> Callable[[], Mapping[str, float]]:
+    def check() -> Mapping[str, float]:
+        try:
+            return accuracy.check_answer(run(), expected, dtype)
+        except DashboardError as error:
+            if dtype != "float16" or operator.terms < MANY:
+                raise
+            words = f"Each number is a sum of {operator.terms} products; sums kept in float16 are as far off as that."
+            raise DashboardError(f"{error} {words}") from None
+
+    return check
+
+
+def _layout(operator: Operator) -> str | None:
+    return "NCHW" if operator.kind.endswith("conv2d") else None

@@ -1,0 +1,127 @@
+"""Attention and a small decoder: prefill and decoding, compiled for one length and for any, in tokens per second."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import on_relax
+import on_torch
+import words
+from model import Model, Step, make_step, make_weights
+
+from tvmdash import accuracy, relax_util, relax_workload, rivals
+from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared, Record
+from tvmdash.network_ops import Array
+from tvmdash.plot_specs import Plot
+from tvmdash.relax_util import Compiled, CompileOptions
+from tvmdash.summary_util import Summary
+from tvmdash.trial_util import python_timer
+
+SIZES = ("layers", "width", "heads", "vocabulary")
+
+
+class Transformer(Experiment):
+    """Every model, phase and length on each engine; a process for each model and phase."""
+
+    engines = (relax_workload.TVM, rivals.TORCH)
+    axes = (
+        *(Axis(name, "workload_args") for name in ("phase", "length", *SIZES)),
+        Axis("shapes", "build_config"),
+        Axis("threads", "runtime_config"),
+    )
+
+    def points(self, config: Mapping[str, Any]) -> list[Point]:
+        target = json.dumps(relax_workload.target(config), sort_keys=True)
+        found = []
+        for name in config["models"]:
+            for phase in config["phases"]:
+                for length in config["lengths"]:
+                    values = {"phase": phase, "length": length, **_sizes(name, config), "threads": config["threads"]}
+                    place = (f"transformer.{name}", f"{name} {phase}")
+                    found += [
+                        Point(place[0], {**values, "shapes": shapes}, place[1], target) for shapes in config["shapes"]
+                    ]
+                    found.append(Point(place[0], values, place[1], "cpu", rivals.TORCH.name))
+        return found
+
+    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+        model, phase, length = _model(point.values, config), point.values["phase"], point.values["length"]
+        step = _step(model, phase, length, seed)
+        if point.engine == rivals.TORCH.name:
+            call = on_torch.call_of(model, _weights(model, seed), step, config["threads"])
+            return Prepared(
+                timer=python_timer(call),
+                check=lambda: _checked(tuple(part.numpy() for part in call()), step),
+                details={"called_from": "Python"},
+            )
+        compiled_for = None if point.values["shapes"] == "dynamic" else length
+        compiled = _compiled(model, phase, compiled_for, point.target, seed)
+        loaded, arrays = relax_util.load(compiled, config["threads"]), (*step.inputs, *step.cache)
+        return Prepared(
+            timer=loaded.timer(*arrays),
+            check=lambda: _checked(loaded.outputs(*arrays), step),
+            compile_ms=compiled.compile_ms,
+            code_size_bytes=compiled.code_size_bytes,
+            memory_bytes=compiled.planned_memory_bytes,
+            passes_ms=compiled.pass_times_ms,
+            details={"module_hash": compiled.module_hash, "called_from": "C++"},
+        )
+
+    def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
+        """Tokens per second."""
+        return [
+            {"tokens_per_second": words.tokens_per_second(record.workload_args, record.additional_info[MEDIAN])}
+            for record in records
+        ]
+
+    def plots(self, history: History) -> Mapping[str, Plot]:
+        """The default graphs, and tokens per second."""
+        return {**super().plots(history), "tokens_per_second": words.plot(history)}
+
+    def summary(self, history: History) -> Summary:
+        """The default words, with tokens per second for the fastest and slowest, and what dynamic shapes cost."""
+        return words.summary(super().summary(history), history)
+
+
+MEDIAN = "execution_elapsed_ms_median"
+
+
+def _sizes(name: str, config: Mapping[str, Any]) -> dict[str, int]:
+    names = SIZES if name == "decoder" else ("width", "heads")
+    return {size: config[size] for size in names}
+
+
+def _model(values: Mapping[str, Any], config: Mapping[str, Any]) -> Model:
+    positions = max(config["lengths"]) + 1
+    return Model(values.get("layers", 1), values["width"], values["heads"], values.get("vocabulary", 0), positions)
+
+
+@functools.cache
+def _weights(model: Model, seed: int) -> Mapping[str, Array]:
+    return make_weights(model, seed)
+
+
+@functools.cache
+def _step(model: Model, phase: str, length: int, seed: int) -> Step:
+    return make_step(model, _weights(model, seed), phase, length, seed)
+
+
+@functools.cache
+def _compiled(model: Model, phase: str, length: int | None, target: str, seed: int) -> Compiled:
+    """Once in a process: all lengths share the module with the length as a symbol."""
+    module = on_relax.lower(model, _weights(model, seed), phase, length)
+    return relax_util.compile_module(module, CompileOptions(json.loads(target)))
+
+
+def _checked(outputs: Sequence[Array], step: Step) -> Mapping[str, float]:
+    """The worst of result and cache."""
+    found = [accuracy.check_answer(actual, expected) for actual, expected in zip(outputs, step.expected, strict=True)]
+    return max(found, key=lambda one: one["max_error"])
+
+
+if __name__ == "__main__":
+    sys.exit(Transformer().main())

@@ -1,0 +1,88 @@
+"""Times as tokens per second, and what a symbolic length costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tvmdash import series_plots
+from tvmdash.exp_templates import History
+from tvmdash.plot_specs import Estimate, GroupedBar
+from tvmdash.store import Series
+from tvmdash.summary_util import Summary, geometric_mean_ratio, ratio_in_words
+from tvmdash.words import list_in_words, three_digits
+
+STATIC, DYNAMIC = "tvm static", "tvm dynamic"
+Cells = Mapping[tuple[str, str, int], Mapping[str, Series]]
+"""Tonight's run times by model, phase and length, then by engine and kind of shapes."""
+
+
+def tokens_per_second(args: Mapping[str, Any], ms: float) -> float:
+    """A prefill does all tokens of its prompt in one call, a decoding step one."""
+    return (args["length"] if args["phase"] == "prefill" else 1) / ms * 1e3
+
+
+def cells(history: History) -> Cells:
+    """Tonight's run times."""
+    found: dict[tuple[str, str, int], dict[str, Series]] = {}
+    for series in series_plots.measured_tonight(history, {"run_time"}):
+        args = series.labels["workload_args"]
+        model = str(series.labels["workload"]).partition(".")[2]
+        how = " ".join([str(series.labels["engine"]), *filter(None, [series.labels["build_config"].get("shapes")])])
+        found.setdefault((model, args["phase"], args["length"]), {})[how] = series
+    return found
+
+
+def plot(history: History) -> GroupedBar:
+    """Tokens per second tonight."""
+    found = cells(history)
+    names = tuple(dict.fromkeys(how for row in found.values() for how in row))
+    rows = tuple(tuple(_estimate(row.get(how)) for how in names) for row in found.values())
+    groups = tuple(f"{model}, {phase}, {length}" for model, phase, length in found)
+    title = f"{history.experiment}, night {history.stamps[-1]}"
+    return GroupedBar(title, "tokens/s", groups, names, rows, lower_is_better=False)
+
+
+def _estimate(series: Series | None) -> Estimate | None:
+    if series is None:
+        return None
+    args = series.labels["workload_args"]
+    value, low, high = (
+        tokens_per_second(args, ms) if ms else None for ms in (series.values[-1], series.high[-1], series.low[-1])
+    )
+    return Estimate(value, low, high)
+
+
+def summary(usual: Summary, history: History) -> Summary:
+    """`usual` without its fastest and slowest (they are of unlike work), and with the lines of `told`."""
+    kept = [line for line in usual.value.split("\n") if not re.search(": fastest |^- and .* more workload", line)]
+    return Summary(usual.title, "\n".join([*kept, *told(history)]))
+
+
+def told(history: History) -> list[str]:
+    """Tokens per second of each model and phase at the longest prompt, and how dynamic shapes stand to static ones."""
+    found = cells(history)
+    lines = []
+    for model, phase in dict.fromkeys(place[:2] for place in found):
+        length = max(place[2] for place in found if place[:2] == (model, phase))
+        row = found[model, phase, length]
+        words = [f"{how} {_rate(series)}" for how, series in row.items()]
+        lines.append(f"- {model}, {phase} {_of(phase, length)}: {list_in_words(words, 4)} tokens/s")
+    for phase in dict.fromkeys(place[1] for place in found):
+        pairs = [
+            (row[STATIC].values[-1], row[DYNAMIC].values[-1])
+            for place, row in found.items()
+            if place[1] == phase and {STATIC, DYNAMIC} <= row.keys()
+        ]
+        if pairs:
+            lines.append(f"- dynamic against static, {phase}: {ratio_in_words(geometric_mean_ratio(pairs))}")
+    return lines
+
+
+def _of(phase: str, length: int) -> str:
+    return f"of {length} tokens" if phase == "prefill" else f"after {length} tokens"
+
+
+def _rate(series: Series) -> str:
+    return three_digits(tokens_per_second(series.labels["workload_args"], series.values[-1]))
