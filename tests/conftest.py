@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -12,6 +14,11 @@ import artifact_for_tests
 
 from dashboard.artifacts.artifact import Artifact
 
+os.environ.pop("PYTHONSAFEPATH", None)  # run.sh sets it for pytest itself; a night's stages do not have it
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 _ARTIFACT = artifact_for_tests.find()
 if _ARTIFACT:
     sys.path[:0] = [str(folder) for folder in _ARTIFACT.pythonpath]
