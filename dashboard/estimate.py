@@ -48,10 +48,13 @@ def in_words(plan: Plan) -> list[str]:
 def _estimate(home: Home, job: Job) -> Estimate:
     stamp = _unchanged_since(home, job) if job.kind == "experiment" else next(reversed(home.night_stamps()), None)
     result = _result(home, job, stamp) if stamp else None
-    if result is not None and all(step.success for step in result.steps):
+    if result is not None and result.steps and all(step.success for step in result.steps):
         return Estimate(job, result.elapsed_s, f"as on {stamp}")
     stated = config_util.read_takes_minutes(job.folder / config_util.FIELDS_FILE) if job.kind == "experiment" else {}
     minutes = stated.get(job.config.get("size", ""))
+    bound = job.config.get("max_minutes")
+    if minutes and isinstance(bound, (int, float)) and bound < minutes:
+        return Estimate(job, bound * 60, "by its max_minutes")
     return Estimate(job, minutes and minutes * 60, "by its author with its defaults" if minutes else "")
 
 

@@ -165,12 +165,24 @@ def repeat_of(night: Mapping[str, Any]) -> str:
         lines.append(f"git checkout {shlex.quote(_short(repository['commit']))}")
         if repository.get("dirty"):
             lines.append("# the dashboard had changes that were not committed")
-    version = artifact.get("commit") or artifact.get("version")
-    if version:
-        lines.append(f'# in HOME/config/config.json: "tvm_branch": {json.dumps(_short(version))}')
+    wanted = _wanted(artifact)
+    if wanted:
+        lines.append(f"# in HOME/config/config.json: {wanted}")
     seed = night.get("seed")
     lines.append(f"./run_dashboard.sh HOME --seed {seed}" if isinstance(seed, int) else "./run_dashboard.sh HOME")
     return "\n".join(lines)
+
+
+def _wanted(artifact: Mapping[str, Any]) -> str:
+    """The config's lines that ask for this artifact: a wheel by its version, a source build by its commit."""
+    remote = _object(artifact.get("facts")).get("remote") or "pypi"
+    branch = artifact.get("version" if artifact.get("provider") == "wheel" else "commit")
+    values = {"tvm_remote": remote, "tvm_branch": branch}
+    return (
+        ", ".join(f"{json.dumps(name)}: {json.dumps(_short(value))}" for name, value in values.items())
+        if branch
+        else ""
+    )
 
 
 def _object(value: object) -> Mapping[str, Any]:

@@ -69,6 +69,13 @@ def test_a_changed_or_failed_experiment_is_estimated_by_its_authors_word(
     assert "cnn (smoke): 30 s, by its author with its defaults" in plan_of(home)
 
 
+def test_a_config_that_allows_less_than_the_author_says_is_believed(home: homes.HomeForTests) -> None:
+    home.experiment("cnn", config={"max_minutes": 2})
+    fields = {"include": ["timing"], "takes_minutes": {"nightly": 60}}
+    (home.code / "experiments" / "cnn" / "fields.json").write_text(json.dumps(fields))
+    assert "cnn (nightly): 2 min, by its max_minutes" in plan_of(home)
+
+
 def test_what_nobody_says_is_unknown_and_counted(home: homes.HomeForTests) -> None:
     home.experiment("cnn")
     home.subsystem("website")

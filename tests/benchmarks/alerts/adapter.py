@@ -1,7 +1,7 @@
-"""The detector as shared/eval/alerts/run.py calls it.
+"""The detector as the project's shared evaluation (EVAL/run.py, kept outside this repository) calls it.
 
     cd tests/benchmarks/alerts
-    PYTHONPATH=../../../shared/python python3 /work/shared/eval/alerts/run.py --detector adapter:make
+    PYTHONPATH=../../../shared/python python3 EVAL/run.py --detector adapter:make
 
 `make` has re-runs, `make_without_reruns` has not.
 """

@@ -2,7 +2,7 @@
 
     python3 tests/benchmarks/alerts/evaluate.py                        # about 8 minutes on one core
     python3 tests/benchmarks/alerts/evaluate.py --quick                # one minute
-    python3 tests/benchmarks/alerts/evaluate.py --generator /work/shared/eval/alerts/gen.py
+    python3 tests/benchmarks/alerts/evaluate.py --generator EVAL/gen.py
     python3 tests/benchmarks/alerts/evaluate.py --suite speed
 
 Suites: series (false alerts, steps found, delay, culprit), fleet (many series of one machine), speed. An

@@ -59,7 +59,7 @@ export async function start() {
   const sidesOf = (state) => {
     const [before, last] = catalogue.stamps.slice(-2);
     const b = parseSide(state["b"]) ?? (last || before ? parseSide(last ?? before) : null);
-    const a = parseSide(state["a"]) ?? (before ? parseSide(before) : b);
+    const a = parseSide(state["a"]) ?? (before && last ? parseSide(before) : null);
     return { a, b };
   };
 
@@ -83,7 +83,9 @@ export async function start() {
     places.by.value = state["by"] || "experiment";
     if (places.q.value !== (state["q"] ?? "")) places.q.value = state["q"] ?? "";
     if (!a || !b) {
-      places.progress.textContent = "This home has no night to compare yet.";
+      places.progress.textContent = b
+        ? "This home has only one night so far: there is nothing to compare it with yet."
+        : "This home has no night to compare yet.";
       return;
     }
     const sides = `${formatSide(a)} ${formatSide(b)}`;
