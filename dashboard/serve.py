@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import logging
 import os
@@ -85,6 +86,8 @@ class Handler(BaseHTTPRequestHandler):
     """Answers GET and HEAD; everything else is refused."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else a kept connection waits 40 ms between the head of an answer and its content
+    wbufsize = -1
     server_version = "dashboard"
     sys_version = ""
     timeout = _IDLE_S
@@ -134,7 +137,7 @@ class Handler(BaseHTTPRequestHandler):
             return self._head(HTTPStatus.NOT_MODIFIED, headers)
         content = found.read()
         if zipped:
-            content = gzip.compress(content, 5, mtime=0)
+            content = _zipped(content)
             headers["Content-Encoding"] = "gzip"
         headers |= {"Content-Type": _TYPES.get(suffix, _UNKNOWN), "Content-Length": str(len(content))}
         self._head(HTTPStatus.OK, headers)
@@ -158,6 +161,11 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the base class's name
         """Requests are no news."""
         _log.debug(format, *arguments)
+
+
+@functools.lru_cache(maxsize=256)
+def _zipped(content: bytes) -> bytes:
+    return gzip.compress(content, 5, mtime=0)
 
 
 def _accepts_gzip(header: str) -> bool:
