@@ -87,7 +87,6 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else a kept connection waits 40 ms between the head of an answer and its content
-    wbufsize = -1
     server_version = "dashboard"
     sys_version = ""
     timeout = _IDLE_S

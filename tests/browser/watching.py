@@ -48,7 +48,7 @@ class Watched:
 
     def wait_drawn(self) -> None:
         """Until the page's script has drawn what it shows."""
-        self.page.wait_for_selector("body[data-drawn]", state="attached", timeout=20_000)
+        self.page.wait_for_selector("body[data-drawn]", state="attached", timeout=60_000)
 
     def text(self, selector: str) -> str:
         """What an element says."""
