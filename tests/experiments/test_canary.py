@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.experiments import canary_code
+from tests.experiments import trying
 from tests.subsystem.alert_homes import AlertHome, Truth, stamp_of
 from tvmdash import records
 from tvmdash.errors import DashboardError
@@ -24,7 +24,8 @@ from tvmdash.experiment_info import History
 from tvmdash.store import Series
 from tvmdash.summary_util import Failure
 
-CANARY = canary_code.load()
+FOLDER = trying.EXPERIMENTS / "canary"
+CANARY = trying.modules("canary")
 RELEASED = {
     "x86_64": {
         "integer_chain": "0f61ce2622a5",
@@ -168,8 +169,8 @@ def stage(root: Path, name: str, *folders: str) -> dict[str, Any]:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
-    argv = [canary_code.FOLDER / f"{name}.sh", *paths]
-    subprocess.run(argv, cwd=canary_code.FOLDER, env=environment, check=False, capture_output=True)
+    argv = [FOLDER / f"{name}.sh", *paths]
+    subprocess.run(argv, cwd=FOLDER, env=environment, check=False, capture_output=True)
     status: dict[str, Any] = json.loads((paths[-1] / "status.json").read_text())
     return status
 
