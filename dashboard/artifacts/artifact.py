@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -82,6 +84,16 @@ class Artifact:
             "commit": self.commit,
             "facts": dict(self.facts),
         }
+
+
+def python_tag() -> str:
+    """The running Python as wheels name it, as in cp311."""
+    return f"cp{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"
+
+
+def runs_here(artifact: Artifact) -> bool:
+    """Whether it was built for this Python and this machine."""
+    return (artifact.facts.get("python"), artifact.facts.get("machine")) == (python_tag(), platform.machine())
 
 
 def library_sizes(path: Path, folders: tuple[Path, ...]) -> dict[str, int]:

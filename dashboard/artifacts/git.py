@@ -8,17 +8,17 @@ import json
 import platform
 import re
 import shutil
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from dashboard.artifacts import build_tools, cmake_build, git_names, git_tree
-from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes
+from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes, python_tag, runs_here
 from dashboard.artifacts.git_mirror import Mirror
 from dashboard.artifacts.proof import Health, prove
 from dashboard.artifacts.workshop import Workshop
+from tvmdash import common
 
 NAME = "git"
 FFI_PROJECTS = ("3rdparty/tvm-ffi", "ffi")
@@ -46,9 +46,8 @@ def check(spec: ArtifactSpec) -> None:
 def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
     """Whether `artifact` is a commit of what `spec` names, built with its options for this Python and machine."""
     facts = artifact.facts
-    here = (facts.get("python"), facts.get("machine")) == (_python(), platform.machine())
     same = (facts.get("remote"), facts.get("options")) == (spec.remote, _options_text(spec))
-    if artifact.provider != NAME or not artifact.commit or not here or not same:
+    if artifact.provider != NAME or not artifact.commit or not runs_here(artifact) or not same:
         return False
     if git_names.is_commit(spec.branch):
         return artifact.commit == spec.branch
@@ -82,7 +81,7 @@ def base_of(exact: ArtifactSpec) -> str:
     """The artifact's key: the same for the same commit, options, toolchain, Python and machine."""
     how = f"{exact.remote}\0{_options_text(exact)}\0{build_tools.toolchain().words}"
     digest = hashlib.sha256(how.encode("utf-8", errors="surrogatepass")).hexdigest()[:8]
-    return f"{NAME}-{exact.branch[:12]}-{digest}-{_python()}-{platform.machine()}"
+    return f"{NAME}-{exact.branch[:12]}-{digest}-{python_tag()}-{platform.machine()}"
 
 
 def build(exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
@@ -109,9 +108,9 @@ def build(exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
         "title": commit.title or "no title",
         "author": commit.author or "unknown",
         "committed": commit.committed,
-        "committed_utc": _utc(commit.committed),
+        "committed_utc": common.stamp_of(datetime.datetime.fromisoformat(commit.committed)),
         "tvm_ffi": healthy.tvm_ffi_version,
-        "python": _python(),
+        "python": python_tag(),
         "machine": platform.machine(),
         "proved_with_numpy": healthy.numpy_version,
         "build_s": f"{time.monotonic() - begun:.0f}",
@@ -191,11 +190,3 @@ def python_version(described: str) -> str:
 
 def _options_text(spec: ArtifactSpec) -> str:
     return json.dumps(dict(spec.options), sort_keys=True)
-
-
-def _utc(moment: str) -> str:
-    return datetime.datetime.fromisoformat(moment).astimezone(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-
-
-def _python() -> str:
-    return f"cp{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"

@@ -8,14 +8,13 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from dashboard.artifacts import package_index, wheel_needs
-from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes
+from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes, python_tag, runs_here
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.proof import Health, prove
 from dashboard.artifacts.workshop import Workshop
@@ -78,8 +77,7 @@ def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
 
     facts = artifact.facts
     readable = all(package_index.VERSION.fullmatch(version) for version in (artifact.version, facts.get("tvm_ffi", "")))
-    here = (facts.get("python"), facts.get("machine")) == (_python(), platform.machine())
-    if artifact.provider != NAME or not readable or not here:
+    if artifact.provider != NAME or not readable or not runs_here(artifact):
         return False
     return spec.branch == LATEST or Version(artifact.version) == Version(spec.branch)
 
@@ -103,7 +101,7 @@ def base_of(exact: ArtifactSpec) -> str:
     """The part of the artifact's key that is known before it is built."""
     from packaging.utils import canonicalize_version
 
-    return f"{NAME}-{canonicalize_version(exact.branch)}-{_python()}-{platform.machine()}"
+    return f"{NAME}-{canonicalize_version(exact.branch)}-{python_tag()}-{platform.machine()}"
 
 
 def build(exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
@@ -164,7 +162,7 @@ def _ffi_candidates(this: _Build, wheel: importlib.metadata.Distribution) -> Ite
 def _artifact(this: _Build, version: str, healthy: Health) -> Artifact:
     pair = f"{version}-ffi-{healthy.tvm_ffi_version}"
     return Artifact(
-        key=f"{NAME}-{pair}-{_python()}-{platform.machine()}",
+        key=f"{NAME}-{pair}-{python_tag()}-{platform.machine()}",
         provider=NAME,
         version=version,
         commit=healthy.commit,
@@ -173,7 +171,7 @@ def _artifact(this: _Build, version: str, healthy: Health) -> Artifact:
         library_path=_library_path(this),
         facts={
             "tvm_ffi": healthy.tvm_ffi_version,
-            "python": _python(),
+            "python": python_tag(),
             "machine": platform.machine(),
             "proved_with_numpy": healthy.numpy_version,
         },
@@ -184,7 +182,3 @@ def _artifact(this: _Build, version: str, healthy: Health) -> Artifact:
 
 def _library_path(this: _Build) -> tuple[Path, ...]:
     return this.site / "tvm" / "lib", this.ffi / "tvm_ffi" / "lib"
-
-
-def _python() -> str:
-    return f"cp{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"
