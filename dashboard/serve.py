@@ -177,6 +177,7 @@ def _accepts_gzip(header: str) -> bool:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # a browser opens many connections at once; one beyond the queue waits for seconds
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A reader that goes away in the middle is no news."""

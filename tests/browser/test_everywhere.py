@@ -70,6 +70,23 @@ def test_search_finds_names_as_text_and_says_when_there_is_nothing(opened: Watch
     assert opened.page.query_selector("dialog") is None
 
 
+def test_what_is_typed_before_the_search_is_there_is_searched(opened: Watched) -> None:
+    held: list[Route] = []
+    opened.page.route("**/search.js", lambda route: held.append(route))
+    opened.go("index.html")
+    opened.page.keyboard.press("/")
+    opened.page.keyboard.type("onerrr")
+    opened.page.keyboard.press("Backspace")
+    while not held:
+        opened.page.wait_for_timeout(20)  # lets the request arrive here
+    assert opened.page.query_selector("dialog") is None
+    held[0].continue_()
+    opened.page.wait_for_selector("dialog.search")
+    opened.page.keyboard.type("or")
+    assert opened.page.input_value("dialog.search input") == "onerror"
+    opened.page.wait_for_selector("dialog.search li:has-text('<img')")
+
+
 def test_j_and_k_walk_the_incidents(opened: Watched) -> None:
     opened.go("index.html")
     opened.page.wait_for_load_state("networkidle")

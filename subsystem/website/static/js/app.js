@@ -29,5 +29,5 @@ async function startPage() {
   }
 }
 
-startKeys({ openSearch: async () => (await import("./search.js")).openSearch() });
+startKeys({ loadSearch: () => import("./search.js") });
 void startPage();

@@ -24,18 +24,36 @@ const CHART_KEYS = [
   ["click, Enter", "keep the card of a point; Esc closes it"],
 ];
 
-/** @param {{openSearch: () => void | Promise<void>}} actions */
-export function startKeys({ openSearch }) {
+/** @param {{loadSearch: () => Promise<{openSearch: (text: string) => void}>}} actions */
+export function startKeys({ loadSearch }) {
   let goneAt = -Infinity;
+  /** @type {string | null} what is typed after / before the search is there */
+  let ahead = null;
+  const search = async () => {
+    ahead = "";
+    try {
+      const { openSearch } = await loadSearch();
+      openSearch(ahead);
+    } finally {
+      ahead = null;
+    }
+  };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
     if (document.querySelector("dialog[open]")) return;
+    if (ahead !== null) {
+      if (event.key === "Backspace") ahead = ahead.slice(0, -1);
+      else if (event.key.length === 1) ahead += event.key;
+      else return;
+      event.preventDefault();
+      return;
+    }
     const going = event.timeStamp - goneAt < G_WAITS_MS;
     goneAt = -Infinity;
     const place = PLACES[/** @type {keyof typeof PLACES} */ (event.key)];
     if (going && place) location.href = root() + place[0];
     else if (event.key === "g") goneAt = event.timeStamp;
-    else if (event.key === "/") void openSearch();
+    else if (event.key === "/") void search();
     else if (event.key === "?") openHelp();
     else if (event.key === "j" || event.key === "k") walk(event.key === "j" ? 1 : -1);
     else return;

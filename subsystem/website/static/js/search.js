@@ -7,7 +7,8 @@ import { findable, search } from "./search_index.js";
 
 /** @typedef {import("./search_index.js").Found} Found */
 
-export function openSearch() {
+/** @param {string} text what was typed already */
+export function openSearch(text) {
   /** @type {Found[]} */
   let items = [];
   /** @type {Found[]} */
@@ -25,6 +26,7 @@ export function openSearch() {
     autocomplete: "off",
     spellcheck: "false",
   });
+  field.value = text;
   const dialog = el("dialog", { class: "search", "aria-label": "Search" }, field, list, said);
 
   const choose = (/** @type {number} */ place) => {
