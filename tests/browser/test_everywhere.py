@@ -71,16 +71,13 @@ def test_search_finds_names_as_text_and_says_when_there_is_nothing(opened: Watch
 
 
 def test_what_is_typed_before_the_search_is_there_is_searched(opened: Watched) -> None:
-    held: list[Route] = []
-    opened.page.route("**/search.js", lambda route: held.append(route))
+    held = opened.hold("**/search.js")
     opened.go("index.html")
     opened.page.keyboard.press("/")
     opened.page.keyboard.type("onerrr")
     opened.page.keyboard.press("Backspace")
-    while not held:
-        opened.page.wait_for_timeout(20)  # lets the request arrive here
     assert opened.page.query_selector("dialog") is None
-    held[0].continue_()
+    held.release()
     opened.page.wait_for_selector("dialog.search")
     opened.page.keyboard.type("or")
     assert opened.page.input_value("dialog.search input") == "onerror"

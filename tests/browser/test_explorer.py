@@ -273,3 +273,23 @@ def test_finger_and_phone(chromium: Browser, address: str, catalogue: dict[str, 
         page.page.wait_for_selector("#card:visible")
         assert "from the night before" in page.text("#card")
         assert page.evaluate("document.documentElement.scrollWidth") == 375
+
+
+def test_the_chart_waits_for_a_library_that_comes_late(opened: Watched) -> None:
+    held = opened.hold("**/uPlot.iife.min.js")
+    opened.page.goto(f"{opened.address}explore.html", wait_until="commit")
+    opened.page.wait_for_function(
+        "() => performance.getEntriesByType('resource').some(one => one.name.endsWith('explore.js'))"
+    )
+    held.release()
+    opened.wait_drawn()
+    assert opened.page.locator("#chart .u-over").count() == 1
+
+
+def test_a_library_that_cannot_be_reached_is_told(chromium: Browser, address: str) -> None:
+    with opening(chromium, address) as page:
+        page.page.route("**/uPlot.iife.min.js", lambda route: route.fulfill(status=404))
+        page.go("explore.html")
+        page.page.wait_for_selector("#needs-server:visible")
+        assert "uPlot.iife.min.js cannot be reached" in page.text("#needs-server")
+        page.faults.clear()  # the browser's own words about the file

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
+    from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, Route
 
 _LISTEN = """
 window.violations = [];
@@ -15,6 +15,25 @@ document.addEventListener("securitypolicyviolation", (event) =>
 window.alerted = [];
 window.alert = (words) => window.alerted.push(String(words));
 """
+
+
+class Held:
+    """Requests that wait until `release`."""
+
+    def __init__(self, page: Page, pattern: str) -> None:
+        self._page = page
+        self._routes: list[Route] = []
+        page.route(pattern, self._keep)
+
+    def _keep(self, route: Route) -> None:
+        self._routes.append(route)
+
+    def release(self) -> None:
+        """Wait until something was asked for, and let it through."""
+        while not self._routes:
+            self._page.wait_for_timeout(20)
+        for route in self._routes:
+            route.continue_()
 
 
 class Watched:
@@ -49,6 +68,10 @@ class Watched:
     def wait_drawn(self) -> None:
         """Until the page's script has drawn what it shows."""
         self.page.wait_for_selector("body[data-drawn]", state="attached", timeout=60_000)
+
+    def hold(self, pattern: str) -> Held:
+        """Keep back what is asked for by addresses like `pattern`."""
+        return Held(self.page, pattern)
 
     def text(self, selector: str) -> str:
         """What an element says."""

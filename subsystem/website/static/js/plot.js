@@ -1,6 +1,7 @@
 // @ts-check
 /**
- * The global that vendor/uplot/uPlot.iife.min.js leaves, for modules; in a page that script stands before them.
+ * uPlot for modules. vendor/uplot/uPlot.iife.min.js is a classic script that leaves a global; this module asks for it
+ * and is not there before that is.
  *
  * @typedef {import("../../../../tests/browser/types/uPlot.js")} Plot
  * @typedef {import("../../../../tests/browser/types/uPlot.js").Options} PlotOptions
@@ -10,8 +11,18 @@
  * @typedef {typeof import("../../../../tests/browser/types/uPlot.js")} PlotClass
  */
 
+import { root, SiteError } from "./data.js";
+
+const SOURCE = "vendor/uplot/uPlot.iife.min.js";
+
 /** @type {PlotClass} */
-export const UPlot = /** @type {{uPlot: PlotClass}} */ (/** @type {unknown} */ (globalThis)).uPlot;
+export const UPlot = await new Promise((resolve, reject) => {
+  const script = document.createElement("script");
+  script.src = root() + SOURCE;
+  script.addEventListener("load", () => resolve(/** @type {any} */ (globalThis).uPlot));
+  script.addEventListener("error", () => reject(new SiteError(`${SOURCE} cannot be reached. Is the server still there?`)));
+  document.head.append(script);
+});
 
 /**
  * The value of a CSS variable at this moment, which is what canvases have to ask for.
