@@ -18,7 +18,13 @@ from tvmdash.words import list_in_words
 
 UNCHANGED = "unchanged"
 LEAST_EFFECT = 0.05
-"""Smaller differences are not told, even where the intervals are apart: no pass is chosen for them."""
+"""Smaller differences of time are not told, even where the intervals are apart: no pass is chosen for them."""
+LEAST_SIZE = 0.01
+SIZES: Mapping[str, tuple[str, str, str]] = {
+    "code_size": ("code", "larger", "smaller"),
+    "planned_memory": ("planned memory", "more", "less"),
+}
+"""What is told besides time: a metric, its name, and the words for more and less of it."""
 
 
 class PassComparison(Experiment):
@@ -57,29 +63,52 @@ class PassComparison(Experiment):
 
 
 def told(history: History) -> list[str]:
-    """A line for each network: which changes made it slower or faster than both intervals explain."""
-    tonight = series_plots.measured_tonight(history, {"run_time"})
-    values = {(item.labels["workload"], item.labels["build_config"]["passes"]): item for item in tonight}
+    """A line for each network: what each change did to its time, its code and its planned memory."""
+    tonight = series_plots.measured_tonight(history, {"run_time", *SIZES})
     lines = []
-    for workload in dict.fromkeys(workload for workload, _ in values):
-        base = values.get((workload, UNCHANGED))
-        if base is None:
-            lines.append(
-                f"- {workload.partition('.')[2]}: the unchanged pipeline was not measured; nothing to compare with"
-            )
-            continue
-        ratios = {
-            passes: item.values[-1] / base.values[-1]
-            for (name, passes), item in values.items()
-            if name == workload
-            and apart(item, base)
-            and abs(math.log(item.values[-1] / base.values[-1])) > LEAST_EFFECT
+    for workload in dict.fromkeys(item.labels["workload"] for item in tonight):
+        of_workload = [item for item in tonight if item.labels["workload"] == workload]
+        values = {
+            metric: {item.labels["build_config"]["passes"]: item for item in of_workload if item.metric == metric}
+            for metric in ("run_time", *SIZES)
         }
-        worst_first = sorted(ratios, key=lambda passes: -abs(math.log(ratios[passes])))
-        words = [f"{passes} {ratio_in_words(ratios[passes])}" for passes in worst_first]
-        same = f"no change of {sum(name == workload for name, _ in values) - 1} is told from noise"
-        lines.append(f"- {workload.partition('.')[2]}: {list_in_words(words, 4) or same}")
+        lines.append(f"- {workload.partition('.')[2]}: {'; '.join([times(values['run_time']), *sizes(values)])}")
     return lines
+
+
+def times(values: Mapping[str, Series]) -> str:
+    """Which changes made it slower or faster than both intervals explain."""
+    base = values.get(UNCHANGED)
+    if base is None:
+        return "the unchanged pipeline was not measured; nothing to compare with"
+    ratios = {
+        passes: item.values[-1] / base.values[-1]
+        for passes, item in values.items()
+        if apart(item, base) and abs(math.log(item.values[-1] / base.values[-1])) > LEAST_EFFECT
+    }
+    return list_in_words(in_words(ratios, "slower", "faster"), 4) or (
+        f"no change of {len(values) - 1} is told from noise"
+    )
+
+
+def sizes(values: Mapping[str, Mapping[str, Series]]) -> list[str]:
+    """Which changes made code or memory larger or smaller; these have no noise."""
+    said = []
+    for metric, (name, more, less) in SIZES.items():
+        base = values[metric].get(UNCHANGED)
+        if base is None or not base.values[-1]:
+            continue
+        ratios = {passes: item.values[-1] / base.values[-1] for passes, item in values[metric].items()}
+        real = {passes: ratio for passes, ratio in ratios.items() if ratio and abs(math.log(ratio)) > LEAST_SIZE}
+        if real:
+            said.append(f"{name}: {list_in_words(in_words(real, more, less), 4)}")
+    return said
+
+
+def in_words(ratios: Mapping[str, float], more: str, less: str) -> list[str]:
+    """As in `-FuseOps 1.52x slower`, the largest effect first."""
+    largest_first = sorted(ratios, key=lambda passes: -abs(math.log(ratios[passes])))
+    return [f"{passes} {ratio_in_words(ratios[passes], more, less)}" for passes in largest_first]
 
 
 def apart(one: Series, other: Series) -> bool:
@@ -90,9 +119,10 @@ def apart(one: Series, other: Series) -> bool:
     return low > other_high or high < other_low
 
 
-def ratio_in_words(ratio: float) -> str:
-    """As in `1.52x slower`."""
-    return f"{ratio:.2f}x slower" if ratio > 1 else f"{1 / ratio:.2f}x faster"
+def ratio_in_words(ratio: float, more: str, less: str) -> str:
+    """As in `1.52x slower` or `140x more`."""
+    size = max(ratio, 1 / ratio)
+    return f"{size:{'.2f' if size < 10 else ',.0f'}}x {more if ratio > 1 else less}"
 
 
 def normal(change: str) -> str:

@@ -146,9 +146,9 @@ def test_the_configs_networks_are_those_that_exist(experiment):
     assert set(field.of.choices) == set(NETWORKS)
 
 
-def a_series(passes, value, low, high):
+def a_series(passes, value, low, high, metric="run_time"):
     labels = {"workload": "network.mlp", "build_config": {"passes": passes}}
-    return Series(passes, "p", "run_time", "ms", True, labels, (STAMP,), (value,), (low,), (high,), (0.1,))
+    return Series(passes, "p", metric, "ms", True, labels, (STAMP,), (value,), (low,), (high,), (0.1,))
 
 
 def the_words(*series):
@@ -170,6 +170,19 @@ def test_only_changes_whose_interval_is_apart_from_the_unchanged_one_are_told():
     assert the_words(*small) == ["- mlp: no change of 1 is told from noise"]
     assert the_words(unchanged, a_series("-C", 9, 2.0, 20)) == ["- mlp: no change of 1 is told from noise"]
     assert the_words(unchanged, a_series("-D", 9, None, None)) == ["- mlp: no change of 1 is told from noise"]
+
+
+def test_what_a_change_does_to_code_and_memory_is_told_with_its_time():
+    def size(metric, passes, value):
+        return a_series(passes, value, value, value, metric)
+
+    words = the_words(
+        a_series("unchanged", 2.0, 1.9, 2.1),
+        a_series("-A", 3.0, 2.9, 3.2),
+        *(size("code_size", passes, value) for passes, value in {"unchanged": 1000, "-A": 1300, "-B": 1005}.items()),
+        *(size("planned_memory", passes, value) for passes, value in {"unchanged": 7, "-A": 7, "-B": 1400}.items()),
+    )
+    assert words == ["- mlp: -A 1.50x slower; code: -A 1.30x larger; planned memory: -B 200x more"]
 
 
 def test_without_the_unchanged_pipeline_nothing_is_compared():
