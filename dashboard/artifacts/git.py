@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dashboard.artifacts import build_tools, cmake_build, git_names, git_tree
+from dashboard.artifacts import build_tools, cmake_build, git_names, git_tree, package_index
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes, python_tag, runs_here
 from dashboard.artifacts.git_mirror import Mirror
 from dashboard.artifacts.proof import Health, prove
@@ -21,12 +21,20 @@ from dashboard.artifacts.workshop import Workshop
 from tvmdash import common
 
 NAME = "git"
+TIMEOUT_S = 21600
+"""A whole TVM took 7200 CPU s: one core, or two that others use, need twice that and more. It is to end what hangs."""
 FFI_PROJECTS = ("3rdparty/tvm-ffi", "ffi")
 """Where tvm-ffi's Python project lies in TVM's tree, newest way first; before 0.21 there was none."""
+NEEDS_BEFORE_FFI: Mapping[str, str] = {"decorator": "5.3.1"}
+"""What `import tvm` of a tree without tvm-ffi needs beside the dashboard's own requirements."""
+VTA, VTA_CONFIG = "vta/python", "3rdparty/vta-hw/config"
+"""VTA's Python package, which looks for its hardware's description at this place beside it."""
+_KEPT = ("python", "include", VTA, VTA_CONFIG)
 OPTIONAL_SUBMODULES: Mapping[str, tuple[str, ...]] = {
     "3rdparty/cutlass": ("USE_CUDA", "USE_CUTLASS"),
     "3rdparty/cutlass_fpA_intB_gemm": ("USE_CUDA", "USE_CUTLASS"),
     "3rdparty/libflash_attn": ("USE_CUDA", "USE_CUTLASS"),
+    "3rdparty/cnpy": (),
     "3rdparty/flashinfer": ("USE_CUDA", "USE_FLASHINFER"),
     "3rdparty/OpenCL-Headers": ("USE_OPENCL",),
     "3rdparty/vta-hw": ("USE_VTA_FSIM", "USE_VTA_TSIM", "USE_VTA_FPGA"),
@@ -143,16 +151,24 @@ def _install(this: cmake_build.Build, place: Path, version: str, commit: str) ->
         raise ArtifactError(f"{this.tree}: has no python/tvm. Is this a repository of TVM?")
     said = f'version = __version__ = "{version}"\n__commit_id__ = commit_id = "{commit}"\n'
     (package / "_version.py").write_text(said, encoding="utf-8")
-    (tree / "build" / "lib").mkdir(parents=True)
     for library in (*this.folder.glob("lib/*.so*"), *this.folder.glob("*.so*")):
-        shutil.move(library, tree / "build" / "lib" / library.name)
-    for name in ("python", "include"):
+        _move(library, tree / "build" / library.relative_to(this.folder))  # where this tree's Python looks for it
+    for name in _KEPT:
         if (this.tree / name).is_dir():
-            shutil.move(this.tree / name, tree / name)
+            _move(this.tree / name, tree / name)
     for name in FFI_PROJECTS:
         if (this.tree / name / "pyproject.toml").is_file():
             this.install_python(this.tree / name, place / "ffi")
             return
+    log, shop = this.shop.log_folder / f"{this.name}-needs.log", this.shop
+    package_index.install_all(
+        NEEDS_BEFORE_FFI, place / "needs", scratch=place / "scratch", log=log, deadline=shop.deadline
+    )
+
+
+def _move(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(source, target)
 
 
 def _prove(place: Path, shop: Workshop, exact: ArtifactSpec) -> Health:
@@ -161,12 +177,15 @@ def _prove(place: Path, shop: Workshop, exact: ArtifactSpec) -> Health:
 
 
 def _pythonpath(place: Path) -> tuple[Path, ...]:
-    return tuple(folder for folder in (place / "tree" / "python", place / "ffi") if folder.is_dir())
+    tree = place / "tree"
+    vta = (tree / VTA,) if (tree / VTA_CONFIG).is_dir() else ()  # without its submodule it cannot be imported
+    folders = (tree / "python", *vta, place / "ffi", place / "needs")
+    return tuple(folder for folder in folders if folder.is_dir())
 
 
 def _library_path(place: Path) -> tuple[Path, ...]:
-    folders = (place / "tree" / "build" / "lib", place / "ffi" / "tvm_ffi" / "lib")
-    return tuple(folder for folder in folders if folder.is_dir())
+    folders = (place / "tree" / "build" / "lib", place / "tree" / "build", place / "ffi" / "tvm_ffi" / "lib")
+    return tuple(folder for folder in folders if any(folder.glob("*.so*")))
 
 
 def options_of(artifact: Artifact) -> dict[str, str]:

@@ -8,6 +8,7 @@ The steps are what broke in wheels that installed cleanly: import, compile, run,
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import sys
 from typing import Any
@@ -30,19 +31,27 @@ class Module:
 def main() -> None:
     """Run every step; an exception or a signal on the way is the verdict."""
     _step("import")
-    numpy, tvm, tvm_ffi = (importlib.import_module(name) for name in ("numpy", "tvm", "tvm_ffi"))
+    numpy, tvm, version = (importlib.import_module(name) for name in ("numpy", "tvm", "tvm._version"))
+    ffi_version = _ffi_version()
     module = tvm.script.from_source(MODULE)
     _step("compile")
-    executable = tvm.compile(tvm.relax.get_pipeline("zero")(module), target=tvm.target.Target({"kind": "llvm"}))
+    compile_module = tvm.compile if hasattr(tvm, "compile") else tvm.relax.build  # since 0.20; before
+    executable = compile_module(tvm.relax.get_pipeline("zero")(module), target=tvm.target.Target({"kind": "llvm"}))
     _step("run")
     _run(tvm, numpy, executable)
     _step("save_json")
     text = tvm.ir.save_json(module)
     _step("load_json")
     tvm.ir.assert_structural_equal(module, tvm.ir.load_json(text))
-    versions = {"tvm_version": tvm.__version__, "tvm_ffi_version": tvm_ffi.__version__, "tvm_file": tvm.__file__}
-    commit = tvm._version.__commit_id__  # noqa: SLF001 - nothing public tells the commit
-    _say(json.dumps({**versions, "commit": commit, "numpy_version": numpy.__version__}))
+    versions = {"tvm_version": tvm.__version__, "tvm_ffi_version": ffi_version, "tvm_file": tvm.__file__}
+    _say(json.dumps({**versions, "commit": version.__commit_id__, "numpy_version": numpy.__version__}))
+
+
+def _ffi_version() -> str:
+    """The version of tvm-ffi, `none` for a TVM that was written before it."""
+    if importlib.util.find_spec("tvm_ffi") is None:
+        return "none"
+    return str(importlib.import_module("tvm_ffi").__version__)
 
 
 def _step(name: str) -> None:
@@ -58,7 +67,8 @@ def _run(tvm: Any, numpy: Any, executable: Any) -> None:
     generator = numpy.random.default_rng(0)
     x, weight = (generator.standard_normal(shape, dtype="float32") for shape in ((4, 8), (8, 16)))
     machine = tvm.relax.VirtualMachine(executable, tvm.cpu())
-    result = machine["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(weight)).numpy()
+    tensor = tvm.runtime.tensor if hasattr(tvm.runtime, "tensor") else tvm.nd.array  # since 0.22; before
+    result = machine["main"](tensor(x), tensor(weight)).numpy()
     numpy.testing.assert_allclose(result, numpy.maximum(x @ weight, 0), rtol=TOLERANCE, atol=TOLERANCE)
 
 

@@ -19,7 +19,9 @@ from dashboard.artifacts.workshop import Workshop
 
 
 class Provider(Protocol):
-    """One way to come by a TVM build; a module with these functions is one."""
+    """One way to come by a TVM build; a module with these is one. TIMEOUT_S: what is allowed where nobody says more."""
+
+    TIMEOUT_S: int
 
     def check(self, spec: ArtifactSpec) -> None:
         """Raise ArtifactError where `spec` cannot be meant."""

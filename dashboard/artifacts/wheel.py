@@ -20,6 +20,7 @@ from dashboard.artifacts.proof import Health, prove
 from dashboard.artifacts.workshop import Workshop
 
 NAME = "wheel"
+TIMEOUT_S = 3600
 LATEST = "latest"
 TVM = "apache-tvm"
 FFI = "apache-tvm-ffi"

@@ -65,3 +65,27 @@ def make(folder: Path) -> Remotes:
         git(place, "commit", "--quiet", "-m", f"{name}: begin")
     git(folder / "tvm", "tag", "v0.27.0")
     return Remotes(folder)
+
+
+def make_relay_era(folder: Path) -> Remotes:
+    """Repositories of a tree as before tvm-ffi, with VTA, tagged v0.18.0; its submodule cnpy cannot be had at all."""
+    for name in ("dlpack", "vta-hw", "tvm"):
+        place = folder / name
+        shutil.copytree(SOURCES / name, place)
+        git(place, "init", "--quiet")
+        git(place, "config", "uploadpack.allowAnySHA1InWant", "true")
+    place, text = folder / "tvm", ""
+    shutil.copytree(SOURCES / "tvm-relay", place, dirs_exist_ok=True)
+    (place / "3rdparty").mkdir()
+    for name in ("dlpack", "vta-hw"):
+        git(folder / name, "add", "-A")
+        git(folder / name, "commit", "--quiet", "-m", f"{name}: begin")
+        git(place, "clone", "--quiet", str(folder / name), f"3rdparty/{name}")
+        text += f'[submodule "{name}"]\n\tpath = 3rdparty/{name}\n\turl = ../{name}\n'
+    text += '[submodule "cnpy"]\n\tpath = 3rdparty/cnpy\n\turl = ../not-there\n'
+    (place / ".gitmodules").write_text(text)
+    git(place, "-c", "advice.addEmbeddedRepo=false", "add", "-A")
+    git(place, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},3rdparty/cnpy")
+    git(place, "commit", "--quiet", "-m", "tvm: begin")
+    git(place, "tag", "v0.18.0")
+    return Remotes(folder)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -130,6 +131,45 @@ def test_each_commit_and_each_set_of_options_is_an_artifact_of_its_own(
     assert git.rank(second) > git.rank(first)  # type: ignore[operator]
     again, _ = built(spec_of(remotes, str(first.commit)), shop)
     assert again.key == first.key
+
+
+@pytest.fixture
+def decorator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pip finds the package that old trees import in a folder, and asks no index."""
+    wheel = tmp_path / "wheels" / f"decorator-{git.NEEDS_BEFORE_FFI['decorator']}-py3-none-any.whl"
+    wheel.parent.mkdir()
+    info = f"decorator-{git.NEEDS_BEFORE_FFI['decorator']}.dist-info"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("decorator.py", f'__version__ = "{git.NEEDS_BEFORE_FFI["decorator"]}"\n')
+        version = f"Name: decorator\nVersion: {git.NEEDS_BEFORE_FFI['decorator']}\n"
+        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\n{version}")
+        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{info}/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+
+
+@pytest.mark.usefixtures("decorator")
+def test_a_tree_from_before_tvm_ffi_is_built_with_vtas_simulator(tmp_path: Path, shop: Workshop) -> None:
+    remotes = standin.make_relay_era(tmp_path / "remotes")
+    with_vta = (*OPTIONS, ("USE_VTA_FSIM", "ON"))
+    artifact, _ = built(replace(spec_of(remotes, "v0.18.0"), options=with_vta), shop)
+    assert artifact.version.startswith("0.18.0+g")
+    assert artifact.facts["tvm_ffi"] == "none"
+    assert {Path(name).name for name in artifact.sizes_bytes} == {"libtvm.so", "libvta_fsim.so"}
+    environment = {
+        "PYTHONPATH": os.pathsep.join(map(str, artifact.pythonpath)),
+        "LD_LIBRARY_PATH": os.pathsep.join(map(str, artifact.library_path)),
+    }
+    argv = [sys.executable, "-c", "import tvm, vta; print(tvm.__version__, vta.LIBRARY.vta_block(), vta.CONFIG)"]
+    said = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "0.18.0 16 {'TARGET': 'sim', 'LOG_BLOCK': 4}"
+
+
+@pytest.mark.usefixtures("decorator")
+def test_vtas_package_is_left_out_of_a_build_without_its_simulator(tmp_path: Path, shop: Workshop) -> None:
+    artifact, _ = built(spec_of(standin.make_relay_era(tmp_path / "remotes"), "v0.18.0"), shop)
+    assert [folder.relative_to(artifact.path).as_posix() for folder in artifact.pythonpath] == ["tree/python", "needs"]
 
 
 def test_tags_short_commits_and_pull_requests_are_found(remotes: standin.Remotes, shop: Workshop) -> None:
