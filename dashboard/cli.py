@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dashboard import backfill_shelf, check, cli_investigate, closing, lock
+from dashboard import backfill_shelf, check, cli_investigate, cli_results, closing, lock
 from dashboard.cli_parts import (
     BUG,
     HELD,
@@ -155,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="dashboard",
         description="The nightly TVM benchmark dashboard.",
         epilog="Exit codes: 0 all well; 1 some job failed; 2 usage or top-level config; 3 a bug of ours; "
-        "75 another night holds this home; 130 interrupted.",
+        "4 it cannot be told (reproduce); 75 another night holds this home; 130 interrupted.",
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     run = home_verb(verbs, "run", _run, "run a night")
@@ -187,6 +187,7 @@ def _parser() -> argparse.ArgumentParser:
     take.add_argument("--timezone", metavar="ZONE", default="UTC", help="of stamps that name none, as Europe/Berlin")
     take.add_argument("--dry-run", action="store_true", help="say what would be taken; write nothing")
     cli_investigate.add_verbs(verbs)
+    cli_results.add_verbs(verbs)
     serve = home_verb(verbs, "serve", _serve, "show the home's website in a browser of this machine", code=False)
     serve.add_argument("--port", type=int, default=0, help="0, the default, takes a free one")
     serve.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="by default only this machine")

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from dashboard.plan import REPOSITORY, CodeFolders
 
-OK_CODE, SOME_FAILED, USAGE, BUG, HELD, STOPPED = 0, 1, 2, 3, 75, 130
+OK_CODE, SOME_FAILED, USAGE, BUG, CANNOT_TELL, HELD, STOPPED = 0, 1, 2, 3, 4, 75, 130
 
 Verbs = argparse._SubParsersAction  # noqa: SLF001 - argparse gives its type no public name
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)?", re.ASCII)

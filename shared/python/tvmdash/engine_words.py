@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from tvmdash.ratios import geometric_mean_ratio, ratio_in_words
 from tvmdash.store import Series
-from tvmdash.summary_util import geometric_mean_ratio, ratio_in_words
 
 _SAME = ("workload", "workload_args", "runtime_config")
 """The columns on which two engines must agree to have done the same."""
@@ -17,12 +18,16 @@ def against_each(series: Sequence[Series], ours: str = "tvm") -> list[str]:
 
     `series` are run times whose last values are tonight's.
     """
+    return [f"- {line}" for line in in_words(((item.labels, item.values[-1]) for item in series), ours)]
+
+
+def in_words(times: Iterable[tuple[Mapping[str, Any], float]], ours: str = "tvm") -> list[str]:
+    """The same of the labels of run times and their values, without marks of a list."""
     best: dict[str, dict[str, float]] = {}
-    for item in series:
-        engine = str(item.labels.get("engine", ""))
-        workload = json.dumps([item.labels.get(column) for column in _SAME], sort_keys=True)
-        found = best.setdefault(engine, {})
-        found[workload] = min(item.values[-1], found.get(workload, item.values[-1]))
+    for labels, value in times:
+        workload = json.dumps([labels.get(column) for column in _SAME], sort_keys=True)
+        found = best.setdefault(str(labels.get("engine", "")), {})
+        found[workload] = min(value, found.get(workload, value))
     if ours not in best:
         return []
     return [_line(engine, best[ours], theirs) for engine, theirs in sorted(best.items()) if engine != ours]
@@ -33,5 +38,5 @@ def _line(engine: str, ours: dict[str, float], theirs: dict[str, float]) -> str:
     missing = len(ours.keys() ^ theirs.keys())
     without = f"; {missing} more only one of them did" if missing else ""
     if not both:
-        return f"- TVM and {engine} have no workload in common{without}"
-    return f"- TVM at its best against {engine}: {ratio_in_words(geometric_mean_ratio(both))}{without}"
+        return f"TVM and {engine} have no workload in common{without}"
+    return f"TVM at its best against {engine}: {ratio_in_words(geometric_mean_ratio(both))}{without}"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 TIME_UNITS = ("ns", "µs", "us", "ms", "s")
 _SMALLER = {"s": ("ms", 1000.0), "ms": ("µs", 1000.0), "µs": ("ns", 1000.0), "us": ("ns", 1000.0)}
 _LARGER = {"ns": ("µs", 1000.0), "µs": ("ms", 1000.0), "us": ("ms", 1000.0), "ms": ("s", 1000.0)}
+_NOTHING_PERCENT = 1e-9
 
 
 def clean(text: str) -> str:
@@ -85,14 +86,38 @@ def bytes_in_words(size_bytes: float) -> str:
     return f"{size:.0f} {unit}" if unit == "bytes" else f"{three_digits(size)} {unit}"
 
 
+def percent_in_words(effect: float) -> str:
+    """A fraction as a change: +0.25 %, -3.1 %, +104 %; none, but for rounding, is 0 %."""
+    percent = 100 * effect
+    if abs(percent) < _NOTHING_PERCENT:
+        return "0 %"
+    return f"{percent:+.{0 if abs(percent) >= 99.5 else 1 if abs(percent) >= 0.995 else 2}f} %"
+
+
 def quantity_in_words(value: float, unit: str) -> str:
     """`value` with three significant digits; times in the unit that suits them: 0.105 ms, 12.1 ms, 1.74 s, 350 ns."""
     if unit in ("bytes", "B"):
         return bytes_in_words(value)
-    while abs(value) >= 999.5 and unit in _LARGER:
-        unit, factor = _LARGER[unit]
-        value /= factor
-    while 0 < abs(value) < 0.01 and unit in _SMALLER:
-        unit, factor = _SMALLER[unit]
-        value *= factor
-    return f"{three_digits(value)} {unit}".rstrip()
+    shown, factor = _suiting(value, unit)
+    return f"{three_digits(value * factor)} {shown}".rstrip()
+
+
+def estimate_in_words(value: float, low: float | None, high: float | None, unit: str) -> str:
+    """A quantity with the interval around it, all in the unit that suits the value, as in "12.1 ms (11.9 to 12.4)"."""
+    words = quantity_in_words(value, unit)
+    if low is None or high is None or unit in ("bytes", "B"):
+        return words
+    factor = _suiting(value, unit)[1]
+    return f"{words} ({three_digits(low * factor)} to {three_digits(high * factor)})"
+
+
+def _suiting(value: float, unit: str) -> tuple[str, float]:
+    """The unit that suits a value, and what makes values of it."""
+    factor = 1.0
+    while abs(value * factor) >= 999.5 and unit in _LARGER:
+        unit, step = _LARGER[unit]
+        factor /= step
+    while 0 < abs(value * factor) < 0.01 and unit in _SMALLER:
+        unit, step = _SMALLER[unit]
+        factor *= step
+    return unit, factor

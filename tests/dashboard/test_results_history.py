@@ -1,0 +1,111 @@
+"""What `results --history` prints: which steps between TVMs are real, and what could not be judged."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard import cli, results_history, results_history_words
+from tests.dashboard.result_homes import backfilled, data, record
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+
+VERSIONS = ("0.9.0", "0.10.0", "0.10.0.post1")
+
+
+def history(made: Home) -> str:
+    return results_history_words.page(results_history.read(made))
+
+
+def nights(rounds: int, factors: dict[str, float], sizes: dict[str, int] | None = None) -> list[tuple[str, str, Any]]:
+    """Each round measures all versions; a round has a speed of its own, as a busy machine has."""
+    rng = random.Random(3)
+    found: list[tuple[str, str, Any]] = []
+    for number in range(rounds):
+        speed = rng.uniform(0.5, 2.0)
+        for version in VERSIONS:
+            ms = 10 * speed * factors[version] * rng.gauss(1, 0.01)
+            size = (sizes or {}).get(version, 5000)
+            found.append((version, f"round{number}", [record("network.mlp", ms, code_size=size)]))
+    return found
+
+
+def named(course: results_history.Course) -> list[bool]:
+    """Which steps are called real."""
+    return [step is not None and step.real for step in course.steps]
+
+
+def test_a_real_step_is_named_though_the_rounds_differ_by_more(tmp_path: Path) -> None:
+    factors = {"0.9.0": 1.0, "0.10.0": 1.2, "0.10.0.post1": 1.2}
+    made = backfilled(tmp_path, "relax_opt", nights(6, factors))
+    found = results_history.read(made)
+    assert found.versions == VERSIONS  # 0.10 is newer than 0.9
+    times, size = found.courses
+    assert named(times) == [True, False]
+    assert [step.effect if step else None for step in size.steps] == [0.0, 0.0]
+    text = history(made)
+    assert "1 of 4 steps are real." in text
+    assert "| relax_opt mlp run time | 0.9.0 | 0.10.0 |" in text
+    assert "steps of sizes are exactly 0." in text
+    assert "the same |" in text
+
+
+@pytest.mark.parametrize(
+    ("experiment", "rounds", "said"),
+    [
+        ("relax_opt", 6, ["None of 4 steps is real.", "| flat (", "a smaller change would not be seen here"]),
+        ("relax_opt", 1, ["Nothing can be said: none of 4 steps was measured in three rounds or more.", "not judged"]),
+        ("canary", 6, ["## The control", "Of its 4 steps none are called real"]),
+    ],
+    ids=["flat", "one round", "the control"],
+)
+def test_tvms_that_do_not_differ_are_called_so(tmp_path: Path, experiment: str, rounds: int, said: list[str]) -> None:
+    text = history(backfilled(tmp_path, experiment, nights(rounds, dict.fromkeys(VERSIONS, 1.0))))
+    assert [words for words in said if words not in text] == []
+
+
+def test_what_the_rounds_cannot_tell_is_not_called_flat(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    disturbed = [
+        (version, f"round{number}", [record("network.mlp", 10 * rng.uniform(0.2, 5.0))])
+        for number in range(6)
+        for version in VERSIONS
+    ]
+    text = history(backfilled(tmp_path, "relax_opt", disturbed))
+    assert "| unclear (" in text
+    assert "| flat" not in text
+
+
+def test_of_three_rounds_a_size_that_changed_is_named_and_a_time_is_not(tmp_path: Path) -> None:
+    twice_as_slow = dict(zip(VERSIONS, (1.0, 2.0, 2.0), strict=True))
+    larger = dict(zip(VERSIONS, (5000, 5000, 5500), strict=True))
+    found = results_history.read(backfilled(tmp_path, "relax_opt", nights(3, twice_as_slow, larger)))
+    assert [named(course) for course in found.courses] == [[False, False], [False, True]]
+
+
+def test_a_round_that_lacks_a_tvm_does_not_shift_the_others(tmp_path: Path) -> None:
+    kept = nights(6, dict.fromkeys(VERSIONS, 1.0))
+    found = results_history.read(backfilled(tmp_path, "relax_opt", [*kept[:1], *kept[2:]]))
+    times = found.courses[0]
+    assert [step.rounds if step else 0 for step in times.steps] == [5, 5]
+    assert named(times) == [False, False]
+
+
+def test_a_home_without_backfill_is_a_usage_error_and_a_broken_night_is_told(tmp_path: Path) -> None:
+    assert cli.main(["results", str(tmp_path), "--history"]) == cli.USAGE
+    made = backfilled(tmp_path / "h", "relax_opt", nights(1, dict.fromkeys(VERSIONS, 1.0)))
+    (made.backfill("relax_opt") / "data_20261121T050000Z.json").write_text("{", encoding="utf-8")
+    assert "data\\_20261121" in history(made) or "data_20261121T050000Z.json" in history(made)
+    assert cli.main(["results", str(made.root), "20261121T040000Z", "--history"]) == cli.USAGE
+
+
+def test_what_an_old_tvm_could_not_do_is_told(tmp_path: Path) -> None:
+    made = backfilled(tmp_path, "relax_opt", nights(1, dict.fromkeys(VERSIONS, 1.0)))
+    failures = [{"workload": "network.x", "values": {}, "error": "no such pass"}]
+    artifact = {"key": "k", "version": "0.9.0", "commit": ""}
+    value = data([record("network.mlp", 1.0)], failures, fingerprint="r", artifact=artifact, committed=None)
+    common.write_json(made.backfill("relax_opt") / "data_20261121T050000Z.json", value)
+    assert "- relax_opt on 0.9.0: 1 points: no such pass" in history(made)
