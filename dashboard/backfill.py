@@ -120,7 +120,7 @@ class _Filling:
         for name in names:
             self.bench.check_budget(name)
         try:
-            provided = self.getting.of(candidate.spec, min(self.getting.config.artifact_timeout_s, self.bench.left_s))
+            provided = self.getting.of(candidate.spec, self.bench.left_s)
         except ArtifactError as error:
             if self.bench.left_s <= 1.0:
                 raise RoundError(BUDGET, "the time was over in a build") from error

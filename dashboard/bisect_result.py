@@ -68,7 +68,7 @@ def _lines(result: Result) -> Iterator[str]:
     if result.state == NO_STEP:
         yield f"There is no step: {result.name} is the same at {ends}, as far as {result.ends} pairs can tell."
     elif not result.suspects:
-        yield f"The time was over before the ends {ends} were measured."
+        yield f"Whether {result.name} differs between {ends} is not clear yet, after {result.ends} pairs of the two."
     elif result.state == FOUND:
         yield f"{elide(result.name, 90)} {_became(result)} with {result.suspects[0].words}."
     else:

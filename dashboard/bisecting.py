@@ -89,6 +89,8 @@ class _Bisection:
 
     def search(self) -> Result:
         """To the end, or to that of the budget."""
+        from tvmdash.bisection import ends_are_clear
+
         try:
             with self._now:
                 if not self._find_step():
@@ -98,7 +100,7 @@ class _Bisection:
             if error.state != BUDGET:
                 raise
             _log.info("%s", error)
-            return self._result(OVER, self._model() if self._ends else None)
+            return self._result(OVER, self._model() if ends_are_clear(self._ends) else None)
 
     @property
     def _ends(self) -> list[float]:
@@ -183,9 +185,8 @@ class _Bisection:
         self._held = None
         self.bench.check_budget(self.series.experiment, rounds=2)
         begun, before = time.monotonic(), {path.name for path in self._shelf.iterdir()}
-        allowed_s = min(self.getting.config.artifact_timeout_s, self.bench.left_s)
         try:
-            provided = self._now.enter_context(self.getting.of(candidate.spec, allowed_s))
+            provided = self._now.enter_context(self.getting.of(candidate.spec, self.bench.left_s))
         except ArtifactError as error:
             if self.bench.left_s <= 1.0:
                 raise RoundError(BUDGET, f"the {self.bench.budget_s:.0f} s ended in a build") from error

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import secrets
 import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dashboard.cli_parts import (
+    CANNOT_TELL,
     OK_CODE,
     SOME_FAILED,
     Verbs,
@@ -17,10 +21,13 @@ from dashboard.cli_parts import (
     interrupt,
     passed_on,
 )
-from tvmdash import common
-from tvmdash.comparison import LEAST_ROUNDS
+from tvmdash import common, comparison
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+
+if TYPE_CHECKING:
+    from dashboard.receipt import Receipt
+    from dashboard.reproduce_pick import Drawn
 
 _NAMES = "pypi:VERSION, git:REVISION of the home's tvm_remote, REMOTE@REVISION, or an artifact's key"
 
@@ -60,10 +67,17 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     fill.add_argument("--retry", action="store_true", help="try again to build what could not be built before")
     _no_rebuild(fill)
     repeat = home_verb(verbs, "reproduce", _reproduce, "measure a published number again and say whether it holds")
-    repeat.add_argument("receipt", metavar="RECEIPT", help="EXPERIMENT/STAMP, a data file, or a receipt of the website")
-    repeat.add_argument("series", nargs="?", default="", metavar="SERIES", help="its ID or name; by default all")
+    repeat.add_argument(
+        "receipt",
+        metavar="RECEIPT",
+        help="EXPERIMENT/STAMP, a data file, a receipt of the website, or random: an old one of the home, by lot",
+    )
+    repeat.add_argument("series", nargs="*", metavar="SERIES", help="their IDs or names; by default all")
     repeat.add_argument("--rounds", type=_count, default=5, help="how often it is measured; by default 5")
     repeat.add_argument("--budget", type=duration_s, metavar="TIME", help="for measuring altogether, as 90s, 10m, 3h")
+    repeat.add_argument("--matters", type=float, default=5.0, metavar="PERCENT", help="a change to be seen; 5")
+    repeat.add_argument("--sample", type=_count, default=0, metavar="N", help="with random: only N of its points")
+    repeat.add_argument("--result", type=absolute, metavar="FILE.json", help="leave what came of it there as well")
     _no_rebuild(repeat)
 
 
@@ -93,8 +107,10 @@ def _compare(arguments: argparse.Namespace) -> int:
     from dashboard import compare, compare_words
 
     signal.signal(signal.SIGTERM, interrupt)
-    if arguments.rounds < LEAST_ROUNDS:
-        raise DashboardError(f"--rounds {arguments.rounds}: fewer than {LEAST_ROUNDS} rounds say nothing about noise.")
+    if arguments.rounds < comparison.LEAST_ROUNDS:
+        raise DashboardError(
+            f"--rounds {arguments.rounds}: fewer than {comparison.LEAST_ROUNDS} rounds say nothing about noise."
+        )
     wanted = compare.Wanted(
         arguments.a,
         arguments.b,
@@ -153,19 +169,59 @@ def _backfill(arguments: argparse.Namespace) -> int:
 
 
 def _reproduce(arguments: argparse.Namespace) -> int:
-    from dashboard import receipt, reproduce, reproduce_words
+    from dashboard import reproduce, reproduce_pick, reproduce_words
 
     signal.signal(signal.SIGTERM, interrupt)
-    if arguments.rounds < LEAST_ROUNDS:
-        raise DashboardError(f"--rounds {arguments.rounds}: fewer than {LEAST_ROUNDS} rounds say nothing about noise.")
+    if arguments.rounds < comparison.LEAST_ROUNDS:
+        raise DashboardError(
+            f"--rounds {arguments.rounds}: fewer than {comparison.LEAST_ROUNDS} rounds say nothing about noise."
+        )
+    if not 0 < arguments.matters < 1000:
+        raise DashboardError(f"--matters {arguments.matters:g}: is no change in percent. Give one above 0, as 5.")
     home = Home(arguments.home)
-    wanted = reproduce.Wanted(
-        receipt.read(home, arguments.receipt),
-        arguments.series,
-        arguments.rounds,
-        budget_s=arguments.budget or math.inf,
+    drawn: reproduce_pick.Drawn | None = None
+    try:
+        receipt, drawn = _receipt(home, arguments)
+        wanted = reproduce.Wanted(
+            receipt,
+            drawn.series if drawn else tuple(arguments.series),
+            arguments.rounds,
+            budget_s=arguments.budget or math.inf,
+            rebuild=not arguments.no_rebuild_tvm,
+            matters=arguments.matters / 100,
+            drawn=drawn,
+        )
+        done, path = reproduce.reproduce(home, wanted, code=code_of(arguments))
+    except DashboardError as error:
+        told = {"verdict": comparison.CANNOT_TELL, "why": str(error), "drawn": drawn and drawn.to_json()}
+        _leave(arguments.result, {"schema_version": reproduce.SCHEMA_VERSION, **told})
+        raise
+    _leave(arguments.result, done.to_json())
+    print(f"{reproduce_words.in_words(done)}\nEvery value: {path}")
+    codes = {comparison.HOLDS: OK_CODE, comparison.DOES_NOT_HOLD: SOME_FAILED}
+    return codes.get(done.verdict, CANNOT_TELL)
+
+
+def _receipt(home: Home, arguments: argparse.Namespace) -> tuple[Receipt, Drawn | None]:
+    """The receipt that is named, or one drawn by lot with the given seed or a new one."""
+    from dashboard import home_config, receipt, reproduce_pick
+    from dashboard.remeasure_place import night_around
+
+    if arguments.receipt != reproduce_pick.RANDOM:
+        return receipt.read(home, arguments.receipt), None
+    if arguments.series:
+        raise DashboardError("random: draws its series itself. Leave SERIES out; --sample N says how many.")
+    seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
+    return reproduce_pick.draw(
+        home,
+        home_config.read_home_config(home).artifacts,
+        before=night_around(home) or common.stamp_of(common.utc_now()),
+        seed=seed,
+        sample=arguments.sample,
         rebuild=not arguments.no_rebuild_tvm,
     )
-    done, path = reproduce.reproduce(home, wanted, code=code_of(arguments))
-    print(f"{reproduce_words.in_words(done)}\nEvery value: {path}")
-    return OK_CODE if done.holds else SOME_FAILED
+
+
+def _leave(path: Path | None, value: dict[str, Any]) -> None:
+    if path is not None:
+        common.write_json(path, value)

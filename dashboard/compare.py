@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from dashboard.artifacts.provide import Provided
 from dashboard.bench import BUDGET, Bench, RoundError
 from dashboard.plan import REPOSITORY, CodeFolders
 from dashboard.remeasure_place import Place, opened
+from dashboard.series_wanted import WantedSeries
 from tvmdash import common, machine, series_names
 from tvmdash.comparison import LEAST_ROUNDS, Difference, differences
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, variant_of
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
 
@@ -54,15 +55,13 @@ class Side:
 class Compared:
     """One series with what each round that measured both gave, as (A, B)."""
 
-    id: str
-    experiment: str
-    metric: str
-    unit: str
-    labels: Mapping[str, Any]
-    lower_is_better: bool
+    series: WantedSeries
     rounds: list[tuple[float, float]] = field(default_factory=list)
-    name: str = ""
     difference: Difference | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the file holds it."""
+        return {**asdict(self.series), "rounds": self.rounds, "difference": self.difference and asdict(self.difference)}
 
 
 @dataclass
@@ -93,13 +92,14 @@ class Comparison:
     def judge(self) -> None:
         """Name each series and say of each whether its difference is real."""
         found = list(self.series.values())
+        names = series_names.names([one.series for one in found])
         judged = differences([one.rounds for one in found])
-        for one, name, difference in zip(found, series_names.names(found), judged, strict=True):
-            one.name, one.difference = name, difference
+        for one, name, difference in zip(found, names, judged, strict=True):
+            one.series, one.difference = replace(one.series, name=name), difference
 
     def to_json(self) -> dict[str, Any]:
         """As the file holds it."""
-        series = [asdict(one) for one in self.series.values()]
+        series = [one.to_json() for one in self.series.values()]
         return {"schema_version": SCHEMA_VERSION, **asdict(self), "series": series}
 
 
@@ -130,14 +130,17 @@ def compare(home: Home, wanted: Wanted, *, code: CodeFolders, seed: int | None =
 
 
 def chosen(place: Place, asked: Sequence[str]) -> list[str]:
-    """The experiments that take part, in the order of a night; DashboardError where one asked for does not run."""
+    """The experiments that take part, in the order of a night; DashboardError where one asked for does not run.
+
+    Each counts once: what the home measures on a TVM beside its own takes part only where it is asked for.
+    """
     there = [job.name for job in place.plan.experiments]
     for name in asked:
         if name not in there:
             rejected = {job.name: "; ".join(job.faults) for job in place.plan.rejected}
             why = rejected.get(name, f"The active experiments are: {', '.join(there) or 'none'}.")
             raise DashboardError(f"--experiments: {name} does not run in {place.home.root}. {why}")
-    found = [name for name in there if not asked or name in asked]
+    found = [name for name in there if (name in asked if asked else not variant_of(name))]
     if not found:
         raise DashboardError(f"{place.home.root}: no experiment is active.")
     return found
@@ -173,9 +176,5 @@ def _round(done: Comparison, bench: Bench, name: str, sides: tuple[Provided, Pro
     values = {point.key.id: point.value for point in found[0]}
     for point in found[1]:
         if point.key.id in values:
-            _series(done, name, point).rounds.append((values[point.key.id], point.value))
-
-
-def _series(done: Comparison, experiment: str, point: PointValue) -> Compared:
-    new = Compared(point.key.id, experiment, point.key.metric, point.unit, point.key.labels, point.lower_is_better)
-    return done.series.setdefault(point.key.id, new)
+            one = done.series.setdefault(point.key.id, Compared(WantedSeries.of(point)))
+            one.rounds.append((values[point.key.id], point.value))

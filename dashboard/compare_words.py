@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 
 from dashboard.compare import Compared, Comparison, Side
-from tvmdash.words import duration_in_words, elide, list_in_words, quantity_in_words
+from tvmdash.comparison import Difference
+from tvmdash.records import FOREIGN
+from tvmdash.words import duration_in_words, elide, list_in_words, percent_in_words, quantity_in_words
 
 _NAME_COLUMNS = 70
+_LEAST = 1e-9
 _HEAD = ("series", "A", "B", "B against A", "95 %", "")
 
 
@@ -60,27 +64,22 @@ def _how(done: Comparison) -> Iterator[str]:
 def _row(one: Compared) -> tuple[str, ...]:
     found = one.difference
     if found is None:
-        return (elide(one.name, _NAME_COLUMNS), "", "", "", "", "")
+        return (elide(one.series.name, _NAME_COLUMNS), "", "", "", "", "")
     a, b = (statistics.median(pair[side] for pair in one.rounds) for side in (0, 1))
-    interval = f"{_percent(found.low)} to {_percent(found.high)}"
-    levels = quantity_in_words(a, one.unit), quantity_in_words(b, one.unit)
-    return (elide(one.name, _NAME_COLUMNS), *levels, _percent(found.effect), interval, _word(one))
+    interval = f"{percent_in_words(found.low)} to {percent_in_words(found.high)}"
+    levels = quantity_in_words(a, one.series.unit), quantity_in_words(b, one.series.unit)
+    return (elide(one.series.name, _NAME_COLUMNS), *levels, percent_in_words(found.effect), interval, _word(one))
 
 
 def _word(one: Compared) -> str:
     if one.difference is None or not one.difference.real:
         return ""
-    if one.metric == "value":  # a number of a foreign experiment: nobody knows which way is good
+    if one.series.metric == FOREIGN.name:
         return "higher" if one.difference.effect > 0 else "lower"
-    worse = (one.difference.effect > 0) == one.lower_is_better
-    if one.unit == "bytes":
+    worse = (one.difference.effect > 0) == one.series.lower_is_better
+    if one.series.is_size:
         return "larger" if one.difference.effect > 0 else "smaller"
     return "slower" if worse else "faster"
-
-
-def _percent(effect: float) -> str:
-    value = 100 * effect
-    return f"{value:+.{0 if abs(value) >= 99.5 else 1 if abs(value) >= 0.995 else 2}f} %"
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -93,17 +92,47 @@ def _cell(text: str, width: int, at: int) -> str:
 
 
 def _verdict(done: Comparison) -> str:
-    judged = [one.difference for one in done.series.values() if one.difference]
-    real = [one for one in judged if one.real]
-    other = [one for one in judged if not one.real]
+    judged = [one for one in done.series.values() if one.difference]
     if not judged:
         return "Nothing can be said: no series was measured at least three times on both."
-    said = f"{len(real)} of {len(judged)} series differ." if real else f"None of {len(judged)} series differs."
-    if other:
-        widths = sorted(50 * (one.high - one.low) for one in other)
-        which = "Of the others" if real else "Of them"
-        said += f" {which}, half are known to within ±{widths[len(widths) // 2]:.2g} %, all to ±{widths[-1]:.2g} %."
+    real = sum(one.difference is not None and one.difference.real for one in judged)
+    said = f"{real} of {len(judged)} series differ." if real else f"None of {len(judged)} series differs."
     unjudged = len(done.series) - len(judged)
-    return said + (
-        f" {unjudged} could not be judged: too few rounds, or values that are not above 0." if unjudged else ""
-    )
+    lacking = f"{unjudged} could not be judged: too few rounds, or values that are not above 0." if unjudged else ""
+    return " ".join(filter(None, (said, *_known(judged), lacking)))
+
+
+def _known(judged: Sequence[Compared]) -> Iterator[str]:
+    """How well those without a real difference are known: times, sizes and other numbers apart."""
+    kinds: dict[str, list[tuple[float, str]]] = {}
+    for one in judged:
+        if one.difference and not one.difference.real:
+            kinds.setdefault(_kind(one), []).append((_factor(one.difference), one.series.name))
+    for kind, found in kinds.items():
+        found.sort()
+        (half, _), (most, widest) = found[len(found) // 2], found[-1]
+        said = f"{kind} without a difference: {len(found)}, "
+        if most == 1.0:
+            yield f"{said}the same in every round."
+        elif len(found) == 1:
+            yield f"{said}known to {_within(most)}."
+        else:
+            which = elide(widest, _NAME_COLUMNS)
+            yield f"{said}half known to {_within(half)}, all to {_within(most)} (the widest: {which})."
+
+
+def _kind(one: Compared) -> str:
+    return "Times" if one.series.is_time else "Sizes" if one.series.is_size else "Numbers"
+
+
+def _factor(difference: Difference) -> float:
+    """By what factor, up or down, the ratio of B to A may be another than its estimate; 1: it is known exactly."""
+    return math.sqrt((1 + difference.high) / max(1 + difference.low, _LEAST))
+
+
+def _within(factor: float) -> str:
+    """As in "within ±0.58 %", "within ±12 %"; from a doubling on, "within a factor of 2.8"."""
+    percent = max(0.01, 100 * (factor - 1))
+    if percent >= 99.5:
+        return f"within a factor of {factor:.{1 if factor < 9.95 else 0}f}"
+    return f"within ±{percent:.{2 if percent < 0.995 else 1 if percent < 9.95 else 0}f} %"

@@ -12,6 +12,8 @@ from dashboard.artifacts.git_names import is_commit
 from dashboard.plan import REPOSITORY, CodeFolders, Job
 from dashboard.receipt import Receipt
 from tvmdash import common
+from tvmdash.dashboard_info import experiment_of
+from tvmdash.errors import DashboardError
 from tvmdash.stages import pipeline
 
 _TIMEOUT_S = 120.0
@@ -33,22 +35,37 @@ class Code:
 def find(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Path) -> Code:
     """The receipt's code and config; what is taken from the repository's history is unpacked in `scratch`."""
     config = _config_folder(receipt, here, scratch)
-    folder = code.of(pipeline("experiment"), receipt.experiment)
+    folder = _folder(code.of(pipeline("experiment"), receipt.experiment), here, scratch)
     today = Job("experiment", receipt.experiment, folder, config, dict(receipt.config), None)
     if folder.is_dir() and _fits(receipt, today):
         return Code(today, is_same=True, words="code and config as they are here")
-    commit = str(receipt.repository.get("commit") or "")
-    then = _unpacked(commit, receipt.experiment, scratch / "then") if is_commit(commit) else None
+    commit, name = str(receipt.repository.get("commit") or ""), experiment_of(receipt.experiment)
+    then = _unpacked(commit, name, scratch / "then") if is_commit(commit) else None
     if then is not None:
-        past = Job("experiment", receipt.experiment, then / "experiments" / receipt.experiment, config,
+        past = Job("experiment", receipt.experiment, then / "experiments" / name, config,
                    dict(receipt.config), None)  # fmt: skip
         if past.folder.is_dir() and _fits(receipt, past):
             words = f"code of commit {commit[:12]} of this repository, with its library"
             return Code(past, is_same=True, words=words, shared=then / "shared")
+    if not folder.is_dir():
+        raise DashboardError(f"{folder}: is not there, and no commit of this repository that the receipt names has it.")
     why = "that commit is not in this repository" if then is None else "that commit holds other code"
     dirty = ", which had changes that were not committed" if receipt.repository.get("dirty") else ""
     where = f"commit {commit[:12]}{dirty}" if commit else "no commit that is known"
     return Code(today, is_same=False, words=f"code as it is here, and NOT that of then: it was of {where}; {why}")
+
+
+def _folder(there: Path, here: Job | None, scratch: Path) -> Path:
+    """The experiment's code of today; within a night its own copy, without what setup left in it."""
+    if here is None or here.folder == there or not here.folder.is_dir():
+        return there
+    shutil.copytree(
+        here.folder,
+        scratch / "code",
+        symlinks=True,
+        ignore=lambda folder, names: {"setup"} & set(names) if Path(folder) == here.folder else set(),
+    )
+    return scratch / "code"
 
 
 def _fits(receipt: Receipt, job: Job) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from dashboard.reproduce import Line, Reproduction
-from tvmdash.words import duration_in_words, elide, quantity_in_words
+from dashboard.reproduce import Reproduction
+from dashboard.reproduce_verdict import Line
+from tvmdash.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
+from tvmdash.words import duration_in_words, elide, percent_in_words, quantity_in_words
 
 
 def in_words(done: Reproduction) -> str:
@@ -14,6 +17,8 @@ def in_words(done: Reproduction) -> str:
 
 
 def _lines(done: Reproduction) -> Iterator[str]:
+    if done.drawn is not None:
+        yield f"Drawn by the seed {done.drawn.seed} among {done.drawn.candidates} receipts of earlier nights."
     rounds = f"{done.rounds} times in {duration_in_words(done.elapsed_s)}"
     yield f"{done.experiment} of the night {done.night}, TVM {done.artifact['version']}, measured again {rounds}."
     yield {
@@ -28,20 +33,30 @@ def _lines(done: Reproduction) -> Iterator[str]:
         yield "Nothing that is known of machine, TVM and code differs."
     yield ""
     for line in done.lines:
-        yield f"{elide(line.name, 80)}: {_verdict(line)}"
+        yield f"{elide(line.series.name, 80)}: {_verdict(line)}"
     if done.ended:
         yield f"It ended early: {done.ended}"
-    held = sum(line.found is not None and line.found.holds for line in done.lines)
-    yield f"{held} of {len(done.lines)} hold."
+    yield _counts(done)
+
+
+def _counts(done: Reproduction) -> str:
+    """As in "3 of 5 hold, 1 does not hold, of 1 it cannot be told."."""
+    count = Counter(line.verdict for line in done.lines)
+    said = [f"{count[HOLDS]} of {len(done.lines)} hold"]
+    if count[DOES_NOT_HOLD]:
+        said.append(f"{count[DOES_NOT_HOLD]} {'does' if count[DOES_NOT_HOLD] == 1 else 'do'} not hold")
+    if count[CANNOT_TELL]:
+        said.append(f"of {count[CANNOT_TELL]} it cannot be told")
+    return ", ".join(said) + "."
 
 
 def _verdict(line: Line) -> str:
-    old = quantity_in_words(line.old, line.unit)
+    old = quantity_in_words(line.old, line.series.unit)
     if line.found is None:
-        return f"{old} then; measured {len(line.new)} times now, which is not enough to say, or not above 0"
-    found = line.found
-    bounds = f"{quantity_in_words(found.low, line.unit)} to {quantity_in_words(found.high, line.unit)}"
-    inside = "inside the noise" if found.holds else "OUTSIDE the noise"
-    return (
-        f"{old} then, {quantity_in_words(found.new, line.unit)} now ({100 * found.effect:+.2g} %); {inside} ({bounds})"
-    )
+        return f"{old} then; CANNOT TELL: {line.why}"
+    found, unit = line.found, line.series.unit
+    bounds = f"{quantity_in_words(found.low, unit)} to {quantity_in_words(found.high, unit)}"
+    inside = "inside" if found.holds else "outside"
+    word = {HOLDS: "holds", DOES_NOT_HOLD: "DOES NOT HOLD", CANNOT_TELL: f"CANNOT TELL: {line.why}"}[line.verdict]
+    now = f"{quantity_in_words(found.new, unit)} now ({percent_in_words(found.effect)})"
+    return f"{old} then, {now}, {inside} the noise ({bounds}); {word}"

@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dashboard.remeasure_request import point_of
 from tvmdash import records, series_names
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.records import PointValue
+from tvmdash.records import FOREIGN, PointValue
 from tvmdash.words import list_in_words
 
 _NIGHTS_BACK = 60
 _LEAST_DIGITS = 4
+BYTES = "bytes"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,22 @@ class WantedSeries:
     labels: Mapping[str, Any]
     lower_is_better: bool
     name: str = ""
+
+    @classmethod
+    def of(cls, one: PointValue) -> WantedSeries:
+        """The series of this value, without a name."""
+        key = one.key
+        return cls(key.id, key.experiment, key.metric, one.unit, key.labels, one.lower_is_better)
+
+    @property
+    def is_size(self) -> bool:
+        """Whether it counts bytes, which no clock and no neighbour on the machine disturbs."""
+        return self.unit == BYTES
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is known for a time: a number of a foreign experiment may be anything."""
+        return not self.is_size and self.metric != FOREIGN.name
 
     @property
     def point(self) -> dict[str, Any]:
@@ -70,12 +87,9 @@ def _nights(home: Home, experiment: str, stamps: list[str]) -> Iterator[list[Wan
 
 def of_values(values: Iterable[PointValue]) -> list[WantedSeries]:
     """The series of these values, named."""
-    found = [
-        WantedSeries(one.key.id, one.key.experiment, one.key.metric, one.unit, one.key.labels, one.lower_is_better)
-        for one in values
-    ]
+    found = [WantedSeries.of(one) for one in values]
     names = series_names.names(found)
-    return [WantedSeries(**{**one.__dict__, "name": name}) for one, name in zip(found, names, strict=True)]
+    return [replace(one, name=name) for one, name in zip(found, names, strict=True)]
 
 
 def _named(known: list[WantedSeries], text: str) -> list[WantedSeries]:

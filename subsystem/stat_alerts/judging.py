@@ -17,6 +17,7 @@ from tvmdash.change_common import FleetRerun
 from tvmdash.change_fleet import FleetState, NightDecision
 from tvmdash.change_points import change_points, rebased
 from tvmdash.change_series import Decision, History, SeriesState, Settings, scaled
+from tvmdash.dashboard_info import experiment_of
 from tvmdash.incident_ledger import EXPECTED, Ledger
 
 CONTROL_NIGHTS = 40
@@ -119,11 +120,13 @@ def _controls(table: Table, night: int, rows: Sequence[int], options: Options) -
 
     Only half, because controls do not count as series that moved.
     """
-    given = {
-        table.rows[row].key for row in rows if {table.rows[row].experiment, table.rows[row].key} & options.controls
-    }
+    given = frozenset(
+        one.key
+        for one in map(table.rows.__getitem__, rows)
+        if {one.experiment, experiment_of(one.experiment), one.key} & options.controls
+    )
     if given:
-        return frozenset(given)
+        return given
     stop = night + 1 - table.offset
     code = table.code[rows, max(0, stop - CONTROL_NIGHTS) : stop]
     known = np.where(code == 0, code.max(axis=1, initial=0)[:, None], code)

@@ -111,6 +111,16 @@ def test_ends_that_are_equal_are_said_to_be(lab: Lab) -> None:
     assert "There is no step: speed net.bert run time is the same at 0.10.0 and 0.22.0" in done.output
 
 
+def test_a_budget_that_ends_before_the_ends_are_clear_names_no_suspect(lab: Lab) -> None:
+    lab.change(sigma=0.5)
+    done = bisect(lab, *ENDS, "--budget", "3s")
+    assert done.code == 1
+    assert "differs between" in done.output
+    assert "is not clear yet, after" in done.output
+    assert "became" not in done.output
+    assert kept(lab.home)["suspects"] == []
+
+
 def test_values_of_another_code_are_not_mixed_with_those_of_today(lab: Lab) -> None:
     bisect(lab, *ENDS, "--budget", "2s")
     before = lines(lab.home)[0]["fingerprint"]

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from dashboard import compare_words
+from dashboard.compare import Compared, Comparison, Side
+from dashboard.series_wanted import WantedSeries
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
 
@@ -36,7 +39,7 @@ def test_what_differs_is_named_with_its_interval_and_nothing_is_published(lab: L
     assert done.code == 0, done.output
     assert "speed net.mlp" in done.output
     assert "net.bert" not in done.output
-    assert "1 of 2 series differ." in done.output
+    assert "1 of 2 series differ. Times without a difference: 1, known to within ±" in done.output
     assert [run["build"].split("-")[1] for run in lab.runs()] == ["0.27.0", "0.28.0", "0.28.0", "0.27.0"] * 2 + [
         "0.27.0",
         "0.28.0",
@@ -76,6 +79,33 @@ def test_a_budget_ends_the_rounds_and_what_was_measured_counts(lab: Lab) -> None
     assert "The time was over before all rounds were done: speed." in done.output
     assert kept(lab)["over"] == [NAME]
     assert 2 <= len(lab.runs()) < 200
+
+
+def series(at: int, unit: str = "ms", metric: str = "run_time") -> WantedSeries:
+    return WantedSeries(f"id{at}", "e", metric, unit, {"workload": f"net.{at}"}, lower_is_better=True)
+
+
+def test_times_sizes_and_other_numbers_are_told_apart_and_a_wild_one_spoils_no_figure_of_the_others() -> None:
+    quiet = [(1.0, 1.001), (1.001, 1.0), (1.0, 1.0), (1.0, 1.001)]
+    wild = [(1.0, 3.0), (3.0, 1.0), (1.0, 2.0), (2.0, 1.0)]
+    sizes = [(100.0, 100.0)] * 4
+    side = Side("pypi:0.27.0", {"version": "0.27.0", "commit": None, "key": "k"})
+    done = Comparison("20261121T000000Z", side, side, 1, {"host": "h", "hw_model": "m"}, {})
+    whole = [
+        *(Compared(series(at), list(quiet)) for at in range(3)),
+        Compared(series(3, metric="compile_time"), wild),
+        *(Compared(series(at, "bytes", "code_size"), list(sizes)) for at in (4, 5)),
+        Compared(series(6, "", "value"), [(10.0, 11.0), (11.0, 10.0), (10.0, 10.0)]),
+        Compared(series(7), [(0.0, 1.0)] * 3),
+    ]
+    done.series = {one.series.id: one for one in whole}
+    done.judge()
+    assert compare_words.in_words(done).splitlines()[-1] == (
+        "None of 7 series differs. Times without a difference: 4, half known to within ±0.15 %, all to within a factor"
+        " of 5.4 (the widest: e net.3 compile time). Sizes without a difference: 2, the same in every round. Numbers"
+        " without a difference: 1, known to within ±27 %. 1 could not be judged: too few rounds, or values that are not"
+        " above 0."
+    )
 
 
 @pytest.mark.parametrize(

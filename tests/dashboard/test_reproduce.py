@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dashboard import receipt, reproduce_code
+from dashboard import receipt, reproduce_code, reproduce_pick
 from dashboard.plan import CodeFolders
+from dashboard.reproduce_verdict import Conditions, judge, of_all
+from dashboard.series_wanted import WantedSeries
 from tests.dashboard import homes
-from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
-from tvmdash.comparison import repeated
+from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, put_artifact
+from tvmdash import machine
+from tvmdash.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, repeated
 from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
 
 
 @pytest.fixture(scope="module")
@@ -69,32 +74,71 @@ def test_a_number_holds_with_the_artifact_the_seed_and_the_config_of_then(lab: L
     assert result(lab)["is_same_code"]
 
 
-def test_a_number_that_the_machine_does_not_give_any_more_is_outside_the_noise(lab: Lab) -> None:
+def test_a_number_that_this_machine_does_not_give_any_more_does_not_hold(lab: Lab) -> None:
+    edit_night(lab, environment={"machine": machine.facts()})
     lab.change(machine=1.3)
     done = reproduce(lab, name_of(lab), "mlp")
     assert done.code == 1
     (line,) = result(lab)["lines"]
     assert line["found"]["effect"] == pytest.approx(0.3, abs=0.03)
-    assert "OUTSIDE the noise" in done.output
-    assert "0 of 1 hold." in done.output
+    assert line["verdict"] == result(lab)["verdict"] == DOES_NOT_HOLD
+    assert "The same machine as then." in done.output
+    assert "outside the noise" in done.output
+    assert "0 of 1 hold, 1 does not hold." in done.output
     assert {tuple(run["points"]) for run in lab.runs() if run["points"]} == {("mlp",)}
 
 
-def test_which_machine_it_was_is_said_where_the_receipt_knows(lab: Lab) -> None:
+def test_a_difference_where_the_machine_of_then_is_not_known_cannot_be_told(lab: Lab) -> None:
+    lab.change(machine=1.3)
+    done = reproduce(lab, name_of(lab), "--rounds", "4")
+    assert done.code == 4
+    assert "CANNOT TELL: the receipt does not say which machine it was" in done.output
+    assert "0 of 2 hold, of 2 it cannot be told." in done.output
+
+
+def test_rounds_that_scatter_more_than_what_matters_tell_nothing(lab: Lab) -> None:
+    lab.change(sigma=0.1)
+    done = reproduce(lab, name_of(lab), "mlp", "bert", "--rounds", "4")
+    assert done.code == 4
+    assert "CANNOT TELL: a change of 5 % could hide in the noise" in done.output
+    assert [line["verdict"] for line in result(lab)["lines"]] == [CANNOT_TELL] * 2
+    assert reproduce(lab, name_of(lab), "--rounds", "4", "--matters", "900").code == 0
+
+
+def test_on_another_machine_no_time_is_judged_and_what_differs_is_said(lab: Lab) -> None:
     assert "is not known" in reproduce(lab, name_of(lab), "--rounds", "3").output
-    machine = {"host": "elsewhere", "hw_model": "Z80 x 1", "governor": "powersave"}
-    edit_night(lab, environment={"machine": machine})
-    said = reproduce(lab, name_of(lab), "--rounds", "3").output
-    assert "NOT the same machine as then." in said
-    assert "host: elsewhere then, " in said
+    other = {"host": "elsewhere", "hw_model": "Z80 x 1", "governor": "powersave"}
+    edit_night(lab, environment={"machine": other})
+    done = reproduce(lab, name_of(lab), "--rounds", "3")
+    assert done.code == 4
+    assert "NOT the same machine as then." in done.output
+    assert "host: elsewhere then, " in done.output
+    assert done.output.count("CANNOT TELL: another machine") == 2
 
 
-def test_code_that_is_gone_is_said_and_todays_is_measured(lab: Lab) -> None:
+def test_code_that_is_gone_is_said_and_what_differs_with_todays_is_laid_on_it(lab: Lab) -> None:
     script = lab.home.code / "experiments" / NAME / "analyze.sh"
     script.write_text(script.read_text() + "# changed\n")
-    done = reproduce(lab, name_of(lab), "--rounds", "3")
+    edit_night(lab, environment={"machine": machine.facts()})
+    lab.change(machine=1.3)
+    done = reproduce(lab, name_of(lab), "--rounds", "4")
     assert "NOT that of then" in done.output
     assert not result(lab)["is_same_code"]
+    assert done.code == 4
+    assert "CANNOT TELL: the code is not that of then" in done.output
+
+
+def test_an_experiment_whose_code_is_nowhere_is_refused(lab: Lab) -> None:
+    shutil.rmtree(lab.home.code / "experiments" / NAME)
+    done = reproduce(lab, name_of(lab))
+    assert done.code == 2
+    assert "is not there, and no commit of this repository" in done.output
+
+
+def test_a_budget_that_is_over_leaves_it_open(lab: Lab) -> None:
+    done = reproduce(lab, name_of(lab), "--rounds", "1000", "--budget", "2s")
+    assert "It ended early: the 2 s for measuring are over" in done.output
+    assert 0 < result(lab)["rounds"] < 100
 
 
 def test_an_artifact_that_is_gone_is_told_with_what_would_have_to_be_built(lab: Lab) -> None:
@@ -132,6 +176,8 @@ def test_a_receipt_of_the_website_will_do_on_another_machine(lab: Lab, tmp_path:
         (("/dev/null",), "/dev/null"),
         (("NAME", "lstm"), "holds no series 'lstm'"),
         (("NAME", "--rounds", "1"), "--rounds 1"),
+        (("NAME", "--matters", "0"), "--matters 0"),
+        (("random", "mlp"), "Leave SERIES out"),
     ],
 )
 def test_what_is_no_receipt_is_refused(lab: Lab, words: tuple[str, ...], said: str) -> None:
@@ -192,3 +238,136 @@ def test_old_values_hold_inside_the_spread_of_the_new_ones_and_nowhere_else() ->
     assert exact.holds
     assert larger
     assert not larger.holds
+
+
+TIME = WantedSeries("a", "e", "run_time", "ms", {}, lower_is_better=True)
+SIZE = WantedSeries("b", "e", "code_size", "bytes", {}, lower_is_better=True)
+SAME = Conditions(is_same_machine=True, is_same_code=True)
+STEADY = (1.0, 1.002, 0.999, 1.001)
+
+
+@pytest.mark.parametrize(
+    ("series", "old", "new", "was", "verdict", "why"),
+    [
+        (TIME, 1.001, STEADY, SAME, HOLDS, ""),
+        (TIME, 1.03, STEADY, SAME, HOLDS, ""),
+        (TIME, 1.06, STEADY, SAME, DOES_NOT_HOLD, ""),
+        (TIME, 1.06, STEADY, Conditions(is_same_machine=True, is_same_code=True, matters=0.1), HOLDS, ""),
+        (SIZE, 100.0, (100.0,) * 3, Conditions(is_same_machine=False, is_same_code=True), HOLDS, ""),
+        (SIZE, 100.0, (101.0,) * 3, SAME, DOES_NOT_HOLD, ""),
+        (
+            SIZE,
+            100.0,
+            (101.0,) * 3,
+            Conditions(is_same_machine=False, is_same_code=True),
+            CANNOT_TELL,
+            "another machine",
+        ),
+        (TIME, 1.0, (1.0, 1.2, 0.9), SAME, CANNOT_TELL, "a change of 5 % could hide in the noise"),
+        (TIME, 1.0, (1.0,), SAME, CANNOT_TELL, "it was measured 1 time only"),
+        (TIME, 0.0, STEADY, SAME, CANNOT_TELL, "a value is not above 0"),
+    ],
+)
+def test_a_verdict_needs_a_noise_smaller_than_what_matters(
+    series: WantedSeries, old: float, new: tuple[float, ...], was: Conditions, verdict: str, why: str
+) -> None:
+    line = judge(series, old, new, repeated([old], [new])[0], was)
+    assert (line.verdict, line.why) == (verdict, why)
+
+
+def test_over_all_series_the_worst_counts() -> None:
+    holds, not_told = (judge(TIME, 1.0, new, repeated([1.0], [new])[0], SAME) for new in (STEADY, (1.0,)))
+    fails = judge(TIME, 2.0, STEADY, repeated([2.0], [STEADY])[0], SAME)
+    assert of_all([holds]) == HOLDS
+    assert of_all([holds, not_told]) == CANNOT_TELL
+    assert of_all([holds, fails, not_told]) == DOES_NOT_HOLD
+    assert of_all([]) == CANNOT_TELL
+
+
+def draw(lab: Lab, seed: int, *, sample: int = 0, rebuild: bool = False) -> reproduce_pick.Drawn:
+    shelf = lab.home.root / "shelf"
+    before = "20270101T000000Z"
+    return reproduce_pick.draw(lab.home.home, shelf, before=before, seed=seed, sample=sample, rebuild=rebuild)[1]
+
+
+def old_nights(lab: Lab, count: int, version: str) -> None:
+    """Nights of January 2026 on that wheel, with their records."""
+    artifact = put_artifact(lab.home.root / "shelf", version)
+    past(lab, count, artifact, first=len(lab.home.stamps()))
+    for stamp in lab.home.home.data_stamps(NAME):
+        if stamp not in lab.home.stamps():
+            night = {"stamp": stamp, "state": "complete", "notes": [], "jobs": [], "artifacts": [artifact.identity()]}
+            homes.write(lab.home.home.night_file(stamp), night)
+
+
+def test_an_old_night_is_drawn_more_often_and_one_that_was_repeated_less_often(lab: Lab) -> None:
+    old_nights(lab, 2, "0.26.0")
+    old, young = lab.home.stamps()[0], lab.home.stamps()[-1]
+    drawn = [draw(lab, seed) for seed in range(300)]
+    count = Counter(one.night for one in drawn)
+    assert count[old] > 3 * count[young] > 0
+    assert count[old] == pytest.approx(300 * next(one.chance for one in drawn if one.night == old), abs=40)
+    assert {one.candidates for one in drawn} == {3}
+    for number in range(9):
+        path = lab.home.path / "results" / "reproductions" / f"2026062{number}T000000Z.json"
+        homes.write(path, {"experiment": NAME, "night": old})
+    again = Counter(draw(lab, seed).night for seed in range(300))
+    assert 0 < again[old] < count[old] / 2
+    assert draw(lab, 5) == draw(lab, 5), "one seed, one draw"
+
+
+def test_what_pins_nothing_or_has_no_tvm_on_the_shelf_is_not_drawn(lab: Lab) -> None:
+    old_nights(lab, 3, "0.26.0")
+    first, second, *_ = lab.home.stamps()
+    path = lab.home.home.data_file(NAME, first)
+    homes.write(path, {**homes.read(path), "night": {"stamp": first, "imported": {}}})
+    lab.home.home.data_file(NAME, second).write_text("{")
+    assert {draw(lab, seed).night for seed in range(40)} == set(lab.home.stamps()[2:])
+    (gone,) = (lab.home.root / "shelf").glob("wheel-0.26.0-*")
+    shutil.rmtree(gone)
+    assert {draw(lab, seed).night for seed in range(20)} == {lab.home.stamps()[-1]}
+    for path in (lab.home.root / "shelf").glob("wheel-0.27.0-*"):
+        shutil.rmtree(path)
+    with pytest.raises(DashboardError, match="no earlier night whose TVM is in"):
+        draw(lab, 1)
+    assert draw(lab, 1, rebuild=True).night in lab.home.stamps()[2:], "with leave to build, any will do"
+
+
+def test_a_draw_by_hand_measures_some_series_and_says_how_it_was_drawn(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    done = reproduce(lab, "random", "--seed", "3", "--sample", "1", "--rounds", "3", "--result", str(file))
+    assert done.code == 0, done.output
+    assert "Drawn by the seed 3 among 1 receipts of earlier nights." in done.output
+    assert "1 of 1 hold." in done.output
+    kept = homes.read(file)
+    assert kept == result(lab)
+    assert kept["drawn"]["seed"] == 3
+    assert kept["drawn"]["series"] == [kept["lines"][0]["id"]]
+
+
+def test_where_nothing_can_be_drawn_the_result_says_why(lab: Lab, tmp_path: Path) -> None:
+    for path in (lab.home.root / "shelf").glob("wheel-*"):
+        shutil.rmtree(path)
+    done = reproduce(lab, "random", "--result", str(tmp_path / "result.json"))
+    assert done.code == 2
+    kept = homes.read(tmp_path / "result.json")
+    assert kept["verdict"] == CANNOT_TELL
+    assert "no earlier night whose TVM is in" in kept["why"]
+
+
+def test_points_are_drawn_with_all_their_series(lab: Lab) -> None:
+    path = lab.home.home.data_file(NAME, lab.home.stamps()[0])
+    data = homes.read(path)
+    for record in data["records"]:
+        record["additional_info"]["code_size"] = 1000
+    homes.write(path, data)
+    values = {value.key.id: value.key for value in receipt.read(Home(lab.home.path), name_of(lab)).values}
+    assert len(values) == 4
+    seen = set()
+    for seed in range(20):
+        found = [values[ident] for ident in draw(lab, seed, sample=1).series]
+        assert {key.metric for key in found} == {"run_time", "code_size"}
+        (workload,) = {key.labels["workload"] for key in found}
+        seen.add(workload)
+    assert seen == {"net.mlp", "net.bert"}
+    assert draw(lab, 1, sample=2).series == (), "all of them"

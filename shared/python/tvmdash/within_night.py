@@ -1,0 +1,70 @@
+"""The dashboard's own verbs, called by a subsystem from within the night that it is a part of."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.dashboard_info import Home, Night
+from tvmdash.errors import DashboardError
+from tvmdash.stages import pipeline
+
+SHARE = 0.75
+"""Of the stage's time limit, for measuring: the rest is for judging, for the last analysis, for tidying up."""
+_GRACE_S = 15.0
+_log = logging.getLogger("within_night")
+
+
+def repository() -> Path | None:
+    """The dashboard that this stage belongs to; None where no dashboard started it."""
+    deps = os.environ.get("BENCHMARK_DEPS")
+    return Path(deps).parent if deps and (Path(deps).parent / "dashboard").is_dir() else None
+
+
+def allowed_s(wanted_s: float, config: Mapping[str, Any], home: Home, tonight: Night) -> tuple[float, str]:
+    """How many of these seconds a subsystem with this config may measure tonight, and why none (else empty)."""
+    if os.environ.get("TVMDASH_NIGHT") != tonight.stamp or repository() is None:
+        return 0.0, "not within a night"
+    return min(wanted_s, SHARE * _timeout_s(config, home)), ""
+
+
+def _timeout_s(config: Mapping[str, Any], home: Home) -> float:
+    """The stage's own time limit, as the night takes it: the job's, else the home's, else the protocol's."""
+    try:
+        value = common.read_json(home.config_file)
+    except DashboardError:  # the night has read it; what became of it meanwhile is not this stage's affair
+        value = {}
+    timeouts = value.get("timeouts", {}) if isinstance(value, dict) else {}
+    own = config.get("timeouts", {}).get("run") or (timeouts.get("run") if isinstance(timeouts, dict) else None)
+    return float(own) if isinstance(own, (int, float)) and own else float(pipeline("subsystem").stage("run").timeout_s)
+
+
+def call(*words: str, timeout_s: float) -> int:
+    """The exit code of `python -m dashboard WORDS`, a program of its own; what it says goes to this stage's log.
+
+    It is told to end where it takes too long. DashboardError where no dashboard started this stage.
+    """
+    root = repository()
+    if root is None:
+        raise DashboardError("BENCHMARK_DEPS names no dashboard, so nothing can be measured again.")
+    argv = [sys.executable, "-m", "dashboard", *words]
+    paths = f"{root}:{root / 'shared' / 'python'}"
+    _log.info("%s", " ".join(argv))
+    with subprocess.Popen(argv, cwd=root, env={**os.environ, "PYTHONPATH": paths}) as process:
+        try:
+            return process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            _log.warning("dashboard %s did not end within %.0f s and is ended", words[0], timeout_s)
+            process.send_signal(signal.SIGTERM)  # so that it ends its own programs
+        try:
+            return process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()

@@ -1,0 +1,172 @@
+"""What came of each night's check, in history.json: one entry a night, kept for ever."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
+from tvmdash.errors import DashboardError
+from tvmdash.words import duration_in_words, elide, percent_in_words, quantity_in_words
+
+HISTORY_FILE = "history.json"
+SCHEMA_VERSION = 1
+VERDICTS = (HOLDS, DOES_NOT_HOLD, CANNOT_TELL)
+_TITLES = {
+    HOLDS: "History holds",
+    DOES_NOT_HOLD: "History does NOT hold",
+    CANNOT_TELL: "Whether history holds cannot be told",
+}
+_FIRST = {HOLDS: "Holds", DOES_NOT_HOLD: "Does NOT hold", CANNOT_TELL: "Cannot be told"}
+"""The same in the first line: in Slack the config's title stands where this title would."""
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Series:
+    """One old number, and what it is tonight; low and high bound where the old one may lie by noise alone."""
+
+    name: str
+    unit: str
+    old: float
+    verdict: str
+    why: str = ""
+    new: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def words(self) -> str:
+        """As in "cnn mlp run time: 1.00 ms then, 1.30 ms now (+30.0 %), by noise 1.28 ms to 1.32 ms: does not hold"."""
+        then = f"{elide(self.name, 80)}: {quantity_in_words(self.old, self.unit)} then"
+        told = self.verdict + (f": {self.why}" if self.why else "")
+        if self.new is None or self.low is None or self.high is None:
+            return f"{then}; {told}"
+        bounds = f"{quantity_in_words(self.low, self.unit)} to {quantity_in_words(self.high, self.unit)}"
+        change = f"({percent_in_words(self.new / self.old - 1)})"
+        return f"{then}, {quantity_in_words(self.new, self.unit)} now {change}, by noise {bounds}: {told}"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One night's check. `why`: words where nothing was measured. `night`: the old one; `differs`: facts that did."""
+
+    stamp: str
+    verdict: str
+    why: str = ""
+    experiment: str = ""
+    night: str = ""
+    tvm: str = ""
+    seed: int | None = None
+    candidates: int = 0
+    chance: float = 0.0
+    rounds: int = 0
+    elapsed_s: float = 0.0
+    differs: tuple[str, ...] = ()
+    series: tuple[Series, ...] = ()
+
+
+def parse(value: common.Json, stamp: str) -> Check:
+    """What `dashboard reproduce --result` left; DashboardError where it is something else."""
+    try:
+        return _parse(value, stamp)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DashboardError(f"the result of dashboard reproduce: is none: {error!r}.") from error
+
+
+def _parse(value: Any, stamp: str) -> Check:
+    drawn = value["drawn"] or {}
+    check = Check(stamp, _verdict(value["verdict"]), seed=drawn.get("seed"), candidates=drawn.get("candidates", 0),
+                  chance=drawn.get("chance", 0.0), experiment=drawn.get("experiment", ""),
+                  night=drawn.get("night", ""))  # fmt: skip
+    if "lines" not in value:
+        return replace(check, why=str(value["why"]))
+    return replace(
+        check,
+        why=str(value["ended"]),
+        tvm=str(value["artifact"]["version"]),
+        rounds=int(value["rounds"]),
+        elapsed_s=float(value["elapsed_s"]),
+        differs=tuple(f"{name}: {then} then, {now} now" for name, then, now in value["differs"]),
+        series=tuple(_series(line) for line in value["lines"]),
+    )
+
+
+def _series(line: Mapping[str, Any]) -> Series:
+    found = line["found"] or {}
+    bounds = (found.get("new"), found.get("low"), found.get("high"))
+    return Series(line["name"], line["unit"], float(line["old"]), _verdict(line["verdict"]), line["why"], *bounds)
+
+
+def _verdict(text: str) -> str:
+    if text not in VERDICTS:
+        raise ValueError(text)
+    return text
+
+
+def add(folder: Path, check: Check) -> tuple[list[Check], str]:
+    """All checks, oldest first, with this one in place of an earlier one of its night; a sentence on damage, or ""."""
+    path, damage = folder / HISTORY_FILE, ""
+    try:
+        earlier = _read(path)
+    except DashboardError as error:  # an old file's damage must not end tonight's check
+        aside = folder / f"history.damaged-{check.stamp}.json"
+        os.replace(path, aside)
+        earlier, damage = [], f"The history could not be read and begins anew; it lies in {aside.name}: {error}"
+    checks = sorted([*(one for one in earlier if one.stamp != check.stamp), check], key=lambda one: one.stamp)
+    common.write_json(path, {"schema_version": SCHEMA_VERSION, "checks": [asdict(one) for one in checks]})
+    return checks, damage
+
+
+def _read(path: Path) -> list[Check]:
+    if not path.exists():
+        return []
+    value: Any = common.read_json(path)
+    try:
+        return [_restored(one) for one in value["checks"]]
+    except (AttributeError, KeyError, TypeError) as error:
+        raise DashboardError(f"{path}: is no history: {error!r}.") from error
+
+
+def _restored(value: Mapping[str, Any]) -> Check:
+    series = tuple(Series(**one) for one in value["series"])
+    return Check(**{**value, "differs": tuple(value["differs"]), "series": series})
+
+
+def title(check: Check) -> str:
+    """The verdict as a headline."""
+    return _TITLES[check.verdict]
+
+
+def in_words(checks: list[Check], check: Check) -> str:
+    """Tonight's check and, in a last line, how the checks so far went."""
+    return "\n".join([*_lines(check), _tally(checks)])
+
+
+def _lines(check: Check) -> Iterator[str]:
+    what = f"{check.experiment} of the night {check.night}"
+    if not check.series:
+        yield f"{_FIRST[check.verdict]}: {f'{what}: ' if check.experiment else ''}{check.why}"
+        return
+    times = f"{check.rounds} {'time' if check.rounds == 1 else 'times'} in {duration_in_words(check.elapsed_s)}"
+    yield f"{_FIRST[check.verdict]}: {what}, TVM {check.tvm}, drawn among {check.candidates}, measured again {times}."
+    first = sorted(check.series, key=lambda one: (one.verdict == HOLDS, one.verdict == CANNOT_TELL))
+    yield from (one.words for one in first[:_SHOWN])
+    if len(first) > _SHOWN:
+        yield f"... and {len(first) - _SHOWN} more."
+    if check.why:
+        yield f"It ended early: {check.why}"
+    if check.verdict != HOLDS:
+        yield from (elide(fact, 160) for fact in check.differs[:_SHOWN])
+
+
+def _tally(checks: list[Check]) -> str:
+    count = Counter(one.verdict for one in checks)
+    first = f" since {common.parse_stamp(checks[0].stamp):%Y-%m-%d}" if len(checks) > 1 else ""
+    said = f"{count[HOLDS]} held, {count[DOES_NOT_HOLD]} did not, of {count[CANNOT_TELL]} it could not be told"
+    return f"{len(checks)} {'check' if len(checks) == 1 else 'checks'}{first}: {said}."

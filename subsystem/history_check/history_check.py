@@ -1,0 +1,59 @@
+"""One old receipt of the home, drawn by lot, measured again tonight: whether history still holds."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import history
+from history import Check
+
+from tvmdash import common, within_night
+from tvmdash.comparison import CANNOT_TELL
+from tvmdash.dashboard_info import Home, Night
+from tvmdash.subsys_templates import Report, Subsystem
+
+_PATIENCE_S = 90.0
+"""Beyond the budget, for a setup of old code, for the analysis of the last run and for tidying up."""
+
+_ENDED = 130
+
+
+class HistoryCheck(Subsystem):
+    """Has `dashboard reproduce` repeat an old receipt; keeps what came of it; tells it each night."""
+
+    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
+        check = repeated(config, home, tonight)
+        checks, damage = history.add(output, check)
+        words = history.in_words(checks, check)
+        return Report(history.title(check), f"{words}\n{damage}".rstrip())
+
+
+def repeated(config: Mapping[str, Any], home: Home, tonight: Night) -> Check:
+    """Tonight's check; what keeps it from being made is told in it."""
+    seconds, why = within_night.allowed_s(float(config["seconds"]), config, home, tonight)
+    if why:
+        return Check(tonight.stamp, CANNOT_TELL, f"Nothing was measured: {why}.")
+    with tempfile.TemporaryDirectory() as scratch:
+        result = Path(scratch) / "result.json"
+        options = {
+            "budget": f"{seconds:.0f}s",
+            "rounds": config["rounds"],
+            "matters": config["matters_percent"],
+            "seed": tonight.seed or 0,
+            "result": result,
+            **({"sample": config["points"]} if config["points"] else {}),
+        }
+        words = ["--no-rebuild-tvm", *(f"--{name}={value}" for name, value in options.items())]
+        code = within_night.call("reproduce", str(home.root), "random", *words, timeout_s=seconds + _PATIENCE_S)
+        if not result.is_file():
+            why = "took too long and was ended" if code == _ENDED else f"ended with {code}"
+            return Check(tonight.stamp, CANNOT_TELL, f"dashboard reproduce {why}; the log of this stage says more.")
+        return history.parse(common.read_json(result), tonight.stamp)
+
+
+if __name__ == "__main__":
+    sys.exit(HistoryCheck().main())
