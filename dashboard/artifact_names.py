@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dashboard.artifacts import git, shelf, wheel
+from dashboard.artifacts import git, shelf, spec_names, wheel
 from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactError, ArtifactSpec, read_artifact
 from dashboard.artifacts.git_mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.provide import PROVIDERS, Provided, Provider, check_spec, provide, provider_of
+from dashboard.artifacts.provide import PROVIDERS, Provided, Provider, provide, provider_of
+from dashboard.artifacts.spec_names import PYPI
 from dashboard.artifacts.workshop import Workshop
 from dashboard.home_config import HomeConfig
 from tvmdash.errors import DashboardError
 
-PYPI, GIT = "pypi", "git"
+__all__ = ["PYPI", "Getting", "spec_of"]
 _LEASE_S = 5.0
 _FORMS = "Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION, or the key of an artifact."
 
@@ -26,26 +28,13 @@ def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
     """
     if "/" not in name and (config.artifacts / name / MANIFEST).is_file():
         return None
-    spec = _spec(name, config)
     try:
-        check_spec(spec)
-    except ArtifactError as error:
-        raise DashboardError(f"{name}: {error} {_FORMS}") from error
-    return spec
-
-
-def _spec(name: str, config: HomeConfig) -> ArtifactSpec:
-    kind, colon, rest = name.partition(":")
-    if colon and kind == PYPI:
-        return ArtifactSpec(PYPI, rest)
-    if colon and kind == GIT and not rest.startswith("//"):
-        if config.tvm.remote == PYPI:
-            raise DashboardError(f"{name}: the home's tvm_remote is pypi, not a git remote. Write REMOTE@REVISION.")
-        return ArtifactSpec(config.tvm.remote, rest, config.tvm.options)
-    remote, at, revision = name.rpartition("@")
-    if not at or not remote:
+        spec = spec_names.parse(name, config.tvm)
+    except DashboardError as error:
+        raise DashboardError(f"{error} {_FORMS}") from error
+    if spec is None:
         raise DashboardError(f"{name}: names no artifact, and {config.artifacts} has none of that key. {_FORMS}")
-    return ArtifactSpec(remote, revision, config.tvm.options if config.tvm.remote != PYPI else ())
+    return spec
 
 
 @dataclass(frozen=True)
@@ -62,9 +51,9 @@ class Getting:
         spec = spec_of(name, self.config)
         return self.of(spec) if spec else self._of_key(name)
 
-    def of(self, spec: ArtifactSpec, timeout_s: float | None = None) -> Provided:
+    def of(self, spec: ArtifactSpec, at_most_s: float = math.inf) -> Provided:
         """The artifact that `spec` asks for."""
-        allowed_s = timeout_s or self.timeout_s or self.config.artifact_timeout_s
+        allowed_s = min(self.timeout_s or self.config.getting_s(spec), at_most_s)
         return provide(spec, self.config.artifacts, rebuild=self.rebuild, log_folder=self.logs, timeout_s=allowed_s)
 
     def exact(self, spec: ArtifactSpec) -> ArtifactSpec:
@@ -82,7 +71,7 @@ class Getting:
             provider: Provider = PROVIDERS[wheel.NAME]
             newest = max(here, key=provider.rank)
             return replace(spec, branch=newest.version)
-        shop = Workshop(self.config.artifacts, self.logs, Deadline(self.config.artifact_timeout_s))
+        shop = Workshop(self.config.artifacts, self.logs, Deadline(self.config.getting_s(spec)))
         return PROVIDERS[provider_of(spec)].resolve(spec, shop)
 
     def _of_key(self, key: str) -> Provided:

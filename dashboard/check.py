@@ -28,7 +28,8 @@ def faults_of(home: Home, code: CodeFolders) -> list[str]:
         found = find_jobs(home, code, ArtifactSpec("pypi", "latest"))
         return [*str(error).splitlines(), *(fault for job in found for fault in job.faults)]
     rejected = [fault for job in plan.rejected for fault in job.faults]
-    own = [fault for job in (*plan.experiments, *plan.subsystems) for fault in _own_faults(job, plan)]
+    jobs = [job for job in (*plan.experiments, *plan.subsystems) if not job.variant]
+    own = [fault for job in jobs for fault in _own_faults(job, plan)]
     return [*rejected, *own, *_folder_faults(plan), *_tool_faults(), *_empty(plan)]
 
 

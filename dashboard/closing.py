@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dashboard import estimate, progress
+from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan import Job, Plan
 from tvmdash.dashboard_info import BLOCKED, FAILED, INTERRUPTED, OK, RUNNING, SKIPPED, Home, JobResult, Night
 from tvmdash.words import duration_in_words, elide, list_in_words
@@ -125,8 +126,11 @@ def plan_in_words(plan: Plan) -> str:
     """What a night would do, in order, and what is rejected and why."""
     seed = "drawn at the start; below is one of them" if plan.drawn else f"seed {plan.seed}"
     order = f"in random order ({seed})" if plan.config.randomize else "by priority, then name"
-    lines = [f"Home {plan.home.root}: {len(plan.experiments)} experiments {order}, {len(plan.subsystems)} subsystems."]
-    lines += [f"TVM: {spec.branch} from {spec.remote}" for spec in plan.artifacts]
+    own = [job for job in plan.experiments if not job.variant]
+    lines = [f"Home {plan.home.root}: {len(own)} experiments {order}, {len(plan.subsystems)} subsystems."]
+    lines += [f"TVM: {spec.branch} from {spec.remote}{_named(plan, spec)}" for spec in plan.artifacts]
+    if len(own) < len(plan.experiments):
+        lines.append("Experiments on several TVMs run on one after the other; which goes first takes turns by night.")
     lines += _phases(plan)
     lines += estimate.in_words(plan)
     if plan.inactive:
@@ -134,6 +138,12 @@ def plan_in_words(plan: Plan) -> str:
     for job in plan.rejected:
         lines += [f"Rejected: {job.kind} {job.name}", *(f"  {fault}" for fault in job.faults)]
     return "\n".join(lines)
+
+
+def _named(plan: Plan, spec: ArtifactSpec) -> str:
+    """The names that the home's config has for this TVM."""
+    names = dict.fromkeys(job.variant for job in plan.experiments if job.tvm == spec and job.variant)
+    return f", as {', '.join(names)}" if names else ""
 
 
 def _phases(plan: Plan) -> list[str]:

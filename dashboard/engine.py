@@ -122,11 +122,13 @@ def _setup(context: Context, job: Job, stage: Stage) -> StepResult:
     place = context.workspace(job)
     key = place.fingerprint.read_text(encoding="ascii")
     setup_dir = context.plan.config.setup
-    kept = None if job.config["rerun_setup"] else setup_cache.find(setup_dir, job.name, key)
+    kept = setup_cache.made_in(setup_dir, job.experiment, key, context.stamp)  # for another of tonight's TVMs
+    if kept is None and not job.config["rerun_setup"]:
+        kept = setup_cache.find(setup_dir, job.experiment, key)
     if kept is not None:
         _show_setup(place, kept)
         return StepResult(stage.name, SKIPPED, f"unchanged: kept from {kept.name.partition('-')[2]}", context.stamp)
-    folder = setup_cache.begin(setup_dir, job.name, key, context.stamp)
+    folder = setup_cache.begin(setup_dir, job.experiment, key, context.stamp)
     result = _run(context, job, stage, folder)
     if result.success:
         setup_cache.finish(folder)

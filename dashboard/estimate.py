@@ -46,10 +46,11 @@ def in_words(plan: Plan) -> list[str]:
 
 
 def _estimate(home: Home, job: Job) -> Estimate:
-    stamp = _unchanged_since(home, job) if job.kind == "experiment" else next(reversed(home.night_stamps()), None)
-    result = _result(home, job, stamp) if stamp else None
-    if result is not None and result.steps and all(step.success for step in result.steps):
-        return Estimate(job, result.elapsed_s, f"as on {stamp}")
+    for name in dict.fromkeys((job.name, job.experiment)):  # one that is new on a TVM: as on the home's own
+        stamp = _unchanged_since(home, job, name) if job.kind == "experiment" else _newest(home)
+        result = _result(home, job.kind, name, stamp) if stamp else None
+        if result is not None and result.steps and all(step.success for step in result.steps):
+            return Estimate(job, result.elapsed_s, f"as {f'{name} ' if name != job.name else ''}on {stamp}")
     stated = config_util.read_takes_minutes(job.folder / config_util.FIELDS_FILE) if job.kind == "experiment" else {}
     minutes = stated.get(job.config.get("size", ""))
     bound = job.config.get("max_minutes")
@@ -58,13 +59,17 @@ def _estimate(home: Home, job: Job) -> Estimate:
     return Estimate(job, minutes and minutes * 60, "by its author with its defaults" if minutes else "")
 
 
-def _unchanged_since(home: Home, job: Job) -> str | None:
-    """The newest night of the experiment, where its files and config were those of today."""
-    stamps: Sequence[str] = data_stamps(home.data(job.name))
+def _newest(home: Home) -> str | None:
+    return next(reversed(home.night_stamps()), None)
+
+
+def _unchanged_since(home: Home, job: Job, name: str) -> str | None:
+    """The newest night that has data under `name`, where the experiment's files and config were those of today."""
+    stamps: Sequence[str] = data_stamps(home.data(name))
     if not stamps:
         return None
     try:
-        value = common.read_json(home.data_file(job.name, stamps[-1]))
+        value = common.read_json(home.data_file(name, stamps[-1]))
     except DashboardError:
         return None
     night = value.get("night") if isinstance(value, dict) else None
@@ -72,9 +77,9 @@ def _unchanged_since(home: Home, job: Job) -> str | None:
     return stamps[-1] if then == setup_cache.fingerprint(job.folder, job.config) else None
 
 
-def _result(home: Home, job: Job, stamp: str) -> JobResult | None:
+def _result(home: Home, kind: str, name: str, stamp: str) -> JobResult | None:
     try:
         night = home.read_night(stamp)
     except DashboardError:
         return None
-    return next((item for item in night.jobs if (item.kind, item.name) == (job.kind, job.name)), None)
+    return next((item for item in night.jobs if (item.kind, item.name) == (kind, name)), None)

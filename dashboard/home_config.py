@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dashboard.artifacts import spec_names
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.artifacts.provide import check_spec
+from dashboard.artifacts.provide import PROVIDERS, check_spec, provider_of
 from tvmdash import config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PIPELINES
+
+_TVM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
 @dataclass(frozen=True)
@@ -27,10 +32,11 @@ class HomeConfig:
     setup: Path
     artifacts: Path
     tvm: ArtifactSpec
+    tvms: Mapping[str, ArtifactSpec]
     randomize: bool
     seed: int | None
     timeouts: Mapping[str, int]
-    artifact_timeout_s: int
+    artifact_timeout_s: int | None
     max_artifacts_bytes: int
     parallel_stages: int
     min_free_bytes: int
@@ -46,6 +52,10 @@ class HomeConfig:
         """The folders that the night writes to beside the results."""
         return (self.tmp_data, self.backup, self.setup, self.artifacts)
 
+    def getting_s(self, spec: ArtifactSpec) -> int:
+        """Seconds allowed for getting what `spec` asks for: the config's, else its provider's."""
+        return self.artifact_timeout_s or PROVIDERS[provider_of(spec)].TIMEOUT_S
+
 
 def read_home_config(home: Home) -> HomeConfig:
     """The home's config; DashboardError lists every fault. Nothing is written."""
@@ -58,6 +68,7 @@ def read_home_config(home: Home) -> HomeConfig:
     config = _parse(home, value)
     faults = [
         *spec_faults(config.tvm, str(home.config_file)),
+        *_tvms_faults(value["tvms"], config.tvm, str(home.config_file)),
         *_folder_faults(home, config),
         *_value_faults(config, str(home.config_file)),
     ]
@@ -71,12 +82,14 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         return Path(os.path.normpath(home.root / os.path.expanduser(value[name])))
 
     cores = len(os.sched_getaffinity(0))
+    own = ArtifactSpec.of(value["tvm_remote"], value["tvm_branch"], value["tvm_options"])
     return HomeConfig(
         tmp_data=folder("tmp_data_dir"),
         backup=folder("backup_dir"),
         setup=folder("setup_dir"),
         artifacts=folder("artifact_dir"),
-        tvm=ArtifactSpec.of(value["tvm_remote"], value["tvm_branch"], value["tvm_options"]),
+        tvm=own,
+        tvms={name: spec for name, text in value["tvms"].items() if (spec := _parsed(text, own))},
         randomize=value["randomize"],
         seed=value["seed"],
         timeouts=value["timeouts"],
@@ -91,6 +104,26 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         env_name=value["env_name"],
         heartbeat_url=value["heartbeat_url"],
     )
+
+
+def _parsed(text: str, own: ArtifactSpec) -> ArtifactSpec | None:
+    """What the text asks for; None where `_tvms_faults` says what is wrong with it."""
+    with contextlib.suppress(DashboardError):
+        return spec_names.parse(text, own)
+    return None
+
+
+def _tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) -> Iterator[str]:
+    """A sentence for each name that cannot stand in a file's name or a message, and each text that asks for no TVM."""
+    for name, text in tvms.items():
+        place = f"{shown}: $.tvms.{name}"
+        if not _TVM_NAME.fullmatch(name):
+            yield f"{place}: not a name for a TVM. Write at most 40 letters, digits, '-', '_', '.'; the first no sign."
+        try:
+            if spec_names.parse(text, own) is None:
+                yield f"{place}: {text!r} names no TVM. Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION."
+        except DashboardError as error:
+            yield f"{place}: {error}"
 
 
 def spec_faults(spec: ArtifactSpec, shown: str) -> list[str]:

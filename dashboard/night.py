@@ -17,7 +17,7 @@ from dashboard.artifacts.provide import Provided, provide
 from dashboard.engine import Context
 from dashboard.journal import Journal
 from dashboard.lock import night_lock
-from dashboard.plan import REPOSITORY, Job, Plan
+from dashboard.plan import REPOSITORY, Job, Plan, wanted_by
 from dashboard.progress import Progress
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, RUNNING, Night, StepResult
@@ -157,7 +157,7 @@ class _Phases:
         """Get each TVM that is wanted; the experiments whose TVM is there."""
         have: dict[ArtifactSpec, Artifact] = {}
         lack: dict[ArtifactSpec, str] = {}
-        for spec in dict.fromkeys(job.tvm for job in jobs if job.tvm):
+        for spec in wanted_by(jobs):
             self._progress.doing(f"getting TVM {spec.branch} from {spec.remote}")
             try:
                 provided = self._provide_one(spec)
@@ -187,7 +187,7 @@ class _Phases:
         where = spec.remote if self._rebuild else f"what is in {config.artifacts}"
         _log.info("getting TVM %s from %s", spec.branch, where)
         logs = config.tmp_data / "logs" / self._context.stamp
-        timeout_s = config.artifact_timeout_s
+        timeout_s = config.getting_s(spec)
         provided = provide(spec, config.artifacts, rebuild=self._rebuild, log_folder=logs, timeout_s=timeout_s)
         _log.info("TVM %s (%s) is ready", provided.artifact.version, provided.artifact.commit or "no commit known")
         return provided

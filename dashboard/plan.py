@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,15 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dashboard import job_config, variants
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.home_config import HomeConfig, env_faults, read_home_config, spec_faults, timeout_faults
-from tvmdash import common, config_util
+from tvmdash import config_util
 from tvmdash.config_util import ConfigError
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, experiment_of, variant_of
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PIPELINES, Pipeline, Stage, pipeline
 
-_MISSPELT = 0.8
+_Tvms = tuple[ArtifactSpec, Mapping[str, ArtifactSpec] | None]
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
@@ -31,6 +31,7 @@ class CodeFolders:
 
     def of(self, row: Pipeline, name: str) -> Path:
         """The folder of one job; where there is none, the first place that it was looked for in."""
+        name = experiment_of(name) if row.kind == "experiment" else name
         own = (self.experiment if row.kind == "experiment" else self.subsystem) / name
         ours = REPOSITORY / row.folder / name
         return ours if ours.is_dir() and not own.exists() else own
@@ -38,7 +39,10 @@ class CodeFolders:
 
 @dataclass(frozen=True)
 class Job:
-    """An experiment or a subsystem that takes part, or, with `faults`, one that is rejected for them."""
+    """An experiment or a subsystem that takes part, or, with `faults`, one that is rejected for them.
+
+    tvm: what it is measured on. others: the TVMs on which it is measured as well, each as a job of its own.
+    """
 
     kind: str
     name: str
@@ -47,11 +51,23 @@ class Job:
     config: Mapping[str, Any]
     tvm: ArtifactSpec | None
     faults: tuple[str, ...] = ()
+    others: tuple[tuple[str, ArtifactSpec], ...] = ()
+
+    @property
+    def experiment(self) -> str:
+        """The name of its code and config, whatever TVM it is measured on."""
+        return experiment_of(self.name)
+
+    @property
+    def variant(self) -> str:
+        """The name of the TVM beside the home's own that it is measured on; empty for the own one."""
+        return variant_of(self.name)
 
     @property
     def title(self) -> str:
-        """Its name for people."""
-        return str(self.config.get("title") or self.name)
+        """Its name for people; the TVM's name first, because lists cut a title's end off."""
+        title = str(self.config.get("title") or self.experiment)
+        return f"{self.variant}: {title}" if self.variant else title
 
     @property
     def description(self) -> str:
@@ -91,21 +107,28 @@ class Plan:
 
     @property
     def artifacts(self) -> tuple[ArtifactSpec, ...]:
-        """Each TVM that an experiment wants, once."""
-        return tuple(dict.fromkeys(job.tvm for job in self.experiments if job.tvm))
+        """Each TVM that an experiment wants, once; those beside the home's own come last."""
+        return wanted_by(self.experiments)
+
+
+def wanted_by(jobs: Sequence[Job]) -> tuple[ArtifactSpec, ...]:
+    """Each TVM of these jobs, once; those beside the home's own come last."""
+    return tuple(dict.fromkeys(job.tvm for job in sorted(jobs, key=lambda job: bool(job.variant)) if job.tvm))
 
 
 def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan:
     """The plan for a home. Faults of one job reject that job; faults of the top-level config raise DashboardError."""
     config = read_home_config(home)
     chosen = next(item for item in (seed, config.seed, _new_seed()) if item is not None)
-    found = find_jobs(home, code, config.tvm)
+    found = find_jobs(home, code, config.tvm, config.tvms)
     taking_part = [job for job in found if not job.faults and job.config["active"]]
     return Plan(
         home=home,
         config=config,
         seed=chosen,
-        experiments=_ordered(taking_part, "experiment", chosen if config.randomize else None),
+        experiments=variants.interleaved(
+            _ordered(taking_part, "experiment", chosen if config.randomize else None), turn=len(home.night_stamps())
+        ),
         subsystems=_ordered(taking_part, "subsystem", None),
         rejected=tuple(job for job in found if job.faults),
         inactive=tuple(f"{job.kind} {job.name}" for job in found if not job.faults and not job.config["active"]),
@@ -113,9 +136,14 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan
     )
 
 
-def find_jobs(home: Home, code: CodeFolders, tvm: ArtifactSpec) -> list[Job]:
-    """Every job in the config tree, also the inactive ones, and with their faults the rejected ones."""
-    return [job for row in PIPELINES for job in _jobs(home, tvm, code, row)]
+def find_jobs(
+    home: Home, code: CodeFolders, tvm: ArtifactSpec, tvms: Mapping[str, ArtifactSpec] | None = None
+) -> list[Job]:
+    """Every job in the config tree, also the inactive ones, and with their faults the rejected ones.
+
+    tvm, tvms: the home's own and those beside it; None where they are not known, so that no name of one is a fault.
+    """
+    return [job for row in PIPELINES for job in _jobs(home, (tvm, tvms), code, row)]
 
 
 def _new_seed() -> int:
@@ -129,84 +157,46 @@ def _ordered(jobs: Sequence[Job], kind: str, seed: int | None) -> tuple[Job, ...
     return tuple(ordered)
 
 
-def _jobs(home: Home, tvm: ArtifactSpec, code: CodeFolders, row: Pipeline) -> Iterator[Job]:
+def _jobs(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline) -> Iterator[Job]:
     folder = home.configs(row.kind)
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
         if not path.name.startswith("."):
-            yield _job(home, tvm, code, row, path)
+            yield _job(home, known, code, row, path)
 
 
-def _job(home: Home, tvm: ArtifactSpec, code: CodeFolders, row: Pipeline, path: Path) -> Job:
-    folder = code.of(row, path.name)
+def _job(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline, path: Path) -> Job:
+    (tvm, tvms), folder = known, code.of(row, path.name)
     spec = tvm if any(stage.needs_tvm for stage in row.stages) else None
     job = Job(row.kind, path.name, folder, path, {}, spec)
     try:
-        values = _read(home, row, folder, path)
+        values = job_config.read(row.kind, folder, path, _shown(home, path))
     except ConfigError as error:
         return replace(job, faults=error.faults)
     except DashboardError as error:
         return replace(job, faults=(str(error),))
     if not values["active"]:
         return replace(job, config=values)
-    if spec:
-        options = dict(tvm.options) if values["tvm_options"] is None else values["tvm_options"]
-        spec = ArtifactSpec.of(values["tvm_remote"] or tvm.remote, values["tvm_branch"] or tvm.branch, options)
-    job = replace(job, config=values, tvm=spec)
     shown = f"{_shown(home, path)}/{config_util.CONFIG_FILE}"
-    tvm_faults = spec_faults(job.tvm, shown) if job.tvm else []
-    return replace(job, faults=(*tvm_faults, *_value_faults(home, job), *_script_faults(job)))
+    if spec is None:
+        return replace(job, config=values, faults=(*_value_faults(job, values, shown), *_script_faults(job)))
+    options = dict(tvm.options) if values["tvm_options"] is None else values["tvm_options"]
+    spec = ArtifactSpec.of(values["tvm_remote"] or tvm.remote, values["tvm_branch"] or tvm.branch, options)
+    tvm_faults = [*spec_faults(spec, shown), *(variants.faults(values, tvms, shown) if tvms is not None else ())]
+    others = variants.wanted(values, tvms or {})
+    del values["tvms"]  # what it says is in `others`; a change of it changes nothing about how each one is measured
+    job = replace(job, config=values, tvm=spec, others=others)
+    return replace(job, faults=(*tvm_faults, *_value_faults(job, values, shown), *_script_faults(job)))
 
 
 def _shown(home: Home, path: Path) -> str:
     return str(path.relative_to(home.root))
 
 
-def _read(home: Home, row: Pipeline, folder: Path, path: Path) -> dict[str, Any]:
-    shown = _shown(home, path)
-    if not path.is_dir():
-        raise DashboardError(
-            f"{shown}: not a folder. Each {row.kind} has a folder with config.json in it; move this away."
-        )
-    try:
-        path.name.encode("utf-8")
-    except UnicodeEncodeError:
-        raise DashboardError(f"{shown!r}: the name is not UTF-8. Rename the folder.") from None
-    file = path / config_util.CONFIG_FILE
-    if not file.exists():
-        raise DashboardError(f"{shown}: holds no config.json. Add one, or move the folder away.")
-    common_fields = config_util.EXPERIMENT_FIELDS if row.kind == "experiment" else config_util.SUBSYSTEM_FIELDS
-    own = config_util.read_fields(folder / config_util.FIELDS_FILE)
-    config_util.read_takes_minutes(folder / config_util.FIELDS_FILE)
-    if not own and not (folder / config_util.FIELDS_FILE).exists():
-        return _read_undeclared(file, common_fields, f"{shown}/{file.name}")
-    return config_util.read_config(file, {**common_fields, **own}, shown_as=f"{shown}/{file.name}")
-
-
-def _read_undeclared(file: Path, fields: config_util.Fields, shown: str) -> dict[str, Any]:
-    """The config of a job that declares no fields of its own: whatever else it holds is its own affair."""
-    try:
-        value = common.read_json(file, max_bytes=4 << 20)
-    except DashboardError as error:
-        raise ConfigError([str(error).replace(str(file), shown)]) from error
-    if not isinstance(value, dict):
-        return config_util.check(value, fields, shown)
-    own = {name: item for name, item in value.items() if name not in fields}
-    near = [
-        (name, found[0]) for name in own if (found := difflib.get_close_matches(name, fields, n=1, cutoff=_MISSPELT))
-    ]
-    if near:
-        remedy = f"If it is a field of its own, declare it in its {config_util.FIELDS_FILE}."
-        raise ConfigError([f"{shown}: $.{name}: Did you mean {right!r}? {remedy}" for name, right in near])
-    known = {name: item for name, item in value.items() if name in fields}
-    return {**own, **config_util.check(known, fields, shown)}
-
-
-def _value_faults(home: Home, job: Job) -> list[str]:
-    shown = f"{_shown(home, job.config_folder)}/{config_util.CONFIG_FILE}"
+def _value_faults(job: Job, values: Mapping[str, Any], shown: str) -> list[str]:
     names = [stage.name for stage in pipeline(job.kind).stages]
-    return [*env_faults(job.config["env"], shown), *timeout_faults(job.config["timeouts"], names, shown)]
+    return [*env_faults(values["env"], shown), *timeout_faults(values["timeouts"], names, shown)]
 
 
 def _script_faults(job: Job) -> list[str]:

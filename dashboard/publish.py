@@ -61,6 +61,7 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
     return {
         "stamp": context.stamp,
         "experiment": job.name,
+        **({"variant": job.variant} if job.variant else {}),
         "fingerprint": context.workspace(job).fingerprint.read_text(encoding="ascii"),
         "config": dict(job.config),
         "seed": context.plan.seed,

@@ -149,5 +149,5 @@ def _config(folder: Path) -> dict[str, object]:
     with contextlib.suppress(DashboardError):  # it was checked when the night began; without it, defaults serve
         value = common.read_json(folder / "config" / "config.json")
         if isinstance(value, dict):
-            return value
+            return {field: item for field, item in value.items() if field != "tvms"}  # as the plan leaves it out
     return {}

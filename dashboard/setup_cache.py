@@ -44,9 +44,19 @@ def find(setup_dir: Path, experiment: str, key: str) -> Path | None:
     return found[-1].parent if found and not (found[-1].parent / SETUP_RETRY_FILE).exists() else None
 
 
+def made_in(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path | None:
+    """The complete setup that this night made, also where it asks to be run again: by the next night."""
+    place = _place(setup_dir, experiment, key, stamp)
+    return place if (place / COMPLETE).exists() else None
+
+
+def _place(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:
+    return setup_dir / experiment / f"{key}-{stamp}"
+
+
 def begin(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:
     """A new empty folder for a setup. It keeps this path, so that paths written into it stay right."""
-    place = setup_dir / experiment / f"{key}-{stamp}"
+    place = _place(setup_dir, experiment, key, stamp)
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     return place

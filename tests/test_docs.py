@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dashboard import cli
+from dashboard.cli_parts import CANNOT_TELL
 from tvmdash import config_util, records
 from tvmdash.stages import PIPELINES
 
@@ -58,7 +59,7 @@ def test_every_verb_of_the_command_line_is_in_the_readme_or_the_docs() -> None:
 
 def test_every_exit_code_is_documented() -> None:
     page = text("operations.md")
-    codes = (cli.OK_CODE, cli.SOME_FAILED, cli.USAGE, cli.BUG, cli.HELD, cli.STOPPED)
+    codes = (cli.OK_CODE, cli.SOME_FAILED, cli.USAGE, cli.BUG, CANNOT_TELL, cli.HELD, cli.STOPPED)
     assert not [code for code in codes if not re.search(rf"\b{code}\b", page)]
 
 

@@ -16,7 +16,7 @@ LIBRARY = REPO / "shared" / "python" / "tvmdash"
 LAYERS: dict[float, tuple[str, ...]] = {
     # 0: errors, files, words
     0.0: ("__init__", "errors", "words"),
-    0.1: ("common", "capture_format", "phases"),
+    0.1: ("common", "capture_format", "phases", "schema_fit"),
     0.2: (
         "config_fields",
         "data_migrations",
@@ -26,8 +26,8 @@ LAYERS: dict[float, tuple[str, ...]] = {
     1.1: ("store_packed", "telemetry_data", "accuracy"),
     # 2: the home, the index, trials and their reduction
     2.0: ("bisection", "dashboard_info", "store", "trial_util", "convert", "series_names", "reduction", "engines"),
-    2.1: ("comparison", "doubts", "engine_store", "rivals", "networks", "traces", "records_exchange"),
-    2.2: ("analysis_util",),
+    2.1: ("comparison", "doubts", "engine_store", "rivals", "networks", "traces", "records_exchange", "ratios"),
+    2.2: ("analysis_util", "engine_words"),
     # 3: what is seen, said and compiled
     3.0: (
         "annotations",
@@ -39,6 +39,7 @@ LAYERS: dict[float, tuple[str, ...]] = {
         "relax_target",
         "slack_secrets",
         "slack_errors",
+        "within_night",
     ),
     3.1: (
         "incident_file",
@@ -68,7 +69,6 @@ LAYERS: dict[float, tuple[str, ...]] = {
     ),
     3.3: (
         "relax_tuning",
-        "engine_words",
         "change_scan",
         "change_locate",
         "plot_util",

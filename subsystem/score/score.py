@@ -18,7 +18,7 @@ from intervals import Resampling
 
 from tvmdash import common, plot_files
 from tvmdash.check_prerequisites import Need, needs_any, needs_experiment
-from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info import Home, Night, experiment_of
 from tvmdash.subsys_templates import Report, Subsystem
 
 REBUILD = "rebuild"
@@ -37,7 +37,7 @@ class Score(Subsystem):
         known = sorted(path.parent.name for path in home.configs("experiment").glob("*/config.json"))
         for definition in good:
             for name in definition.experiments:
-                if name not in known:
+                if experiment_of(name) not in known:
                     near = difflib.get_close_matches(name, known, n=1)
                     remedy = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known) or 'none'}."
                     faults.append(

@@ -136,7 +136,11 @@ def test_check_finds_nothing_in_a_good_home_and_too_little_room_in_a_full_one(ho
 
 def test_check_finds_faults_inside_the_scores_and_deadlines_of_a_config(home: homes.HomeForTests) -> None:
     home.experiment("relax_opt")
-    scores = [{"title": "A", "experiment": "relax_op", "kind": "geomean_time"}, {"title": "B", "kind": "speedupp"}]
+    scores = [
+        {"title": "A", "experiment": "relax_op", "kind": "geomean_time"},
+        {"title": "B", "kind": "speedupp"},
+        {"title": "C", "experiment": "relax_opt@release", "kind": "geomean_time"},
+    ]
     homes.write(home.home.config("subsystem", "score") / "config.json", {"active": True, "scores": scores})
     deadlines = {"cgo": {"date": "2027-13-01"}, "pldi": {"date": "2027-01-01", "ping": ["ann"]}}
     homes.write(home.home.config("subsystem", "deadline") / "config.json", {"active": True, "deadlines": deadlines})
@@ -149,6 +153,7 @@ def test_check_finds_faults_inside_the_scores_and_deadlines_of_a_config(home: ho
         "deadline/config.json: $.deadlines.pldi.ping: 'ann' is not a Slack ID",
     ):
         assert words in done.output
+    assert "relax_opt@release" not in done.output, "an experiment on another TVM is one of the home's"
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,15 @@ def test_paths_of_the_home_are_expanded(
     assert (config.tmp_data, config.backup, config.setup) == (tmp_path / "me/t", home.path / "inside/b", Path("/abs/s"))
 
 
+def test_a_build_from_source_may_take_longer_than_a_wheel_unless_the_home_says_one_limit(
+    home: homes.HomeForTests,
+) -> None:
+    specs = [ArtifactSpec("pypi", "latest"), ArtifactSpec("https://example.org/tvm", "main")]
+    assert [read_home_config(home.home).getting_s(spec) for spec in specs] == [3600, 21600]
+    home.configure(artifact_timeout_s=900)
+    assert [read_home_config(home.home).getting_s(spec) for spec in specs] == [900, 900]
+
+
 @pytest.mark.parametrize("folder", [".", "config", "config/x", "results", "results/x/y", "..", "/"])
 def test_a_working_folder_that_overlaps_the_home_is_refused(home: homes.HomeForTests, folder: str) -> None:
     home.configure(tmp_data_dir=folder)

@@ -41,6 +41,7 @@ class Truth:
     versions: list[str] = field(default_factory=list)
     machine: np.ndarray[Any, Any] = field(default_factory=lambda: np.ones(0))
     canaries: int = 0
+    canary: str = "canary"
     absent: set[tuple[str, int]] = field(default_factory=set)
     off: set[int] = field(default_factory=set)
 
@@ -121,7 +122,7 @@ class AlertHome:
                 rows = [truth.record(name, 0, night, noise[night, len(pairs) + at]) for at, name in enumerate(names)]
                 for row in rows:
                     row["additional_info"].update(module_hash="fixed", compile_time=None)
-                self._data("canary", night, truth.versions[night], rows)
+                self._data(truth.canary, night, truth.versions[night], rows)
         self.ingest()
         return self
 

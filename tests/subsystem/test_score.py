@@ -299,13 +299,14 @@ def test_another_metric_can_be_compared(tmp_path: Path) -> None:
     assert "has no code_size above 0" in home.report()
 
 
-def test_two_experiments_can_be_compared(tmp_path: Path) -> None:
-    selectors = {"baseline": {"experiment": "old", "build_config.variant": "zero"}}
+@pytest.mark.parametrize("other", ["old", "opt@release"])
+def test_two_experiments_can_be_compared(tmp_path: Path, other: str) -> None:
+    selectors = {"baseline": {"experiment": other, "build_config.variant": "zero"}}
     home = Home(tmp_path, {**SPEEDUP, **selectors})
     home.night(NIGHTS[0], pairs(a=(9.0, 1.0)))
     data = home.root / "results" / "experiments" / "data"
     write(
-        data / "old" / f"data_{NIGHTS[0]}.json",
+        data / other / f"data_{NIGHTS[0]}.json",
         {**read(data / "opt" / f"data_{NIGHTS[0]}.json"), "records": pairs(a=(9, 3))},
     )
     assert home.after(NIGHTS[0])["value"] == pytest.approx(3.0)

@@ -350,8 +350,9 @@ def test_explain_makes_the_decision_again_from_what_was_kept(tmp_path: Path) -> 
         assert part in done.stdout
 
 
-def test_explain_replays_a_machine_step(tmp_path: Path) -> None:
-    truth = Truth(canaries=5)
+@pytest.mark.parametrize("canary", ["canary", "canary@release"])
+def test_explain_replays_a_machine_step(tmp_path: Path, canary: str) -> None:
+    truth = Truth(canaries=5, canary=canary)
     truth.machine[67:] = 1.04
     home = home_of(tmp_path, truth)
     home.run(69)

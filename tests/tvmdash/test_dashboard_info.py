@@ -106,3 +106,11 @@ def test_summaries_and_reports_are_title_and_value(home: Home) -> None:
     assert home.read_summary("cnn") == home.read_report("web") == ("T", "v")
     with pytest.raises(DashboardError, match=r"\$\.title: 3 is not a string"):
         dashboard_info.check_summary({"title": 3, "value": ""})
+
+
+def test_an_experiment_has_one_config_for_all_tvms_and_results_for_each(home: Home) -> None:
+    assert home.config("experiment", "cnn@release") == home.config("experiment", "cnn")
+    assert home.data("cnn@release") != home.data("cnn")
+    assert [dashboard_info.experiment_of(name) for name in ("cnn", "cnn@release")] == ["cnn", "cnn"]
+    assert [dashboard_info.variant_of(name) for name in ("cnn", "cnn@release")] == ["", "release"]
+    assert home.config("subsystem", "a@b").name == "a@b"

@@ -315,6 +315,14 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
     assert words.three_digits(value) == text
 
 
+@pytest.mark.parametrize(
+    ("effect", "text"),
+    [(0.0, "0 %"), (-1e-16, "0 %"), (0.0025, "+0.25 %"), (-0.031, "-3.1 %"), (1.04, "+104 %"), (0.9949, "+99.5 %")],
+)
+def test_a_change_has_fewer_digits_the_larger_it_is(effect: float, text: str) -> None:
+    assert words.percent_in_words(effect) == text
+
+
 def test_long_text_keeps_its_beginning_and_its_end() -> None:
     assert words.elide("abcdefghij", 5) == "ab…ij"
     assert words.elide("abc", 5) == "abc"

@@ -61,11 +61,11 @@ def parse_stamp(stamp: str) -> datetime.datetime:
 def read_json(path: Path, *, max_bytes: int = 256 << 20) -> Json:
     """The strict JSON value in the regular file `path`: see `parse_json`; at most `max_bytes`."""
     try:
-        with open(path, "rb", opener=_without_waiting) as file:
+        with open(path, "rb", buffering=0, opener=_without_waiting) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise DashboardError(f"{path}: not a regular file.")
-            raw = file.read(max_bytes + 1) if status.st_size <= max_bytes else b""
+            raw = file.readall() if status.st_size <= max_bytes else b""
     except FileNotFoundError:
         raise DashboardError(f"{path}: there is no such file.") from None
     except OSError as error:
@@ -96,7 +96,8 @@ def parse_json(raw: bytes, where: str) -> Json:
         )
         if _SURROGATE.search(raw):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
-        _refuse_depth(value)
+        if raw.count(b"{") + raw.count(b"[") >= _MAX_DEPTH:  # with fewer it cannot be so deep
+            _refuse_depth(value)
     except UnicodeDecodeError as error:
         raise DashboardError(f"{where}: not UTF-8 at byte {error.start}.") from error
     except UnicodeEncodeError as error:
@@ -130,12 +131,16 @@ def _whole(text: str) -> int:
 
 
 def _refuse_depth(value: Json) -> None:
-    level = [value]
+    level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(_MAX_DEPTH):
-        inner = [item for item in level if isinstance(item, (dict, list))]
-        if not inner:
+        if not level:
             return
-        level = [part for item in inner for part in (item.values() if isinstance(item, dict) else item)]
+        level = [
+            part
+            for item in level
+            for part in (item.values() if isinstance(item, dict) else item)
+            if isinstance(part, (dict, list))
+        ]
     raise ValueError(f"nested more than {_MAX_DEPTH} levels deep")
 
 

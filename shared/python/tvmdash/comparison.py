@@ -14,6 +14,8 @@ LEAST_ROUNDS = 3
 NAMED_ROUNDS = 5
 """Of fewer, only what differed by the same in each is named: on a busy machine three rounds may agree by chance."""
 ERROR = 0.05
+HOLDS, DOES_NOT_HOLD, CANNOT_TELL = "holds", "does not hold", "cannot tell"
+"""What can be said of an old number that was measured again."""
 _SAME = 1e-12
 
 

@@ -95,6 +95,14 @@ EXPERIMENT_FIELDS: Fields = {
         of=Field("str", "Value."),
         nullable=True,
     ),
+    "tvms": Field(
+        "list",
+        "Which of the home's `tvms` it is measured on as well; by default all, or none where it has a `tvm_remote` or"
+        " `tvm_branch` of its own.",
+        default=None,
+        of=Field("str", "A name in the home's `tvms`.", min=1),
+        nullable=True,
+    ),
     "size": Field(
         "choice",
         "Which defaults count: those of a night, or small ones that show in seconds whether all works.",
@@ -119,12 +127,25 @@ HOME_FIELDS: Fields = {
     "tvm_options": Field(
         "map", "CMake's options of a source build, as `USE_LLVM`.", default={}, of=Field("str", "Value.")
     ),
+    "tvms": Field(
+        "map",
+        "TVMs that are measured each night beside `tvm_branch`, by a name of yours:"
+        ' `{"release": "pypi:0.26.0", "ours": "https://host/tvm@main"}`.',
+        default={},
+        of=Field("str", "`pypi:VERSION`, `git:REVISION` or `REMOTE@REVISION`.", min=1),
+    ),
     "randomize": Field(
         "bool", "Run experiments in random order (the seed is recorded), else by priority, name.", default=True
     ),
     "seed": Field("int", "Seed of the order; by default a new one each night.", default=None, nullable=True, min=0),
     "timeouts": Field("map", "Seconds allowed by stage; a job's own come first.", default={}, of=_TIMEOUTS),
-    "artifact_timeout_s": Field("int", "Seconds allowed for getting one TVM artifact.", default=3600, min=1),
+    "artifact_timeout_s": Field(
+        "int",
+        "Seconds allowed for getting one TVM; null: 3600 for a wheel, 21600 (6 hours) for a build from source.",
+        default=None,
+        nullable=True,
+        min=1,
+    ),
     "max_artifacts_gb": Field(
         "float", "Size limit of all artifacts; the ones used longest ago go first.", default=20.0, min=0
     ),

@@ -14,6 +14,18 @@ from tvmdash.errors import DashboardError
 OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
 """How a step ended. Blocked: something that it needs is missing. Skipped: it was not needed."""
 RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
+VARIANT_SIGN = "@"
+"""Between an experiment's name and the name of the TVM, of those beside the home's own, that it is measured on."""
+
+
+def experiment_of(name: str) -> str:
+    """The experiment whose code and config the job of this name has: that of `cnn@release` is `cnn`."""
+    return name.partition(VARIANT_SIGN)[0]
+
+
+def variant_of(name: str) -> str:
+    """The name of the TVM that this job is measured on; empty for the home's own."""
+    return name.partition(VARIANT_SIGN)[2]
 
 
 @dataclass(frozen=True)
@@ -136,8 +148,8 @@ class Home:
         return self.root / "config" / stages.pipeline(kind).folder
 
     def config(self, kind: str, name: str) -> Path:
-        """The job's config folder."""
-        return self.configs(kind) / name
+        """The job's config folder; an experiment has one for all TVMs."""
+        return self.configs(kind) / (experiment_of(name) if kind == "experiment" else name)
 
     def _result(self, kind: str, what: str, name: str) -> Path:
         return self.root / "results" / stages.pipeline(kind).folder / what / name
