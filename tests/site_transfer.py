@@ -13,10 +13,10 @@ def sent(path: Path) -> int:
 
 
 def with_imports(site: Path, page: str) -> set[Path]:
-    """A page with its style sheets, its scripts, its modules and whatever these import before they can start."""
+    """A page with its style sheets, scripts, modules and whatever these import, also once the chart is there."""
     text = (site / f"{page}.html").read_text(encoding="utf-8")
     named = re.findall(r'(?:<script[^>]* src|<link rel="stylesheet" href)="([^"]+)"', text)
-    modules = [f"js/{name}.js" for name in ("app", page) if (site / "js" / f"{name}.js").is_file()]
+    modules = [f"js/{name}.js" for name in ("app", page, f"{page}_around") if (site / "js" / f"{name}.js").is_file()]
     found: set[Path] = set()
     waiting = [site / name for name in (*named, *modules)]
     while waiting:
@@ -24,6 +24,10 @@ def with_imports(site: Path, page: str) -> set[Path]:
         if path not in found:
             found.add(path)
             if path.suffix == ".js" and "vendor" not in path.parts:
-                names = re.findall(r'^(?:import|export)\b[^;"]*"(\.[^"]+)"', path.read_text("utf-8"), re.MULTILINE)
+                script = path.read_text("utf-8")
+                names = re.findall(r'^(?:import|export)\b[^;"]*"(\.[^"]+)"', script, re.MULTILINE)
                 waiting += [(path.parent / name).resolve() for name in names]
+                waiting += [
+                    site / name for name in re.findall(r'^const \w+ = "(vendor/[^"]+)";$', script, re.MULTILINE)
+                ]
     return {site / f"{page}.html", *found}

@@ -19,6 +19,9 @@ from tvmdash.words import quantity_in_words, three_digits
 METRIC = "run_time"
 TVM = "tvm"
 TIMES = "\N{MULTIPLICATION SIGN}"
+COMPARING = ("char_rnn", "cnn_comp", "compile_time", "operators", "real_models", "rnn_comp", "transformer", "treelstm")
+"""The experiments of this repository that measure TVM and others; named where a home measures none of them."""
+_LEAST_NIGHTS = 2
 _IDENTITY = ("workload", "workload_args", "hw_model", "env_name")
 
 
@@ -106,6 +109,7 @@ def write_engines(context: SiteContext, titles: Sequence[tuple[str, str, str]], 
         comparisons=[one for one in found if not one.alone],
         alone=[one for one in found if one.alone],
         nights=len(context.shown_stamps),
+        comparing=COMPARING,
     )
     (new / "engines.html").write_text(text, encoding="utf-8")
 
@@ -154,8 +158,9 @@ def _fastest(group: Iterable[SeriesView], engine: str, tonight: str) -> SeriesVi
 def _cell(one: SeriesView, ours: SeriesView) -> Cell:
     ratio = None if one is ours else one.last / ours.last
     low = high = None
-    if ratio is not None and all((one.low, one.high, ours.low, ours.high)):
-        spread = math.hypot(_log_width(one), _log_width(ours)) / 2
+    widths = _log_width(one), _log_width(ours)
+    if ratio is not None and widths[0] is not None and widths[1] is not None:
+        spread = math.hypot(widths[0], widths[1]) / 2
         low, high = ratio * math.exp(-spread), ratio * math.exp(spread)
     values = [
         their / our if their and our and one is not ours else None
@@ -174,8 +179,9 @@ def _cell(one: SeriesView, ours: SeriesView) -> Cell:
     )
 
 
-def _log_width(one: SeriesView) -> float:
-    return math.log(one.high / one.low) if one.low and one.high and one.low > 0 else 0.0
+def _log_width(one: SeriesView) -> float | None:
+    """Of its interval; None where that is unknown, or reaches 0, as that of very few samples may."""
+    return math.log(one.high / one.low) if one.low and one.high and 0 < one.low <= one.high else None
 
 
 def _config(one: SeriesView) -> str:
@@ -198,7 +204,10 @@ def _mean(engine: str, cells: Iterable[Cell | None]) -> Mean:
 
 
 def _over_time(groups: Sequence[Sequence[SeriesView]], engines: Sequence[str]) -> Markup:
-    """The geometric mean of each engine's ratios, night by night, over the workloads that both measured then."""
+    """The geometric mean of each engine's ratios, night by night, over the workloads that both measured then.
+
+    Empty where that is one night only, which the table tells.
+    """
     count = max((len(one.values) for group in groups for one in group), default=0)
     curves = []
     for engine in engines:
@@ -208,7 +217,7 @@ def _over_time(groups: Sequence[Sequence[SeriesView]], engines: Sequence[str]) -
         ]
         curves.append(Curve(engine, means))
     known = [value for curve in curves for value in curve.values if value is not None]
-    if not known:
+    if all(sum(value is not None for value in curve.values) < _LEAST_NIGHTS for curve in curves):
         return Markup("")
     labels = Labels(_times(max(*known, 1.0)), _times(min(*known, 1.0)), 1.0, "as fast as TVM")
     named = ", ".join(engines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import incident_views
@@ -13,18 +14,21 @@ from night_facts import NextRun
 from night_views import Failure
 from other_data import Deadlines
 from score_data import Score
-from series_views import MISSING, SeriesView, counts
+from series_views import MISSING, YOUNG, SeriesView, counts, some_of_each
 from site_context import SiteContext
 from strip import Strip, machine_changes, make_strip
 from tonight_views import ExperimentView, ReportView, report_views
 from verdict import Sentence, Tally, Went
 
 from tvmdash.dashboard_info import COMPLETE, Night
-from tvmdash.words import list_in_words
+from tvmdash.words import elide, list_in_words
 
 MOST_SERIES = 50
+MOST_YOUNG = 8
+"""As long as none can be judged."""
 MOST_INCIDENTS = 3
 """More are behind a click."""
+_NEEDED = re.compile(r"(\d+) are needed")
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class FirstScreen:
     faults: list[str]
     strip: Strip
     series: list[SeriesView]
+    too_young: str
     all_series: int
     deadlines: Deadlines
     next_run: NextRun
@@ -74,9 +79,11 @@ def first_screen(context: SiteContext, experiments: list[ExperimentView], own: s
     unreadable = any(view.data_fault for view in experiments)
     went = verdict.how_it_went(told, failed_points, points, unreadable=unreadable)
     incidents = _incidents(context)
+    disturbed = _disturbed(context)
+    young = bool(series) and states[YOUNG] == len(series)
     return FirstScreen(
         night=night,
-        sentence=verdict.of_night(sentence, went),
+        sentence=verdict.of_night(sentence, went, disturbed=bool(disturbed)),
         went=went,
         judged=context.alerts.night == night.stamp,
         not_judged=verdict.why_not_judged(context.alerts, night) if series else "",
@@ -87,12 +94,13 @@ def first_screen(context: SiteContext, experiments: list[ExperimentView], own: s
         expected=len(series),
         tallies=verdict.tallies(states, failed_points),
         troubles=verdict.names_of_failed(night),
-        disturbed=_disturbed(context),
+        disturbed=disturbed,
         incidents=incidents[:MOST_INCIDENTS],
         more_incidents=incidents[MOST_INCIDENTS:],
         faults=_faults(context, experiments),
         strip=make_strip(context.last_nights, machine_changes(context.machines)),
-        series=series[:MOST_SERIES],
+        series=some_of_each(series, MOST_YOUNG) if young else series[:MOST_SERIES],
+        too_young=_too_young(series, len(context.stamps)) if young else "",
         all_series=len(series),
         deadlines=context.deadlines,
         next_run=night_facts.next_run(context.stamps),
@@ -120,13 +128,20 @@ def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str
     return found + [f"{view.title}: Its data cannot be read: {view.data_fault}" for view in unreadable]
 
 
+def _too_young(series: list[SeriesView], nights: int) -> str:
+    """Why no series has a verdict yet, and from when on they will."""
+    needed = _NEEDED.search(series[0].reason)
+    so_far = "this was the first" if nights == 1 else f"so far there are {nights}"
+    return f"A series is judged once it has {f'{needed[1]} nights' if needed else 'enough nights'}; {so_far}."
+
+
 def _disturbed(context: SiteContext) -> str:
     """Which of tonight's runs the machine may have disturbed, in words; empty where none."""
     runs, names = context.telemetry.runs, context.telemetry.disturbed
     if not names or context.telemetry.stamp != context.tonight.stamp:
         return ""
     of, were = f"{len(runs)} run{'' if len(runs) == 1 else 's'}", "was" if len(names) == 1 else "were"
-    return f"{len(names)} of {of} {were} perhaps disturbed: {list_in_words(names, 3)}"
+    return f"{len(names)} of {of} {were} perhaps disturbed: {list_in_words([elide(name, 60) for name in names], 3)}"
 
 
 def _incidents(context: SiteContext) -> list[IncidentView]:

@@ -51,7 +51,11 @@ def _version(item: object, earlier: Sequence[Mapping[str, Any]]) -> str:
     facts: Mapping[str, Any] = item.get("facts") or {} if isinstance(item, dict) else {}
     now = version_in_words(item)
     title = f" ({elide(str(facts['title']), 80)})" if facts.get("title") else ""
-    same_source = [one for one in earlier if (one.get("facts") or {}).get("remote") == facts.get("remote")] or earlier
+    same_source = (
+        [one for one in earlier if _asked(item) & _asked(one)]
+        or [one for one in earlier if (one.get("facts") or {}).get("remote") == facts.get("remote")]
+        or earlier
+    )
     known = [version_in_words(one) for one in same_source]
     if not known:
         return now + title
@@ -62,6 +66,12 @@ def _version(item: object, earlier: Sequence[Mapping[str, Any]]) -> str:
         f"{_commits(between[0])} than the night before, " if len(between) == 1 and between[0] else "the night before "
     )
     return f"{now}{title}; {told}{list_in_words(known, 2)}"
+
+
+def _asked(artifact: object) -> set[tuple[str, str]]:
+    """The remotes and branches that it was taken for; nights of long ago do not say so."""
+    asked = artifact.get("asked") if isinstance(artifact, dict) else None
+    return {(str(one.get("remote")), str(one.get("branch"))) for one in asked or () if isinstance(one, dict)}
 
 
 def _commits(count: int) -> str:

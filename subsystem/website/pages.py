@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import job_rows
 import night_views
 import words_shown
 from compiled_templates import CompiledTemplates
+from escaping import clean
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -32,7 +33,6 @@ NAVIGATION = (
 )
 WITH_SCRIPTS = {"explore": "explorer.html", "compare": "compare.html", "receipt": "receipt.html"}
 """Pages that a script fills, and their templates."""
-_ICON = Markup('<span class="icon is-{}" aria-hidden="true">{}</span>')
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,15 @@ def _environment() -> Environment:
         bytecode_cache=CompiledTemplates(TEMPLATES, renderer_version()),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_clean,
+        finalize=clean,
+        auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     icons = {**night_views.ICONS, **words_shown.SERIES_ICONS, **words_shown.INCIDENT_ICONS}
-    shown = {state: _ICON.format(state, icon) for state, icon in icons.items()}
+    shown = {state: job_rows.icon(state, sign) for state, sign in icons.items()}
     environment.filters.update(words_shown.FILTERS, icon=shown.__getitem__)
+    environment.filters.update(steps_list=job_rows.steps_list, job_rows=job_rows.rows)
     environment.globals.update(
         icons=icons,
         state_words=night_views.STATE_WORDS,
@@ -103,16 +105,3 @@ def _environment() -> Environment:
         has_explorer="explore" in pages_with_scripts(),
     )
     return environment
-
-
-def _clean(value: object) -> object:
-    """Text without control characters, halves of surrogate pairs, and what would turn the text around it."""
-    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
-        return value
-    return "".join("\ufffd" if _is_harmful(character) else character for character in value)
-
-
-def _is_harmful(character: str) -> bool:
-    if character in "\n\t":
-        return False
-    return unicodedata.category(character) in {"Cc", "Cs"} or character in "\u202a\u202b\u202d\u202e\ufffe\uffff"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ class Measured:
 
     def to_json(self) -> dict[str, Any]:
         """As a receipt holds it."""
-        return asdict(self)
+        return dict(vars(self))
 
 
 def identity_of(workload: str, engine: str, target: str, columns: Mapping[str, Any]) -> str:

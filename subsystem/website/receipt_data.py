@@ -6,11 +6,12 @@ import json
 import logging
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import forked
 from carrier import Carrier, fingerprint
 from catalogue import Catalogue
 from raw_points import CATALOGUE, Measured, identity_of, read_measured, write_trace
@@ -27,6 +28,8 @@ FOLDER = "receipts"
 NONE = "none"
 Ids = Mapping[tuple[str, str], str]
 """The name of a series' files, by its ID and unit."""
+_LEAST_IN_PROCESS = 30
+"""Fewer receipts are made sooner than a process is forked."""
 _log = logging.getLogger("website")
 
 
@@ -57,6 +60,46 @@ def _mark(path: Path) -> str:
     return f"{status.st_size}-{status.st_mtime_ns}"
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """A receipt that the site is to have. keeps: what the old one says of raw measurements still holds."""
+
+    place: Place
+    made_from: str
+    keeps: bool
+    is_tonight: bool
+
+    @property
+    def file(self) -> str:
+        return f"{self.place.name}.json"
+
+    @property
+    def trace(self) -> str:
+        return f"{self.place.name}.perfetto-trace"
+
+
+class _Names:
+    """The names of series' files; the ID of a series, a hash, is made once for all nights."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self._found: dict[tuple[str, ...], str | None] = {}
+
+    def of_record(self, experiment: str, record: records.Record, identity: str) -> dict[str, str | None]:
+        """By metric; `identity` is that of the record."""
+        labels = {column: getattr(record, column) for column in records.IDENTITY}
+        found = {}
+        for metric, _ in record.metrics():
+            known = (experiment, metric.name, identity, record.env_name, record.hw_model)
+            if known not in self._found:
+                self._found[known] = self.of(records.SeriesKey(experiment, metric.name, labels), metric.unit)
+            found[metric.name] = self._found[known]
+        return found
+
+    def of(self, key: records.SeriesKey, unit: str) -> str | None:
+        return self._ids.get((key.id, unit))
+
+
 def write_receipts(site: SiteContext, catalogue: Catalogue, carrier: Carrier, nights: int) -> None:
     """Have the receipts of the last `nights` nights; only those of which something changed are made.
 
@@ -64,13 +107,17 @@ def write_receipts(site: SiteContext, catalogue: Catalogue, carrier: Carrier, ni
     """
     carrier.folder(FOLDER)
     raw = raw_folder(site.home)
-    ids = {(entry.outline.id, entry.outline.unit): entry.id for entry in catalogue.entries}
+    names = _Names({(entry.outline.id, entry.outline.unit): entry.id for entry in catalogue.entries})
+    changed = []
     stamps = site.stamps[-nights:] if nights else []
     for name, experiment in catalogue.experiments.items():
         for stamp in (stamp for stamp in stamps if stamp in experiment.nights.versions):
             place = Place(name, stamp, site.home.data_file(name, stamp), raw / name / f"raw_{stamp}")
             if place.data.is_file():
-                _bring(place, ids, stamp == site.tonight.stamp, carrier)
+                wanted = _wanted_of(place, stamp == site.tonight.stamp, carrier)
+                changed += [] if _carried(wanted, carrier) else [wanted]
+    for part in forked.in_parts(lambda part: _write(part, names, carrier), changed, least=_LEAST_IN_PROCESS):
+        carrier.take_in(part)
 
 
 def raw_folder(home: Home) -> Path:
@@ -87,39 +134,53 @@ def top_config(home: Home, name: str) -> str:
         return ""
 
 
-def _bring(place: Place, ids: Ids, is_tonight: bool, carrier: Carrier) -> None:  # noqa: FBT001
-    """Carry the receipt over, or make it; what was once read of raw measurements outlives them."""
+def _wanted_of(place: Place, is_tonight: bool, carrier: Carrier) -> _Wanted:  # noqa: FBT001
+    """What was once read of raw measurements outlives them."""
     data, raw = place.sources()
-    file, trace = f"{place.name}.json", f"{place.name}.perfetto-trace"
-    was = carrier.made_from(file).split()
+    was = carrier.made_from(f"{place.name}.json").split()
     keeps = len(was) == 3 and was[0] == data and raw in (NONE, was[1])
-    made_from = f"{data} {was[1] if keeps else raw} {int(is_tonight)}"
-    carrier.folder(f"{FOLDER}/{place.stamp}")
-    if carrier.carry(file, made_from):
-        carrier.carry(trace, made_from)
-        return
-    try:
-        receipt = _without_trace(common.read_json(carrier.old / file)) if keeps else _made(place, ids)
-    except DashboardError as error:
-        _log.warning("%s", error)  # the night's page tells it
-        return
-    if is_tonight and not keeps:
-        words = write_trace(place.raw, carrier.new / trace)
+    return _Wanted(place, f"{data} {was[1] if keeps else raw} {int(is_tonight)}", keeps, is_tonight)
+
+
+def _carried(wanted: _Wanted, carrier: Carrier) -> bool:
+    carrier.folder(f"{FOLDER}/{wanted.place.stamp}")
+    if not carrier.carry(wanted.file, wanted.made_from):
+        return False
+    carrier.carry(wanted.trace, wanted.made_from)
+    return True
+
+
+def _write(changed: Sequence[_Wanted], names: _Names, carrier: Carrier) -> Carrier:
+    """Make them; in a process of its own if need be."""
+    written = carrier.part()
+    for wanted in changed:
+        try:
+            _make(wanted, names, written)
+        except DashboardError as error:
+            _log.warning("%s", error)  # the night's page tells it
+    return written
+
+
+def _make(wanted: _Wanted, names: _Names, carrier: Carrier) -> None:
+    file, trace = wanted.file, wanted.trace
+    receipt = _without_trace(common.read_json(carrier.old / file)) if wanted.keeps else _made(wanted.place, names)
+    if wanted.is_tonight and not wanted.keeps:
+        words = write_trace(wanted.place.raw, carrier.new / trace)
         receipt = {**receipt, "trace": None if words else Path(trace).name, "trace_words": words}
         if not words:
-            carrier.adopt(trace, made_from)
+            carrier.adopt(trace, wanted.made_from)
     content = json.dumps(receipt, separators=(",", ":"), allow_nan=False)
-    carrier.write(file, content.encode("ascii"), made_from)
+    carrier.write(file, content.encode("ascii"), wanted.made_from)
 
 
 def _without_trace(receipt: Mapping[str, Any]) -> dict[str, Any]:
     return {**receipt, "trace": None, "trace_words": "Only the last night has its trace here."}
 
 
-def _made(place: Place, ids: Ids) -> dict[str, Any]:
+def _made(place: Place, names: _Names) -> dict[str, Any]:
     value = common.read_json(place.data)  # it was checked when it was taken into the index
     measured, fault = read_measured(place.raw)
-    told = {"samples_words": fault, "records": list(_records(place.experiment, value, ids, measured))}
+    told = {"samples_words": fault, "records": list(_records(place.experiment, value, names, measured))}
     return _without_trace({**_receipt(place, value), **told})
 
 
@@ -139,21 +200,17 @@ def _receipt(place: Place, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _records(
-    experiment: str, data: Mapping[str, Any], ids: Ids, measured: Mapping[str, Measured]
+    experiment: str, data: Mapping[str, Any], names: _Names, measured: Mapping[str, Measured]
 ) -> Iterator[dict[str, Any]]:
     """Each record with the IDs of its series by metric; of a foreign experiment, each of its numbers."""
     for value in data.get("records", ()):
         record = records.Record.from_json(value)
-        labels = {column: getattr(record, column) for column in records.IDENTITY}
-        series = {
-            metric.name: ids.get((records.SeriesKey(experiment, metric.name, labels).id, metric.unit))
-            for metric, _ in record.metrics()
-        }
-        raw = measured.get(identity_of(record.workload, record.engine, record.target, value), Measured())
-        yield {"series": series, "record": value, **raw.to_json()}
+        identity = identity_of(record.workload, record.engine, record.target, value)
+        raw = measured.get(identity, Measured())
+        yield {"series": names.of_record(experiment, record, identity), "record": value, **raw.to_json()}
     for path, number in records.numeric_leaves(data) if "records" not in data else ():
         key = records.SeriesKey(experiment, records.FOREIGN.name, {"path": path})
-        series = {records.FOREIGN.name: ids.get((key.id, records.FOREIGN.unit))}
+        series = {records.FOREIGN.name: names.of(key, records.FOREIGN.unit)}
         yield {"series": series, "record": {"path": path, "value": number}, **Measured().to_json()}
 
 

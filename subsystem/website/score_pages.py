@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +17,22 @@ from sparks import Curve, Labels, chart
 from words_shown import amount
 
 from tvmdash.incident_words import percent
+from tvmdash.words import three_digits
 
 MOST_NIGHTS = 365
+_CLAUSE = re.compile(r", | \(|\.(?: |$)")
+_LONGEST_CLAUSE = 60
+_LEAST_POINTS = 2
 
 
 @dataclass(frozen=True)
 class ScoreView:
-    """A score; `change` since the night before that it may be compared with."""
+    """A score; `change` since the night before that it may be compared with; `words` say what the others do not."""
 
     score: Score
     value: str
+    words: str
+    interval: str
     change: str
     line: Markup
     first: str | None
@@ -71,9 +78,17 @@ def _view(context: SiteContext, score: Score, new: Path) -> ScoreView:
     if score.before and score.value is not None and score.before[1] > 0:
         same = score.value == score.before[1]
         change = "unchanged" if same else percent(score.value / score.before[1] - 1)
+        told = change in score.words or f"{score.before[1]:.0f} on " in score.words
+        change = "" if told else change
+    value, words = _headline(score)
+    interval = ""
+    if score.low is not None and score.high is not None:
+        interval = f"{three_digits(score.low)} to {three_digits(score.high)}"
     return ScoreView(
         score,
-        amount(score.value, score.unit) if score.value is not None else "no value",
+        value,
+        words,
+        "" if interval in score.words else interval,
         change,
         _line(score.title, score.unit, points),
         points[0].stamp if points else None,
@@ -82,12 +97,26 @@ def _view(context: SiteContext, score: Score, new: Path) -> ScoreView:
     )
 
 
+def _headline(score: Score) -> tuple[str, str]:
+    """The score's value as it is told, and the rest of its words, which do not tell the value again."""
+    if score.value is None:
+        return "no value", score.words
+    value = amount(score.value, score.unit)
+    if score.words.split(" ")[0] != value.split(" ")[0]:
+        return value, score.words
+    end = _CLAUSE.search(score.words)
+    if end is None or end.start() > _LONGEST_CLAUSE:
+        return value, score.words
+    rest = score.words[end.end() :]
+    return score.words[: end.start()], f"({rest}" if end[0] == " (" else rest[:1].upper() + rest[1:]
+
+
 def _line(title: str, unit: str, points: Sequence[Point]) -> Markup:
-    """Complete nights alone are points; an incomplete one is a gap."""
+    """Complete nights alone are points; an incomplete one is a gap. Empty where there is one point, which is told."""
     shown = points[-MOST_NIGHTS:]
     values = [point.value if point.complete else None for point in shown]
     known = [value for value in values if value is not None]
-    if not known:
+    if len(known) < _LEAST_POINTS:
         return Markup("")
     words = (
         f"{title} over {len(shown)} nights: {amount(min(known), unit)} to"

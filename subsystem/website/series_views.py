@@ -24,6 +24,7 @@ NIGHTS = 30
 WORSE, MISSING, BETTER, YOUNG, UNJUDGED, STEADY = "worse", "missing", "better", "young", "unjudged", "steady"
 STATES = (WORSE, MISSING, BETTER, YOUNG, UNJUDGED, STEADY)
 """In the order of their need for attention."""
+RUN_TIME = "run_time"
 _SIGMAS = 2
 _LEAST_CHANGE = 0.00005
 
@@ -106,9 +107,20 @@ def experiments_with_data(home: Home) -> list[str]:
     return sorted(path.name for path in home.data("x").parent.glob("*") if path.is_dir())
 
 
-def _need(view: SeriesView) -> tuple[int, float, str]:
+def _need(view: SeriesView) -> tuple[int, float, bool, str]:
     size = abs(view.change or 0.0) if view.state in (WORSE, BETTER) else 0.0
-    return STATES.index(view.state), -size, view.name
+    return STATES.index(view.state), -size, view.metric != RUN_TIME, view.name
+
+
+def some_of_each(views: Sequence[SeriesView], most: int) -> list[SeriesView]:
+    """At most so many, run times first, each experiment's first before any experiment's second."""
+    turns: dict[tuple[str, bool], int] = {}
+    ranked = []
+    for view in views:
+        group = (view.experiment, view.metric == RUN_TIME)
+        turns[group] = turns.get(group, 0) + 1
+        ranked.append((view.metric != RUN_TIME, turns[group], view.experiment, view))
+    return [view for *_, view in sorted(ranked, key=lambda one: one[:3])[:most]]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -11,6 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _NOT_PLAIN = re.compile(r"[^a-z0-9]+")
 
 
@@ -39,10 +39,16 @@ def write_new(place: str, content: bytes) -> None:
 
     Not by way of a temporary file, as nobody sees the new site before it is whole.
     """
-    with contextlib.suppress(FileNotFoundError):
+    try:
+        file = os.open(place, _NEW, 0o666)
+    except FileExistsError:
         os.unlink(place)
-    with open(place, "xb") as file:
-        file.write(content)
+        file = os.open(place, _NEW, 0o666)
+    try:
+        while content:  # once, but where a disk is full or a file larger than the system writes at once
+            content = content[os.write(file, content) :]
+    finally:
+        os.close(file)
 
 
 def write_data(place: str, value: Any) -> None:

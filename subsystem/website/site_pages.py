@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pages
 from alert_pages import write_alerts
+from catalogue import id_of
 from engine_pages import write_engines
 from experiment_pages import write_experiments
 from first_screen import first_screen
@@ -49,7 +50,9 @@ def write(site: SiteContext, new: Path) -> Written:
     write_alerts(site, new)
     write_machines(site, new)
     write_engines(site, [(view.name, view.title, view.page) for view in views], new)
+    first = id_of(site.series[0].id) if site.series else ""  # what the explorer shows unasked
     for page, template in pages.WITH_SCRIPTS.items():
         if page in pages.pages_with_scripts():
-            (new / f"{page}.html").write_text(pages.render(template, site.frame(page)), encoding="utf-8")
+            text = pages.render(template, site.frame(page), first_series=first)
+            (new / f"{page}.html").write_text(text, encoding="utf-8")
     return written

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 WIDTH, HEIGHT = 120, 24
 _PAD = 3
 _LEAST_RANGE = 0.03
-_LABEL_WIDTH = 76
+_LABEL_WIDTH = 92
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,9 @@ def chart(
         for index, value in [(index, value) for index, value in enumerate(curve.values) if value is not None][-1:]:
             parts.append(f'<circle class="dot c{number % 6}" cx="{at.x(index)}" cy="{at.y(value)}" r="3"/>')
     if labels:
-        parts.append(f'<text x="4" y="13">{escape(labels.top)}</text>')
-        parts.append(f'<text x="4" y="{height - 5}">{escape(labels.bottom)}</text>')
+        parts.append(f'<text class="top" x="4" y="4">{escape(labels.top)}</text>')
+        if labels.bottom != labels.top:
+            parts.append(f'<text x="4" y="{height - 5}">{escape(labels.bottom)}</text>')
     return svg("chart", (width, height), words, parts)
 
 

@@ -17,7 +17,7 @@ from series_views import experiments_with_data
 from site_files import carry_over, regular_file_bytes, safe_name
 
 from tvmdash import common, config_util, records
-from tvmdash.dashboard_info import Home, JobResult, Night
+from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of
 from tvmdash.errors import DashboardError
 from tvmdash.words import bytes_in_words
 
@@ -93,7 +93,9 @@ def experiment_views(home: Home, nights: Sequence[Night], site: Path, old: Path)
     jobs = {job.name: job for job in experiments(nights[0])}
     views = []
     for name in {*told, *configs, *experiments_with_data(home)}:
-        config, known = configs.get(name), told.get(name)
+        config, known = configs.get(experiment_of(name)), told.get(name)
+        if name not in jobs and name not in configs and _active(config):  # on a TVM that the home names no more
+            config = None
         title = known.title if known else str((config or {}).get("title") or name)
         description = known.description if known else str((config or {}).get("description", ""))
         taken = graphs.take(home.graph(name), site, name, old)

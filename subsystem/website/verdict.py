@@ -70,12 +70,19 @@ def _told(incidents: Sequence[Incident]) -> str:
     return incident_headline(incidents[0]) + more
 
 
-def of_night(sentence: Sentence | None, went: Went) -> Sentence:
-    """The sentence, never green where something of the night is missing; without one, how the night went."""
+def of_night(sentence: Sentence | None, went: Went, *, disturbed: bool = False) -> Sentence:
+    """The sentence, never green where something of the night is missing; without one, how the night went.
+
+    Where all is well but the machine was perhaps disturbed, it says so.
+    """
     broken = went.state not in (OK, ABSENT)
     if sentence is None:
         return Sentence(BAD if broken else UNKNOWN, went.words if broken else f"{went.words}; nothing was measured")
-    return Sentence(WARN, sentence.words) if sentence.state == GOOD and broken else sentence
+    if sentence.state != GOOD:
+        return sentence
+    if disturbed:
+        return Sentence(WARN, f"{sentence.words}; but the machine was perhaps disturbed")
+    return Sentence(WARN, sentence.words) if broken else sentence
 
 
 @dataclass(frozen=True)

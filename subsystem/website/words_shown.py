@@ -19,7 +19,7 @@ from tvmdash.incident_ledger import (
     FIXED,
     NEW,
 )
-from tvmdash.words import bytes_in_words, duration_in_words, quantity_in_words, three_digits
+from tvmdash.words import bytes_in_words, duration_in_words, elide, quantity_in_words, three_digits
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 SERIES_ICONS = {WORSE: "▼", BETTER: "▲", STEADY: "=", MISSING: "∅", YOUNG: "◔", UNJUDGED: "?"}
@@ -68,12 +68,11 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "day": night_views.day_in_words,
     "date": date,
     "anchor": anchor,
+    "clip": elide,
     "short": short,
     "amount": amount,
     "day_number": lambda stamp: common.parse_stamp(stamp).day,
     "duration": duration_in_words,
-    "job_state": night_views.job_state,
-    "steps_shown": night_views.steps_shown,
     "share": share,
     "quantity": quantity_in_words,
     "three_digits": three_digits,

@@ -7,14 +7,14 @@ const JS = "../../subsystem/website/static/js/";
 const { parseState, formatState, parts } = await import(`${JS}state.js`);
 const { parseQuery, matches, facets, fits, toggled, asksFor, writePart } = await import(`${JS}picker.js`);
 const format = await import(`${JS}format.js`);
+const { logSplits, evenSplits, tickLabels, percentLabels } = format;
 const points = await import(`${JS}points.js`);
 const ratios = await import(`${JS}ratios.js`);
 const rows = await import(`${JS}compare_rows.js`);
-const { logSplits, evenSplits, tickLabels, percentLabels } = await import(`${JS}ticks.js`);
 const { operatorTree, boxes, depthOf } = await import(`${JS}tree.js`);
 const { joined, checkVersion, catalogue, SiteError } = await import(`${JS}data.js`);
 const { findable, search } = await import(`${JS}search_index.js`);
-const { makeView, needsPast, recentBoundary } = await import(`${JS}explore_view.js`);
+const { makeView, needsPast, rangeOf, recentBoundary } = await import(`${JS}explore_view.js`);
 const { flat } = await import(`${JS}facts.js`);
 
 const HOSTILE = `<img src=x onerror=alert(1)> "q" & = # % , 編譯器`;
@@ -272,6 +272,9 @@ test("a side is summarised by its nights", () => {
   assert.deepEqual([night.value, night.low, night.high, night.nights], [10, 9, 11, 1]);
   const version = ratios.summarise(shard, { kind: "tvm", value: "a" });
   assert.deepEqual([version.value, version.low, version.high, version.nights], [2, 1, 3, 3]);
+  const built = { ...shard, tvms: ["7b5acb32b0123", "c7b458e94"] };
+  assert.equal(ratios.summarise(built, { kind: "tvm", value: "0.27.0, commit 7b5acb32b" }).value, 2);
+  assert.equal(ratios.summarise(built, { kind: "tvm", value: "0.28.0, commit 1234567" }), null);
   assert.equal(ratios.summarise(shard, { kind: "night", value: shard.stamp[3] }), null);
   assert.equal(ratios.summarise(shard, { kind: "machine", value: "nowhere" }), null);
 });
@@ -340,6 +343,28 @@ test("worst comes first whichever direction is better, and means do not mix metr
       ["run_time", 3],
     ],
   );
+});
+
+test("a point measured on two TVMs is put together from its two series, and only where none has both sides", () => {
+  const versions = (tvm) => shardOf([1, 1, 1, 1, 1, 1, 1, 1, 1, 1], { tvm: Array(10).fill(0), tvms: [tvm] });
+  const sides = [
+    { kind: "tvm", value: "old" },
+    { kind: "tvm", value: "new" },
+  ];
+  const of = (id, experiment, shard, more = {}) =>
+    rows.makeRow(
+      entryOf(id, { experiment, labels: { experiment, metric: "run_time", verdict: id, ...more } }),
+      shard,
+      ...sides,
+    );
+  const main = of("main", "cnn", versions("new"));
+  const release = of("release", "cnn@release", { ...versions("old"), value: Array(10).fill(2) });
+  const another = of("another", "cnn@release", versions("old"), { batch: "8" });
+  const [one, rest] = rows.joined([main, release, another]);
+  assert.deepEqual([one.entry.id, one.other.id, one.a.value, one.b.value, one.change.ratio], ["main", "release", 2, 1, 0.5]);
+  assert.equal(rest, another);
+  const both = of("both", "cnn", { ...versions("old"), tvm: [0, 0, 0, 0, 0, 1, 1, 1, 1, 1], tvms: ["old", "new"] });
+  assert.deepEqual(rows.joined([both, release]), [both, release]);
 });
 
 test("Markdown of a comparison holds names as text", () => {
@@ -496,4 +521,16 @@ test("facts are told as paths with their units", () => {
       ["none", "none"],
     ],
   );
+});
+
+test("around one night some days are shown, around many a little room", () => {
+  const day = 86400;
+  assert.deepEqual(rangeOf({}, [10 * day]), [7 * day, 13 * day]);
+  assert.deepEqual(rangeOf({}, [0, 200 * day]), [-2 * day, 202 * day]);
+});
+
+test("an interval of a time or a size that reaches 0 has one end", () => {
+  assert.equal(format.interval(-0.5, 2, "ms"), "at most 2.000 ms");
+  assert.equal(format.interval(0, 2048, "bytes"), "at most 2.000 KiB");
+  assert.equal(format.interval(-0.5, 2, ""), "-0.5000 to 2.000");
 });

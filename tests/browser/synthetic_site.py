@@ -17,11 +17,11 @@ WEBSITE = REPO / "subsystem" / "website"
 LAST = datetime.datetime(2026, 11, 21, 3, 15, tzinfo=datetime.timezone.utc)
 NIGHTS_OF_A_VERSION = 3
 _RENDER = """
-import sys; sys.path[:0] = sys.argv[2:]
+import sys; sys.path[:0] = sys.argv[3:]
 import pages
 from pathlib import Path
 for page, template in pages.WITH_SCRIPTS.items():
-    text = pages.render(template, pages.Frame(page, "", "2026-11-21T06:00:00Z", 36))
+    text = pages.render(template, pages.Frame(page, "", "2026-11-21T06:00:00Z", 36), first_series=sys.argv[2])
     Path(sys.argv[1], page + ".html").write_text(text, encoding="utf-8")
 """
 
@@ -29,7 +29,7 @@ for page, template in pages.WITH_SCRIPTS.items():
 def make_site(folder: Path, *, series: int, nights: int, seed: int = 1) -> Path:
     """A site with so many series of so many nights each; the shards hold all of them, and none is past."""
     shutil.copytree(WEBSITE / "static", folder)
-    argv = [sys.executable, "-c", _RENDER, str(folder), str(WEBSITE), str(REPO / "shared" / "python")]
+    argv = [sys.executable, "-c", _RENDER, str(folder), f"{0:016x}", str(WEBSITE), str(REPO / "shared" / "python")]
     subprocess.run(argv, check=True, timeout=60)
     stamps = [f"{LAST - datetime.timedelta(days=nights - 1 - at):%Y%m%dT%H%M%SZ}" for at in range(nights)]
     rng = np.random.default_rng(seed)

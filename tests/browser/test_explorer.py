@@ -53,6 +53,8 @@ def drag(opened: Watched, start: float, end: float) -> None:
 def test_the_page_shows_a_series_unasked(opened: Watched, catalogue: dict[str, list]) -> None:
     opened.go("explore.html", drawn=True)
     assert catalogue["name"][0][:12] in opened.text("#legend")
+    shards = [url for url in opened.requests if "/series/" in url]
+    assert shards == [f"{opened.address}series/{catalogue['id'][0]}.json"]
     assert opened.page.query_selector("#needs-server:visible") is None
 
 
@@ -102,7 +104,7 @@ def test_pointing_tells_value_change_version_machine_and_night(opened: Watched, 
     explore(opened, f"series={','.join(run_times(catalogue, 3))}&relative=1")
     box = plot_box(opened)
     opened.page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] / 2)
-    opened.settle()
+    opened.page.wait_for_selector("#card:visible")
     card = opened.text("#card")
     for words in (
         "from the night before",
@@ -116,8 +118,7 @@ def test_pointing_tells_value_change_version_machine_and_night(opened: Watched, 
         assert words in card
     assert re.search(r"\d (ms|µs)", card)
     opened.page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] + 300)
-    opened.settle()
-    assert opened.page.is_hidden("#card")
+    opened.page.wait_for_selector("#card", state="hidden")
 
 
 def test_a_click_keeps_the_card_and_leads_to_the_receipt(opened: Watched, catalogue: dict[str, list]) -> None:
@@ -125,7 +126,7 @@ def test_a_click_keeps_the_card_and_leads_to_the_receipt(opened: Watched, catalo
     explore(opened, f"series={series}")
     box = plot_box(opened)
     opened.page.mouse.click(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
-    opened.settle()
+    opened.page.wait_for_selector("#card.is-pinned:visible")
     point = state_of(opened)["at"]
     assert re.fullmatch(rf"{series}@\d{{8}}T\d{{6}}Z", point)
     opened.page.mouse.move(10, 10)
@@ -150,8 +151,7 @@ def test_arrow_keys_walk_the_nights_and_enter_keeps_one(opened: Watched, catalog
     opened.settle()
     assert "at" in state_of(opened)
     opened.page.keyboard.press("Escape")
-    opened.settle()
-    assert opened.page.is_hidden("#card")
+    opened.page.wait_for_selector("#card", state="hidden")
     opened.page.keyboard.press("+")
     opened.settle()
     assert "from" in state_of(opened)
@@ -247,6 +247,7 @@ def test_a_table_tells_what_the_canvas_shows(opened: Watched, catalogue: dict[st
 
 
 def test_links_to_series_that_are_gone_say_so(opened: Watched, catalogue: dict[str, list]) -> None:
+    opened.expect_fault("/series/ffffffffffffffff.json")
     explore(opened, f"series=ffffffffffffffff,{run_times(catalogue, 1)[0]}")
     assert opened.text("#message") == "1 series of this link is not on this site."
     opened.go("index.html")
@@ -286,10 +287,25 @@ def test_the_chart_waits_for_a_library_that_comes_late(opened: Watched) -> None:
     assert opened.page.locator("#chart .u-over").count() == 1
 
 
+def test_the_chart_is_there_before_the_picker_which_takes_what_was_typed_meanwhile(
+    opened: Watched, catalogue: dict[str, list]
+) -> None:
+    held = opened.hold("**/explore_around.js")
+    opened.page.goto(f"{opened.address}explore.html", wait_until="commit")
+    opened.page.wait_for_function("() => performance.getEntriesByName('first chart').length")
+    assert opened.page.get_attribute("body", "data-drawn") is None
+    opened.page.fill("#q", f"metric={RUN_TIME}")
+    held.release()
+    opened.wait_drawn()
+    left, total = catalogue["metric"].count(RUN_TIME), len(catalogue["id"])
+    assert opened.text("#count") == f"{left} of {total} series match"
+    assert state_of(opened) == {"q": f"metric={RUN_TIME}"}
+
+
 def test_a_library_that_cannot_be_reached_is_told(chromium: Browser, address: str) -> None:
     with opening(chromium, address) as page:
         page.page.route("**/uPlot.iife.min.js", lambda route: route.fulfill(status=404))
+        page.expect_fault("uPlot.iife.min.js")
         page.go("explore.html")
         page.page.wait_for_selector("#needs-server:visible")
         assert "uPlot.iife.min.js cannot be reached" in page.text("#needs-server")
-        page.faults.clear()  # the browser's own words about the file

@@ -99,13 +99,22 @@ def imports(name: str) -> set[str]:
     return found
 
 
+def fetched(table: str, page: str) -> list[str]:
+    """The modules that start.js asks for of a page, by one of its tables."""
+    text = (JS / "start.js").read_text(encoding="utf-8")
+    body = re.search(rf"^  const {table} = {{$(.*?)^  }};$", text, re.MULTILINE | re.DOTALL)
+    assert body is not None
+    listed = re.search(rf"^ {{4}}{page}:\s*\"([^\"]*)\",$", body[1], re.MULTILINE)
+    return listed[1].split() if listed else []
+
+
 @pytest.mark.parametrize("page", ["explore", "compare", "receipt"])
 def test_what_a_page_fetches_at_once_is_what_it_imports(page: str) -> None:
-    text = (JS / "start.js").read_text(encoding="utf-8")
-    listed = re.search(rf"^ {{4}}{page}:((?:\s*\"[^\"]*\" ?\+?)+),$", text, re.MULTILINE)
-    assert listed is not None
-    names = " ".join(re.findall(r'"([^"]*)"', listed[1])).split()
-    assert sorted(names) == sorted({page} | imports(page) | imports("app"))
+    soon = {page, *imports(page), *imports("app")}
+    assert sorted(fetched("SOON", page)) == sorted(soon)
+    around = f"{page}_around"
+    later = {around, *imports(around)} - soon if (JS / f"{around}.js").exists() else set()
+    assert sorted(fetched("LATER", page)) == sorted(later)
 
 
 def test_no_script_makes_elements_or_code_of_text() -> None:

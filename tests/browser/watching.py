@@ -23,15 +23,20 @@ class Held:
     def __init__(self, page: Page, pattern: str) -> None:
         self._page = page
         self._routes: list[Route] = []
+        self._open = False
         page.route(pattern, self._keep)
 
     def _keep(self, route: Route) -> None:
-        self._routes.append(route)
+        if self._open:
+            route.continue_()
+        else:
+            self._routes.append(route)
 
     def release(self) -> None:
-        """Wait until something was asked for, and let it through."""
+        """Wait until something was asked for, and let it through, with all that will be asked for."""
         while not self._routes:
             self._page.wait_for_timeout(20)
+        self._open = True
         for route in self._routes:
             route.continue_()
 
@@ -44,6 +49,7 @@ class Watched:
         self.address = address
         self.page: Page = context.new_page()
         self.faults: list[str] = []
+        self._expected: list[str] = []
         self.requests: list[str] = []
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.faults.append(f"exception: {error}"))
@@ -73,6 +79,10 @@ class Watched:
         """Keep back what is asked for by addresses like `pattern`."""
         return Held(self.page, pattern)
 
+    def expect_fault(self, part: str) -> None:
+        """The browser's own words about `part` are no fault, whenever they come."""
+        self._expected.append(part)
+
     def text(self, selector: str) -> str:
         """What an element says."""
         return self.page.inner_text(selector)
@@ -90,7 +100,7 @@ class Watched:
         own = urlsplit(self.address)
         foreign = [url for url in self.requests if urlsplit(url)[:2] != own[:2]]
         wrong = [
-            *self.faults,
+            *(fault for fault in self.faults if not any(part in fault for part in self._expected)),
             *(f"policy violated: {words}" for words in self.evaluate("window.violations")),
             *(f"alert: {words}" for words in self.evaluate("window.alerted")),
             *(f"request to elsewhere: {url}" for url in foreign),

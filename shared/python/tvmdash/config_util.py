@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvmdash import common, schema_fit
+from tvmdash import common
 from tvmdash.config_fields import (
     EXPERIMENT_FIELDS,
     FIELD_SETS,
@@ -89,22 +89,17 @@ def read_config(path: Path, fields: Fields, *, shown_as: str = "") -> dict[str, 
 
 def check(value: common.Json, fields: Fields, shown: str) -> dict[str, Any]:
     """`value` with the defaults of its size filled in; ConfigError lists every fault, `shown` names the file."""
+    from jsonschema import Draft202012Validator  # here, so that importing this module is cheap
+
     if not isinstance(value, dict):
         raise ConfigError([f"{shown}: $: {_brief(value)} is not an object. Write {{...}} with the fields in it."])
-    schema = compile_schema(fields)
-    faults = [] if schema_fit.fits(value, schema) else sorted({f"{shown}: {fault}" for fault in _told(value, schema)})
+    errors = Draft202012Validator(compile_schema(fields)).iter_errors(value)
+    faults = sorted({f"{shown}: {fault}" for error in errors for fault in _faults(error)})
     if faults:
         raise ConfigError(faults)
     size = value.get("size", NIGHTLY)
     defaults = {name: copy.deepcopy(field.default_of(size)) for name, field in fields.items()}
     return {**{name: default for name, default in defaults.items() if default is not REQUIRED}, **value}
-
-
-def _told(value: common.Json, schema: dict[str, Any]) -> Iterator[str]:
-    from jsonschema import Draft202012Validator  # here, as it takes long to load
-
-    for error in Draft202012Validator(schema).iter_errors(value):
-        yield from _faults(error)
 
 
 def _faults(error: ValidationError) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvmdash import common, data_migrations, schema_fit
+from tvmdash import common, data_migrations
 from tvmdash.errors import DashboardError
 
 if TYPE_CHECKING:
@@ -211,22 +211,16 @@ def check_data(value: common.Json) -> None:
     version = value.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise DashboardError(f"$.schema_version: {version} is newer than {SCHEMA_VERSION}. Update the dashboard.")
-    error = None if schema_fit.fits(value, _schema()) else next(_validator().iter_errors(value), None)
+    error = next(_validator().iter_errors(value), None)
     if error is not None:
         raise DashboardError(f"{error.json_path}: {error.message[:300]}.")
-
-
-@functools.cache
-def _schema() -> dict[str, Any]:
-    schema: dict[str, Any] = common.read_json(SCHEMAS / "data_v1.json")
-    return schema
 
 
 @functools.cache
 def _validator() -> Draft202012Validator:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(_schema())
+    return Draft202012Validator(common.read_json(SCHEMAS / "data_v1.json"))
 
 
 def _parse(value: dict[str, Any], experiment: str, stamp: str) -> NightData:

@@ -129,6 +129,20 @@ def test_the_commits_since_the_night_before_are_counted_where_versions_count_the
     assert "5 commits later than the night before, 0.27.0.post7+g1b565e7c3, commit 1b565e7c3000" in words
 
 
+def test_each_of_several_tvms_is_compared_with_what_was_taken_for_the_same_branch(site: Site) -> None:
+    for at, newest in ((stamp(1), "0.27.0"), (STAMP, "0.28.0")):
+        site.night(job("cnn", at), at=at, state=COMPLETE)
+        value = common.read_json(site.home.night_file(at))
+        value["artifacts"] = [
+            {"key": version, "version": version, "facts": {}, "asked": [{"remote": "pypi", "branch": branch}]}
+            for version, branch in ((newest, "latest"), ("0.26.0", "0.26.0"))
+        ]
+        common.write_json(site.home.night_file(at), value)
+    words = site.publish_here().words
+    assert "TVM 0.28.0; the night before 0.27.0 " in words
+    assert "TVM 0.26.0, as the night before" in words
+
+
 def test_five_hundred_series_stay_small(site: Site) -> None:
     for ago in range(10, -1, -1):
         site.night(*(job(f"exp{index:03}") for index in range(100)), at=stamp(ago), state=COMPLETE)
@@ -153,6 +167,65 @@ def test_one_night_with_one_series_looks_right(site: Site) -> None:
     assert "The first night" in page.words
     assert "Too few nights to say how often they start." in page.words
     assert_whole(site)
+
+
+def verdicts(site: Site, reason: str, noise: float | None) -> None:
+    """The alerts' words about every series of tonight's site, the same about each."""
+    about = {"metric": "run_time", "unit": "ms", "verdict": "quiet", "reason": reason, "z": None, "since": STAMP}
+    about |= {"noise_grade": "A" if noise else "unknown", "noise": noise, "smallest_visible_change": noise}
+    known = common.read_json(site.folder / "index.json")["series"]
+    rows = [
+        {"id": one, "name": name, "experiment": "cnn", **about, "control": False, "last": []}
+        for one, name in zip(known["id"], known["name"], strict=True)
+    ]
+    page: dict[str, Any] = {"schema_version": 1, "night": STAMP, "series": rows, "stamps": [STAMP], "annotations": []}
+    shuffled = {"nights": 1000, "alerts": 0, "per_1000": 0.0, "at_most_per_1000": 3.0}
+    page |= {"incidents": [], "honesty": {"target_per_1000": 0.2, "shuffled": shuffled}}
+    site.output("stat_alerts", "page.json", page)
+    site.output("stat_alerts", "incidents.json", {"schema_version": 1, "incidents": []})
+
+
+def test_the_first_night_shows_a_few_run_times_and_when_there_will_be_verdicts(site: Site) -> None:
+    names = ("cnn", "rnn")
+    site.night(*(job(name) for name in names))
+    for name in names:
+        site.data(name, [record(f"net{row}", 1.0 + row) for row in range(9)])
+    site.publish_here()
+    verdicts(site, "1 nights of history; 18 are needed", None)
+    page = site.publish_here()
+    assert "A series is judged once it has 18 nights; this was the first." in page.words
+    assert len(page.all("svg")) == 8
+    rows = [" ".join(text.split()) for text in page.texts["tr"] if "run time" in text]
+    assert [row.split()[2] for row in rows] == ["cnn", "rnn"] * 4
+    assert_whole(site)
+
+
+def test_a_good_verdict_on_a_disturbed_machine_says_so(site: Site) -> None:
+    site.night(job("cnn"))
+    site.data("cnn", [record("mlp", 1.0)])
+    site.publish_here()
+    verdicts(site, "", 0.01)
+    assert site.publish_here().first("h1") == "✓TVM did not get slower: nothing moved beyond its noise"
+    run = {"experiment": "cnn", "readings": 9, "abnormal": ["load of 9"], "ranges": {}, "outliers": []}
+    graph = {"file": "none.svg", "alt": "none"}
+    telemetry = {"stamp": STAMP, "faults": [], "runs": [{**run, "outliers_in_all": 0, "graph": graph}]}
+    site.output("telemetry", "page.json", telemetry)
+    page = site.publish_here()
+    assert page.first("h1") == (
+        "!TVM did not get slower: nothing moved beyond its noise; but the machine was perhaps disturbed"
+    )
+    assert "1 of 1 run was perhaps disturbed: cnn" in page.words
+
+
+def test_a_very_long_name_is_clipped_and_whole_in_its_title(site: Site) -> None:
+    name = "network_" + "x" * 190
+    site.night(job("cnn", title="T" * 190))
+    site.data("cnn", [record(name, 1.0)])
+    page = site.publish_here()
+    assert not re.search(r"(x|T){120}", page.words)
+    titles = [str(item.get("title")) for item in page.all("bdi")]
+    assert any("x" * 190 in title for title in titles)
+    assert "T" * 190 in titles
 
 
 def test_a_series_of_no_positive_values_and_one_of_equal_ones_are_drawn(site: Site) -> None:

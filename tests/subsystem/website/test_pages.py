@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, Home
 from tvmdash.incident_ledger import Change, Incident, Moved
 
+REPO = Path(__file__).resolve().parents[3]
+SEVERAL = re.compile(r"^    engines = \([^)]*,\s*[^)\s]", re.MULTILINE)
 MOVED = Moved(
     "0123456789abcdef", "cnn mlp run time", "run_time", "ms", True, 1.0, 1.2, 0.2, 0.19, 0.21, z=9.0, nights=4
 )
@@ -236,4 +239,21 @@ def test_an_empty_home_has_all_pages(site: Site) -> None:
     names = {str(page.path.relative_to(site.folder)) for page in site.pages()}
     assert {f"{name}.html" for name in ("index", "series", "scores", "alerts", "machines", "engines")} <= names
     assert "nights/index.html" in names
-    assert "there is nothing to compare" in site.page("engines.html").words
+    words = site.page("engines.html").words
+    assert "there is nothing to compare" in words
+    mains = [path for path in REPO.glob("experiments/*/*.py") if path.stem == path.parent.name]
+    *names, last = sorted(path.stem for path in mains if SEVERAL.search(path.read_text("utf-8")))
+    assert f"{', '.join(names)} and {last} do" in words, "the experiments here that measure several engines"
+
+
+def test_a_score_tells_its_value_once(site: Site) -> None:
+    site.night(job("cnn"))
+    scores(site, point(stamp(1), 1.47), point(STAMP, 1.5))
+    page = common.read_json(site.home.output("score") / "page.json")
+    words = "1.50 times as fast (1.10 to 1.90, 3 workloads). Since the night before, not judged against noise: +2.0 %."
+    site.output("score", "page.json", {**page, "scores": [{**page["scores"][0], "words": words}]})
+    site.publish_here()
+    shown = site.page("scores.html").words
+    assert "1.50 times as fast (1.10 to 1.90, 3 workloads). Since" in shown
+    assert shown.count("1.50 times") == 2, "in words, and at the edge of the line"
+    assert shown.count("1.10 to 1.90") == 1

@@ -1,8 +1,11 @@
 // @ts-check
-/** What every page gets where modules run: search, keys; and the page's own part. */
+/**
+ * What every page gets where modules run: its own part, and keys: / searches, j and k walk incidents, g and a letter goes
+ * to a page, ? says all this.
+ */
 
-import { readCatalogue, SiteError } from "./data.js";
-import { startKeys } from "./keys.js";
+import { readCatalogue, root, SiteError } from "./data.js";
+import { el } from "./dom.js";
 
 /** @type {Record<string, () => Promise<{start: () => Promise<void>}>>} */
 const PAGES = {
@@ -10,6 +13,26 @@ const PAGES = {
   compare: () => import("./compare.js"),
   receipt: () => import("./receipt.js"),
 };
+
+const PLACES = {
+  h: ["index.html", "tonight"],
+  e: ["explore.html", "explorer"],
+  c: ["compare.html", "compare"],
+  a: ["alerts.html", "alerts"],
+  s: ["scores.html", "scores"],
+  m: ["machines.html", "machines"],
+  n: ["nights/index.html", "nights"],
+};
+const G_WAITS_MS = 1200;
+const CHART_KEYS = [
+  ["drag", "zoom into a range"],
+  ["double click, 0", "all nights again"],
+  ["shift and drag, shift and wheel", "move in time"],
+  ["ctrl and wheel, + and \u2212", "zoom"],
+  ["\u2190 \u2192", "the night before, the next night"],
+  ["\u2191 \u2193", "another series"],
+  ["click, Enter", "keep the card of a point; Esc closes it"],
+];
 
 async function startPage() {
   const load = PAGES[document.body.dataset["page"] ?? ""];
@@ -29,5 +52,90 @@ async function startPage() {
   }
 }
 
-startKeys({ loadSearch: () => import("./search.js") });
+function startKeys() {
+  let goneAt = -Infinity;
+  /** @type {string | null} what is typed after / before the search is there */
+  let ahead = null;
+  const search = async () => {
+    ahead = "";
+    try {
+      const { openSearch } = await import("./search.js");
+      openSearch(ahead);
+    } finally {
+      ahead = null;
+    }
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
+    if (document.querySelector("dialog[open]")) return;
+    if (ahead !== null) {
+      if (event.key === "Backspace") ahead = ahead.slice(0, -1);
+      else if (event.key.length === 1) ahead += event.key;
+      else return;
+      event.preventDefault();
+      return;
+    }
+    const going = event.timeStamp - goneAt < G_WAITS_MS;
+    goneAt = -Infinity;
+    const place = PLACES[/** @type {keyof typeof PLACES} */ (event.key)];
+    if (going && place) location.href = root() + place[0];
+    else if (event.key === "g") goneAt = event.timeStamp;
+    else if (event.key === "/") void search();
+    else if (event.key === "?") openHelp();
+    else if (event.key === "j" || event.key === "k") walk(event.key === "j" ? 1 : -1);
+    else return;
+    event.preventDefault();
+  });
+}
+
+/** @param {EventTarget | null} target */
+function isTyping(target) {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLInputElement) return !["checkbox", "radio", "button"].includes(target.type);
+  return target.isContentEditable || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
+}
+
+/**
+ * Go to the next incident of this page, or the one before; after the last comes the first.
+ *
+ * @param {1 | -1} step
+ */
+function walk(step) {
+  const all = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("[data-incident]")]);
+  if (!all.length) return;
+  const now = all.findIndex((one) => one.contains(document.activeElement));
+  const next = all[now < 0 ? (step > 0 ? 0 : all.length - 1) : (now + step + all.length) % all.length];
+  if (!next) return;
+  if (!next.hasAttribute("tabindex")) next.tabIndex = -1;
+  next.focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+
+function openHelp() {
+  const row = (/** @type {string} */ keys, /** @type {string} */ words) => [
+    el("dt", {}, ...keys.split(", ").flatMap((key, at) => [at ? ", " : "", el("kbd", {}, key)])),
+    el("dd", {}, words),
+  ];
+  const dialog = el(
+    "dialog",
+    { class: "help", "aria-labelledby": "help-title" },
+    el("h2", { id: "help-title" }, "Keys"),
+    el(
+      "dl",
+      {},
+      ...row("/", "search series, experiments, nights"),
+      ...row("j, k", "next incident, incident before"),
+      ...Object.entries(PLACES).flatMap(([key, [, words]]) => row(`g ${key}`, `go to ${words}`)),
+      ...row("?", "this help"),
+    ),
+    el("h3", {}, "On a chart"),
+    el("dl", {}, ...CHART_KEYS.flatMap(([keys, words]) => row(keys ?? "", words ?? ""))),
+    el("form", { method: "dialog" }, el("button", {}, "Close")),
+  );
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+startKeys();
 void startPage();

@@ -4,7 +4,7 @@
 import { root } from "./data.js";
 import { el } from "./dom.js";
 import { change, counted, interval, moment, quantity } from "./format.js";
-import { seriesColor } from "./palette.js";
+import { seriesColor } from "./plot.js";
 import { fromPrevious } from "./points.js";
 
 /**

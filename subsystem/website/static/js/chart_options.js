@@ -1,18 +1,18 @@
 // @ts-check
-/** How the chart of series is drawn: its scales, axes, strokes, and what it tells. */
+/** How the chart of series is drawn: its scales, axes, strokes; which point is meant; what it tells. */
 
-import { nearest } from "./chart_nearest.js";
 import { paintBehind, paintMarks } from "./chart_paint.js";
-import { color, seriesColor, seriesDash } from "./palette.js";
-import { utcDate } from "./plot.js";
+import { color, seriesColor, seriesDash, utcDate } from "./plot.js";
 import { lowerBound } from "./points.js";
-import { evenSplits, logSplits, percentLabels, tickLabels, timeLabels } from "./ticks.js";
+import { evenSplits, logSplits, percentLabels, tickLabels, timeLabels } from "./format.js";
 
 /** @typedef {import("./chart.js").View} View */
 /** @typedef {import("./chart.js").Told} Told */
-/** @typedef {import("./gestures.js").Range} Range */
+/** @typedef {import("./chart.js").Range} Range */
 
 const TOP_PX = 22;
+/** Over shorter times than this the marks of the axis tell hours too, which need more room. */
+const HOURS_TOLD_S = 16 * 86400;
 /** From so many values in view on, lines are one pixel of the screen wide and never dashed. */
 const DENSE = 8000;
 
@@ -47,6 +47,7 @@ export function options(view, size, told, current, pick) {
         stroke: () => color("--muted"),
         grid: { stroke: () => color("--line"), width: 1 },
         ticks: { show: false },
+        space: (_plot, _axis, min, max) => (max - min < HOURS_TOLD_S ? 104 : 56),
         values: timeLabels,
       },
       ...scales.map((scale, place) => yAxis(scale, place, view.log)),
@@ -145,4 +146,44 @@ function yAxis(scale, place, log) {
       return labels.map((label) => (unit ? `${label} ${unit}` : label));
     },
   };
+}
+
+/**
+ * The point nearest to a place in the plot: of each line the night nearest in time, of these the nearest in height.
+ *
+ * @param {import("./plot.js").Plot} plot
+ * @param {View} view
+ * @param {number} left
+ * @param {number} top
+ * @returns {import("./chart.js").Place | null}
+ */
+export function nearest(plot, view, left, top) {
+  const around = plot.posToIdx(left);
+  /** @type {import("./chart.js").Place | null} */
+  let best = null;
+  let least = Infinity;
+  view.lines.forEach((line, place) => {
+    const index = nearestNight(line, around);
+    const value = index === null ? null : line.values[index];
+    if (index === null || typeof value !== "number") return;
+    const x = plot.valToPos(view.xs[index] ?? 0, "x");
+    const distance = Math.abs(plot.valToPos(value, line.scale) - top) + 2 * Math.max(0, Math.abs(x - left) - 6);
+    if (distance < least) [least, best] = [distance, { line: place, index }];
+  });
+  return best;
+}
+
+/**
+ * The place with a value of this line that is nearest to `around`; null where there is none.
+ *
+ * @param {import("./chart.js").ChartLine} line
+ * @param {number} around
+ */
+export function nearestNight(line, around) {
+  for (let away = 0; away < line.places.length; away += 1) {
+    for (const index of [around - away, around + away]) {
+      if ((line.places[index] ?? -1) >= 0 && typeof line.values[index] === "number") return index;
+    }
+  }
+  return null;
 }

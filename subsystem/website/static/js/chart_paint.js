@@ -2,7 +2,7 @@
 /** What is painted on the canvas beside the lines: noise bands, intervals, incidents, marks. */
 
 import { clean } from "./dom.js";
-import { color, seriesColor } from "./palette.js";
+import { color, seriesColor } from "./plot.js";
 import { BAND_SCALES, levels } from "./points.js";
 
 /** @typedef {import("./plot.js").Plot} Plot */
@@ -82,6 +82,8 @@ function paintIntervals(plot, line, place, y) {
   const { ctx, data } = plot;
   const [first, last] = plot.series[0]?.idxs ?? [0, 0];
   if ((last ?? 0) - (first ?? 0) > plot.bbox.width / (6 * devicePixelRatio)) return;
+  const log = plot.scales[line.scale]?.distr === 3;
+  const foot = plot.bbox.top + plot.bbox.height;
   ctx.globalAlpha = 0.55;
   ctx.strokeStyle = seriesColor(place);
   ctx.lineWidth = devicePixelRatio;
@@ -89,9 +91,9 @@ function paintIntervals(plot, line, place, y) {
   for (let index = first ?? 0; index <= (last ?? -1); index += 1) {
     const at = line.places[index] ?? -1;
     const [low, high] = [line.shard.low[at], line.shard.high[at]];
-    if (at < 0 || low === null || high === null || low === undefined || high === undefined || low <= 0) continue;
+    if (at < 0 || low === null || high === null || low === undefined || high === undefined || (log && high <= 0)) continue;
     const x = Math.round(plot.valToPos(data[0][index] ?? 0, "x", true)) + 0.5;
-    ctx.moveTo(x, y(low));
+    ctx.moveTo(x, log && low <= 0 ? foot : y(low)); // one that reaches 0 goes out of the chart
     ctx.lineTo(x, y(high));
   }
   ctx.stroke();

@@ -1,7 +1,7 @@
 // @ts-check
 /** The page compare.html: two nights, TVM versions or machines, series by series. */
 
-import { arranged, makeRow, markdown } from "./compare_rows.js";
+import { arranged, joined, makeRow, markdown } from "./compare_rows.js";
 import { groupTable, rowTable, verdict } from "./compare_tables.js";
 import { eachOf, readCatalogue, readJson, readSeries, SiteError } from "./data.js";
 import { byId, copyButton, debounced, el } from "./dom.js";
@@ -136,10 +136,8 @@ export async function start() {
     const { a, b } = sidesOf(state);
     if (!a || !b) return;
     const query = parseQuery(state["q"] ?? "");
-    const fitting = catalogue.series.flatMap((entry) => {
-      const row = rows.get(entry.id);
-      return row && matches(entry, query) ? [row] : [];
-    });
+    const read = joined(catalogue.series.flatMap((entry) => rows.get(entry.id) ?? []));
+    const fitting = read.filter((row) => matches(row.entry, query));
     const names = { a: sideInWords(a, catalogue), b: sideInWords(b, catalogue) };
     const how = { order: state["order"] || "worst", real: state["real"] === "1" };
     const shown = arranged(fitting, how);

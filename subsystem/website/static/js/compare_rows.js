@@ -4,13 +4,18 @@
 import { change, number, quantity } from "./format.js";
 import { compare, geometricMean, noiseOf, summarise, worsening } from "./ratios.js";
 
+const VARIANT_SIGN = "@";
+
 /** @typedef {import("./data.js").Entry} Entry */
 /** @typedef {import("./data.js").Shard} Shard */
 /** @typedef {import("./ratios.js").Side} Side */
 /** @typedef {import("./ratios.js").Summary} Summary */
 /** @typedef {import("./ratios.js").Change} Change */
 /**
- * @typedef {{entry: Entry, a: Summary | null, b: Summary | null, change: Change | null, sameCode: boolean}} Row
+ * @typedef {{
+ *   entry: Entry, a: Summary | null, b: Summary | null, change: Change | null, sameCode: boolean,
+ *   noise: number | null, other?: Entry,
+ * }} Row one series; `other` is the series of the same point on another TVM that one side is of
  * @typedef {{
  *   name: string, metric: string, count: number, ratio: number, low: number, high: number, real: number,
  * }} Group
@@ -24,9 +29,51 @@ import { compare, geometricMean, noiseOf, summarise, worsening } from "./ratios.
  * @returns {Row}
  */
 export function makeRow(entry, shard, sideA, sideB) {
-  const [a, b] = [summarise(shard, sideA), summarise(shard, sideB)];
+  return rowOf(entry, summarise(shard, sideA), summarise(shard, sideB), noiseOf(shard));
+}
+
+/**
+ * @param {Entry} entry
+ * @param {Summary | null} a
+ * @param {Summary | null} b
+ * @param {number | null} noise
+ * @returns {Row}
+ */
+function rowOf(entry, a, b, noise) {
   const sameCode = Boolean(a && b && a.code !== null && a.code === b.code);
-  return { entry, a, b, change: a && b ? compare(a, b, noiseOf(shard)) : null, sameCode };
+  return { entry, a, b, change: a && b ? compare(a, b, noise) : null, sameCode, noise };
+}
+
+/**
+ * The rows, where a point that no series has on both sides is put together from two: of `NAME` and of `NAME@TVM`, the
+ * same point on another TVM of the home. It stands under the name of the home's own, with the larger noise of the two.
+ *
+ * @param {readonly Row[]} rows
+ * @returns {Row[]}
+ */
+export function joined(rows) {
+  /** @type {Map<string, Row[]>} */
+  const points = new Map();
+  for (const row of rows) {
+    const key = pointOf(row.entry);
+    points.set(key, [...(points.get(key) ?? []), row]);
+  }
+  return [...points.values()].flatMap((members) => {
+    const a = members.find((row) => row.a);
+    const b = members.find((row) => row.b);
+    if (!a || !b || members.some((row) => row.a && row.b)) return members;
+    const [own, other] = b.entry.experiment.includes(VARIANT_SIGN) ? [a, b] : [b, a];
+    const noise = a.noise === null || b.noise === null ? null : Math.max(a.noise, b.noise);
+    const rest = members.filter((row) => row !== a && row !== b);
+    return [{ ...rowOf(own.entry, a.a, b.b, noise), other: other.entry }, ...rest];
+  });
+}
+
+/** What two series have in common that measure the same point on two TVMs. @param {Entry} entry */
+function pointOf(entry) {
+  const { experiment, verdict, grade, ...labels } = entry.labels;
+  const sorted = Object.entries(labels).sort(([x], [y]) => (x < y ? -1 : 1));
+  return JSON.stringify([(experiment ?? "").split(VARIANT_SIGN)[0], entry.unit, sorted]);
 }
 
 /**

@@ -81,7 +81,7 @@ function groupCell(group, lowerIsBetter) {
 /** @param {Row[]} rows @param {Side} a @param {Side} b */
 export function rowTable(rows, a, b) {
   if (!rows.length) return el("p", { class: "quiet" }, "No series to show. Take a filter away.");
-  const cells = rows.map(({ entry, a: left, b: right, change: moved, sameCode }) => {
+  const cells = rows.map(({ entry, other, a: left, b: right, change: moved, sameCode }) => {
     const real = moved?.real;
     const way = direction(moved?.ratio ?? 1, entry.lowerIsBetter);
     const state = real === null ? "unknown" : !real ? "noise" : way;
@@ -93,7 +93,12 @@ export function rowTable(rows, a, b) {
       "the same": "=",
     }[state];
     return [
-      el("a", { href: exploreUrl(entry, left, right) }, el("bdi", {}, entry.name)),
+      el(
+        "a",
+        { href: exploreUrl(other ? [entry, other] : [entry], left, right) },
+        el("bdi", {}, entry.name),
+        other ? el("span", { class: "quiet" }, ` and ${other.experiment}`) : null,
+      ),
       change(moved?.ratio),
       el(
         "span",
@@ -132,12 +137,12 @@ function value(summary, entry, side) {
 /**
  * The series in the explorer, from a month before the older side on.
  *
- * @param {import("./data.js").Entry} entry
+ * @param {readonly import("./data.js").Entry[]} entries
  * @param {import("./ratios.js").Summary | null} a
  * @param {import("./ratios.js").Summary | null} b
  */
-function exploreUrl(entry, a, b) {
+function exploreUrl(entries, a, b) {
   const first = Math.min(...[a, b].flatMap((one) => (one ? [seconds(one.stamp)] : [])));
   const from = Number.isFinite(first) ? `&from=${new Date((first - 30 * 86400) * 1e3).toISOString().slice(0, 10)}` : "";
-  return `${root()}explore.html#series=${encodeURIComponent(entry.id)}${from}`;
+  return `${root()}explore.html#series=${entries.map((entry) => encodeURIComponent(entry.id)).join(",")}${from}`;
 }

@@ -4,7 +4,7 @@
 import { el } from "./dom.js";
 import { KINDS, kindsOf } from "./explore_view.js";
 import { change, day, quantity, stampOf } from "./format.js";
-import { seriesColor } from "./palette.js";
+import { seriesColor } from "./plot.js";
 import { changeState } from "./state.js";
 
 /** @typedef {import("./state.js").State} State */

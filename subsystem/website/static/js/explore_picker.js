@@ -3,13 +3,13 @@
 
 import { el } from "./dom.js";
 import { change, counted, quantity } from "./format.js";
+import { MOST_CHARTED } from "./explore_view.js";
 import { asksFor, facets, matches, parseQuery, toggled } from "./picker.js";
 
 /** @typedef {import("./data.js").Entry} Entry */
 
 const MOST_LISTED = 100;
 const MOST_VALUES = 12;
-export const MOST_CHARTED = 50;
 
 /**
  * @param {{count: HTMLElement, facets: HTMLElement, list: HTMLElement, input: HTMLInputElement}} places
@@ -24,6 +24,7 @@ export function makePicker(places, entries, told) {
   /** @type {Set<string>} keys whose values are all shown */
   const opened = new Set();
   places.input.addEventListener("input", () => told.onQuery(places.input.value));
+  if (places.input.value && document.activeElement === places.input) told.onQuery(places.input.value); // typed before
 
   /** @param {string} text */
   const showFacets = (text) => {

@@ -12,6 +12,7 @@ import { axis, baseline, lowerBound, marks, onAxis, timesOf } from "./points.js"
 
 export const KINDS = /** @type {const} */ (["tvm", "machine", "annotation", "incident"]);
 const DAY_S = 86400;
+export const MOST_CHARTED = 50;
 const MOST_UNITS = 2;
 
 /**
@@ -22,14 +23,25 @@ const MOST_UNITS = 2;
  * @returns {[number, number]}
  */
 export function rangeOf(state, xs) {
-  const [first = 0, last = DAY_S] = [xs[0], xs[xs.length - 1]];
-  const pad = Math.max((last - first) * 0.01, DAY_S / 2);
+  const [begin, end] = wholeRange(xs);
   let from = seconds(state["from"] ?? "");
   let to = seconds(state["to"] ?? "");
   if (/^\d{4}-\d\d-\d\d$/.test(state["to"] ?? "")) to += DAY_S - 1;
-  if (!Number.isFinite(from)) from = first - pad;
-  if (!Number.isFinite(to)) to = last + pad;
-  return from < to ? [from, to] : [first - pad, last + pad];
+  if (!Number.isFinite(from)) from = begin;
+  if (!Number.isFinite(to)) to = end;
+  return from < to ? [from, to] : [begin, end];
+}
+
+/**
+ * All nights with some room on both sides; around a single one, some days.
+ *
+ * @param {readonly number[]} xs
+ * @returns {[number, number]}
+ */
+export function wholeRange(xs) {
+  const [first = 0, last = DAY_S] = [xs[0], xs[xs.length - 1]];
+  const pad = first === last ? 3 * DAY_S : Math.max((last - first) * 0.01, DAY_S / 2);
+  return [first - pad, last + pad];
 }
 
 /**

@@ -2,15 +2,15 @@
 /** The strip below the chart: all nights there are, the ones in view selected; dragging in it selects others. */
 
 import { el } from "./dom.js";
-import { color } from "./palette.js";
-import { UPlot, utcDate } from "./plot.js";
-import { timeLabels } from "./ticks.js";
+import { color, UPlot, utcDate } from "./plot.js";
+import { wholeRange } from "./explore_view.js";
+import { timeLabels } from "./format.js";
 
 const HEIGHT_PX = 64;
 
 /**
  * @param {HTMLElement} host
- * @param {(range: import("./gestures.js").Range) => void} onRange
+ * @param {(range: import("./chart.js").Range) => void} onRange
  */
 export function makeOverview(host, onRange) {
   /** @type {import("./plot.js").Plot | null} */
@@ -37,6 +37,8 @@ export function makeOverview(host, onRange) {
   return {
     /** @param {import("./chart.js").View} next */
     show(next) {
+      host.hidden = next.xs.length < 2; // one night is no line
+      if (host.hidden) return;
       const line = next.lines[0];
       const same = plot && view?.xs === next.xs && view.lines[0]?.values === line?.values;
       view = next;
@@ -50,6 +52,7 @@ export function makeOverview(host, onRange) {
             padding: [4, 14, 0, 80],
             legend: { show: false },
             tzDate: utcDate,
+            scales: { x: { range: () => wholeRange(next.xs) } },
             cursor: { x: false, y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
             axes: [
               {

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * uPlot for modules. vendor/uplot/uPlot.iife.min.js is a classic script that leaves a global; this module asks for it
- * and is not there before that is.
+ * uPlot and colours for canvases. vendor/uplot/uPlot.iife.min.js is a classic script that leaves a global; this module
+ * asks for it and is not there before that is. Colours are read from the style sheet, anew when the theme changes.
  *
  * @typedef {import("../../../../tests/browser/types/uPlot.js")} Plot
  * @typedef {import("../../../../tests/browser/types/uPlot.js").Options} PlotOptions
@@ -13,6 +13,8 @@
 
 import { root, SiteError } from "./data.js";
 
+const COLORS = 10;
+const DASHES = [[], [8, 3], [2, 3], [10, 3, 2, 3], [14, 4]];
 const SOURCE = "vendor/uplot/uPlot.iife.min.js";
 
 /** @type {PlotClass} */
@@ -24,19 +26,45 @@ export const UPlot = await new Promise((resolve, reject) => {
   document.head.append(script);
 });
 
-/**
- * The value of a CSS variable at this moment, which is what canvases have to ask for.
- *
- * @param {string} name
- */
-export function cssColor(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim() || "#888";
-}
-
 /** The moment at `seconds` since 1970 as uPlot wants it: a Date whose local fields read UTC.
  *
  * @param {number} seconds
  */
 export function utcDate(seconds) {
   return UPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC");
+}
+
+/** @type {Map<string, string>} */
+const known = new Map();
+document.addEventListener("themechange", () => known.clear());
+
+/**
+ * The colour that a CSS variable names.
+ *
+ * @param {string} name
+ */
+export function color(name) {
+  const kept = known.get(name);
+  if (kept) return kept;
+  const read = getComputedStyle(document.documentElement).getPropertyValue(name).trim() || "#888";
+  known.set(name, read);
+  return read;
+}
+
+/**
+ * The colour of the series at this place.
+ *
+ * @param {number} place
+ */
+export function seriesColor(place) {
+  return color(`--series-${place % COLORS}`);
+}
+
+/**
+ * Its dash: series that share a colour differ in it.
+ *
+ * @param {number} place
+ */
+export function seriesDash(place) {
+  return DASHES[Math.floor(place / COLORS) % DASHES.length] ?? [];
 }

@@ -74,8 +74,20 @@ function placesOf(shard, side) {
     return at < 0 ? [] : [at];
   }
   const [column, names] = side.kind === "tvm" ? [shard.tvm, shard.tvms] : [shard.machine, shard.machines];
-  const wanted = names.indexOf(side.value);
+  const wanted = side.kind === "tvm" ? placeOfVersion(names, side.value) : names.indexOf(side.value);
   return wanted < 0 ? [] : column.flatMap((value, index) => (value === wanted ? [index] : []));
+}
+
+/**
+ * Where a TVM stands among `names`, which are as its data says (its commit): named just so, or as a night's record does,
+ * "0.27.0, commit 7b5acb32b".
+ *
+ * @param {readonly string[]} names
+ * @param {string} value
+ */
+function placeOfVersion(names, value) {
+  const commit = /, commit (\S+)$/.exec(value)?.[1];
+  return names.findIndex((name) => name === value || (commit !== undefined && name.startsWith(commit)));
 }
 
 /**

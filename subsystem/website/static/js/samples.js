@@ -2,10 +2,9 @@
 /** Raw samples as a plot, in the order in which they were taken, with their median; and what to read from them. */
 
 import { el } from "./dom.js";
-import { color } from "./palette.js";
-import { UPlot } from "./plot.js";
+import { color, UPlot } from "./plot.js";
 import { median } from "./points.js";
-import { evenSplits, tickLabels } from "./ticks.js";
+import { evenSplits, tickLabels } from "./format.js";
 
 const HEIGHT_PX = 240;
 

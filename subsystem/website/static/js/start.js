@@ -1,47 +1,72 @@
 // @ts-check
 /*
- * A classic script in the head: it sets the colours before anything is drawn, so that no page flashes in the wrong
- * ones, and adds the modules where the browser lets a page have them, which from file:// it does not.
+ * A classic script, the first thing that a page asks for: it sets the colours before anything is drawn, so that no page
+ * flashes in the wrong ones, asks at once for all that the page's modules will need, and starts them where the browser
+ * lets a page have them, which from file:// it does not.
  */
 (function () {
   "use strict";
   /**
-   * What each page will import, so that it is fetched at once and not one after the other.
+   * The modules that each page imports, so that they are fetched at once and not one after the other.
    *
    * @type {Record<string, string>}
    */
   const SOON = {
-    explore:
-      "explore chart chart_card chart_nearest chart_options chart_paint data dom explore_legend explore_picker " +
-      "explore_view format gestures overview " +
-      "palette picker plot points state ticks keys",
-    compare: "compare compare_rows compare_tables data dom explore_view format picker points ratios state keys",
+    explore: "explore chart chart_options chart_paint data dom explore_view format plot points state",
+    compare: "compare compare_rows compare_tables data dom explore_view format picker points ratios state",
     receipt:
-      "receipt receipt_parts facts icicle samples tree chart_card data dom explore_view format palette plot points " +
-      "state ticks keys",
+      "receipt receipt_parts facts icicle samples tree chart_card data dom explore_view format plot points state",
   };
+  /**
+   * Those that it imports once the first chart is there.
+   *
+   * @type {Record<string, string>}
+   */
+  const LATER = {
+    explore: "explore_around chart_card explore_legend explore_picker overview picker",
+  };
+  const MOST_AHEAD = 6;
+  const SERIES_ID = /^[0-9a-f]{16}(~[A-Za-z0-9_-]{1,32})?$/;
   const own = document.currentScript;
   const root = (own && own.dataset.root) || "";
   const page = (own && own.dataset.page) || "";
+
+  /**
+   * @param {string} path
+   * @param {Record<string, string>} attributes
+   */
+  function ahead(path, attributes) {
+    const link = document.createElement("link");
+    for (const [name, value] of Object.entries(attributes)) link.setAttribute(name, value);
+    link.href = root + path;
+    document.head.append(link);
+  }
+
+  /** The series that the explorer will show: those of the address, or the one that the publisher named. */
+  function seriesAhead() {
+    const asked = /[#&]series=([^&]*)/.exec(location.hash);
+    const ids = asked ? (asked[1] || "").split(",") : [(own && own.dataset.series) || ""];
+    return ids.filter((id) => SERIES_ID.test(id)).slice(0, MOST_AHEAD);
+  }
+
   if (location.protocol !== "file:") {
-    for (const name of (SOON[page] || "").split(" ").filter(Boolean)) {
-      const link = document.createElement("link");
-      link.rel = "modulepreload";
-      link.href = root + "js/" + name + ".js";
-      document.head.append(link);
-    }
-    if (SOON[page]) {
-      const index = document.createElement("link");
-      index.rel = "preload";
-      index.as = "fetch";
-      index.crossOrigin = "anonymous";
-      index.href = root + "index.json";
-      document.head.append(index);
-    }
-    const app = document.createElement("script");
-    app.type = "module";
-    app.src = root + "js/app.js";
-    document.head.append(app);
+    const DATA = { rel: "preload", as: "fetch", crossorigin: "anonymous" };
+    const MODULE = { rel: "modulepreload" };
+    const names = (/** @type {string | undefined} */ list) => (list || "").split(" ").filter(Boolean);
+    ahead("js/app.js", MODULE);
+    if (names(SOON[page]).includes("plot"))
+      ahead("vendor/uplot/uPlot.iife.min.js", { rel: "preload", as: "script", fetchpriority: "high" });
+    if (SOON[page]) ahead("index.json", DATA);
+    if (page === "explore") for (const id of seriesAhead()) ahead("series/" + id + ".json", DATA);
+    for (const name of names(SOON[page] || "data dom")) ahead("js/" + name + ".js", MODULE);
+    for (const name of names(LATER[page])) ahead("js/" + name + ".js", { ...MODULE, fetchpriority: "low" });
+    // The style sheets are there then: age.js is deferred, so it waits for them, and this event for it.
+    document.addEventListener("DOMContentLoaded", function () {
+      const app = document.createElement("script");
+      app.type = "module";
+      app.src = root + "js/app.js";
+      document.head.append(app);
+    });
   }
 
   const KEY = "tvmdash-theme";

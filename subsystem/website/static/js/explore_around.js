@@ -1,0 +1,240 @@
+// @ts-check
+/** What stands around the explorer's chart: picker, controls, card, strip of all nights, legend, tables. */
+
+import { pointCard } from "./chart_card.js";
+import { nearestNight } from "./chart_options.js";
+import { byId, copyButton, debounced } from "./dom.js";
+import { legend, markKinds, ruleOf } from "./explore_legend.js";
+import { makePicker } from "./explore_picker.js";
+import { seconds, stampOf } from "./format.js";
+import { makeOverview } from "./overview.js";
+import { changeState, currentState } from "./state.js";
+
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./chart.js").View} View */
+/** @typedef {import("./chart.js").Place} Place */
+/** @typedef {ReturnType<typeof surround>} Around */
+
+const DAY_S = 86400;
+
+/**
+ * @param {import("./data.js").Catalogue} catalogue
+ * @param {ReturnType<typeof import("./chart.js").makeChart>} chart
+ * @param {() => View | null} current what the chart shows
+ */
+export function surround(catalogue, chart, current) {
+  const places = {
+    chart: byId("chart", HTMLElement),
+    card: byId("card", HTMLElement),
+    legend: byId("legend", HTMLElement),
+    marks: byId("mark-kinds", HTMLElement),
+    values: byId("values", HTMLDetailsElement),
+    happened: byId("happened", HTMLDetailsElement),
+    from: byId("from", HTMLInputElement),
+    to: byId("to", HTMLInputElement),
+    log: byId("log", HTMLInputElement),
+    relative: byId("relative", HTMLInputElement),
+    band: byId("band", HTMLInputElement),
+    rule: byId("rule", HTMLElement),
+  };
+  /** @type {Place | null} where the arrow keys are */
+  let cursor = null;
+  /** @type {string[]} what the address names */
+  let shownIds = [];
+  const overview = makeOverview(byId("overview", HTMLElement), ([from, to]) =>
+    changeState({ from: stampOf(from), to: stampOf(to) }),
+  );
+  const picker = makePicker(
+    {
+      count: byId("count", HTMLElement),
+      facets: byId("facets", HTMLElement),
+      list: byId("list", HTMLElement),
+      input: byId("q", HTMLInputElement),
+    },
+    catalogue.series,
+    {
+      onQuery: (text) => changeState({ q: text }, { replace: true }),
+      onSeries: (ids) => changeState({ series: ids.join(",") || "none", at: "" }),
+    },
+  );
+
+  /** @param {Place} place */
+  const pin = (place) => {
+    const line = current()?.lines[place.line];
+    const stamp = line?.shard.stamp[line.places[place.index] ?? -1];
+    if (line && stamp) changeState({ at: `${line.entry.id}@${stamp}` }, { replace: true });
+  };
+
+  /** The point that the address names. @param {View} shown @returns {Place | null} */
+  const pinned = (shown) => {
+    const [id, stamp = ""] = (currentState()["at"] ?? "").split("@");
+    const line = shown.lines.findIndex((one) => one.entry.id === id);
+    const at = shown.lines[line]?.shard.stamp.indexOf(stamp) ?? -1;
+    const index = at < 0 ? -1 : (shown.lines[line]?.places.indexOf(at) ?? -1);
+    return index < 0 ? null : { line, index };
+  };
+
+  /** @param {Place | null} place @param {boolean} kept */
+  const showCard = (place, kept) => {
+    const line = place && current()?.lines[place.line];
+    const spot = place && chart.positionOf(place);
+    places.card.hidden = !line || !spot;
+    places.card.classList.toggle("is-pinned", kept);
+    if (!place || !line || !spot) return;
+    const at = line.places[place.index] ?? -1;
+    const close = () => {
+      changeState({ at: "" }, { replace: true });
+      places.chart.focus();
+    };
+    places.card.replaceChildren(...pointCard(line, place.line, at, kept ? close : null));
+    const room = places.chart.clientWidth;
+    const width = places.card.offsetWidth;
+    const left = spot.x + 16 + width <= room ? spot.x + 16 : Math.max(0, spot.x - 16 - width);
+    const top = Math.min(Math.max(0, spot.y - 40), Math.max(0, places.chart.clientHeight - places.card.offsetHeight));
+    places.card.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+  };
+
+  const fillTables = async () => {
+    if (!current() || !(places.values.open || places.happened.open)) return;
+    const { marksTable, valuesTable } = await import("./chart_table.js"); // most readers never open a table
+    const view = current();
+    if (!view) return;
+    if (places.values.open) byId("values-body", HTMLElement).replaceChildren(valuesTable(view));
+    if (places.happened.open) byId("happened-body", HTMLElement).replaceChildren(marksTable(view));
+  };
+
+  /** @param {number} nights */
+  const lastNights = (nights) => {
+    const end = current()?.xs.at(-1) ?? seconds(catalogue.night);
+    changeState({ from: stampOf(end - nights * DAY_S), to: "" });
+  };
+
+  places.log.addEventListener("change", () => changeState({ scale: places.log.checked ? "log" : "" }));
+  places.relative.addEventListener("change", () => changeState({ relative: places.relative.checked ? "1" : "" }));
+  places.band.addEventListener("change", () => changeState({ band: places.band.checked ? "" : "0" }));
+  places.from.addEventListener("change", () => changeState({ from: places.from.value }));
+  places.to.addEventListener("change", () => changeState({ to: places.to.value }));
+  places.values.addEventListener("toggle", () => void fillTables());
+  places.happened.addEventListener("toggle", () => void fillTables());
+  for (const button of document.querySelectorAll("[data-nights]")) {
+    const nights = button instanceof HTMLElement ? button.dataset["nights"] : "";
+    button.addEventListener("click", () => {
+      if (nights === "all") changeState({ from: "all", to: "" });
+      else if (nights) lastNights(Number(nights));
+      else changeState({ from: "", to: "" });
+    });
+  }
+  byId("copy-link", HTMLElement).replaceChildren(copyButton("Copy link", () => location.href));
+  places.chart.addEventListener("keydown", (event) => {
+    const view = current();
+    if (!view || event.ctrlKey || event.metaKey || event.altKey) return;
+    const done = onKey(event.key, view);
+    if (done) event.preventDefault();
+  });
+
+  /** @param {string} key @param {View} shown */
+  const onKey = (key, shown) => {
+    const [from, to] = shown.range;
+    const now = cursor ?? pinned(shown) ?? { line: 0, index: shown.xs.length - 1 };
+    const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
+    if (key in steps) return move(now, steps[/** @type {keyof typeof steps} */ (key)], shown);
+    if (key === "ArrowUp" || key === "ArrowDown") {
+      const count = shown.lines.length;
+      const line = (now.line + (key === "ArrowDown" ? 1 : count - 1)) % count;
+      return move({ line, index: now.index }, 0, shown);
+    }
+    const zoom = { "+": 0.25, "=": 0.25, "-": -0.5 }[key];
+    if (zoom !== undefined)
+      changeState({ from: stampOf(from + (to - from) * zoom), to: stampOf(to - (to - from) * zoom) });
+    else if (key === "0") changeState({ from: "", to: "" });
+    else if (key === "Enter" && cursor) pin(cursor);
+    else if (key === "Escape") changeState({ at: "" }, { replace: true });
+    else return false;
+    return true;
+  };
+
+  /** @param {Place} now @param {number} step @param {View} shown */
+  const move = (now, step, shown) => {
+    const line = shown.lines[now.line];
+    if (!line) return false;
+    let index = Number.isFinite(step) ? now.index + step : step < 0 ? 0 : shown.xs.length - 1;
+    while (step && index > 0 && index < shown.xs.length - 1 && (line.places[index] ?? -1) < 0)
+      index += Math.sign(step) || 1;
+    const found = nearestNight(line, Math.max(0, Math.min(shown.xs.length - 1, index)));
+    if (found === null) return false;
+    if (currentState()["at"]) changeState({ at: "" }, { replace: true });
+    cursor = { line: now.line, index: found };
+    chart.pointAt(cursor);
+    showCard(cursor, false);
+    return true;
+  };
+
+  const again = debounced(() => {
+    const view = current();
+    if (view) places.legend.replaceChildren(...legend(view, shownIds));
+  }, 0);
+  document.addEventListener("themechange", again);
+  places.chart.addEventListener("mouseleave", () => {
+    const view = current();
+    if (!view || pinned(view)) return;
+    chart.pointAt(null);
+    showCard(null, false);
+  });
+
+  return {
+    pin,
+    /** The mouse is near a point, or near none. @param {Place | null} place */
+    point(place) {
+      const view = current();
+      if (!view || pinned(view)) return;
+      cursor = place ?? cursor;
+      chart.pointAt(place);
+      showCard(place, false);
+    },
+    /** The chart was drawn anew: a kept card moves with its point. */
+    drawn() {
+      const view = current();
+      if (!view) return;
+      const kept = pinned(view);
+      chart.pointAt(kept);
+      showCard(kept, true);
+    },
+    /**
+     * What the address asks for, before its series are read.
+     *
+     * @param {State} state
+     * @param {string[]} ids
+     */
+    pick(state, ids) {
+      shownIds = ids;
+      picker.show(state["q"] ?? "", ids);
+      places.log.checked = state["scale"] === "log";
+      places.relative.checked = state["relative"] === "1";
+      places.band.checked = state["band"] !== "0";
+    },
+    /**
+     * What the chart shows now.
+     *
+     * @param {State} state
+     * @param {string[]} ids
+     */
+    show(state, ids) {
+      const view = current();
+      if (!view) return void places.legend.replaceChildren();
+      const [from, to] = view.range;
+      overview.show(view);
+      this.drawn();
+      places.from.value = dayField(Math.max(from, view.xs[0] ?? from));
+      places.to.value = dayField(Math.min(to, view.xs.at(-1) ?? to));
+      places.legend.replaceChildren(...legend(view, ids));
+      places.marks.replaceChildren(...markKinds(view, state));
+      places.rule.textContent = ruleOf(view);
+      void fillTables();
+    },
+  };
+}
+
+/** @param {number} time */
+function dayField(time) {
+  return new Date(time * 1e3).toISOString().slice(0, 10);
+}
