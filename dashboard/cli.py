@@ -152,7 +152,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="dashboard",
+        prog="python3 -m dashboard",
         description="The nightly TVM benchmark dashboard.",
         epilog="Exit codes: 0 all well; 1 some job failed; 2 usage or top-level config; 3 a bug of ours; "
         "4 it cannot be told (reproduce); 75 another night holds this home; 130 interrupted.",
