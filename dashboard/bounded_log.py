@@ -50,8 +50,16 @@ class BoundedLog:
         if rest:
             self._chunks.append(rest)
             self._kept_bytes += len(rest)
-        while self._chunks and self._kept_bytes - len(self._chunks[0]) >= TAIL_BYTES:
-            dropped = len(self._chunks.popleft())
+        self._drop(self._kept_bytes - TAIL_BYTES)
+
+    def _drop(self, over_bytes: int) -> None:
+        """Leave out the oldest of what is kept."""
+        while over_bytes > 0:
+            oldest = self._chunks.popleft()
+            if len(oldest) > over_bytes:
+                self._chunks.appendleft(oldest[over_bytes:])
+            dropped = min(len(oldest), over_bytes)
+            over_bytes -= dropped
             self._kept_bytes -= dropped
             self._left_out_bytes += dropped
 
