@@ -63,9 +63,8 @@ class CnnComp(Experiment):
         )
 
     def environment(self, point: Point, config: Mapping[str, Any]) -> dict[str, str]:
-        """Beside the threads: TVM binds no thread to a core, as its rivals bind none; inductor compiles in-process."""
-        added = {"TVM_BIND_THREADS": "0", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-        return {**super().environment(point, config), **added}
+        """As everywhere; and inductor compiles in its own process."""
+        return {**super().environment(point, config), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
     def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
         problem = runners.problem(point.workload.partition(".")[2], point.values["batch"], seed)

@@ -55,10 +55,6 @@ class Tuning(Experiment):
             ]
         return points
 
-    def environment(self, point: Point, config: Mapping[str, Any]) -> dict[str, str]:
-        """As in cnn_comp, which uses what is found here."""
-        return {**super().environment(point, config), "TVM_BIND_THREADS": "0"}
-
     def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
         kind, _, name = point.workload.replace("search_", "").partition(".")
         network, target = networks.NETWORKS[name](), json.loads(point.target)

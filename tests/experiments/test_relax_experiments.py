@@ -91,6 +91,13 @@ def test_a_record_says_what_was_compiled_and_that_the_answer_is_right(relax_opt)
         assert info["samples"] == 3
 
 
+def test_tvm_stays_on_the_cores_that_the_night_was_given(relax_opt):
+    _, data = relax_opt
+    assert {tuple(record.additional_info["conditions"]["affinity"]) for record in data.records} == {
+        tuple(sorted(os.sched_getaffinity(0)))
+    }
+
+
 def test_the_commit_is_that_of_the_imported_tvm(relax_opt):
     import tvm
 

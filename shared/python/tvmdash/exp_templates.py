@@ -44,10 +44,14 @@ class Experiment:
         raise NotImplementedError
 
     def environment(self, point: Point, config: Mapping[str, Any]) -> dict[str, str]:
-        """Environment variables of the processes that measure the point: its `threads`, else the config's."""
+        """Environment variables of the processes that measure the point: its `threads`, else the config's.
+
+        TVM would bind its threads, the first to core 0, whatever cores the night was given and whatever runs there. Its
+        rivals bind none, and so shall it.
+        """
         threads = str(point.values.get("threads", config["threads"]))
         names = ("TVM_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-        return dict.fromkeys(names, threads)
+        return {**dict.fromkeys(names, threads), "TVM_BIND_THREADS": "0"}
 
     def make_inputs(self, config: Mapping[str, Any], folder: Path, seed: int) -> None:
         """Leave in `folder` what the engines share (weights, inputs, reference answers).
