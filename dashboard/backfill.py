@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -29,11 +30,15 @@ _log = logging.getLogger("backfill")
 
 @dataclass(frozen=True)
 class Request:
-    """Which TVMs, of which experiments (none: all), for how long; `retry` those that could not be built before."""
+    """Which TVMs, of which experiments (none: all), how often, for how long.
+
+    rebuild: get what is not at hand. retry: also what could not be built before.
+    """
 
     artifacts: str
     experiments: tuple[str, ...] = ()
     choice: Choice = field(default_factory=Choice)
+    rounds: int = 1
     budget_s: float = math.inf
     rebuild: bool = True
     retry: bool = False
@@ -69,7 +74,7 @@ def backfill(home: Home, request: Request, *, code: CodeFolders, seed: int | Non
         bench = Bench(place, time.monotonic(), request.budget_s)
         done = Filled(place.stamp, request.artifacts, 0)
         this = _Filling(home, bench, getting, names, done, {} if request.retry else _unbuilt(home))
-        this.fill(candidates, request.choice)
+        this.fill(chosen(candidates, request.choice), request)
     return done
 
 
@@ -91,18 +96,15 @@ class _Filling:
     done: Filled
     unbuilt: dict[str, str]
 
-    def fill(self, candidates: list[Candidate], choice: Choice) -> None:
+    def fill(self, wanted: list[Candidate], request: Request) -> None:
         begun = time.monotonic()
         have = {name: backfill_shelf.measured(self.home, name, self.bench.fingerprint(name)) for name in self.names}
-        wanted = chosen(candidates, choice)
-        known = [one for one in wanted if all(_which(one) in have[name] for name in self.names)]
-        order: Iterable[Candidate] = by_gaps(wanted, {one.id for one in known}) if choice.gaps else wanted
-        todo = [one for one in order if one not in known]
-        self.done.wanted, self.done.there = len(wanted), len(known)
+        todo = [step for number in range(1, request.rounds + 1) for step in _round(wanted, have, number, request)]
+        self.done.wanted, self.done.there = len(wanted), len({one.id for one in wanted} - {one.id for one, _ in todo})
         try:
-            for at, candidate in enumerate(todo):
+            for at, (candidate, names) in enumerate(todo):
                 self.done.left = len(todo) - at
-                self._one(candidate, [name for name in self.names if _which(candidate) not in have[name]])
+                self._one(candidate, names)
                 self.done.left -= 1
         except RoundError as error:
             _log.info("%s", error)
@@ -148,6 +150,20 @@ class _Filling:
         path = backfill_shelf.put(self.home, name, value, facts)
         self.done.done.append(f"{name}/{path.name}")
         _log.info("%s on %s: %s", name, candidate.words, path.name)
+
+
+def _round(
+    wanted: list[Candidate], have: Mapping[str, Counter[backfill_shelf.Which]], number: int, request: Request
+) -> Iterator[tuple[Candidate, list[str]]]:
+    """What is measured in this round: TVMs, and the experiments that have fewer measurements of them than rounds.
+
+    Every second round goes from the newest to the oldest: a machine that slowly changes favours neither.
+    """
+    lacking = {one.id: [name for name in have if have[name][_which(one)] < number] for one in wanted}
+    order: Iterable[Candidate] = wanted if number % 2 else reversed(wanted)
+    if request.choice.gaps:
+        order = by_gaps(wanted, {ident for ident, names in lacking.items() if not names})
+    return ((one, lacking[one.id]) for one in order if lacking[one.id])
 
 
 def _which(one: Candidate) -> backfill_shelf.Which:

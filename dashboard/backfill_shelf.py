@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,15 +41,15 @@ def which(remote: str, ident: str, options: Mapping[str, str]) -> Which:
     return remote, ident, json.dumps(dict(options), sort_keys=True)
 
 
-def measured(home: Home, experiment: str, fingerprint: str) -> set[Which]:
-    """The TVMs that the home has data of with this code and config, of its nights as of its backfill."""
-    found = set()
+def measured(home: Home, experiment: str, fingerprint: str) -> Counter[Which]:
+    """How often the home has data of each TVM with this code and config, of its nights as of its backfill."""
+    found: Counter[Which] = Counter()
     for night in _nights(home, experiment):
         artifact = night.get("artifact")
         if night.get("fingerprint") == fingerprint and isinstance(artifact, dict):
             facts = artifact["facts"]
             source = (facts["remote"], artifact["commit"], facts["options"]) if "remote" in facts else None
-            found.add(source or (PYPI, artifact["version"], "{}"))
+            found[source or (PYPI, artifact["version"], "{}")] += 1
     return found
 
 

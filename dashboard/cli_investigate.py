@@ -64,6 +64,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     fill.add_argument("--step", type=_count, default=1, metavar="N", help="only each Nth of the range, and its end")
     fill.add_argument("--dates", type=_count, metavar="DAYS", help="only the last commit of so many days")
     fill.add_argument("--gaps", action="store_true", help="halve the longest stretch without a measurement first")
+    fill.add_argument("--rounds", type=_count, default=1, help="how often each is measured, in turn; by default once")
     fill.add_argument("--retry", action="store_true", help="try again to build what could not be built before")
     _no_rebuild(fill)
     repeat = home_verb(verbs, "reproduce", _reproduce, "measure a published number again and say whether it holds")
@@ -159,6 +160,7 @@ def _backfill(arguments: argparse.Namespace) -> int:
         arguments.artifacts,
         tuple(arguments.experiments),
         Choice(arguments.step, arguments.dates, arguments.gaps),
+        rounds=arguments.rounds,
         budget_s=arguments.budget or math.inf,
         rebuild=not arguments.no_rebuild_tvm,
         retry=arguments.retry,

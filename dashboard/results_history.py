@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from tvmdash.reduction import t_975
 from tvmdash.store import Outline
 
 Rounds = dict[str, float]
-"""A value by its round: what was measured with the same code and config, one TVM after the other."""
+"""A value by its round: the n-th measurement of each TVM with the same code and config."""
 
 
 @dataclass
@@ -122,7 +123,8 @@ def _folders(home: Home) -> list[Path]:
 
 def _nights(folder: Path, broken: list[str]) -> list[_Night]:
     found = []
-    for stamp in records.data_stamps(folder):
+    times: Counter[tuple[str, str]] = Counter()
+    for stamp in sorted(records.data_stamps(folder)):
         path = folder / f"data_{stamp}.json"
         try:
             data = records.read_data(path, folder.name)
@@ -138,7 +140,9 @@ def _nights(folder: Path, broken: list[str]) -> list[_Night]:
             version = str(artifact.get("commit") or version)[:12]
         machine = results.object_in(results.object_in(value, "environment"), "machine")
         order = (committed, _number(version))
-        found.append(_Night(folder.name, stamp, str(night.get("fingerprint")), version, order, data, machine))
+        code = str(night.get("fingerprint"))
+        times[code, version] += 1
+        found.append(_Night(folder.name, stamp, f"{code} {times[code, version]}", version, order, data, machine))
     return found
 
 

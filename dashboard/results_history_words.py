@@ -37,14 +37,15 @@ def _head(history: History) -> Iterator[str]:
     )
     yield ""
     first_last = "..".join(elide(version, 40) for version in (history.versions[0], history.versions[-1]))
+    rounds = max(history.rounds.values(), default=1)
     source = "git" if history.are_commits else "pypi"
-    yield f"    python3 -m dashboard backfill HOME --artifacts {source}:{first_last}"
+    yield f"    python3 -m dashboard backfill HOME --artifacts {source}:{first_last} --rounds {rounds}"
     yield "    python3 -m dashboard results HOME --history --output docs/history.md"
     yield ""
     yield (
-        "A round measures each TVM once; another round is another call of `backfill` with something changed in the"
-        " experiments' config, such as the words of `description`. Values are geometric means of the rounds with their"
-        " 95 % interval. A step from one TVM to the next is judged as [compare](investigating.md) judges: by the"
+        "A round measures each TVM once, from the oldest to the newest, the next round from the newest to the oldest."
+        " Values are geometric means of the rounds with their 95 % interval."
+        " A step from one TVM to the next is judged as [compare](investigating.md) judges: by the"
         " ratios within the rounds, and named only where it is beyond chance, all steps of all series considered"
         " (Holm, 5 %)."
         f" Of fewer than {NAMED_ROUNDS} rounds, only what differs by the same in each is named, as sizes do. The last"

@@ -65,6 +65,15 @@ def test_each_tvm_is_a_night_of_its_own_kept_apart_and_never_measured_twice(lab:
     assert "Backfill: 5 of speed, the last one measured 20" in lab.home.run(verb="status").output
 
 
+def test_rounds_measure_all_of_them_there_and_back(lab: Lab) -> None:
+    assert fill(lab, "--gaps").code == 0
+    done = fill(lab, "--rounds", "3")
+    assert done.code == 0
+    assert "0 were measured before, 12 nights measured now" in done.output
+    assert versions_of(kept(lab))[6:] == [*reversed(VERSIONS), *VERSIONS]
+    assert "6 were measured before, 0 nights" in fill(lab, "--rounds", "2").output
+
+
 def test_a_backfill_whose_time_is_over_goes_on_where_it_was(lab: Lab) -> None:
     first = fill(lab, "--budget", "1s")
     assert first.code == 1
