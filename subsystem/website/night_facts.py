@@ -37,7 +37,7 @@ def next_run(stamps: Sequence[str]) -> NextRun:
         return NextRun(stamps[-1], "Too few nights to say how often they start.", None)
     usual = statistics.median(gaps)
     next_moment = moments[-1] + datetime.timedelta(seconds=usual)
-    words = f"Nights usually start every {duration_in_words(usual)}"
+    words = f"Nights usually start {duration_in_words(usual)} apart"
     return NextRun(stamps[-1], words, common.stamp_of(next_moment))
 
 

@@ -151,7 +151,7 @@ test("numbers keep the digits that they deserve", () => {
   for (const [value, words] of cases) assert.equal(format.number(value), words, String(value));
   assert.equal(format.quantity(0.6147, "ms"), "614.7 µs");
   assert.equal(format.quantity(61234.5, "ms"), "61.23 s");
-  assert.equal(format.quantity(95130, "bytes"), "92.90 KiB");
+  assert.equal(format.quantity(95130, "bytes"), "95.13 kB");
   assert.equal(format.quantity(512, "bytes"), "512 bytes");
   assert.equal(format.quantity(null, "ms"), "\u2013");
   assert.equal(format.quantity(3, ""), "3");
@@ -531,6 +531,6 @@ test("around one night some days are shown, around many a little room", () => {
 
 test("an interval of a time or a size that reaches 0 has one end", () => {
   assert.equal(format.interval(-0.5, 2, "ms"), "at most 2.000 ms");
-  assert.equal(format.interval(0, 2048, "bytes"), "at most 2.000 KiB");
+  assert.equal(format.interval(0, 2048, "bytes"), "at most 2.048 kB");
   assert.equal(format.interval(-0.5, 2, ""), "-0.5000 to 2.000");
 });

@@ -89,7 +89,7 @@ def test_what_needs_attention_comes_first_and_leads_to_its_receipt(told: tuple[S
 def test_it_says_what_was_still_to_come_and_when_the_next_night_is(told: tuple[Site, Page]) -> None:
     words = told[1].words
     assert "when this was written: Slack" in words
-    assert "Nights usually start every 1 d" in words
+    assert "Nights usually start 1 d apart" in words
     assert "about Wednesday 10 June 2026, 03:15 UTC" in words
 
 

@@ -5,7 +5,7 @@
 const SMALLER = { s: ["ms", 1e3], ms: ["µs", 1e3], µs: ["ns", 1e3], us: ["ns", 1e3] };
 /** @type {Record<string, [string, number]>} what a number from 1000 on is told in */
 const LARGER = { ns: ["µs", 1e-3], µs: ["ms", 1e-3], us: ["ms", 1e-3], ms: ["s", 1e-3] };
-const BYTES = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+const BYTES = ["bytes", "kB", "MB", "GB", "TB"]; // powers of 1000, as everywhere in what this dashboard says
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
 /**
@@ -20,9 +20,9 @@ export function bestUnit(value, unit) {
   let factor = 1;
   if (unit === "bytes") {
     let step = 0;
-    for (; size >= 1024 && step < BYTES.length - 1; step += 1) {
-      size /= 1024;
-      factor /= 1024;
+    for (; size >= 1000 && step < BYTES.length - 1; step += 1) {
+      size /= 1000;
+      factor /= 1000;
     }
     return { unit: BYTES[step] ?? unit, factor };
   }
@@ -53,7 +53,7 @@ export function number(value, digits = 4) {
 }
 
 /**
- * A value with its unit: "1.234 ms", "12.50 KiB". Null is a dash.
+ * A value with its unit: "1.234 ms", "12.50 kB". Null is a dash.
  *
  * @param {number | null | undefined} value
  * @param {string} unit
