@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 from pathlib import Path
@@ -157,12 +158,13 @@ def test_a_killed_one_leaves_no_process_and_the_next_one_clears_its_folder(lab: 
 
 
 CALLS = """from_night="$TVMDASH_HOME/../request.json"
-cd {repo} && PYTHONPATH={repo}:{repo}/shared/python python3 -m dashboard remeasure \
+cd {repo} && PYTHONPATH={path} python3 -m dashboard remeasure \
     "$TVMDASH_HOME" "$from_night" "$TVMDASH_HOME/../result.json" {options} > "$TVMDASH_HOME/../said" 2>&1"""
 
 
 def calling(options: str = "") -> str:
-    return homes.good("subsystem", CALLS.format(repo=homes.REPO, options=options))
+    path = shlex.quote(f"{homes.REPO}:{homes.REPO}/shared/python")
+    return homes.good("subsystem", CALLS.format(repo=shlex.quote(str(homes.REPO)), path=path, options=options))
 
 
 def test_within_a_night_it_is_part_of_that_night(lab: Lab) -> None:

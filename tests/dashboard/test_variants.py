@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -307,7 +308,7 @@ one = {'experiment': 'speed@release', 'stamp': os.environ['TVMDASH_NIGHT'], 'poi
 (root / 'request.json').write_text(json.dumps([one]))"
 PYTHONPATH={repository} python3 -m dashboard remeasure "$TVMDASH_HOME" "$TVMDASH_HOME/../request.json" \
     "$TVMDASH_HOME/../result.json" > "$TVMDASH_HOME/../said" 2>&1"""
-    repository = f"{homes.REPO}:{homes.REPO}/shared/python"
+    repository = shlex.quote(f"{homes.REPO}:{homes.REPO}/shared/python")
     lab.home.subsystem("asks", run=homes.good("subsystem", calls.replace("{repository}", repository)))
     lab.home.night()
     (one,) = homes.read(lab.home.root / "result.json")["rounds"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -47,7 +48,7 @@ def of_this_night(command: str, place: Path) -> str:
     """The command for the night in `place`, which stands for both nights of the page, and its network."""
     (night,) = (path.stem for path in (place / "home" / "results" / "nights").glob("*.json"))
     command = re.sub(r"\d{8}T\d{6}Z", night, command.replace("\\\n", " ")).replace("network.squeezenet", "network.mlp")
-    return command.replace("python3", sys.executable, 1)
+    return command.replace("python3", shlex.quote(sys.executable), 1)
 
 
 def shown(command: str, place: Path) -> list[str]:
