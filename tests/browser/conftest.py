@@ -47,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: tests of what a night ends would end it, as a child of their own process
 def address(site: Path) -> Iterator[str]:
     """Where the site is served, ending with a slash."""
     home = site.parents[3]
@@ -76,7 +76,7 @@ def address(site: Path) -> Iterator[str]:
         process.communicate(timeout=20)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # as above
 def chromium() -> Iterator[Browser]:
     """The system's Chromium, headless."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
