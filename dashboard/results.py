@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.plan import CodeFolders
-from tvmdash import common, config_util, records
+from tvmdash import common, config_util, records, telemetry_data
 from tvmdash.config_fields import NIGHTLY
 from tvmdash.dashboard_info import Home, JobResult, Night
 from tvmdash.errors import DashboardError
@@ -56,7 +56,7 @@ def read(home: Home, stamp: str | None, code: CodeFolders) -> NightResults:
         last = ", ".join(stamps[:-6:-1])
         raise DashboardError(f"{home.root}: there is no night {stamp}. The last ones are: {last}.")
     night = home.read_night(stamp or stamps[-1])
-    disturbed = _disturbed(home, night.stamp)
+    disturbed = telemetry_data.abnormal(home.output("telemetry") / "page.json", night.stamp)
     jobs = [job for job in night.jobs if job.kind == "experiment"]
     found = [_experiment(home, night.stamp, job, code, (disturbed or {}).get(job.name, "")) for job in jobs]
     return NightResults(night, tuple(sorted(found, key=lambda one: one.job.name)), disturbed is not None)
@@ -102,14 +102,3 @@ def _changed(name: str, config: Mapping[str, Any], size: str, code: CodeFolders)
         for name, value in config.items()
         if name not in _UNSHOWN and (name not in defaults or defaults[name] != value)
     }
-
-
-def _disturbed(home: Home, stamp: str) -> dict[str, str] | None:
-    """Telemetry's sentences by experiment; None where it did not judge this night."""
-    try:
-        page = common.read_json(home.output("telemetry") / "page.json")
-        if page["stamp"] != stamp:
-            return None
-        return {str(run["experiment"]): " ".join(map(str, run["abnormal"])) for run in page["runs"]}
-    except (DashboardError, KeyError, TypeError):
-        return None  # telemetry is a subsystem that may be off, or leave something else

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import disturbed
-
+from tvmdash import telemetry_data
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, RUNNING, Home, JobResult, Night
 from tvmdash.slack_parts import (
     BAD,
@@ -40,7 +39,7 @@ def of_night(home: Home, night: Night, whole: str) -> Message:
     parts += [_unfinished_part(job, notify) for job, notify in jobs if is_unfinished(job)]
     parts += note_parts(night, [fault for _, notify in jobs for fault in notify.faults])
     measured = [job for job, _ in jobs if _is_good(job) or _is_partly_good(job)]
-    troubled = disturbed.of_night(home, night.stamp)
+    troubled = telemetry_data.abnormal(home.output("telemetry") / "page.json", night.stamp) or {}
     parts += [_good_part(home, job, night.stamp, troubled.get(job.name, "")) for job in sorted(measured, key=_is_good)]
     return build(f"{_icon(night)} {verdict(night)}", about(night, website), parts, rest(night, website, whole))
 

@@ -98,3 +98,17 @@ def read(path: Path) -> Telemetry:
     if len(lengths) > 1:
         raise DashboardError(f"{path}: $.columns: lengths differ ({sorted(lengths)}). Move it away.")
     return read_back
+
+
+def abnormal(page: Path, stamp: str) -> dict[str, str] | None:
+    """What the subsystem telemetry found abnormal in the night `stamp`, in sentences by experiment; "" where nothing.
+
+    `page` is its page.json. None where it did not judge this night: it may be off, or have left something else.
+    """
+    try:
+        value = common.read_json(page)
+        if value["stamp"] != stamp:
+            return None
+        return {str(run["experiment"]): " ".join(map(str, run["abnormal"])) for run in value["runs"]}
+    except (DashboardError, KeyError, TypeError):
+        return None
