@@ -49,10 +49,12 @@ class BusyCores:
 
     The night's share is its own CPU time and that of its descendants, ended ones included; so what is `others` cannot
     be a stage that uses more threads than it said. A kernel that does not tell children (gVisor) gives neither.
+    Only the cores that the night may use are counted: what runs beside it on the others takes nothing from it.
     """
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
+        self._cores = frozenset(b"cpu%d" % core for core in os.sched_getaffinity(0))
         self._tells_children = (proc / f"{os.getpid()}/task/{os.getpid()}/children").exists()
         self._last = self._now()
 
@@ -70,10 +72,13 @@ class BusyCores:
 
     def _now(self) -> tuple[float, float, float, float]:
         """The moment, and CPU seconds so far of everybody, of the night, of the hypervisor's other guests."""
-        with (self._proc / "stat").open("rb") as file:
-            fields = [int(part) for part in file.readline().split()[1:]]
-        user, nice, system, _, _, interrupts, soft, stolen = (*fields, *[0] * 8)[:8]
-        busy = user + nice + system + interrupts + soft
+        busy = stolen = 0
+        for line in (self._proc / "stat").read_bytes().splitlines():
+            name, _, fields = line.partition(b" ")
+            if name in self._cores:
+                user, nice, system, _, _, interrupts, soft, more = (*map(int, fields.split()), *[0] * 8)[:8]
+                busy += user + nice + system + interrupts + soft
+                stolen += more
         return time.monotonic(), busy / _TICKS_PER_S, self._night_ticks() / _TICKS_PER_S, stolen / _TICKS_PER_S
 
     def _night_ticks(self) -> int:

@@ -123,12 +123,12 @@ def _levels(load: Sequence[float | None], width: int) -> Floats:
 
 def _others(run: Telemetry, limits: Limits) -> Iterator[str]:
     known = [value for value in run.column("busy_cores.others") if value is not None]
-    busy = [value for value in known if value >= limits.others_cores]
+    least = min(limits.others_cores, run.cores / 2)  # on one core, a whole one is more than others can take
+    busy = [value for value in known if value >= least]
     if known and len(busy) >= BUSY_SHARE * len(known):
-        yield (
-            f"Other programs kept {three_digits(sum(busy) / len(busy))} of {run.cores} cores busy during"
-            f" {len(busy) / len(known):.0%} of the run."
-        )
+        kept, share = three_digits(sum(busy) / len(busy)), len(busy) / len(known)
+        cores = f"{run.cores} core{'' if run.cores == 1 else 's'}"
+        yield f"Other programs kept {kept} of {cores} busy during {share:.0%} of the run."
 
 
 def _stolen(run: Telemetry, limits: Limits) -> Iterator[str]:

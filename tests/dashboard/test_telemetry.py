@@ -38,6 +38,12 @@ def process(pid: int, ticks: int, *children: int) -> dict[str, str]:
     return {f"{pid}/stat": stat, f"{pid}/task/{pid}/children": " ".join(map(str, children))}
 
 
+def stat(ours: str, others: str = "900 0 0 0 0 0 0 900") -> str:
+    """What /proc/stat says of one core that the night may use, and of another one."""
+    core = min(os.sched_getaffinity(0))
+    return f"cpu  7 7 7\ncpu{core} {ours}\ncpu4000 {others}\nintr 5 0 0\n"
+
+
 def read_all(found: list[Sensor]) -> dict[str, float | None]:
     return {name: value for sensor in found for name, value in sensor().items()}
 
@@ -87,9 +93,9 @@ def test_a_sensor_that_is_silent_for_a_moment_gives_no_value_for_it(tmp_path: Pa
 
 def test_cores_that_the_night_and_all_its_descendants_keep_busy_are_told_from_those_of_others(tmp_path: Path) -> None:
     own = os.getpid()
-    put(tmp_path, {"stat": "cpu  0 0 0 0 0 0 0 0 0 0", **process(own, 0, 7), **process(7, 0, 8), **process(8, 0)})
+    put(tmp_path, {"stat": stat("0 0 0 0 0 0 0 0 0 0"), **process(own, 0, 7), **process(7, 0, 8), **process(8, 0)})
     busy = BusyCores(tmp_path)
-    put(tmp_path, {"stat": "cpu  300 50 30 900 9 10 10 100 0 0", **process(own, 40, 7), **process(7, 60, 8)})
+    put(tmp_path, {"stat": stat("300 50 30 900 9 10 10 100 0 0"), **process(own, 40, 7), **process(7, 60, 8)})
     put(tmp_path, process(8, 100))
     read = busy()
     total, others = read["busy_cores.own"], read["busy_cores.others"]
@@ -100,18 +106,25 @@ def test_cores_that_the_night_and_all_its_descendants_keep_busy_are_told_from_th
     assert read["stolen_cores"] / total == pytest.approx(0.5)
 
 
+def test_cores_that_the_night_may_not_use_are_not_counted(tmp_path: Path) -> None:
+    put(tmp_path, {"stat": stat("0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0"), **process(os.getpid(), 0)})
+    busy = BusyCores(tmp_path)
+    put(tmp_path, {"stat": stat("0 0 0 500 0 0 0 0", "500 0 0 0 0 0 0 500")})
+    assert busy() == {"busy_cores.own": 0.0, "busy_cores.others": 0.0, "stolen_cores": 0.0}
+
+
 def test_where_the_kernel_does_not_tell_children_nobody_is_blamed(tmp_path: Path) -> None:
     pid = os.getpid()
-    put(tmp_path, {"stat": "cpu  0 0 0 0 0 0 0 0", f"{pid}/stat": process(pid, 0)[f"{pid}/stat"]})
+    put(tmp_path, {"stat": stat("0 0 0 0 0 0 0 0"), f"{pid}/stat": process(pid, 0)[f"{pid}/stat"]})
     busy = BusyCores(tmp_path)
-    put(tmp_path, {"stat": "cpu  500 0 0 0 0 0 0 9"})
+    put(tmp_path, {"stat": stat("500 0 0 0 0 0 0 9")})
     read = busy()
     assert read["busy_cores.own"] is read["busy_cores.others"] is None
     assert read["stolen_cores"]
 
 
 def test_a_process_that_ends_while_it_is_read_costs_nothing_else(tmp_path: Path) -> None:
-    put(tmp_path, {"stat": "cpu  0 0 0 0 0 0 0 0", **process(os.getpid(), 10, 7)})
+    put(tmp_path, {"stat": stat("0 0 0 0 0 0 0 0"), **process(os.getpid(), 10, 7)})
     assert BusyCores(tmp_path)()["busy_cores.own"] == 0.0
 
 

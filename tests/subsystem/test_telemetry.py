@@ -90,6 +90,13 @@ def test_other_programs_are_told_from_a_core_for_a_tenth_of_the_run_on() -> None
     assert sentences(busy_cores__others=[0.9] * N) == []
 
 
+def test_of_a_night_on_one_core_others_take_half_at_most() -> None:
+    columns = {"elapsed_s": [float(second) for second in range(N)], "busy_cores.own": [0.5] * N}
+    one = Telemetry("opt", STAMP, 0, 1.0, 1, 1, Cost(0, 0), {**columns, "busy_cores.others": [0.5] * N})
+    (sentence,) = SUBSYSTEM.judgement.abnormal(one, SUBSYSTEM.Limits())
+    assert sentence == "Other programs kept 0.500 of 1 core busy during 100% of the run."
+
+
 def test_the_runs_own_threads_are_no_load_from_others() -> None:
     assert sentences(busy_cores__own=[4.0] * N, load_1_min=[6.0] * N) == []
 

@@ -11,7 +11,7 @@ from tvmdash.capture import Sample, Trial
 
 LOAD = {"load_1_min": 0.1}
 PROCESS = {
-    "machine": {"docker_tag": None, "docker_hash": None, "affinity": [0, 1], "hw_model": "cpu x 2"},
+    "machine": {"docker_tag": None, "docker_hash": None, "cores": 2, "hw_model": "cpu x 2"},
     "env_name": "default",
     "engine": {"version": "1", "tvm_hash": "abc"},
 }

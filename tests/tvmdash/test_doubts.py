@@ -10,7 +10,7 @@ import pytest
 from tvmdash.doubts import doubts, two_levels
 from tvmdash.reduction import reduce_processes
 
-FACTS: dict[str, Any] = {"load_before": {"load_1_min": 0.5}, "load_after": {}, "affinity": [0, 1]}
+FACTS: dict[str, Any] = {"load_before": {"load_1_min": 0.5}, "load_after": {}, "cores": 2}
 
 
 def said(processes: list[list[float]], **facts: Any) -> str:

@@ -55,7 +55,7 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None) -> Record:
         "docker_tag": machine["docker_tag"],
         "docker_hash": machine["docker_hash"],
         **_statistics(reduced),
-        "doubts": doubts(reduced, processes, [{**trial.facts, "affinity": machine["affinity"]} for trial in trials]),
+        "doubts": doubts(reduced, processes, [{**trial.facts, "cores": machine["cores"]} for trial in trials]),
         "ended_by": ended_by(trials, reduced) if ended_by else None,
         "compile_time": _middle(trials, "compile_time"),
         **{name: value for name, value in first.facts.items() if name not in _OWN_PLACE},

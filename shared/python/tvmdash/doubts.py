@@ -78,7 +78,7 @@ def two_levels(samples: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _of_machine(facts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    cores = len(facts[0]["affinity"])
+    cores = facts[0]["cores"]  # all of them, because the load is that of all
     busiest = max(fact["load_before"]["load_1_min"] for fact in facts)
     if busiest > BUSY_LOAD_PER_CORE * cores + 1:
         yield f"the machine was busy: load {busiest:.1f} on {cores} cores before the trial"
