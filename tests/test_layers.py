@@ -27,7 +27,7 @@ LAYERS: dict[float, tuple[str, ...]] = {
     # 2: the home, the index, trials and their reduction
     2.0: ("bisection", "dashboard_info", "store", "trial_util", "convert", "series_names", "reduction", "engines"),
     2.1: ("comparison", "doubts", "engine_store", "rivals", "networks", "traces", "records_exchange", "ratios"),
-    2.2: ("analysis_util", "engine_words"),
+    2.2: ("analysis_util", "engine_words", "network_layers"),
     # 3: what is seen, said and compiled
     3.0: (
         "annotations",
@@ -63,6 +63,7 @@ LAYERS: dict[float, tuple[str, ...]] = {
         "plot_rows",
         "plot_courses",
         "relax_util",
+        "rpc_sessions",
         "slack_util",
         "slack_ledger",
         "slack_parts",
@@ -106,7 +107,15 @@ HEAVY: dict[str, set[str]] = {
     "pandas": {"traces"},  # what `.df()` gives
     "slack_sdk": {"slack_util", "slack_http"},
     "duckdb": {"traces", "convert", "records_exchange"},
-    "tvm": {"relax_lower", "relax_passes", "relax_target", "relax_tuning", "relax_util", "relax_workload"},
+    "tvm": {
+        "relax_lower",
+        "relax_passes",
+        "relax_target",
+        "relax_tuning",
+        "relax_util",
+        "relax_workload",
+        "rpc_sessions",
+    },
     "tvm_ffi": {"relax_util"},
     "torch": {"torch_lower"},
     "onnx": {"onnx_lower"},

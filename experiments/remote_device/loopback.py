@@ -19,12 +19,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tvmdash.errors import DashboardError
+from tvmdash.rpc_sessions import Address
 
 HOST = "127.0.0.1"
 PORTS_TRIED = 100
 STARTS_WITHIN_S = 120.0
 """Three processes import TVM."""
-Address = tuple[str, int]
 
 
 @contextlib.contextmanager

@@ -13,8 +13,7 @@ from typing import Any
 import device_words
 from devices import Device, devices
 from far_side import send
-from loopback import Address, loopback
-from sessions import session
+from loopback import loopback
 from workloads import problem
 
 from tvmdash import accuracy, engine_store, relax_lower, relax_util, relax_workload
@@ -22,6 +21,7 @@ from tvmdash.engines import Engine
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
 from tvmdash.relax_util import CompileOptions
+from tvmdash.rpc_sessions import Address, session
 from tvmdash.summary_util import Summary
 
 TVM = Engine("tvm", ("cloudpickle==3.1.2", "psutil==7.2.2", "tornado==6.6.1"), facts=relax_workload.engine_facts)
@@ -51,7 +51,7 @@ class RemoteDevice(Experiment):
 
     def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
         device, name = _devices(config)[point.values["device"]], point.workload.partition(".")[2]
-        remote = session(device, _address(device), config["wait_seconds"])
+        remote = session(device.name, device.key, _address(device), config["wait_seconds"])
         network, weights, x, expected = problem(name, seed)
         options = CompileOptions(json.loads(device.target), "zero")
         compiled = relax_util.compile_module(relax_lower.lower(network, weights), options)

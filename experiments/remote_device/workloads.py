@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import functools
 
-from tvmdash import networks
-from tvmdash.network_ops import Array, Conv2d
+from tvmdash import network_layers, networks
+from tvmdash.network_ops import Array
 from tvmdash.networks import INPUT, Network, Node
 
 
 @functools.cache
 def layers() -> dict[str, Network]:
-    """The different convolutions of ResNet-18 as networks of one node, `resnet18_c1` and on in the order of the net."""
-    whole = networks.resnet18()
-    shapes = whole.shapes()
-    convolutions = [(node.op, shapes[node.inputs[0]][1:]) for node in whole.nodes if isinstance(node.op, Conv2d)]
-    return {
-        f"resnet18_c{number}": Network(f"resnet18_c{number}", shape, (Node("conv", op, (INPUT,)),))
-        for number, (op, shape) in enumerate(dict.fromkeys(convolutions), start=1)
-    }
+    """The different convolutions of ResNet-18 as networks of one node."""
+    found = network_layers.resnet18_convolutions().items()
+    return {name: Network(name, shape, (Node("conv", op, (INPUT,)),)) for name, (op, shape) in found}
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,6 +1,7 @@
 """What a reader waits for, in headless Chromium: `python tests/benchmarks/website_browser.py [--home HOME]`.
 
-The explorer of a home of 500 series and 1,825 nights behind `dashboard serve`: milliseconds from the start of the
+The explorer of a home of 500 series and 1,825 nights behind the nginx of docs/serving.md (where it is installed) and
+behind `dashboard serve`: milliseconds from the start of the
 navigation to the first drawn chart, in a browser with an empty cache, and bytes sent. Then 50 series of
 10,000 nights on one chart: the frame after each of 20 zooms by the wheel, and after each of 60 movements of the mouse.
 Needs chromium and tests/requirements.txt. Beside each round stands what an empty page takes, for a busy machine.
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING
 REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO / "tests"), str(REPO / "tests" / "browser"), str(REPO / "shared" / "python")]
 import make_site_home  # noqa: E402 - from the repository
+import site_nginx  # noqa: E402
 from site_truth import Truth  # noqa: E402
 from synthetic_site import make_site  # noqa: E402
 
@@ -77,6 +79,18 @@ def served(argv: list[str], environment: dict[str, str]) -> Iterator[str]:
 
 def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{REPO}:{REPO / 'shared' / 'python'}"}
+
+
+@contextmanager
+def behind_nginx(folder: Path, site: Path) -> Iterator[str]:
+    """The address of `site` behind nginx, which keeps its own files in `folder`."""
+    folder.mkdir()
+    process, port = site_nginx.begun(folder, site)
+    try:
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.terminate()
+        process.communicate()
 
 
 def first_chart(browser: Browser, address: str, rounds: int) -> None:
@@ -134,8 +148,14 @@ def main() -> None:
         many = make_site(Path(place) / "many", series=50, nights=10_000)
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; Chromium {browser.version}")
-        with served([sys.executable, "-m", "dashboard", "serve", str(home)], environment()) as address:
-            first_chart(browser, address, parsed.rounds)
+        servers = {"serve": served([sys.executable, "-m", "dashboard", "serve", str(home)], environment())}
+        if site_nginx.NGINX:
+            site = home / "results" / "subsystem" / "output" / "website"
+            servers["nginx"] = behind_nginx(Path(place) / "nginx", site)
+        for name, server in servers.items():
+            with server as address:
+                print(f"behind {name}:")
+                first_chart(browser, address, parsed.rounds)
         argv = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(many)]
         with served(argv, environment()) as address:
             redraws(browser, address)

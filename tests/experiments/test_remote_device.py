@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.trying import EXPERIMENTS, Tried, modules
-from tvmdash import config_util, engine_store, networks, records, relax_lower, relax_util
+from tvmdash import config_util, engine_store, networks, records, relax_lower, relax_util, rpc_sessions
 from tvmdash.errors import DashboardError
 from tvmdash.relax_util import CompileOptions
 
@@ -124,7 +124,7 @@ def test_the_words_compare_the_devices_and_name_the_one_that_is_away(tried: Trie
 
 def test_a_tracker_without_the_device_is_told_with_what_it_has(board: tuple[str, int]) -> None:
     with pytest.raises(DashboardError, match=r"has no device 'pi'; it has: board \(4 s"):
-        OWN.sessions.session(a_device("pi"), board, 4.0)
+        rpc_sessions.session("pi", "pi", board, 4.0)
 
 
 def test_a_tracker_that_says_nothing_costs_no_more_than_the_wait_and_that_once() -> None:
@@ -133,7 +133,7 @@ def test_a_tracker_that_says_nothing_costs_no_more_than_the_wait_and_that_once()
         errors = []
         for _ in range(2):
             with pytest.raises(DashboardError, match="does not talk as a tracker does") as caught:
-                OWN.sessions.session(a_device("mute"), address, 0.5)
+                rpc_sessions.session("mute", "mute", address, 0.5)
             errors.append(caught.value)
     assert errors[0] is errors[1]
 

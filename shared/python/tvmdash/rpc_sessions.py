@@ -1,4 +1,4 @@
-"""A session on a device, or within a stated time the words why there is none."""
+"""A session on a device of TVM's RPC tracker, or within a stated time the words why there is none."""
 
 from __future__ import annotations
 
@@ -8,34 +8,36 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from devices import Device
-from loopback import Address
-
 from tvmdash.errors import DashboardError
 
 POLL_S = 0.25
+Address = tuple[str, int]
+"""Host and port."""
 T = TypeVar("T")
 _tried: dict[str, Any] = {}
 
 
-def session(device: Device, address: Address, wait_s: float) -> Any:
-    """The process's one session on the device, an RPCSession; where it was not to be had, its error again, at once."""
-    if device.name not in _tried:
+def session(device: str, key: str, address: Address, wait_s: float) -> Any:
+    """The process's one session on `device`, an RPCSession; where it was not to be had, its error again, at once.
+
+    `key` is what servers of this kind of device call themselves at the tracker at `address`.
+    """
+    if device not in _tried:
         try:
-            _tried[device.name] = _connect(device, address, wait_s)
+            _tried[device] = _connect(device, key, address, wait_s)
         except DashboardError as error:
-            _tried[device.name] = error
-    found = _tried[device.name]
+            _tried[device] = error
+    found = _tried[device]
     if isinstance(found, DashboardError):
         raise found
     return found
 
 
-def _connect(device: Device, address: Address, wait_s: float) -> Any:
+def _connect(device: str, key: str, address: Address, wait_s: float) -> Any:
     from tvm import rpc  # some seconds on a busy machine, which are not the device's
 
     deadline = time.monotonic() + wait_s
-    where = f"device {device.name}: the tracker {address[0]}:{address[1]}"
+    where = f"device {device}: the tracker {address[0]}:{address[1]}"
     try:
         socket.create_connection(address, timeout=wait_s).close()
     except OSError as error:
@@ -44,9 +46,9 @@ def _connect(device: Device, address: Address, wait_s: float) -> Any:
 
     def ask() -> Any:
         tracker = rpc.connect_tracker(*address)
-        _registered(tracker, device.key, progress, deadline)
-        progress[:] = [f"has {device.key!r}, but it is busy or does not answer"]
-        return tracker.request(device.key, max_retry=1)
+        _registered(tracker, key, progress, deadline)
+        progress[:] = [f"has {key!r}, but it is busy or does not answer"]
+        return tracker.request(key, max_retry=1)
 
     try:
         return within(max(POLL_S, deadline - time.monotonic()), ask)
