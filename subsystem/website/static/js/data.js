@@ -40,6 +40,9 @@ const AGAIN = "Reload the page; if it stays so, publish the site again.";
 /** @type {Map<string, Promise<any>>} */
 const read = new Map();
 
+/** @type {Map<string, Promise<Response>>} what start.js asked for already */
+const answers = /** @type {any} */ (globalThis).tvmdashAnswers ?? new Map();
+
 /** The way from this page to the site's root: "" or "../". */
 export function root() {
   return document.body.dataset.root ?? "";
@@ -64,9 +67,11 @@ export function readJson(path) {
 async function fetchJson(path) {
   let answer;
   try {
-    answer = await fetch(root() + path);
+    answer = await (answers.get(path) ?? fetch(root() + path));
   } catch {
     throw new SiteError(`${path} cannot be reached. Is the server still there?`);
+  } finally {
+    answers.delete(path);
   }
   if (answer.status === 404) throw new SiteError(`This site has no ${path}.`);
   if (!answer.ok) throw new SiteError(`${path} cannot be read: the server answers ${answer.status}. ${AGAIN}`);

@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * uPlot and colours for canvases. vendor/uplot/uPlot.iife.min.js is a classic script that leaves a global; this module
- * asks for it and is not there before that is. Colours are read from the style sheet, anew when the theme changes.
+ * is not there before that is. Colours are read from the style sheet, anew when the theme changes.
  *
  * @typedef {import("../../../../tests/browser/types/uPlot.js")} Plot
  * @typedef {import("../../../../tests/browser/types/uPlot.js").Options} PlotOptions
@@ -19,10 +19,14 @@ const SOURCE = "vendor/uplot/uPlot.iife.min.js";
 
 /** @type {PlotClass} */
 export const UPlot = await new Promise((resolve, reject) => {
-  const script = document.createElement("script");
-  script.src = root() + SOURCE;
-  script.addEventListener("load", () => resolve(/** @type {any} */ (globalThis).uPlot));
+  const loaded = () => /** @type {any} */ (globalThis).uPlot;
+  if (loaded()) return resolve(loaded());
+  const asked = document.getElementById("uplot"); // by start.js, where it is still on its way
+  const script = asked instanceof HTMLScriptElement ? asked : document.createElement("script");
+  script.addEventListener("load", () => resolve(loaded()));
   script.addEventListener("error", () => reject(new SiteError(`${SOURCE} cannot be reached. Is the server still there?`)));
+  if (script === asked) return;
+  script.src = root() + SOURCE;
   document.head.append(script);
 });
 

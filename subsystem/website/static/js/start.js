@@ -32,14 +32,40 @@
   const page = (own && own.dataset.page) || "";
 
   /**
-   * @param {string} path
-   * @param {Record<string, string>} attributes
+   * Answers that were asked for before there was a module to read them; data.js takes them.
+   *
+   * @type {Map<string, Promise<Response>>}
    */
-  function ahead(path, attributes) {
-    const link = document.createElement("link");
-    for (const [name, value] of Object.entries(attributes)) link.setAttribute(name, value);
-    link.href = root + path;
-    document.head.append(link);
+  const answers = ((/** @type {any} */ (globalThis)).tvmdashAnswers = new Map());
+
+  /** @param {string} path */
+  function ask(path) {
+    const answer = fetch(root + path);
+    answer.catch(() => null); // whoever takes it hears of a fault
+    answers.set(path, answer);
+  }
+
+  /**
+   * @param {string | undefined} modules
+   * @param {Record<string, string>} [attributes]
+   */
+  function ahead(modules, attributes = {}) {
+    for (const name of (modules || "").split(" ").filter(Boolean)) {
+      const link = document.createElement("link");
+      for (const [key, value] of Object.entries(attributes)) link.setAttribute(key, value);
+      link.rel = "modulepreload";
+      link.href = root + "js/" + name + ".js";
+      document.head.append(link);
+    }
+  }
+
+  /** uPlot runs as soon as it is there; where it does not come, plot.js asks again. */
+  function plotAhead() {
+    const script = document.createElement("script");
+    script.src = root + "vendor/uplot/uPlot.iife.min.js";
+    script.id = "uplot";
+    script.addEventListener("error", () => script.remove());
+    document.head.append(script);
   }
 
   /** The series that the explorer will show: those of the address, or the one that the publisher named. */
@@ -50,22 +76,17 @@
   }
 
   if (location.protocol !== "file:") {
-    const DATA = { rel: "preload", as: "fetch", crossorigin: "anonymous" };
-    const MODULE = { rel: "modulepreload" };
-    const names = (/** @type {string | undefined} */ list) => (list || "").split(" ").filter(Boolean);
-    ahead("js/app.js", MODULE);
-    if (names(SOON[page]).includes("plot"))
-      ahead("vendor/uplot/uPlot.iife.min.js", { rel: "preload", as: "script", fetchpriority: "high" });
-    if (SOON[page]) ahead("index.json", DATA);
-    if (page === "explore") for (const id of seriesAhead()) ahead("series/" + id + ".json", DATA);
-    for (const name of names(SOON[page] || "data dom")) ahead("js/" + name + ".js", MODULE);
-    for (const name of names(LATER[page])) ahead("js/" + name + ".js", { ...MODULE, fetchpriority: "low" });
+    if (/ plot /.test(SOON[page] || "")) plotAhead();
+    if (SOON[page]) ask("index.json");
+    if (page === "explore") for (const id of seriesAhead()) ask("series/" + id + ".json");
+    ahead("app " + (SOON[page] || "data dom"));
     // The style sheets are there then: age.js is deferred, so it waits for them, and this event for it.
     document.addEventListener("DOMContentLoaded", function () {
       const app = document.createElement("script");
       app.type = "module";
       app.src = root + "js/app.js";
       document.head.append(app);
+      ahead(LATER[page], { fetchpriority: "low" });
     });
   }
 
