@@ -44,13 +44,13 @@ class Pair:
         there.sort(key=git.rank)
         built = [one.commit for one in there if one.commit and git.options_of(one) == git.options_of(there[-1])]
         given = os.environ.get(OPTIONS)
-        options = json.loads(given) if given else git.options_of(there[-1]) if there else {"USE_LLVM": _llvm()}
+        options = json.loads(given) if given else git.options_of(there[-1]) if there else {"USE_LLVM": newest_llvm()}
         named = os.environ.get(COMMITS)
         older, newer = named.split("..") if named else built[-2:] if len(built) > 1 else ("HEAD^", "HEAD")
         return cls(remote, options, _commit(remote, older), _commit(remote, newer))
 
 
-def _llvm() -> str:
+def newest_llvm() -> str:
     return next((path for name in reversed(LLVMS) if (path := shutil.which(name))), "ON")
 
 

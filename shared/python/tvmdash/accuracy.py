@@ -9,7 +9,13 @@ import numpy as np
 from tvmdash.errors import DashboardError
 from tvmdash.network_ops import Array
 
-TOLERANCES: Mapping[str, float] = {"float64": 1e-10, "float32": 1e-5, "float16": 1e-2, "bfloat16": 5e-2}
+TOLERANCES: Mapping[str, float] = {
+    "float64": 1e-10,
+    "float32": 1e-5,
+    "float16": 1e-2,
+    "bfloat16": 5e-2,
+    "int8": 0.0,
+}
 """The largest `max_error` that counts as the same answer, by the dtype that was computed in.
 
 Untuned TVM is at 1e-6 and below in float32 on every network here, with fast-math as well.

@@ -52,6 +52,7 @@ METRICS = (
     Metric("compile_time", "ms", lower_is_better=True, place=("additional_info", "compile_time")),
     Metric("code_size", "bytes", lower_is_better=True, place=("additional_info", "code_size")),
     Metric("planned_memory", "bytes", lower_is_better=True, place=("additional_info", "device_memory_usage")),
+    Metric("memory_traffic", "bytes", lower_is_better=True, place=("additional_info", "memory_traffic")),
 )
 FOREIGN = Metric("value", "", lower_is_better=True, place=())
 

@@ -1,0 +1,65 @@
+"""ResNet-18's convolutions by Relay on VTA: in its simulator here, or on boards through TVM's RPC tracker."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import vta_device
+from problems import problem
+from vta_device import SIM, Loaded
+
+from tvmdash import accuracy
+from tvmdash.engines import Engine
+from tvmdash.errors import DashboardError
+from tvmdash.exp_templates import Axis, Experiment, Point, Prepared
+
+TVM = Engine("tvm", ("attrs==25.4.0", "cloudpickle==3.1.2", "psutil==7.2.2", "tornado==6.6.1"), facts=vta_device.facts)
+"""TVM with what AutoTVM and RPC import."""
+
+
+class RelayToVta(Experiment):
+    """Every layer on every target; a process for each target, with one session."""
+
+    engines = (TVM,)
+    axes = (Axis("device", "runtime_config"),)
+
+    def points(self, config: Mapping[str, Any]) -> list[Point]:
+        return [
+            Point(f"layer.resnet18_c{number}", {"device": target}, target, f"vta {target}")
+            for target in config["targets"]
+            for number in config["layers"]
+        ]
+
+    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+        target, name = point.values["device"], point.workload.partition(".")[2]
+        given = problem(name, seed)
+        loaded = vta_device.load(given, target, config["host_targets"].get(target, ""), _remote(target, config))
+        return Prepared(
+            timer=loaded.timer(),
+            check=lambda: {**accuracy.check_answer(loaded.run(), given.expected, "int8"), **_counted(loaded)},
+            compile_ms=loaded.compile_ms,
+            layout="NCHW1n16c",
+            details={"library_bytes": loaded.library_bytes, "macs": given.macs},
+        )
+
+
+def _remote(target: str, config: Mapping[str, Any]) -> Any:
+    if target == SIM:
+        return vta_device.simulator()
+    if not config["tracker_host"]:
+        raise DashboardError(f"$.tracker_host: it is empty; {target} is asked for at the tracker there.")
+    address = config["tracker_host"], config["tracker_port"]
+    return vta_device.board(target, address, config["wait_seconds"], config["bitstreams"].get(target, ""))
+
+
+def _counted(loaded: Loaded) -> dict[str, Any]:
+    """What the simulator counted in one call, and the bytes among it as a metric."""
+    counts = loaded.counted()
+    moved = sum(count for name, count in counts.items() if name.endswith("_nbytes"))
+    return {"memory_traffic": moved, "simulator": counts} if counts else {}
+
+
+if __name__ == "__main__":
+    sys.exit(RelayToVta().main())

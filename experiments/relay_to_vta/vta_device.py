@@ -1,0 +1,169 @@
+"""A convolution through Relay onto VTA: compiled for a target, sent to it, run there. Needs a TVM that has both."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from problems import BLOCK, SHIFT, Problem, packed, packed_weight, unpacked
+
+from tvmdash.engines import EngineFacts
+from tvmdash.errors import DashboardError
+from tvmdash.network_ops import Array
+from tvmdash.phases import COMPILE, phase
+from tvmdash.rpc_sessions import Address, session
+from tvmdash.trial_util import Timer
+
+SIM = "sim"
+"""VTA's fast simulator, in this process."""
+TILES = Path(__file__).with_name("tiles.log")
+WITHOUT = ("AlterOpLayout", "tir.CommonSubexprElimTIR")
+"""Passes that VTA's schedules do without, as in TVM's own examples for it."""
+REMEDY = (
+    'It needs one that has both, as v0.18.0, built from source: "tvm_remote": "https://github.com/apache/tvm", '
+    '"tvm_branch": "refs/tags/v0.18.0", "tvm_options": {"USE_LLVM": "llvm-config-15", "USE_VTA_FSIM": "ON"} '
+    "in this experiment's config.json (docs/artifacts.md)."
+)
+
+
+def facts() -> EngineFacts:
+    """TVM with the geometry of its VTA; DashboardError where it has none."""
+    import tvm
+
+    try:
+        import vta
+        from tvm import relay  # noqa: F401 - whether it is there
+    except ImportError as error:
+        raise DashboardError(f"TVM {tvm.__version__} has no Relay or no VTA ({error}). {REMEDY}") from error
+    env = vta.get_env()
+    if (env.BATCH, env.BLOCK_IN, env.BLOCK_OUT) != (1, BLOCK, BLOCK):
+        geometry = f"{env.BATCH}x{env.BLOCK_IN}x{env.BLOCK_OUT}"
+        raise DashboardError(
+            f"this VTA multiplies {geometry}; the tile sizes of {TILES.name} are for 1x{BLOCK}x{BLOCK}."
+        )
+    commit = str(getattr(getattr(tvm, "_version", None), "__commit_id__", "")) or str(tvm.__version__)
+    return EngineFacts(str(tvm.__version__), commit.removeprefix("g"), {"vta": env.BITSTREAM})
+
+
+@contextlib.contextmanager
+def hardware(target: str) -> Iterator[Any]:
+    """VTA's environment for `target`, with everything else as its own description says."""
+    import vta
+
+    with vta.Environment({**vta.get_env().cfg_dict, "TARGET": target}) as env:
+        yield env
+
+
+def simulator() -> Any:
+    """A session that is this process, with VTA's simulator in it."""
+    from tvm import rpc
+    from vta.testing import simulator  # noqa: F401 - loads its library
+
+    return rpc.LocalSession()
+
+
+@functools.cache
+def board(target: str, address: Address, wait_s: float, bitstream: str) -> Any:
+    """The process's session on a board of this kind, made ready once; `bitstream` is a file for its FPGA, or empty."""
+    import vta
+
+    remote = session(target, target, address, wait_s)
+    with hardware(target):
+        vta.reconfig_runtime(remote)
+        if bitstream:
+            vta.program_fpga(remote, bitstream)
+    return remote
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A layer on a device, its input there already."""
+
+    graph: Any
+    device: Any
+    remote: Any
+    compile_ms: float
+    library_bytes: int
+
+    def run(self) -> Array:
+        """The answer of one call, (channels, height, width)."""
+        self.graph.run()
+        return unpacked(self.graph.get_output(0).numpy())
+
+    def timer(self) -> Timer:
+        """By the device's clock; of the simulator it is the time that simulating takes."""
+
+        def timed(number: int, repeat: int) -> list[int]:
+            evaluator = self.graph.module.time_evaluator("run", self.device, number=number, repeat=repeat)
+            return [round(seconds * number * 1e9) for seconds in evaluator().results]
+
+        return timed
+
+    def counted(self) -> dict[str, int]:
+        """What the simulator counts in one call; nothing on a board, which does not count."""
+        try:
+            clear = self.remote.get_function("vta.simulator.profiler_clear")
+        except (AttributeError, ValueError):  # a board has no such function
+            return {}
+        clear()
+        self.graph.run()
+        counts: dict[str, int] = json.loads(self.remote.get_function("vta.simulator.profiler_status")())
+        return counts
+
+
+def load(problem: Problem, target: str, host: str, remote: Any) -> Loaded:
+    """Compile for `target` with its processor `host` (TVM's own choice where it is empty), send, and load there."""
+    import tvm
+    from tvm.contrib import graph_executor
+
+    with hardware(target) as env, tempfile.TemporaryDirectory(prefix="tvmdash-") as folder:
+        begun = time.perf_counter_ns()
+        with phase(COMPILE):
+            library = _compiled(_relay(problem), tvm.target.Target(env.target, host=host or env.target_host))
+        compile_ms = (time.perf_counter_ns() - begun) / 1e6
+        path = Path(folder) / "layer.tar"  # objects: the far side links, with its own compiler
+        library.export_library(str(path))
+        with phase("upload"):
+            remote.upload(str(path))
+            module = remote.load_module(path.name)
+        size_bytes = path.stat().st_size
+    device = remote.ext_dev(0)
+    graph = graph_executor.GraphModule(module["default"](device))
+    graph.set_input("x", packed(problem.x))
+    return Loaded(graph, device, remote, compile_ms, size_bytes)
+
+
+def _relay(problem: Problem) -> Any:
+    import tvm
+    from tvm import relay
+
+    op, x = problem.op, packed(problem.x)
+    given = relay.var("x", shape=x.shape, dtype="int8")
+    sums = relay.nn.conv2d(
+        given,
+        relay.const(packed_weight(problem.weight)),
+        strides=(op.stride, op.stride),
+        padding=(op.padding, op.padding),
+        channels=op.channels,
+        kernel_size=(op.kernel, op.kernel),
+        data_layout=f"NCHW1n{BLOCK}c",
+        kernel_layout=f"OIHW{BLOCK}o{BLOCK}i",
+        out_dtype="int32",
+    )
+    cut = relay.clip(relay.right_shift(sums, relay.const(SHIFT, "int32")), 0, 127)
+    return tvm.IRModule.from_expr(relay.Function([given], relay.cast(cut, "int8")))
+
+
+def _compiled(module: Any, target: Any) -> Any:
+    import vta
+    from tvm import autotvm, relay
+
+    with autotvm.apply_history_best(str(TILES)), vta.build_config(opt_level=3, disabled_pass=set(WITHOUT)):
+        return relay.build(module, target=target)
