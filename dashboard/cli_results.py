@@ -43,8 +43,13 @@ def _night(arguments: argparse.Namespace) -> str:
 
 
 def _history(arguments: argparse.Namespace) -> str:
-    from dashboard import results_history, results_history_words
+    from dashboard import results_history_words
+    from tvmdash import version_history, version_history_words
 
     if arguments.night:
         raise DashboardError(f"--history is of many nights. Leave out {arguments.night}.")
-    return results_history_words.page(results_history.read(Home(arguments.home)))
+    history = version_history.read(Home(arguments.home))
+    if not history.versions:
+        command = version_history_words.command(str(arguments.home))
+        raise DashboardError(f"{arguments.home}: there are no nights of backfill. Measure some: {command}")
+    return results_history_words.page(history)

@@ -72,8 +72,8 @@ def _experiment(home: Home, stamp: str, job: JobResult, code: CodeFolders, distu
         value = common.read_json(path)
     except DashboardError as error:
         return ExperimentResult(job, fault=str(error))
-    config = object_in(object_in(value, "night"), "config")
-    machine = object_in(object_in(value, "environment"), "machine")
+    config = common.object_in(common.object_in(value, "night"), "config")
+    machine = common.object_in(common.object_in(value, "environment"), "machine")
     size = str(config.get("size", NIGHTLY))
     changed = _changed(job.name, config, size, code) if config else None
     return ExperimentResult(job, data, "", machine, size, changed, disturbed, _summary(home, stamp, job.name))
@@ -84,12 +84,6 @@ def _summary(home: Home, stamp: str, name: str) -> str:
         return ""
     words = home.read_summary(name)
     return words[1] if words else ""
-
-
-def object_in(value: common.Json, name: str) -> Mapping[str, Any]:
-    """The object of that name inside another; empty where there is none."""
-    found = value.get(name) if isinstance(value, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
 
 
 def _changed(name: str, config: Mapping[str, Any], size: str, code: CodeFolders) -> dict[str, Any]:

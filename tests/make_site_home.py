@@ -7,6 +7,8 @@ by their own run.sh. With more than `--files` nights, what lies before goes stra
 from __future__ import annotations
 
 import argparse
+import datetime
+import itertools
 import json
 import os
 import random
@@ -35,6 +37,8 @@ TITLES = {
     "pass_comparison": "Passes switched off",
 }
 OPERATORS = ("conv2d_add_relu", "matmul", "softmax", "layer_norm", "reshape<\u202e>")
+BACKFILLED = 8
+"""So many points are measured on TVMs of the past."""
 STAGES = ("precheck", "run", "analyze", "visualize", "summarize")
 CONFIGS: Mapping[str, Mapping[str, Any]] = {
     "deadline": {
@@ -74,6 +78,7 @@ def make_home(root: Path, truth: Truth, *, files: int = 400, traces: int = 0, su
     for night in range(max(0, truth.nights - traces), truth.nights):
         _seal_raw(home, truth, night)
     _write_results(home, truth)
+    _backfill(home, truth)
     _annotate(home, truth)
     if subsystems:
         run_subsystems(home, truth)
@@ -240,6 +245,20 @@ def _capture(capture: Capture, record: dict[str, Any], rng: random.Random) -> No
     passes = [("FoldConstant", 2_100_000), ("FuseOps", 1_300_000), ("<b>DeadCode</b>", 40_000)]
     regions = [Region("compile", "phase", time.time_ns() - 5_000_000, 4_000_000)]
     capture.end(capture.begin(point), samples=samples, operators=spans, passes=passes, regions=regions)
+
+
+def _backfill(home: Home, truth: Truth) -> None:
+    """Three TVMs of the past in five rounds, with the numbers of nights as long ago as theirs."""
+    name, last = truth.experiments()[0], truth.nights - 1
+    home.backfill(name).mkdir(parents=True)
+    for number, (repeat, at) in enumerate(itertools.product(range(5), range(3))):
+        version = ("0.25.0", "0.26.0", f"0.27.0 {HOSTILE}")[at]
+        value = truth.data(name, min(last, max(0, at * last // 2 - 4) + repeat))
+        stamp = common.stamp_of(truth.last - datetime.timedelta(hours=9, minutes=-number))
+        artifact = {"key": f"wheel-{version}", "provider": "wheel", "version": version}
+        value["night"] |= {"stamp": stamp, "artifact": artifact, "backfill": True, "committed": None}
+        value |= {"timestamp": stamp, "records": value["records"][:BACKFILLED]}
+        common.write_json(home.backfill(name) / f"data_{stamp}.json", value, durable=False)
 
 
 def _annotate(home: Home, truth: Truth) -> None:

@@ -17,9 +17,9 @@ from tvmdash import incident_ledger as ledgers
 from tvmdash.annotations import Annotation
 from tvmdash.change_grade import noise_grade, smallest_visible_change
 from tvmdash.incident_ledger import CHANGE, Event, Incident, Ledger, iso_of
-from tvmdash.incident_words import headline, in_words, percent
+from tvmdash.incident_words import headline, in_words
 from tvmdash.subsys_templates import Report
-from tvmdash.words import elide, list_in_words
+from tvmdash.words import elide, list_in_words, percent_in_words
 
 SCHEMA_VERSION = 1
 MOST_CHARS = 6000
@@ -74,7 +74,8 @@ def _quiet(judged: Judged) -> str:
     common = [fleet.decided.common for fleet in judged.fleets if fleet.decided.common is not None]
     told = f"Nothing moved beyond its noise in {count} series." if count else "No series could be judged."
     if common:
-        told += f" Tonight all moved together by {percent(common[0].shift)}; that was taken out before each was judged."
+        shift = percent_in_words(common[0].shift)
+        told += f" Tonight all moved together by {shift}; that was taken out before each was judged."
     return told
 
 

@@ -26,6 +26,7 @@ NAVIGATION = (
     ("explore", "explore.html", "Explore"),
     ("compare", "compare.html", "Compare"),
     ("engines", "engines.html", "Engines"),
+    ("versions", "versions.html", "Versions"),
     ("scores", "scores.html", "Scores"),
     ("alerts", "alerts.html", "Alerts"),
     ("machines", "machines.html", "Machines"),

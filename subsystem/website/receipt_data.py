@@ -185,7 +185,7 @@ def _made(place: Place, names: _Names) -> dict[str, Any]:
 
 
 def _receipt(place: Place, data: Mapping[str, Any]) -> dict[str, Any]:
-    night = _object(data.get("night"))
+    night = common.object_in(data, "night")
     return {
         "schema_version": SCHEMA_VERSION,
         "stamp": place.stamp,
@@ -217,7 +217,7 @@ def _records(
 def repeat_of(night: Mapping[str, Any]) -> str:
     """Commands that repeat the night's measurements, as far as it is known what it was."""
     lines = []
-    repository, artifact = _object(night.get("repository")), _object(night.get("artifact"))
+    repository, artifact = common.object_in(night, "repository"), common.object_in(night, "artifact")
     if repository.get("commit"):
         lines.append(f"git checkout {shlex.quote(_short(repository['commit']))}")
         if repository.get("dirty"):
@@ -232,7 +232,7 @@ def repeat_of(night: Mapping[str, Any]) -> str:
 
 def _wanted(artifact: Mapping[str, Any]) -> str:
     """The config's lines that ask for this artifact: a wheel by its version, a source build by its commit."""
-    remote = _object(artifact.get("facts")).get("remote") or "pypi"
+    remote = common.object_in(artifact, "facts").get("remote") or "pypi"
     branch = artifact.get("version" if artifact.get("provider") == "wheel" else "commit")
     values = {"tvm_remote": remote, "tvm_branch": branch}
     return (
@@ -240,10 +240,6 @@ def _wanted(artifact: Mapping[str, Any]) -> str:
         if branch
         else ""
     )
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _short(value: object) -> str:

@@ -16,8 +16,7 @@ from site_context import SiteContext
 from sparks import Curve, Labels, chart
 from words_shown import amount
 
-from tvmdash.incident_words import percent
-from tvmdash.words import three_digits
+from tvmdash.words import percent_in_words, three_digits
 
 MOST_NIGHTS = 365
 _CLAUSE = re.compile(r", | \(|\.(?: |$)")
@@ -77,7 +76,7 @@ def _view(context: SiteContext, score: Score, new: Path) -> ScoreView:
     change = ""
     if score.before and score.value is not None and score.before[1] > 0:
         same = score.value == score.before[1]
-        change = "unchanged" if same else percent(score.value / score.before[1] - 1)
+        change = "unchanged" if same else percent_in_words(score.value / score.before[1] - 1)
         told = change in score.words or f"{score.before[1]:.0f} on " in score.words
         change = "" if told else change
     value, words = _headline(score)

@@ -15,9 +15,8 @@ from sparks import Band, sparkline
 from tvmdash import common, series_names, store
 from tvmdash.dashboard_info import Home
 from tvmdash.incident_ledger import Incident, Moved
-from tvmdash.incident_words import percent
 from tvmdash.store import Series
-from tvmdash.words import quantity_in_words
+from tvmdash.words import percent_in_words, quantity_in_words
 
 NIGHTS = 30
 """As many nights are in a small line; a series without a value for so long has ended."""
@@ -68,7 +67,7 @@ class SeriesView:
     def change_in_words(self) -> str:
         if self.change is None or self.state == MISSING:
             return ""
-        return percent(self.change) if abs(self.change) >= _LEAST_CHANGE else "0 %"
+        return percent_in_words(self.change) if abs(self.change) >= _LEAST_CHANGE else "0 %"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from night_results import NightResults
 from score_pages import write_scores
 from site_context import SiteContext
 from tonight_views import experiment_views
+from version_pages import write_versions
 
 MOST_SERIES = 3000
 DATA_FILES = (("feed.xml", "Feed of incidents"), ("index.json", "Data"))
@@ -49,7 +50,9 @@ def write(site: SiteContext, new: Path) -> Written:
     write_scores(site, new)
     write_alerts(site, new)
     write_machines(site, new)
-    write_engines(site, [(view.name, view.title, view.page) for view in views], new)
+    titles = [(view.name, view.title, view.page) for view in views]
+    write_engines(site, titles, new)
+    write_versions(site, titles, new)
     first = id_of(site.series[0].id) if site.series else ""  # what the explorer shows unasked
     for page, template in pages.WITH_SCRIPTS.items():
         if page in pages.pages_with_scripts():

@@ -23,8 +23,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 REPO = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(REPO / "tests"), str(REPO / "tests" / "browser"), str(REPO / "shared" / "python")]
+sys.path[:0] = [
+    str(REPO / "tests"),
+    str(REPO / "tests" / "browser"),
+    str(REPO / "tests" / "benchmarks"),
+    str(REPO / "shared" / "python"),
+]
 import make_site_home  # noqa: E402 - from the repository
+import quiet_chromium  # noqa: E402
 import site_nginx  # noqa: E402
 from site_truth import Truth  # noqa: E402
 from synthetic_site import make_site  # noqa: E402
@@ -55,12 +61,18 @@ _MOVES = """async () => {
   }
   return took;
 }"""
-_SENT = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+_SENT = """[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
   .map((one) => [one.name.replace(/^.*?[/]([^/]*)$/, "$1") || "page", one.encodedBodySize])"""
-_FIRST_CHART = """async () => {
-  while (!performance.getEntriesByName("first chart").length) await new Promise(requestAnimationFrame);
+_ICON = """(async () => {
+  while (!location.href.endsWith("icon.svg") || document.readyState !== "complete")
+    await new Promise(done => setTimeout(done, 50));
+  return performance.getEntriesByType("navigation")[0].domComplete;
+})()"""
+_FIRST_CHART = """(async () => {
+  while (!performance.getEntriesByName("first chart").length) await new Promise(done => setTimeout(done, 100));
+  await new Promise(done => setTimeout(done, 500));
   return performance.getEntriesByName("first chart")[0].startTime;
-}"""
+})()"""
 
 
 @contextmanager
@@ -93,17 +105,17 @@ def behind_nginx(folder: Path, site: Path) -> Iterator[str]:
         process.communicate()
 
 
-def first_chart(browser: Browser, address: str, rounds: int) -> None:
+def first_chart(address: str, rounds: int, program: str) -> None:
+    """In a browser that tells nobody what it fetches, and so does nothing but load the page."""
     times, empty = [], []
-    for _ in range(rounds):
-        context = browser.new_context(viewport={"width": 1280, "height": 720})
-        page = context.new_page()
-        page.goto(f"{address}icon.svg")
-        empty.append(page.evaluate("performance.getEntriesByType('navigation')[0].domComplete"))
-        page.goto(f"{address}explore.html")
-        times.append(page.evaluate(_FIRST_CHART))
-        sent = page.evaluate(_SENT)
-        context.close()
+    with quiet_chromium.running(program) as browser:
+        for _ in range(rounds):
+            with browser.page() as page:
+                page.go(f"{address}icon.svg")
+                empty.append(page.evaluate(_ICON))
+                page.go(f"{address}explore.html")
+                times.append(page.evaluate(_FIRST_CHART))
+                sent = page.evaluate(_SENT)
     print(f"first chart       {in_ms(times)}; an icon alone {in_ms(empty)}")
     total = sum(size for _, size in sent)
     parts = ", ".join(f"{name} {size / 1000:.1f}" for name, size in sorted(sent, key=lambda one: -one[1])[:6])
@@ -155,7 +167,7 @@ def main() -> None:
         for name, server in servers.items():
             with server as address:
                 print(f"behind {name}:")
-                first_chart(browser, address, parsed.rounds)
+                first_chart(address, parsed.rounds, program or "chromium")
         argv = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(many)]
         with served(argv, environment()) as address:
             redraws(browser, address)

@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dashboard import cli, results_history, results_history_words
+from dashboard import cli, results_history_words
 from tests.dashboard.result_homes import backfilled, data, record
-from tvmdash import common
+from tvmdash import common, version_history
 from tvmdash.dashboard_info import Home
 
 VERSIONS = ("0.9.0", "0.10.0", "0.10.0.post1")
 
 
 def history(made: Home) -> str:
-    return results_history_words.page(results_history.read(made))
+    return results_history_words.page(version_history.read(made))
 
 
-def nights(rounds: int, factors: dict[str, float], sizes: dict[str, int] | None = None) -> list[tuple[str, str, Any]]:
+def nights(
+    rounds: int, factors: dict[str, float], sizes: dict[str, int] | None = None, only: Sequence[str] = VERSIONS
+) -> list[tuple[str, str, Any]]:
     """Each round measures all versions; a round has a speed of its own, as a busy machine has."""
     rng = random.Random(3)
     found: list[tuple[str, str, Any]] = []
     for number in range(rounds):
         speed = rng.uniform(0.5, 2.0)
-        for version in VERSIONS:
+        for version in only:
             ms = 10 * speed * factors[version] * rng.gauss(1, 0.01)
             size = (sizes or {}).get(version, 5000)
             found.append((version, f"round{number}", [record("network.mlp", ms, code_size=size)]))
     return found
 
 
-def named(course: results_history.Course) -> list[bool]:
+def named(course: version_history.Course) -> list[bool]:
     """Which steps are called real."""
     return [step is not None and step.real for step in course.steps]
 
@@ -41,7 +44,7 @@ def named(course: results_history.Course) -> list[bool]:
 def test_a_real_step_is_named_though_the_rounds_differ_by_more(tmp_path: Path) -> None:
     factors = {"0.9.0": 1.0, "0.10.0": 1.2, "0.10.0.post1": 1.2}
     made = backfilled(tmp_path, "relax_opt", nights(6, factors))
-    found = results_history.read(made)
+    found = version_history.read(made)
     assert found.versions == VERSIONS  # 0.10 is newer than 0.9
     times, size = found.courses
     assert named(times) == [True, False]
@@ -82,13 +85,13 @@ def test_what_the_rounds_cannot_tell_is_not_called_flat(tmp_path: Path) -> None:
 def test_of_three_rounds_a_size_that_changed_is_named_and_a_time_is_not(tmp_path: Path) -> None:
     twice_as_slow = dict(zip(VERSIONS, (1.0, 2.0, 2.0), strict=True))
     larger = dict(zip(VERSIONS, (5000, 5000, 5500), strict=True))
-    found = results_history.read(backfilled(tmp_path, "relax_opt", nights(3, twice_as_slow, larger)))
+    found = version_history.read(backfilled(tmp_path, "relax_opt", nights(3, twice_as_slow, larger)))
     assert [named(course) for course in found.courses] == [[False, False], [False, True]]
 
 
 def test_a_round_that_lacks_a_tvm_does_not_shift_the_others(tmp_path: Path) -> None:
     kept = nights(6, dict.fromkeys(VERSIONS, 1.0))
-    found = results_history.read(backfilled(tmp_path, "relax_opt", [*kept[:1], *kept[2:]]))
+    found = version_history.read(backfilled(tmp_path, "relax_opt", [*kept[:1], *kept[2:]]))
     times = found.courses[0]
     assert [step.rounds if step else 0 for step in times.steps] == [5, 5]
     assert named(times) == [False, False]
@@ -109,3 +112,40 @@ def test_what_an_old_tvm_could_not_do_is_told(tmp_path: Path) -> None:
     value = data([record("network.mlp", 1.0)], failures, fingerprint="r", artifact=artifact, committed=None)
     common.write_json(made.backfill("relax_opt") / "data_20261121T050000Z.json", value)
     assert "- relax_opt on 0.9.0: 1 points: no such pass" in history(made)
+
+
+def commit(sha: str, committed: str, number: int, ms: float = 1.0) -> Any:
+    artifact = {"key": sha, "version": "0.27.dev0", "commit": sha}
+    records = [record("network.mlp", ms, load_before={"load_1_min": "high"})]
+    return data(records, fingerprint=f"round{number}", artifact=artifact, committed=committed)
+
+
+def test_commits_are_in_the_order_of_their_moments_wherever_they_were_made(tmp_path: Path) -> None:
+    made = Home(tmp_path)
+    folder = made.backfill("relax_opt")
+    folder.mkdir(parents=True)
+    told = {
+        "b" * 40: "2026-11-01T20:00:00-08:00",  # already the next day in UTC
+        "a" * 40: "2026-11-01T23:00:00+00:00",
+        "c" * 40: "2026-11-02T05:00:00Z",
+        "d" * 40: "yesterday",
+    }
+    for at, (sha, committed) in enumerate(told.items()):
+        common.write_json(folder / f"data_20261121T04000{at}Z.json", commit(sha, committed, 0), durable=False)
+    found = version_history.read(made)
+    assert found.versions == ("a" * 12, "b" * 12, "c" * 12)
+    assert found.committed["b" * 12].isoformat() == "2026-11-02T04:00:00+00:00"
+    assert [fault.split(": ")[1] for fault in found.broken] == ["$.night.committed"]
+    assert found.loads == []
+
+
+def test_one_tvm_is_compared_with_none(tmp_path: Path) -> None:
+    found = version_history.read(backfilled(tmp_path, "relax_opt", nights(4, {"0.9.0": 1.0}, only=["0.9.0"])))
+    assert [course.whole for course in found.courses] == [None, None]
+
+
+def test_nights_of_two_days_say_both(tmp_path: Path) -> None:
+    made = backfilled(tmp_path, "relax_opt", nights(1, dict.fromkeys(VERSIONS, 1.0)))
+    folder = made.backfill("relax_opt")
+    (folder / "data_20261121T040000Z.json").rename(folder / "data_20261119T230000Z.json")
+    assert "| measured | 2026-11-19 23:00 to 2026-11-21 04:02 UTC |" in history(made)

@@ -14,7 +14,8 @@ from tvmdash import incident_file, incidents
 from tvmdash import incident_ledger as ledgers
 from tvmdash.errors import DashboardError
 from tvmdash.incident_ledger import DETECTOR, Event, Ledger, Moved, Silence
-from tvmdash.incident_words import headline, in_words, percent
+from tvmdash.incident_words import headline, in_words
+from tvmdash.words import percent_in_words
 
 AT = "2026-07-05T03:15:00Z"
 ONE, TWO = "i20260704-aaaa", "i20260704-bbbb"
@@ -245,7 +246,7 @@ def test_two_who_write_at_once_lose_nothing(tmp_path: Path) -> None:
     ("effect", "words"), [(0.0512, "+5.1 %"), (-0.0062, "-0.62 %"), (1.204, "+120 %"), (0.0095, "+0.95 %")]
 )
 def test_percents_have_the_digits_they_deserve(effect: float, words: str) -> None:
-    assert percent(effect) == words
+    assert percent_in_words(effect) == words
 
 
 def test_an_incident_in_words_says_from_to_interval_night_and_versions() -> None:

@@ -13,7 +13,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -73,6 +73,12 @@ def read_json(path: Path, *, max_bytes: int = 256 << 20) -> Json:
     if max(len(raw), status.st_size) > max_bytes:
         raise DashboardError(f"{path}: larger than {max_bytes} bytes, which is more than is read here.")
     return parse_json(raw, str(path))
+
+
+def object_in(value: Json, name: str) -> Mapping[str, Json]:
+    """The object of that name inside another; empty where there is none."""
+    found = value.get(name) if isinstance(value, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def _without_waiting(path: str, flags: int) -> int:

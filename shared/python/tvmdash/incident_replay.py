@@ -17,7 +17,8 @@ from tvmdash.change_points import observe
 from tvmdash.change_series import Decision, History, Measured, SeriesState, Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incident_ledger import Incident
-from tvmdash.incident_words import in_words, percent
+from tvmdash.incident_words import in_words
+from tvmdash.words import percent_in_words
 
 FOLDER = "decisions"
 KEPT_VALUES = 300
@@ -104,8 +105,8 @@ def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     if again.effect is not None and again.effect_low is not None and again.effect_high is not None:
         least = value["settings"]["least_effect"]
         yield (
-            f"  The shift is {percent(again.effect)}, 95 %: {percent(again.effect_low)} to "
-            f"{percent(again.effect_high)}; at least {100 * least:g} % is told."
+            f"  The shift is {percent_in_words(again.effect)}, 95 %: {percent_in_words(again.effect_low)} to "
+            f"{percent_in_words(again.effect_high)}; at least {100 * least:g} % is told."
         )
     if not again.reruns:
         why = "it is beyond any run that the level before shows by itself, and no drift"

@@ -7,17 +7,10 @@ from typing import Any
 
 from tvmdash.common import parse_stamp
 from tvmdash.incident_ledger import CREEP, MACHINE, Incident, Moved
-from tvmdash.words import elide, list_in_words, quantity_in_words
+from tvmdash.words import elide, list_in_words, percent_in_words, quantity_in_words
 
 _TOLD_SERIES = 4
 _NAME_COLUMNS = 100
-
-
-def percent(effect: float) -> str:
-    """As in +5.1 %, -0.62 %, +120 %."""
-    value = 100 * effect
-    digits = 0 if abs(value) >= 99.5 else 1 if abs(value) >= 0.995 else 2
-    return f"{value:+.{digits}f} %"
 
 
 def night_in_words(stamp: str) -> str:
@@ -30,9 +23,9 @@ def headline(incident: Incident) -> str:
     if incident.kind == MACHINE and incident.size is not None:
         who = "The machine" if incident.blame == "machine" else "Everything on one machine"
         word = ("slower" if incident.size > 0 else "faster") if incident.fleet.startswith("times") else "different"
-        return f"{who} got {word}: {percent(incident.size)}"
+        return f"{who} got {word}: {percent_in_words(incident.size)}"
     if incident.kind == CREEP and incident.size is not None:
-        return f"All series crept by {percent(incident.size)}"
+        return f"All series crept by {percent_in_words(incident.size)}"
     moved = sorted(incident.moved, key=lambda one: (not one.worse, -abs(one.effect)))
     if not moved:
         return "An incident without series"
@@ -45,7 +38,7 @@ def headline(incident: Incident) -> str:
 
 
 def _size(moved: Moved) -> str:
-    return percent(moved.effect) if moved.relative else f"{moved.effect:+.1f} of its scatter"
+    return percent_in_words(moved.effect) if moved.relative else f"{moved.effect:+.1f} of its scatter"
 
 
 def in_words(incident: Incident) -> str:
@@ -69,7 +62,8 @@ def _lines(incident: Incident) -> Iterator[str]:
 def bisected(found: Mapping[str, Any]) -> str:
     """What a bisection found, in one sentence or two."""
     suspects, count = found["suspects"], found["count"]
-    size = f"{percent(found['effect'])} (95 %: {percent(found['low'])} to {percent(found['high'])})"
+    effect, low, high = (percent_in_words(found[name]) for name in ("effect", "low", "high"))
+    size = f"{effect} (95 %: {low} to {high})"
     how = f"{100 * min(found['probability'], 0.999):.3g} % sure, {found['builds']} builds"
     if count == 1:
         return f"Bisected: it came with {_suspect(suspects[0])}, {size}; {how}."
@@ -95,7 +89,7 @@ def _from_to(moved: Moved) -> str:
     levels = f"{quantity_in_words(moved.before, moved.unit)} → {quantity_in_words(moved.after, moved.unit)}"
     interval = ""
     if moved.relative and moved.low is not None and moved.high is not None:
-        interval = f" (95 %: {percent(moved.low)} to {percent(moved.high)})"
+        interval = f" (95 %: {percent_in_words(moved.low)} to {percent_in_words(moved.high)})"
     return f"{levels}, {_size(moved)}{interval}"
 
 

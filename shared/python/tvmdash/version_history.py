@@ -1,7 +1,8 @@
-"""`results --history`: each series over the TVMs that `backfill` measured, and which steps between two are real."""
+"""What `backfill` measured: each series over the TVMs of the past, and which steps from one to the next are real."""
 
 from __future__ import annotations
 
+import datetime
 import math
 import statistics
 from collections import Counter
@@ -10,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dashboard import results
 from tvmdash import common, records, series_names
 from tvmdash.comparison import LEAST_ROUNDS, Difference, differences
 from tvmdash.dashboard_info import Home
@@ -21,6 +21,7 @@ from tvmdash.store import Outline
 
 Rounds = dict[str, float]
 """A value by its round: the n-th measurement of each TVM with the same code and config."""
+_LEAST_TVMS = 2
 
 
 @dataclass
@@ -58,27 +59,64 @@ class Level:
     high: float | None
 
 
+@dataclass(frozen=True)
+class Step:
+    """From one TVM to the next, as far as that could be judged."""
+
+    course: Course
+    before: str
+    after: str
+    found: Difference
+
+
 @dataclass
 class History:
-    """All series over `versions`, oldest first. failures: by experiment and TVM. stamps: first and last night.
+    """All series over `versions`, oldest first; no versions where backfill has measured nothing.
 
-    rounds: the most that any series of an experiment has. loads: of one minute, before each point.
+    committed: of TVMs that are commits, when (UTC). nights: the stamps under which a TVM was measured, in order.
+    failures: by experiment and TVM. rounds: the most that any series of an experiment has. machines: each in words.
+    machine: the facts of one of them. loads: of one minute, before each point. broken: files that cannot be read.
     """
 
     versions: tuple[str, ...] = ()
-    are_commits: bool = False
+    committed: dict[str, datetime.datetime] = field(default_factory=dict)
     courses: list[Course] = field(default_factory=list)
     failures: dict[tuple[str, str], tuple[Failure, ...]] = field(default_factory=dict)
-    stamps: tuple[str, str] = ("", "")
+    nights: dict[str, list[str]] = field(default_factory=dict)
     machines: set[str] = field(default_factory=set)
     machine: Mapping[str, Any] = field(default_factory=dict)
     loads: list[float] = field(default_factory=list)
     rounds: dict[str, int] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
 
+    @property
+    def stamps(self) -> tuple[str, str]:
+        """The first and the last night."""
+        stamps = [stamp for found in self.nights.values() for stamp in found]
+        return min(stamps), max(stamps)
+
+    @property
+    def experiments(self) -> list[str]:
+        """Those that have a value of any TVM."""
+        return list(dict.fromkeys(course.series.experiment for course in self.courses))
+
+    def of(self, experiment: str) -> list[Course]:
+        """The series of one experiment."""
+        return [course for course in self.courses if course.series.experiment == experiment]
+
     def pairs(self) -> list[tuple[str, str]]:
         """Each TVM with the one before it."""
         return list(zip(self.versions, self.versions[1:], strict=False))
+
+    def steps(self) -> list[Step]:
+        """All that could be judged, series by series."""
+        pairs = self.pairs()
+        return [
+            Step(course, *pair, found)
+            for course in self.courses
+            for pair, found in zip(pairs, course.steps, strict=True)
+            if found is not None
+        ]
 
 
 @dataclass(frozen=True)
@@ -87,24 +125,21 @@ class _Night:
     stamp: str
     round: str
     version: str
-    order: tuple[str, Any]
+    committed: datetime.datetime | None
     data: records.NightData
     machine: Mapping[str, Any]
 
+    @property
+    def order(self) -> tuple[float, Any]:
+        """Releases by number, then commits by date."""
+        return self.committed.timestamp() if self.committed else -math.inf, _number(self.version)
+
 
 def read(home: Home) -> History:
-    """What backfill left in the home; DashboardError where it has left nothing."""
+    """What backfill left in the home."""
     history = History()
     nights = [night for folder in _folders(home) for night in _nights(folder, history.broken)]
-    if not nights:
-        raise DashboardError(
-            f"{home.root}: there are no nights of backfill. Measure some: python3 -m dashboard backfill"
-            f" {home.root} --artifacts pypi:0.25.0..0.27.0"
-        )
     history.versions = tuple(dict.fromkeys(night.version for night in sorted(nights, key=lambda one: one.order)))
-    history.are_commits = any(night.order[0] for night in nights)
-    stamps = sorted(night.stamp for night in nights)
-    history.stamps = (stamps[0], stamps[-1])
     courses: dict[str, Course] = {}
     for night in nights:
         _describe(history, night)
@@ -113,6 +148,8 @@ def read(home: Home) -> History:
     history.courses = list(courses.values())
     _judge(history)
     history.courses.sort(key=lambda one: (one.series.experiment, order.get(one.series.metric, len(order)), one.name))
+    for stamps in history.nights.values():
+        stamps.sort()
     return history
 
 
@@ -124,26 +161,38 @@ def _folders(home: Home) -> list[Path]:
 def _nights(folder: Path, broken: list[str]) -> list[_Night]:
     found = []
     times: Counter[tuple[str, str]] = Counter()
-    for stamp in sorted(records.data_stamps(folder)):
+    for stamp in records.data_stamps(folder):
         path = folder / f"data_{stamp}.json"
         try:
+            common.parse_stamp(stamp)
             data = records.read_data(path, folder.name)
             value = common.read_json(path)
-            night = results.object_in(value, "night")
-            artifact = results.object_in(night, "artifact")
+            night = common.object_in(value, "night")
+            committed = _moment(path, night.get("committed"))
         except DashboardError as error:
             broken.append(str(error))
             continue
+        artifact = common.object_in(night, "artifact")
         version = str(artifact.get("version") or data.tvm_hash)
-        committed = str(night.get("committed") or "")
         if committed:
             version = str(artifact.get("commit") or version)[:12]
-        machine = results.object_in(results.object_in(value, "environment"), "machine")
-        order = (committed, _number(version))
+        machine = common.object_in(common.object_in(value, "environment"), "machine")
         code = str(night.get("fingerprint"))
         times[code, version] += 1
-        found.append(_Night(folder.name, stamp, f"{code} {times[code, version]}", version, order, data, machine))
+        found.append(_Night(folder.name, stamp, f"{code} {times[code, version]}", version, committed, data, machine))
     return found
+
+
+def _moment(path: Path, committed: object) -> datetime.datetime | None:
+    """When a commit was made, in UTC; None for what is none."""
+    if not committed:
+        return None
+    try:
+        moment = datetime.datetime.fromisoformat(str(committed).replace("Z", "+00:00"))
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)
+        return aware.astimezone(datetime.timezone.utc)
+    except (ValueError, OverflowError) as error:
+        raise DashboardError(f"{path}: $.night.committed: {error}. Write a date as in 2026-11-21T03:15:00Z.") from error
 
 
 def _number(version: str) -> object:
@@ -156,14 +205,15 @@ def _number(version: str) -> object:
 
 
 def _describe(history: History, night: _Night) -> None:
-    history.machines.add(night.data.machine)
+    history.nights.setdefault(night.version, []).append(night.stamp)
+    if night.committed:
+        known = history.committed.get(night.version, night.committed)
+        history.committed[night.version] = min(known, night.committed)
+    if night.data.machine:
+        history.machines.add(night.data.machine)
     history.machine = history.machine or night.machine
-    history.loads += [
-        float(record.additional_info["load_before"]["load_1_min"])
-        for record in night.data.records
-        if isinstance(record.additional_info.get("load_before"), dict)
-        and record.additional_info["load_before"].get("load_1_min") is not None
-    ]
+    loads = [common.object_in(record.additional_info, "load_before").get("load_1_min") for record in night.data.records]
+    history.loads += [float(load) for load in loads if isinstance(load, (int, float))]
     if night.data.failures:
         history.failures[night.experiment, night.version] = night.data.failures
 
@@ -183,6 +233,8 @@ def _judge(history: History) -> None:
         course.name = name
         counts = [len(rounds) for rounds in course.rounds.values()]
         history.rounds[course.series.experiment] = max(history.rounds.get(course.series.experiment, 0), *counts)
+    if len(history.versions) < _LEAST_TVMS:
+        return
     pairs = history.pairs()
     judged = iter(differences([_paired(course, *pair) for course in courses for pair in pairs]))
     ends = differences([_paired(course, history.versions[0], history.versions[-1]) for course in courses])

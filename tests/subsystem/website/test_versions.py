@@ -1,0 +1,186 @@
+"""The page of TVM's versions: what backfill measured, where each TVM stands, and what could not be read."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard import results_history_words
+from tests.subsystem.website_sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job, record
+from tvmdash import common, version_history
+from tvmdash.dashboard_info import Home
+
+RELEASES = ("0.9.0", "0.10.0", "0.11.0")
+DAYS = {"a" * 40: 1, "b" * 40: 2, "c" * 40: 11}
+"""Commits by the day of May on which they were made."""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    made = Site(Home(tmp_path / "home"))
+    made.night(job("cnn", title="Networks"))
+    return made
+
+
+def backfill(
+    site: Site,
+    versions: Sequence[str],
+    factors: Sequence[float],
+    *,
+    name: str = "cnn",
+    rounds: int = 6,
+    failing: Mapping[str, str] | None = None,
+) -> None:
+    """Measure TVMs of the past in rounds, each with a speed of its own; commits are those of DAYS."""
+    rng = random.Random(7)
+    folder = site.home.backfill(name)
+    folder.mkdir(parents=True)
+    at = datetime.datetime(2026, 11, 20, tzinfo=datetime.timezone.utc)
+    for number in range(rounds):
+        speed = rng.uniform(0.8, 1.2)
+        for version, factor in zip(versions, factors, strict=True):
+            at += datetime.timedelta(minutes=1)
+            stamp = common.stamp_of(at)
+            committed = f"2026-05-{DAYS[version]:02}T12:00:00+00:00" if version in DAYS else None
+            told = (failing or {}).get(version)
+            value = {
+                "schema_version": 1,
+                "timestamp": stamp,
+                "tvm_hash": version,
+                "environment": {"machine": {"host": "bench", "cores": 2}},
+                "records": [record("mlp", 10 * speed * factor * rng.gauss(1, 0.002))],
+                "failures": [{"workload": "network.big", "values": {}, "error": told}] if told else [],
+                "night": {
+                    "stamp": stamp,
+                    "fingerprint": f"round{number}",
+                    "backfill": True,
+                    "committed": committed,
+                    "artifact": {"key": "k", "version": version, "commit": version if committed else ""},
+                },
+            }
+            common.write_json(folder / f"data_{stamp}.json", value, durable=False)
+
+
+def versions_page(site: Site) -> Page:
+    site.publish_here()
+    assert_whole(site)
+    return site.page("versions.html")
+
+
+def spots(page: Page) -> list[float]:
+    """Where the TVMs of the first series stand."""
+    picture = re.search(r'<svg class="course".*?</svg>', page.path.read_text(encoding="utf-8"))
+    assert picture
+    return [float(place) for place in re.findall(r'cx="([0-9.]+)"', picture[0])]
+
+
+def attributes(page: Page, tag: str, name: str) -> list[Any]:
+    return [found.get(name) for found in page.all(tag)]
+
+
+def test_the_page_says_what_moved_in_the_words_of_the_markdown_page(site: Site) -> None:
+    backfill(site, RELEASES, (1.0, 1.2, 1.2))
+    page = versions_page(site)
+    words = page.words
+    assert "1 of 2 steps are real." in words
+    assert "cnn mlp run time 0.9.0 0.10.0" in words
+    assert re.search(r"▼\+(19|20)\.\d % \+\d", words)
+    assert "2026-11-20 00:01 to 00:18 UTC" in words
+    assert "No alert and no other page takes them." in words
+    assert "20261120T000100Z" in words
+    assert re.search(r"0\.9\.0 6 20261120T000100Z 20261120T001600Z", words)
+    told = results_history_words.page(version_history.read(site.home))
+    rows = [line.split(" | ") for line in told.splitlines() if line.startswith("| cnn mlp")]
+    assert len(rows) == 1
+    shown = [cell.strip(" |") for cell in rows[0][3:]]
+    assert [cell for cell in shown if cell not in words] == []
+
+
+def test_what_backfill_measured_is_on_no_other_page(site: Site) -> None:
+    backfill(site, RELEASES, (1.0, 1.2, 1.2))
+    versions_page(site)
+    others = [page for page in site.pages() if page.path.name != "versions.html"]
+    assert [page.path.name for page in others if "0.10.0" in page.text] == []
+
+
+def test_releases_stand_at_equal_distances_with_their_names(site: Site) -> None:
+    backfill(site, RELEASES, (1.0, 1.0, 1.0))
+    page = versions_page(site)
+    first, second, third = spots(page)
+    assert second - first == pytest.approx(third - second)
+    assert page.texts["text"] == list(RELEASES)
+    assert "None of 2 steps is real." in page.words
+
+
+def test_commits_stand_at_their_dates(site: Site) -> None:
+    backfill(site, list(DAYS), (1.0, 1.0, 1.5))
+    page = versions_page(site)
+    first, second, third = spots(page)
+    assert (second - first) / (third - first) == pytest.approx(0.1, abs=0.005), "a day of ten"
+    assert page.texts["text"] == ["2026-05-01", "2026-05-11"]
+    assert "line worse" in attributes(page, "path", "class")
+    assert [version for version in DAYS if version[:12] not in page.words] == []
+
+
+def test_of_many_tvms_all_values_can_be_unfolded(site: Site) -> None:
+    many = [f"0.{number}.0" for number in range(30)]
+    backfill(site, many, [1.0] * 30, rounds=1)
+    page = versions_page(site)
+    assert "On each of the 30 TVMs" in page.words
+    assert len(spots(page)) == 30
+    assert page.texts["text"] == ["0.0.0", "0.29.0"], "there is no room for the others"
+    assert "Nothing can be said" in page.words
+
+
+def test_the_control_speaks_for_the_machine(site: Site) -> None:
+    backfill(site, RELEASES, (1.0, 1.0, 1.0), name="canary")
+    assert "Of its 2 steps none are called real" in versions_page(site).words
+
+
+def test_failures_and_unreadable_files_are_told(site: Site) -> None:
+    backfill(site, RELEASES, (1.0, 1.0, 1.0), failing={"0.10.0": "no such operator"})
+    (site.home.backfill("cnn") / f"data_{STAMP}.json").write_text("{", encoding="utf-8")
+    (site.home.backfill("cnn") / "data_20269999T000000Z.json").write_text("{}", encoding="utf-8")
+    words = versions_page(site).words
+    assert "cnn 0.10.0 ✗1 points: no such operator" in words
+    assert words.count("Not used:") == 2
+    assert f"data_{STAMP}.json" in words
+
+
+def test_hostile_names_stay_text(site: Site) -> None:
+    name = HOSTILE[1].replace("/", "")
+    backfill(site, HOSTILE, [1.0, 2.0, 2.0, 2.0, 2.0, 2.0], name=name, failing={HOSTILE[0]: HOSTILE[0]})
+    page = versions_page(site)
+    assert as_shown(name) in page.words
+    assert page.words.count(HOSTILE[0]) > 2
+    assert not set("\x00\x1b\u202e") & set(page.path.read_text(encoding="utf-8"))
+    assert not [source for source in attributes(page, "img", "src") if source != "icon.svg"]
+
+
+def test_a_home_without_backfill_says_how_to_measure_some(site: Site) -> None:
+    words = versions_page(site).words
+    assert "python3 -m dashboard backfill HOME --artifacts" in words
+    assert "What changed" not in words
+    assert "versions.html" in site.page().references
+
+
+def test_one_tvm_alone_has_its_name_and_value(site: Site) -> None:
+    backfill(site, [HOSTILE[4]], [1.0])
+    page = versions_page(site)
+    assert spots(page) == [120.0]
+    assert [len(name) for name in page.texts["text"]] == [18]
+    assert "Nothing can be said" in page.words
+
+
+def test_only_unreadable_files_are_told_as_such(site: Site) -> None:
+    site.home.backfill("cnn").mkdir(parents=True)
+    (site.home.backfill("cnn") / f"data_{STAMP}.json").write_text("{", encoding="utf-8")
+    words = versions_page(site).words
+    assert "Not used:" in words
+    assert "No TVM of the past has been measured here" in words
