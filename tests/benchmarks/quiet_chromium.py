@@ -10,11 +10,20 @@ import itertools
 import json
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 SIZE = {"width": 1280, "height": 720}
+_AT_3_AND_4 = """
+import os, sys
+reads, writes = (os.dup(int(number)) for number in sys.argv[1:3])
+while min(reads, writes) < 5: reads, writes = os.dup(reads), os.dup(writes)
+os.dup2(reads, 3), os.dup2(writes, 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+"""Chromium reads its commands from descriptor 3 and answers to 4."""
 
 
 class Chromium:
@@ -89,9 +98,17 @@ def running(program: str) -> Iterator[Chromium]:
         "--disable-background-networking",
     ]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        shell = f'exec "$0" "$@" 3<&{in_read} 4>&{out_write}'  # the numbers that Chromium expects
         process = subprocess.Popen(
-            ["/bin/sh", "-c", shell, program, *fixed, f"--user-data-dir={profile}"],
+            [
+                sys.executable,
+                "-c",
+                _AT_3_AND_4,
+                f"{in_read}",
+                f"{out_write}",
+                program,
+                *fixed,
+                f"--user-data-dir={profile}",
+            ],
             pass_fds=(in_read, out_write),
             stderr=subprocess.DEVNULL,
         )

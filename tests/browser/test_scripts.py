@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,29 @@ def test_types_of_the_scripts_hold_under_strict() -> None:
     argv = [str(compiler()), "-p", str(HERE / "tsconfig.json"), "--pretty", "false"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
     assert (done.stdout, done.returncode) == ("", 0)
+
+
+def emitted(folder: Path, target: Path) -> dict[str, str]:
+    """What TypeScript makes of the scripts in `folder`, comments left out."""
+    options = ["--allowJs", "--checkJs", "false", "--removeComments", "--target", "esnext", "--module", "esnext"]
+    files = [str(path) for path in sorted(folder.glob("*.js"))]
+    argv = [str(compiler()), *options, "--ignoreConfig", "--outDir", str(target), *files]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {path.name: path.read_text(encoding="utf-8") for path in target.rglob("*.js")}
+
+
+def test_published_scripts_are_the_same_programs_without_comments(tmp_path: Path) -> None:
+    copying = "import sys, pathlib, publishing; publishing.copy_static(pathlib.Path(sys.argv[1]))"
+    path = os.pathsep.join(map(str, (STATIC.parent, REPO / "shared" / "python")))
+    argv = [sys.executable, "-c", copying, str(tmp_path / "site")]
+    subprocess.run(argv, check=True, env={**os.environ, "PYTHONPATH": path}, timeout=60)
+    published = tmp_path / "site" / "js"
+    assert emitted(published, tmp_path / "published") == emitted(JS, tmp_path / "source")
+    assert {path.name for path in published.iterdir()} == {path.name for path in JS.glob("*.js")}
+    assert all("@param" not in path.read_text(encoding="utf-8") for path in published.iterdir())
+    vendored = STATIC / "vendor" / "uplot" / "uPlot.iife.min.js"
+    assert (tmp_path / "site" / vendored.relative_to(STATIC)).read_bytes() == vendored.read_bytes()
 
 
 def test_every_script_asks_to_be_checked() -> None:
