@@ -149,7 +149,8 @@ test("numbers keep the digits that they deserve", () => {
     [95130, "95130"],
   ];
   for (const [value, words] of cases) assert.equal(format.number(value), words, String(value));
-  assert.equal(format.quantity(0.6147, "ms"), "614.7 µs");
+  assert.equal(format.quantity(0.6147, "ms"), "0.6147 ms");
+  assert.equal(format.quantity(0.0061, "ms"), "6.100 µs");
   assert.equal(format.quantity(61234.5, "ms"), "61.23 s");
   assert.equal(format.quantity(95130, "bytes"), "95.13 kB");
   assert.equal(format.quantity(512, "bytes"), "512 bytes");
@@ -389,7 +390,7 @@ test("axes have round marks, and enough of them on a logarithmic scale", () => {
   assert.deepEqual(logSplits(0.9, 100), [1, 2, 5, 10, 20, 50, 100]);
   assert.ok(logSplits(7.3, 7.9).length >= 3);
   assert.ok(logSplits(1e-6, 1e9).length <= 16);
-  assert.deepEqual(tickLabels([0.0002, 0.0004], "ms"), { labels: ["200", "400"], unit: "ns" });
+  assert.deepEqual(tickLabels([0.0002, 0.0004], "ms"), { labels: ["0.2", "0.4"], unit: "µs" });
   assert.deepEqual(percentLabels([0.9, 1, 1.1]), ["\u221210 %", "0 %", "+10 %"]);
 });
 

@@ -62,6 +62,11 @@ def test_a_target_has_a_process_of_its_own_and_a_board_needs_a_tracker() -> None
         OWN.relay_to_vta._remote("pynq", CONFIG)
 
 
+def test_a_bitstream_that_is_not_there_is_named_before_a_board_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(DashboardError, match=r"\$\.bitstreams\.pynq: .*/none\.bit: there is no such file"):
+        OWN.vta_device.board("pynq", ("127.0.0.1", 9), 1.0, str(tmp_path / "none.bit"))
+
+
 def test_bytes_moved_are_the_sum_of_what_was_loaded_and_stored() -> None:
     counts = {"inp_load_nbytes": 5, "out_store_nbytes": 7, "gemm_counter": 1000}
     told = OWN.relay_to_vta._counted(SimpleNamespace(counted=lambda: counts))

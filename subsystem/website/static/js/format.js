@@ -1,10 +1,12 @@
 // @ts-check
 /** Numbers, moments and changes in words, and the marks of axes; nothing here touches the page. */
 
-/** @type {Record<string, [string, number]>} what a number below 1 is told in */
+/** @type {Record<string, [string, number]>} what a number below LEAST is told in */
 const SMALLER = { s: ["ms", 1e3], ms: ["µs", 1e3], µs: ["ns", 1e3], us: ["ns", 1e3] };
 /** @type {Record<string, [string, number]>} what a number from 1000 on is told in */
 const LARGER = { ns: ["µs", 1e-3], µs: ["ms", 1e-3], us: ["ms", 1e-3], ms: ["s", 1e-3] };
+/** As in tvmdash.words, so that every page writes a time in the same unit. */
+const LEAST = 0.01;
 const BYTES = ["bytes", "kB", "MB", "GB", "TB"]; // powers of 1000, as everywhere in what this dashboard says
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
@@ -26,7 +28,7 @@ export function bestUnit(value, unit) {
     }
     return { unit: BYTES[step] ?? unit, factor };
   }
-  while (size > 0 && size < 1 && SMALLER[unit]) {
+  while (size > 0 && size < LEAST && SMALLER[unit]) {
     const [next, by] = SMALLER[unit] ?? [unit, 1];
     [unit, factor, size] = [next, factor * by, size * by];
   }
