@@ -20,11 +20,10 @@ from dashboard.bisect_range import Candidate, of_range
 from dashboard.compare import chosen as experiments_of
 from dashboard.plan import REPOSITORY, CodeFolders
 from dashboard.remeasure_place import opened
-from tvmdash import common
+from tvmdash import backfill_calls, common
 from tvmdash.dashboard_info import Home
 from tvmdash.words import duration_in_words, elide, list_in_words
 
-FOLDER = "backfills"
 _log = logging.getLogger("backfill")
 
 
@@ -73,18 +72,17 @@ def backfill(home: Home, request: Request, *, code: CodeFolders, seed: int | Non
         candidates = of_range(request.artifacts, getting)
         bench = Bench(place, time.monotonic(), request.budget_s)
         done = Filled(place.stamp, request.artifacts, 0)
-        this = _Filling(home, bench, getting, names, done, {} if request.retry else _unbuilt(home))
+        this = _Filling(home, bench, getting, names, done, _unbuilt(home, request))
         this.fill(chosen(candidates, request.choice), request)
     return done
 
 
-def _unbuilt(home: Home) -> dict[str, str]:
-    """What earlier calls could not build, and why."""
-    found: dict[str, str] = {}
-    for path in sorted((home.root / "results" / FOLDER).glob("*.json")):
-        value = common.read_json(path)
-        found.update(value.get("unbuilt", {}) if isinstance(value, dict) else {})
-    return found
+def _unbuilt(home: Home, request: Request) -> dict[str, str]:
+    """What earlier calls could not build, and why, unless it is to be tried again."""
+    calls = backfill_calls.read(home)
+    for fault in calls.broken:
+        _log.warning("%s What that call could not build is tried again.", fault)
+    return {} if request.retry else calls.unbuilt
 
 
 @dataclass
@@ -110,7 +108,7 @@ class _Filling:
             _log.info("%s", error)
         finally:
             self.done.elapsed_s = round(time.monotonic() - begun, 3)
-            path = self.home.root / "results" / FOLDER / f"{self.done.stamp}.json"
+            path = backfill_calls.file(self.home, self.done.stamp)
             path.parent.mkdir(parents=True, exist_ok=True)
             common.write_json(path, asdict(self.done))
 
@@ -142,7 +140,7 @@ class _Filling:
         except RoundError as error:
             if error.state == BUDGET:
                 raise
-            self.done.failed[f"{name} on {candidate.id}"] = str(error)
+            self.done.failed[backfill_calls.key_of(name, candidate.id)] = str(error)
             _log.info("%s on %s: %s", name, candidate.words, error)
             return
         date = candidate.date or artifact.facts.get("committed", "")

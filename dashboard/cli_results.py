@@ -51,5 +51,10 @@ def _history(arguments: argparse.Namespace) -> str:
     history = version_history.read(Home(arguments.home))
     if not history.versions:
         command = version_history_words.command(str(arguments.home))
-        raise DashboardError(f"{arguments.home}: there are no nights of backfill. Measure some: {command}")
+        faults = " ".join(history.broken[:3])
+        raise DashboardError(
+            f"{arguments.home}: no night of backfill can be read. {faults}"
+            if faults
+            else f"{arguments.home}: there are no nights of backfill. Measure some: {command}"
+        )
     return results_history_words.page(history)

@@ -80,8 +80,7 @@ def _levels(history: History, course: Course) -> Iterator[str]:
 
 
 def _failures(history: History) -> Iterator[str]:
-    if not history.failures:
-        return
-    yield from ["", "## Failed", ""]
-    for experiment, version, told in words.failures(history):
+    failures = list(words.failures(history))
+    yield from ["", "## Failed", ""] if failures else []
+    for experiment, version, told in failures:
         yield f"- {plain(experiment)} on {plain(version)}: {plain(told)}"

@@ -26,7 +26,18 @@ LAYERS: dict[float, tuple[str, ...]] = {
     1.1: ("store_packed", "telemetry_data", "accuracy"),
     # 2: the home, the index, trials and their reduction
     2.0: ("bisection", "dashboard_info", "store", "trial_util", "convert", "series_names", "reduction", "engines"),
-    2.1: ("comparison", "doubts", "engine_store", "rivals", "networks", "traces", "records_exchange", "ratios"),
+    2.1: (
+        "backfill_calls",
+        "backfill_nights",
+        "comparison",
+        "doubts",
+        "engine_store",
+        "rivals",
+        "networks",
+        "traces",
+        "records_exchange",
+        "ratios",
+    ),
     2.2: ("analysis_util", "engine_words", "network_layers", "version_history"),
     2.3: ("version_history_words",),
     # 3: what is seen, said and compiled

@@ -11,6 +11,7 @@ from pathlib import Path
 import pages
 import site_data
 import site_pages
+from carrier import Carrier, code_version
 from site_context import SiteContext
 
 from tvmdash import common
@@ -47,8 +48,10 @@ def publish(home: Home, tonight: Night, output: Path, now: datetime.datetime, *,
     with common.folder_beside(place) as new:
         (new / "CACHEDIR.TAG").write_text(CACHE_TAG, encoding="ascii")
         copy_static(new)
-        site_data.write(site, new, receipt_nights)
-        written = site_pages.write(site, new)
+        carrier = Carrier.begin(place, new, code_version())
+        counted = site_data.write(site, new, carrier, receipt_nights)
+        written = site_pages.write(site, new, carrier)
+        carrier.close(counted)
     return Published((output / "index.html").as_uri(), written.nights, len(written.rendered))
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import api_index
 import feed
 import receipt_data
 import shards
-from carrier import Carrier, code_version
+from carrier import Carrier
 from catalogue import Stores, read_catalogue
 from site_context import SiteContext
 
 
-def write(site: SiteContext, new: Path, receipt_nights: int) -> None:
-    """Fill the new site with all data files, carrying over from the old one what has not changed."""
-    carrier = Carrier.begin(site.old, new, code_version())
+def write(site: SiteContext, new: Path, carrier: Carrier, receipt_nights: int) -> Mapping[str, Any]:
+    """Fill the new site with all data files, carrying over from the old one what has not changed.
+
+    What was counted, for the next publish.
+    """
     with Stores(site.home) as stores:
         catalogue = read_catalogue(site, stores, carrier.counted)
         shards.write_shards(catalogue, stores, carrier)
@@ -23,4 +27,4 @@ def write(site: SiteContext, new: Path, receipt_nights: int) -> None:
     (new / "incidents.json").write_bytes(feed.incidents_of(site, catalogue))
     (new / "feed.xml").write_bytes(feed.feed_of(site, receipt_data.top_config(site.home, "website_url")))
     (new / "index.json").write_bytes(api_index.index_of(site, catalogue))
-    carrier.close(catalogue.counted)
+    return catalogue.counted

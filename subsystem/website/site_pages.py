@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pages
 from alert_pages import write_alerts
+from carrier import Carrier
 from catalogue import id_of
 from engine_pages import write_engines
 from experiment_pages import write_experiments
@@ -22,8 +23,8 @@ MOST_SERIES = 3000
 DATA_FILES = (("feed.xml", "Feed of incidents"), ("index.json", "Data"))
 
 
-def write(site: SiteContext, new: Path) -> Written:
-    """Render every page into the new site; the nights that did not change are carried over.
+def write(site: SiteContext, new: Path, carrier: Carrier) -> Written:
+    """Render every page into the new site; nights and TVMs of the past that did not change are carried over.
 
     The site's data files, if any, are there already: pages link those that are.
     """
@@ -52,7 +53,7 @@ def write(site: SiteContext, new: Path) -> Written:
     write_machines(site, new)
     titles = [(view.name, view.title, view.page) for view in views]
     write_engines(site, titles, new)
-    write_versions(site, titles, new)
+    write_versions(site, titles, carrier)
     first = id_of(site.series[0].id) if site.series else ""  # what the explorer shows unasked
     for page, template in pages.WITH_SCRIPTS.items():
         if page in pages.pages_with_scripts():

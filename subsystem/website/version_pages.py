@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pages
+from carrier import Carrier, fingerprint
 from markupsafe import Markup
+from pages import Frame
 from site_context import SiteContext
 from version_charts import Spot, axis, line
 
@@ -18,6 +21,7 @@ from tvmdash.comparison import Difference
 from tvmdash.version_history import Course, History, Step
 from tvmdash.words import elide
 
+PAGE = "versions.html"
 WORSE, BETTER = "worse", "better"
 MOST_COLUMNS = 6
 """Of more TVMs, a table shows the first and the last, and all of them unfolded."""
@@ -76,19 +80,35 @@ class Version:
     stamps: tuple[str, str]
 
 
-def write_versions(context: SiteContext, titles: Sequence[tuple[str, str, str]], new: Path) -> None:
-    """Write versions.html; `titles` are name, title and page of the experiments."""
+def write_versions(context: SiteContext, titles: Sequence[tuple[str, str, str]], carrier: Carrier) -> None:
+    """Have versions.html; `titles` are name, title and page of the experiments.
+
+    It knows nothing of tonight: it is carried over until backfill has measured again.
+    """
+    made_from = _made_from(context, titles)
+    if carrier.carry(PAGE, made_from):
+        return
     history = version_history.read(context.home)
     values = _values(history, {name: (title, page) for name, title, page in titles}) if history.versions else {}
     text = pages.render(
-        "versions.html",
-        context.frame("versions"),
+        PAGE,
+        Frame("versions"),
         history=history,
         about=words.MEASURED_AFTER_ONE_ANOTHER,
         command=words.command(),
+        failures=list(words.failures(history)),
         **values,
     )
-    (new / "versions.html").write_text(text, encoding="utf-8")
+    carrier.write(PAGE, text.encode(), made_from)
+
+
+def _made_from(context: SiteContext, titles: Sequence[tuple[str, str, str]]) -> str:
+    """Changes with the files that backfill left, the experiments, and the code that judges and shows them."""
+    stats = [(path, path.stat()) for path in version_history.files(context.home)]
+    files = [f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stats]
+    library = sorted(Path(version_history.__file__).parent.glob("*.py"))
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in library)).hexdigest()
+    return fingerprint(pages.renderer_version(), code, repr(titles), *files)
 
 
 def _values(history: History, titles: Mapping[str, tuple[str, str]]) -> dict[str, object]:
@@ -110,7 +130,6 @@ def _values(history: History, titles: Mapping[str, tuple[str, str]]) -> dict[str
         "last_against_first": words.last_against_first(history),
         "experiments": [_experiment(history, name, titles, anchors) for name in history.experiments],
         "tvms": tvms,
-        "failures": list(words.failures(history)),
     }
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dashboard import cli, results_history_words
 from tests.dashboard.result_homes import backfilled, data, record
-from tvmdash import common, version_history
+from tvmdash import backfill_calls, common, version_history
 from tvmdash.dashboard_info import Home
 
 VERSIONS = ("0.9.0", "0.10.0", "0.10.0.post1")
@@ -105,13 +105,49 @@ def test_a_home_without_backfill_is_a_usage_error_and_a_broken_night_is_told(tmp
     assert cli.main(["results", str(made.root), "20261121T040000Z", "--history"]) == cli.USAGE
 
 
+def test_what_could_not_be_had_or_measured_is_told_until_it_was(tmp_path: Path) -> None:
+    made = backfilled(tmp_path, "relax_opt", nights(1, dict.fromkeys(VERSIONS, 1.0)))
+    first, later = "20261121T000000Z", "20261122T000000Z"  # before these nights, and after them
+    for stamp in (first, later):
+        unbuilt = {"0.9.0" if stamp == first else "c" * 40: "cmake\n failed"}
+        failed = {f"relax_opt on {stamp[:8]}": "it crashed", "relax_opt on 0.10.0": f"in {stamp}", "0.8.0": "not here"}
+        backfill_calls.file(made, stamp).parent.mkdir(exist_ok=True)
+        common.write_json(backfill_calls.file(made, stamp), {"unbuilt": unbuilt, "failed": failed})
+    assert history(made).partition("## Failed\n\n")[2].splitlines() == [
+        "- relax_opt on 20261121: it crashed",
+        f"- every experiment on {'c' * 12}: could not be had: cmake failed",
+        "- relax_opt on 20261122: it crashed",
+        f"- relax_opt on 0.10.0: in {later}",
+    ]
+
+
+def test_a_damaged_account_of_a_call_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
+    made = backfilled(tmp_path, "relax_opt", nights(1, dict.fromkeys(VERSIONS, 1.0)))
+    backfill_calls.file(made, "x").parent.mkdir()
+    for name, text in {"1": "{", "2": "[]", "3": '{"unbuilt": [], "failed": null}'}.items():
+        backfill_calls.file(made, name).write_text(text, encoding="utf-8")
+    common.write_json(backfill_calls.file(made, "4"), {"unbuilt": {"0.1.0": "no wheel"}})
+    calls = backfill_calls.read(made)
+    assert [str(backfill_calls.file(made, "1")) in fault for fault in calls.broken] == [True]
+    assert calls.unbuilt == {"0.1.0": "no wheel"}
+    assert "backfills/1.json" in history(made)
+
+
+def test_where_no_night_can_be_read_the_files_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = Home(tmp_path).backfill("relax_opt")
+    folder.mkdir(parents=True)
+    (folder / "data_20261121T050000Z.json").write_text("{", encoding="utf-8")
+    assert cli.main(["results", str(tmp_path), "--history"]) == cli.USAGE
+    assert "data_20261121T050000Z.json: not JSON" in capsys.readouterr().err
+
+
 def test_what_an_old_tvm_could_not_do_is_told(tmp_path: Path) -> None:
     made = backfilled(tmp_path, "relax_opt", nights(1, dict.fromkeys(VERSIONS, 1.0)))
     failures = [{"workload": "network.x", "values": {}, "error": "no such pass"}]
     artifact = {"key": "k", "version": "0.9.0", "commit": ""}
     value = data([record("network.mlp", 1.0)], failures, fingerprint="r", artifact=artifact, committed=None)
     common.write_json(made.backfill("relax_opt") / "data_20261121T050000Z.json", value)
-    assert "- relax_opt on 0.9.0: 1 points: no such pass" in history(made)
+    assert "- relax_opt on 0.9.0: 1 point: no such pass" in history(made)
 
 
 def commit(sha: str, committed: str, number: int, ms: float = 1.0) -> Any:

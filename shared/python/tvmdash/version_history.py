@@ -5,16 +5,16 @@ from __future__ import annotations
 import datetime
 import math
 import statistics
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, records, series_names
+from tvmdash import backfill_calls, backfill_nights, common, series_names
+from tvmdash.backfill_calls import Failed
+from tvmdash.backfill_nights import BackfillNight
 from tvmdash.comparison import LEAST_ROUNDS, Difference, differences
 from tvmdash.dashboard_info import Home
-from tvmdash.errors import DashboardError
 from tvmdash.records import METRICS, Failure
 from tvmdash.reduction import t_975
 from tvmdash.store import Outline
@@ -74,14 +74,16 @@ class History:
     """All series over `versions`, oldest first; no versions where backfill has measured nothing.
 
     committed: of TVMs that are commits, when (UTC). nights: the stamps under which a TVM was measured, in order.
-    failures: by experiment and TVM. rounds: the most that any series of an experiment has. machines: each in words.
-    machine: the facts of one of them. loads: of one minute, before each point. broken: files that cannot be read.
+    failures: by experiment and TVM. unmeasured: what could not be had or measured, and was not since.
+    rounds: the most that any series of an experiment has. machines: each in words; machine: the facts of one.
+    loads: of one minute, before each point. broken: files that cannot be read.
     """
 
     versions: tuple[str, ...] = ()
     committed: dict[str, datetime.datetime] = field(default_factory=dict)
     courses: list[Course] = field(default_factory=list)
     failures: dict[tuple[str, str], tuple[Failure, ...]] = field(default_factory=dict)
+    unmeasured: list[Failed] = field(default_factory=list)
     nights: dict[str, list[str]] = field(default_factory=dict)
     machines: set[str] = field(default_factory=set)
     machine: Mapping[str, Any] = field(default_factory=dict)
@@ -119,26 +121,10 @@ class History:
         ]
 
 
-@dataclass(frozen=True)
-class _Night:
-    experiment: str
-    stamp: str
-    round: str
-    version: str
-    committed: datetime.datetime | None
-    data: records.NightData
-    machine: Mapping[str, Any]
-
-    @property
-    def order(self) -> tuple[float, Any]:
-        """Releases by number, then commits by date."""
-        return self.committed.timestamp() if self.committed else -math.inf, _number(self.version)
-
-
 def read(home: Home) -> History:
     """What backfill left in the home."""
     history = History()
-    nights = [night for folder in _folders(home) for night in _nights(folder, history.broken)]
+    nights, history.broken = backfill_nights.read(home)
     history.versions = tuple(dict.fromkeys(night.version for night in sorted(nights, key=lambda one: one.order)))
     courses: dict[str, Course] = {}
     for night in nights:
@@ -147,64 +133,34 @@ def read(home: Home) -> History:
     order = {metric.name: at for at, metric in enumerate(METRICS)}
     history.courses = list(courses.values())
     _judge(history)
+    history.unmeasured = _unmeasured(home, nights, history.broken)
     history.courses.sort(key=lambda one: (one.series.experiment, order.get(one.series.metric, len(order)), one.name))
     for stamps in history.nights.values():
         stamps.sort()
     return history
 
 
-def _folders(home: Home) -> list[Path]:
-    parent = home.backfill("x").parent
-    return sorted(path for path in parent.glob("*") if path.is_dir()) if parent.is_dir() else []
+def files(home: Home) -> list[Path]:
+    """All that `read` reads."""
+    return backfill_nights.files(home) + backfill_calls.files(home)
 
 
-def _nights(folder: Path, broken: list[str]) -> list[_Night]:
-    found = []
-    times: Counter[tuple[str, str]] = Counter()
-    for stamp in records.data_stamps(folder):
-        path = folder / f"data_{stamp}.json"
-        try:
-            common.parse_stamp(stamp)
-            data = records.read_data(path, folder.name)
-            value = common.read_json(path)
-            night = common.object_in(value, "night")
-            committed = _moment(path, night.get("committed"))
-        except DashboardError as error:
-            broken.append(str(error))
-            continue
-        artifact = common.object_in(night, "artifact")
-        version = str(artifact.get("version") or data.tvm_hash)
-        if committed:
-            version = str(artifact.get("commit") or version)[:12]
-        machine = common.object_in(common.object_in(value, "environment"), "machine")
-        code = str(night.get("fingerprint"))
-        times[code, version] += 1
-        found.append(_Night(folder.name, stamp, f"{code} {times[code, version]}", version, committed, data, machine))
-    return found
+def _unmeasured(home: Home, nights: Sequence[BackfillNight], broken: list[str]) -> list[Failed]:
+    calls = backfill_calls.read(home)
+    broken += calls.broken
+    last: dict[tuple[str, str], str] = {}
+    for night in nights:
+        for experiment in (night.experiment, ""):
+            last[experiment, night.version] = max(night.stamp, last.get((experiment, night.version), ""))
+    found: dict[tuple[str, str], Failed] = {}
+    for one in calls.failed:
+        tvm = backfill_nights.name_of(one.tvm)
+        if one.stamp > last.get((one.experiment, tvm), ""):
+            found[one.experiment, tvm] = replace(one, tvm=tvm)
+    return list(found.values())
 
 
-def _moment(path: Path, committed: object) -> datetime.datetime | None:
-    """When a commit was made, in UTC; None for what is none."""
-    if not committed:
-        return None
-    try:
-        moment = datetime.datetime.fromisoformat(str(committed).replace("Z", "+00:00"))
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)
-        return aware.astimezone(datetime.timezone.utc)
-    except (ValueError, OverflowError) as error:
-        raise DashboardError(f"{path}: $.night.committed: {error}. Write a date as in 2026-11-21T03:15:00Z.") from error
-
-
-def _number(version: str) -> object:
-    from packaging.version import InvalidVersion, Version
-
-    try:
-        return Version(version)
-    except InvalidVersion:
-        return Version("0")
-
-
-def _describe(history: History, night: _Night) -> None:
+def _describe(history: History, night: BackfillNight) -> None:
     history.nights.setdefault(night.version, []).append(night.stamp)
     if night.committed:
         known = history.committed.get(night.version, night.committed)
@@ -218,7 +174,7 @@ def _describe(history: History, night: _Night) -> None:
         history.failures[night.experiment, night.version] = night.data.failures
 
 
-def _take(courses: dict[str, Course], night: _Night) -> None:
+def _take(courses: dict[str, Course], night: BackfillNight) -> None:
     for point in night.data.values():
         key = point.key
         new = Course(Outline(0, key.id, key.experiment, key.metric, point.unit, point.lower_is_better, key.labels))

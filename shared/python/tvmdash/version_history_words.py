@@ -144,8 +144,11 @@ def whole_in_words(course: Course) -> str:
 
 
 def failures(history: History) -> Iterator[tuple[str, str, str]]:
-    """What TVMs could not do: experiment, TVM, and how many points with their reasons."""
+    """What TVMs could not do, or could not be had for: experiment, TVM, what of it failed and why."""
     for (experiment, version), found in history.failures.items():
         reasons = list(dict.fromkeys(" ".join(failure.error.split()) for failure in found))
         told = list_in_words([reason[:_REASON] for reason in reasons], 2)
-        yield experiment, version, f"{len(found)} points: {told}"
+        yield experiment, version, f"{len(found)} point{'' if len(found) == 1 else 's'}: {told}"
+    for one in history.unmeasured:
+        reason = " ".join(one.error.split())[:_REASON]
+        yield one.experiment or "every experiment", one.tvm, reason if one.experiment else f"could not be had: {reason}"
