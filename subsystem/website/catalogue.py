@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +27,8 @@ ENDED = "ended"
 NO_NIGHTS = Nights("", {}, {}, {})
 _PLAIN_KEY = re.compile(r"[0-9a-f]{16}(~[A-Za-z0-9_-]{1,20})?")
 _NAME_CHARS = 300
+_FASTER = 4
+"""So many times as fast as series one by one are all of an experiment at once."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,20 @@ class Stores:
             born = self.of(experiment).born
         return Nights.read(self.of(experiment), experiment, born)
 
-    def points(self, entry: Entry, *, since: str = "", until: str = "~") -> Series:
-        """The points of a series from the stamp `since` on and before `until`."""
-        return self.of(entry.outline.experiment).points_of(entry.outline, since=since, until=until)
+    def points(
+        self, experiment: str, outlines: Sequence[Outline], since: str, until: str, *, many: bool
+    ) -> Iterator[Series]:
+        """Series of an experiment in their order, with the points from the stamp `since` on and before `until`.
+
+        many: whether so much is read that it is worth loading numpy.
+        """
+        opened = self.of(experiment)
+        if many and _FASTER * len(outlines) >= opened.size(experiment):
+            found = opened.series(experiment, since=since, until=until)
+            by_id = {(one.id, one.unit): one for one in found}
+            yield from (by_id[one.id, one.unit] for one in outlines)
+        else:
+            yield from (opened.points_of(one, since=since, until=until) for one in outlines)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,11 @@ STATE_WORDS = {
     UNFINISHED: "not finished",
     ABSENT: "not run",
 }
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"),
+    "December",
+)
 _STAMPS = 1000
 """So many moments are remembered in words: a page tells the same few again and again."""
 
@@ -80,16 +85,15 @@ def subsystems(night: Night) -> list[JobResult]:
 @functools.lru_cache(_STAMPS)
 def moment_in_words(stamp: str) -> str:
     """As in "Saturday 21 November 2026, 03:15 UTC"."""
-    return f"{day_in_words(stamp, weekday=True)}, {common.parse_stamp(stamp):%H:%M} UTC"
+    return f"{day_in_words(stamp, weekday=True)}, {stamp[9:11]}:{stamp[11:13]} UTC"
 
 
 @functools.lru_cache(_STAMPS)
 def day_in_words(stamp: str, *, weekday: bool = False) -> str:
     """As in "21 November 2026"."""
     moment = common.parse_stamp(stamp)
-    return (
-        f"{moment:%A} {moment.day} {moment:%B} {moment.year}" if weekday else f"{moment.day} {moment:%B} {moment.year}"
-    )
+    day = f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+    return f"{_DAYS[moment.weekday()]} {day}" if weekday else day
 
 
 def judge(night: Night, now: datetime.datetime | None = None) -> Verdict:

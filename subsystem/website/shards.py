@@ -25,6 +25,8 @@ CSV_HEADER = "stamp,value,low,high,std,samples,tvm,machine,code"
 _HEADLINE_CHARS = 300
 _LEAST_IN_PROCESS = 100
 """Fewer shards are written sooner than a process is forked."""
+_MANY_POINTS = 100_000
+"""Fewer are read one by one sooner than numpy is loaded."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class _Shard:
     nights: Nights
     since: str
     until: str
+    points: int
     facts: str
     told: str
     made_from: str
@@ -49,7 +52,9 @@ def write_shards(catalogue: Catalogue, stores: Stores, carrier: Carrier) -> None
     """Bring series/ up to date: only series with a new point, or of which something else is said now, are written."""
     carrier.folder(FOLDER)
     shards = [shard for shard in _shards(catalogue) if not _carried(carrier, shard)]
-    for part in forked.in_parts(lambda part: _write(part, stores, carrier), shards, least=_LEAST_IN_PROCESS):
+    shards.sort(key=lambda shard: shard.entry.outline.experiment)
+    many = sum(shard.points for shard in shards) >= _MANY_POINTS
+    for part in forked.in_parts(lambda part: _write(part, stores, carrier, many), shards, least=_LEAST_IN_PROCESS):
         carrier.take_in(part)
 
 
@@ -60,27 +65,33 @@ def _shards(catalogue: Catalogue) -> Iterator[_Shard]:
         facts, told = _facts(entry), _told(catalogue, entry)
         upto = nights.upto.get(entry.count.last_stamp, "")
         made_from = fingerprint(upto, str(entry.count.points), boundary, facts, told)
-        yield _Shard(entry.id, entry, nights, boundary, "~", facts, told, made_from)
+        recent = entry.count.points - entry.count.past
+        yield _Shard(entry.id, entry, nights, boundary, "~", recent, facts, told, made_from)
         if entry.count.past:  # changes once a year, or when an old night is taken in
             upto = nights.upto.get(nights.last(boundary), "")
             made_from = fingerprint(upto, str(entry.count.past), boundary, facts)
-            yield _Shard(f"{entry.id}.past", entry, nights, "", boundary, facts, _NOTHING_TOLD, made_from)
+            past = entry.count.past
+            yield _Shard(f"{entry.id}.past", entry, nights, "", boundary, past, facts, _NOTHING_TOLD, made_from)
 
 
 def _carried(carrier: Carrier, shard: _Shard) -> bool:
     return all(carrier.carry(file, shard.made_from) for file in shard.files())
 
 
-def _write(shards: Sequence[_Shard], stores: Stores, carrier: Carrier) -> Carrier:
+def _write(shards: Sequence[_Shard], stores: Stores, carrier: Carrier, many: bool) -> Carrier:  # noqa: FBT001
     """Write them; in a process of its own if need be."""
     frames, written = _Frames(), carrier.part()
+    sources: dict[tuple[str, str, str], list[_Shard]] = {}
+    for shard in shards:
+        sources.setdefault((shard.entry.outline.experiment, shard.since, shard.until), []).append(shard)
     with stores.for_fork() as opened:
-        for shard in shards:
-            points = opened.points(shard.entry, since=shard.since, until=shard.until)
-            columns = frames.columns(points, shard.nights)
-            as_json, as_csv = shard.files()
-            written.write(as_json, columns.json(shard.facts, shard.told).encode("ascii"), shard.made_from)
-            written.write(as_csv, columns.csv().encode("utf-8", errors="replace"), shard.made_from)
+        for (experiment, since, until), group in sources.items():
+            outlines = [shard.entry.outline for shard in group]
+            for shard, points in zip(group, opened.points(experiment, outlines, since, until, many=many), strict=True):
+                columns = frames.columns(points, shard.nights)
+                as_json, as_csv = shard.files()
+                written.write(as_json, columns.json(shard.facts, shard.told).encode("ascii"), shard.made_from)
+                written.write(as_csv, columns.csv().encode("utf-8", errors="replace"), shard.made_from)
     return written
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,4 +25,5 @@ class Website(Subsystem):
 
 
 if __name__ == "__main__":
+    gc.disable()  # a publish leaves nearly nothing in cycles (a megabyte), and looking for it takes a twentieth
     sys.exit(Website().main())

@@ -234,9 +234,11 @@ def test_all_series_at_once_are_what_each_is_by_itself(tmp_path: Path) -> None:
                 found.append({**model, "workload": f"network.n{number}", "additional_info": info})
         (tmp_path / f"data_2026110{day}T000000Z.json").write_text(json.dumps({**golden, "records": found}))
     with store.open_for_reading(None, tmp_path, "exp") as opened:
-        for since in ("", "20261104T000000Z", "20270101T000000Z"):
-            one_by_one = [opened.points_of(outline, since=since) for outline in opened.outlines("exp")]
-            assert opened.series("exp", since=since) == one_by_one
+        assert opened.size("exp") == len(opened.outlines("exp"))
+        for since, until in (("", "~"), ("20261104T000000Z", "~"), ("20270101T000000Z", "~"), ("", "20261104T000000Z")):
+            span = {"since": since, "until": until}
+            one_by_one = [opened.points_of(outline, **span) for outline in opened.outlines("exp")]
+            assert opened.series("exp", **span) == one_by_one
         timed = {one.labels["workload"]: one for one in opened.series("exp", "run_time")}
         assert [stamp[7] for stamp in timed["network.n2"].stamps] == ["3", "6"]
         assert timed["network.n2"].samples == (23, None)

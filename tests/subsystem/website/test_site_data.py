@@ -133,6 +133,27 @@ def test_shards_hold_the_points_of_the_store(long: tuple[Home, Truth]) -> None:
     assert set(read(site / "series" / f"{sizes.id}.json")["value"]) <= {round(value) for value in sizes.values}
 
 
+@pytest.mark.parametrize("at_once", [True, False], ids=["all", "one"])
+def test_many_points_are_read_at_once_and_say_the_same(
+    long_copy: tuple[Home, Truth], monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    site = long_copy[0].output("website")
+    one_by_one = contents(site)
+    asked = []
+    read = store.Store.series
+
+    def series(opened: store.Store, experiment: str, **span: str) -> list[store.Series]:
+        asked.append(experiment)
+        return read(opened, experiment, **span)
+
+    monkeypatch.setattr(store.Store, "series", series)
+    monkeypatch.setattr(publishing.site_data.shards, "_MANY_POINTS", 0)
+    for path in sorted((site / "series").iterdir())[: None if at_once else 1]:
+        path.unlink()
+    assert contents(publish(long_copy[0])) == one_by_one
+    assert bool(asked) == at_once
+
+
 def test_csv_holds_the_same_points(long: tuple[Home, Truth]) -> None:
     site = long[0].output("website")
     for path in site.glob("series/*.json"):
