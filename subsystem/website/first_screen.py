@@ -20,7 +20,7 @@ from strip import Strip, machine_changes, make_strip
 from tonight_views import ExperimentView, ReportView, report_views
 from verdict import Sentence, Tally, Went
 
-from tvmdash.dashboard_info import COMPLETE, Night
+from tvmdash.dashboard_info import RUNNING, Night
 from tvmdash.words import elide, list_in_words
 
 MOST_SERIES = 50
@@ -88,7 +88,7 @@ def first_screen(context: SiteContext, experiments: list[ExperimentView], own: s
         judged=context.alerts.night == night.stamp,
         not_judged=verdict.why_not_judged(context.alerts, night) if series else "",
         completeness=told.completeness,
-        took=told.elapsed + ("" if night.state == COMPLETE else " so far"),
+        took=told.elapsed + (" up to this page" if night.state == RUNNING else ""),
         versions=night_facts.versions_in_words(night, earlier),
         measured=len(series) - states[MISSING],
         expected=len(series),
