@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import re
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-from watching import Watched  # noqa: E402 - from this folder
+from watching import Watched, opening  # noqa: E402 - from this folder
 
 from tvmdash import common  # noqa: E402
 from tvmdash.dashboard_info import Home  # noqa: E402
@@ -96,18 +95,6 @@ def opened(chromium: Browser, address: str) -> Iterator[Watched]:
     """A page of 1280 x 720 in light colours; at the end it must have had no error, violation or foreign request."""
     with opening(chromium, address) as page:
         yield page
-
-
-@contextlib.contextmanager
-def opening(browser: Browser, address: str, **options: object) -> Iterator[Watched]:
-    """A page in a context of its own, with Playwright's options for that."""
-    context = browser.new_context(**{"viewport": {"width": 1280, "height": 720}, "color_scheme": "light", **options})
-    try:
-        page = Watched(context, address)
-        yield page
-        page.assert_quiet()
-    finally:
-        context.close()
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conftest import opening
-from watching import Watched
+from watching import Watched, opening
 
 from tvmdash import common
 

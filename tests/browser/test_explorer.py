@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from conftest import opening
-from watching import Watched
+from watching import Watched, opening
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

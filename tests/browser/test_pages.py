@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import opening
-from watching import Watched
+from watching import Watched, opening
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, Route
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route
 
 _LISTEN = """
 window.violations = [];
@@ -107,3 +109,15 @@ class Watched:
         ]
         if wrong:
             raise AssertionError("\n".join(wrong))
+
+
+@contextlib.contextmanager
+def opening(browser: Browser, address: str, **options: object) -> Iterator[Watched]:
+    """A page in a context of its own, with Playwright's options for that."""
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 720}, "color_scheme": "light", **options})
+    try:
+        page = Watched(context, address)
+        yield page
+        page.assert_quiet()
+    finally:
+        context.close()
