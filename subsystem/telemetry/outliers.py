@@ -15,7 +15,7 @@ from tvmdash import config_util
 from tvmdash.capture import Trial, read_trials
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.series_plots import label_of
+from tvmdash.series_names import label_of
 
 MAX_TOLD = 12
 _FEWEST_SAMPLES = 6

@@ -72,10 +72,14 @@ class SeriesView:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the store says: the series, what needs attention first, and the machines of each night, oldest first."""
+    """What the store says: the series, what needs attention first, and the machines of each night, oldest first.
+
+    taken_in: the experiments whose data of tonight was checked and is in the store.
+    """
 
     series: list[SeriesView]
     machines: Mapping[str, tuple[str, ...]]
+    taken_in: frozenset[str] = frozenset()
 
 
 def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured:
@@ -87,18 +91,21 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
     nights = Nights(tuple(stamps[-NIGHTS:]), alerts)
     views: list[SeriesView] = []
     machines: dict[str, set[str]] = {}
+    taken_in: set[str] = set()
     for name in experiments_with_data(home):
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             # a query each: for so few nights that is less work than importing what takes whole nights apart
             series = [opened.points_of(one, since=nights.stamps[0]) for one in opened.outlines(name)]
-            for stamp, machine in opened.machines(name).items():
-                machines.setdefault(stamp, set()).update({machine} - {""})
+            readable = opened.machines(name)
+        taken_in.update({name} if nights.tonight in readable else ())
+        for stamp, machine in readable.items():
+            machines.setdefault(stamp, set()).update({machine} - {""})
         names = series_names.names(series)
         for one, key, told in zip(series, series_names.keys(series), names, strict=True):
             if one.stamps and one.stamps[0] <= nights.tonight:
                 views.append(nights.view(one, key, told, moves.get(key)))
     known = {stamp: tuple(sorted(found)) for stamp, found in sorted(machines.items()) if found}
-    return Measured(sorted(views, key=_need), known)
+    return Measured(sorted(views, key=_need), known, frozenset(taken_in))
 
 
 def experiments_with_data(home: Home) -> list[str]:

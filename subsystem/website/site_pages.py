@@ -28,7 +28,7 @@ def write(site: SiteContext, new: Path, carrier: Carrier) -> Written:
 
     The site's data files, if any, are there already: pages link those that are.
     """
-    views = experiment_views(site.home, site.last_nights, new, site.old)
+    views = experiment_views(site, new)
     written = write_nights(site, NightResults(site, views), new)
     text = pages.render(
         "index.html",

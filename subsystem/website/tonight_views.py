@@ -13,12 +13,15 @@ from typing import Any
 import graphs
 from graphs import Graph
 from night_views import ABSENT, OK, PARTIAL, experiments, job_state, subsystems
+from reading import WRONG, fault_of
 from series_views import experiments_with_data
+from site_context import SiteContext
 from site_files import carry_over, regular_file_bytes, safe_name
 
 from tvmdash import common, config_util, records
 from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of
 from tvmdash.errors import DashboardError
+from tvmdash.series_names import label_of
 from tvmdash.words import bytes_in_words
 
 MAX_POINTS = 20
@@ -83,11 +86,9 @@ def page_of(experiment: str) -> str:
     return f"experiments/{safe_name(experiment)}.html"
 
 
-def experiment_views(home: Home, nights: Sequence[Night], site: Path, old: Path) -> list[ExperimentView]:
-    """All experiments that the home knows or knew; their graphs and tonight's data are put into `site`.
-
-    nights: the last ones, tonight's first.
-    """
+def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
+    """All experiments that the home knows or knew; their graphs and tonight's data are put into `site`."""
+    home, nights, old = context.home, context.last_nights, context.old
     told = _told(nights)
     configs = _configs(home)
     jobs = {job.name: job for job in experiments(nights[0])}
@@ -99,7 +100,7 @@ def experiment_views(home: Home, nights: Sequence[Night], site: Path, old: Path)
         title = known.title if known else str((config or {}).get("title") or name)
         description = known.description if known else str((config or {}).get("description", ""))
         taken = graphs.take(home.graph(name), site, name, old)
-        points, fault = _points(home, nights[0].stamp, name, site)
+        points, fault = _points(context, name, site)
         stamps = home.data_stamps(name)
         view = ExperimentView(
             name=name,
@@ -177,16 +178,16 @@ def _if_older(stamp: str | None, tonight: str) -> str | None:
     return ""
 
 
-def _points(home: Home, stamp: str, experiment: str, site: Path) -> tuple[Points | None, str]:
+def _points(context: SiteContext, experiment: str, site: Path) -> tuple[Points | None, str]:
     """Tonight's points and, where the data cannot be read, why."""
-    path = home.data_file(experiment, stamp)
+    path = context.home.data_file(experiment, context.tonight.stamp)
     size = regular_file_bytes(path)
     if size is None:
         return None, ""
     try:
-        data = records.read_data(path, experiment)
-    except DashboardError as error:
-        return None, str(error)
+        data = records.read_data(path, experiment, checked=experiment in context.taken_in)
+    except (DashboardError, *WRONG) as error:
+        return None, str(error) if isinstance(error, DashboardError) else fault_of(path, error)
     href = f"data/{safe_name(experiment)}/{path.name}"
     (site / href).parent.mkdir(parents=True, exist_ok=True)
     carry_over(path, site / href)
@@ -196,10 +197,6 @@ def _points(home: Home, stamp: str, experiment: str, site: Path) -> tuple[Points
 
 
 def _told_of(failures: Sequence[records.Failure]) -> tuple[tuple[str, str], ...]:
-    if not failures:
-        return ()
-    from tvmdash.series_plots import label_of  # costs imports that most publishes do without
-
     return tuple((label_of(failure.workload, failure.values), failure.error) for failure in failures)
 
 

@@ -55,6 +55,12 @@ def names(series: Sequence[Named]) -> list[str]:
     return _unique(found, [one.id for one in series])
 
 
+def label_of(workload: str, values: Mapping[str, Any]) -> str:
+    """A point in words, as in `mlp, zero, 3`."""
+    name = workload.partition(".")[2] or workload
+    return ", ".join([name, *(str(value) for key, value in values.items() if str(value) != name and key != "workload")])
+
+
 def fleet(series: Named) -> str:
     """The fleet of a series: what its machine does to one of them, it does to all.
 

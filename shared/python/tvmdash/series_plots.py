@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 from tvmdash import common, engine_words, records, store, summary_util
 from tvmdash.errors import DashboardError
 from tvmdash.experiment_info import Axis, History
 from tvmdash.plot_specs import Bar, BarValue, Estimate, GroupedBar, Line, Longitudinal, Plot
+from tvmdash.series_names import label_of
 from tvmdash.store import Series
 from tvmdash.summary_util import Failure, Measured, Summary
 
@@ -34,12 +34,6 @@ def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Pat
     order = {value.key.id: place for place, value in enumerate(tonight.values())}
     ordered = tuple(sorted(series, key=lambda item: order.get(item.id, len(order))))
     return History(experiment, axes, ordered, stamps, failures)
-
-
-def label_of(workload: str, values: Mapping[str, Any]) -> str:
-    """A point in words, as in `mlp, zero, 3`."""
-    name = workload.partition(".")[2] or workload
-    return ", ".join([name, *(str(value) for key, value in values.items() if str(value) != name and key != "workload")])
 
 
 def varying(history: History, series: Sequence[Series]) -> list[str]:
