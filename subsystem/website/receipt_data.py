@@ -15,6 +15,7 @@ import forked
 from carrier import Carrier, fingerprint
 from catalogue import Catalogue
 from raw_points import CATALOGUE, Measured, identity_of, read_measured, write_trace
+from reading import WRONG, fault_of
 from site_context import SiteContext
 from site_files import safe_name
 
@@ -156,8 +157,9 @@ def _write(changed: Sequence[_Wanted], names: _Names, carrier: Carrier) -> Carri
     for wanted in changed:
         try:
             _make(wanted, names, written)
-        except DashboardError as error:
-            _log.warning("%s", error)  # the night's page tells it
+        except (DashboardError, *WRONG) as error:  # the night's page tells it
+            place = wanted.place
+            _log.warning("%s, %s: no receipt. %s", place.experiment, place.stamp, fault_of(place.data, error))
     return written
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.subsystem.website_sites import HOSTILE, STAMP, Site, assert_whole, failure, job, record, stamp
-from tvmdash import common
+from tvmdash import common, store
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, INTERRUPTED, OK, RUNNING, Home, JobResult, StepResult
 
 
@@ -118,6 +118,22 @@ def test_data_that_cannot_be_read_is_told_and_the_rest_is_shown(site: Site) -> N
     page = site.published()
     assert "Its data cannot be read" in page.words
     assert "rnn is well" in page.words
+
+
+@pytest.mark.parametrize(
+    "damage", ['{"records": [', '{"records": [3], "failures": {}}', '{"records": {"a": []}}', "[]"]
+)
+def test_data_that_was_damaged_after_it_was_taken_in_is_told(site: Site, damage: str) -> None:
+    site.night(job("cnn"), job("rnn"))
+    for name in ("cnn", "rnn"):
+        site.data(name, [record("mlp", 10.0)])
+    with store.open_for_writing(site.home.store_file) as opened:
+        for name in ("cnn", "rnn"):
+            opened.ingest(site.home.data(name), name)
+    site.home.data_file("cnn", STAMP).write_text(damage)
+    page = site.publish_here()
+    assert page.words.count("Its data cannot be read") == 1
+    assert "cnn mlp run time" in page.words
 
 
 def test_a_home_where_nothing_is_active_says_what_to_do(site: Site) -> None:
