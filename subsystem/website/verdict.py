@@ -9,6 +9,7 @@ import night_views
 from alert_data import Alerts
 from night_views import ABSENT, FAILED, OK, PARTIAL, experiments, job_state, subsystems
 from series_views import BETTER, MISSING, STATES, STEADY, UNJUDGED, WORSE, YOUNG
+from words_shown import SERIES_WORDS
 
 from tvmdash.dashboard_info import Night
 from tvmdash.incident_ledger import SUBSYSTEM, Incident
@@ -124,15 +125,13 @@ class Tally:
 
 def tallies(counts: Mapping[str, int], failed_points: int) -> list[Tally]:
     """How many series are in which state; what is nobody's case is left out, but for the five that people look for."""
-    nouns = {WORSE: ("regression", "regressions"), BETTER: ("improvement", "improvements")}
-    words = {STEADY: "steady", MISSING: "missing", YOUNG: "too young to judge", UNJUDGED: "not judged"}
     shown = [
         state
         for state in (WORSE, BETTER, STEADY, YOUNG, UNJUDGED, MISSING)
         if counts[state] or state not in (YOUNG, UNJUDGED)
     ]
     assert set(shown) <= set(STATES)
-    rows = [Tally(state, counts[state], words.get(state) or nouns[state][counts[state] != 1]) for state in shown]
+    rows = [Tally(state, counts[state], SERIES_WORDS[state]) for state in shown]
     return [*rows, Tally(FAILED, failed_points, f"failed point{'' if failed_points == 1 else 's'}")]
 
 

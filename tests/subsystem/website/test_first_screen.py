@@ -55,7 +55,7 @@ def test_the_verdict_says_what_got_slower_and_where(told: tuple[Site, Page]) -> 
 
 def test_every_expected_series_is_counted_once(told: tuple[Site, Page]) -> None:
     counts = tallies(told[1])
-    assert counts["regression"] == 1
+    assert counts["worse"] == 1
     assert counts["missing"] == 8
     assert counts["failed points"] == 0
     assert sum(counts.values()) == 24
