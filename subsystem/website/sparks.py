@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ WIDTH, HEIGHT = 120, 24
 _PAD = 3
 _LEAST_RANGE = 0.03
 _LABEL_WIDTH = 92
+_KEPT = 4000
+"""So many places are remembered: the lines of a table have the same ones."""
 
 
 @dataclass(frozen=True)
@@ -135,15 +138,20 @@ class _Scale:
     left: int = _PAD
 
     def x(self, index: float) -> str:
-        span = max(self.count - 1, 1)
-        room = self.width - self.left - _PAD
-        return _short(self.left + index * room / span if self.count > 1 else self.left + room / 2)
+        return _x(self.count, self.width, self.left, index)
 
     def y(self, value: float) -> float:
         if self.high <= self.low:
             return self.height / 2
         share = (value - self.low) / (self.high - self.low)
         return round(self.height - _PAD - share * (self.height - 2 * _PAD), 1)
+
+
+@functools.lru_cache(_KEPT)
+def _x(count: int, width: int, left: int, index: float) -> str:
+    span = max(count - 1, 1)
+    room = width - left - _PAD
+    return _short(left + index * room / span if count > 1 else left + room / 2)
 
 
 def _path(values: Sequence[float | None], at: _Scale) -> str:
@@ -173,5 +181,6 @@ def _area(curve: Curve, at: _Scale) -> str:
     return f"M{there}L{back}Z"
 
 
+@functools.lru_cache(_KEPT)
 def _short(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -182,7 +183,7 @@ class Home:
         """The subsystem's own folder, never cleaned."""
         return self._result("subsystem", "output", subsystem)
 
-    @property
+    @functools.cached_property
     def nights(self) -> Path:
         """The folder of one <stamp>.json for each night."""
         return self.root / "results" / "nights"
