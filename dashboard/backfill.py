@@ -47,7 +47,8 @@ class Request:
 class Filled:
     """What one call did, under the `stamp` of its begin.
 
-    there: TVMs that were measured before. failed, unbuilt: what could not be measured, or not be had, and why.
+    there: TVMs that were measured before. had: TVMs that could be built or were at hand. failed, unbuilt: what could
+    not be measured, or not be had, and why.
     """
 
     stamp: str
@@ -55,6 +56,7 @@ class Filled:
     wanted: int
     done: list[str] = field(default_factory=list)
     there: int = 0
+    had: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     unbuilt: dict[str, str] = field(default_factory=dict)
     left: int = 0
@@ -108,9 +110,8 @@ class _Filling:
             _log.info("%s", error)
         finally:
             self.done.elapsed_s = round(time.monotonic() - begun, 3)
-            path = backfill_calls.file(self.home, self.done.stamp)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            common.write_json(path, asdict(self.done))
+            self.home.backfills.mkdir(parents=True, exist_ok=True)
+            common.write_json(self.home.backfills / f"{self.done.stamp}.json", asdict(self.done))
 
     def _one(self, candidate: Candidate, names: list[str]) -> None:
         """A night of one TVM: these experiments. RoundError where the time is over."""
@@ -128,6 +129,7 @@ class _Filling:
             where[candidate.id] = str(error)
             _log.info("%s cannot be had: %s", candidate.words, error)
             return
+        self.done.had += [candidate.id] if candidate.id not in self.done.had else []
         with provided:
             for name in names:
                 self._measure(name, candidate, provided.artifact)

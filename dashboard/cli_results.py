@@ -10,6 +10,8 @@ from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
+_MOST_FAULTS = 3
+
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
@@ -51,10 +53,9 @@ def _history(arguments: argparse.Namespace) -> str:
     history = version_history.read(Home(arguments.home))
     if not history.versions:
         command = version_history_words.command(str(arguments.home))
-        faults = " ".join(history.broken[:3])
+        failed = [f"{tvm}, {experiment}: {why}." for experiment, tvm, why in version_history_words.failures(history)]
+        known = " ".join([*history.broken, *failed][:_MOST_FAULTS])
         raise DashboardError(
-            f"{arguments.home}: no night of backfill can be read. {faults}"
-            if faults
-            else f"{arguments.home}: there are no nights of backfill. Measure some: {command}"
+            f"{arguments.home}: there are no nights of backfill that can be read. {known} Measure some: {command}"
         )
     return results_history_words.page(history)

@@ -22,6 +22,7 @@ from tvmdash.errors import DashboardError
 
 STATE_FILE = "published.json"
 SCHEMA_VERSION = 1
+NONE = "none"
 _MAKERS = ("carrier", "catalogue", "counting", "raw_points", "receipt_data", "shards")
 
 
@@ -29,6 +30,15 @@ def fingerprint(*parts: str) -> str:
     """Changes when any of the texts does."""
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", errors="surrogatepass"))
     return digest.hexdigest()[:20]
+
+
+def mark(path: Path) -> str:
+    """A text that changes when the file does; NONE where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return NONE
+    return f"{status.st_size}-{status.st_mtime_ns}"
 
 
 @functools.cache

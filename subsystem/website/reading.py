@@ -27,9 +27,14 @@ def read_object(path: Path) -> Mapping[str, Any] | None:
 
 def fault_of(path: Path, error: Exception) -> str:
     """A sentence for readers about a file that cannot be used."""
+    return f"It cannot be read: {reason_of(path, error)}"
+
+
+def reason_of(path: Path, error: Exception) -> str:
+    """Why a file cannot be used."""
     if isinstance(error, DashboardError):
-        return f"It cannot be read: {error}"
-    return f"It cannot be read: {path.name} has another shape than expected ({type(error).__name__}: {error})."
+        return str(error)
+    return f"{path.name} has another shape than expected ({type(error).__name__}: {error})."
 
 
 def text(value: object) -> str:

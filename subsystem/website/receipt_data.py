@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import forked
-from carrier import Carrier, fingerprint
+from carrier import NONE, Carrier, fingerprint, mark
 from catalogue import Catalogue
 from raw_points import CATALOGUE, Measured, identity_of, read_measured, write_trace
-from reading import WRONG, fault_of
+from reading import WRONG, reason_of
 from site_context import SiteContext
 from site_files import safe_name
 
@@ -26,7 +26,6 @@ from tvmdash.words import elide
 
 SCHEMA_VERSION = 1
 FOLDER = "receipts"
-NONE = "none"
 Ids = Mapping[tuple[str, str], str]
 """The name of a series' files, by its ID and unit."""
 _LEAST_IN_PROCESS = 30
@@ -50,15 +49,7 @@ class Place:
 
     def sources(self) -> tuple[str, str]:
         """Two texts that change when the data and the raw measurements do; NONE where there are none."""
-        return fingerprint(self.experiment, _mark(self.data)), _mark(self.raw / CATALOGUE)
-
-
-def _mark(path: Path) -> str:
-    try:
-        status = path.stat()
-    except OSError:
-        return NONE
-    return f"{status.st_size}-{status.st_mtime_ns}"
+        return fingerprint(self.experiment, mark(self.data)), mark(self.raw / CATALOGUE)
 
 
 @dataclass(frozen=True)
@@ -157,15 +148,18 @@ def _write(changed: Sequence[_Wanted], names: _Names, carrier: Carrier) -> Carri
     for wanted in changed:
         try:
             _make(wanted, names, written)
-        except (DashboardError, *WRONG) as error:  # the night's page tells it
-            place = wanted.place
-            _log.warning("%s, %s: no receipt. %s", place.experiment, place.stamp, fault_of(place.data, error))
+        except DashboardError as error:
+            _log.warning("%s, %s: no receipt. %s", wanted.place.experiment, wanted.place.stamp, error)
     return written
 
 
 def _make(wanted: _Wanted, names: _Names, carrier: Carrier) -> None:
     file, trace = wanted.file, wanted.trace
-    receipt = _without_trace(common.read_json(carrier.old / file)) if wanted.keeps else _made(wanted.place, names)
+    source = carrier.old / file if wanted.keeps else wanted.place.data
+    try:
+        receipt = _without_trace(common.read_json(source)) if wanted.keeps else _made(wanted.place, names)
+    except WRONG as error:
+        raise DashboardError(f"{source}: {reason_of(source, error)}") from error
     if wanted.is_tonight and not wanted.keeps:
         words = write_trace(wanted.place.raw, carrier.new / trace)
         receipt = {**receipt, "trace": None if words else Path(trace).name, "trace_words": words}

@@ -97,7 +97,8 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
             # a query each: for so few nights that is less work than importing what takes whole nights apart
             series = [opened.points_of(one, since=nights.stamps[0]) for one in opened.outlines(name)]
             readable = opened.machines(name)
-        taken_in.update({name} if nights.tonight in readable else ())
+        if nights.tonight in readable:
+            taken_in.add(name)
         for stamp, machine in readable.items():
             machines.setdefault(stamp, set()).update({machine} - {""})
         names = series_names.names(series)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +55,8 @@ def write_shards(catalogue: Catalogue, stores: Stores, carrier: Carrier) -> None
     shards = [shard for shard in _shards(catalogue) if not _carried(carrier, shard)]
     shards.sort(key=lambda shard: shard.entry.outline.experiment)
     many = sum(shard.points for shard in shards) >= _MANY_POINTS
-    for part in forked.in_parts(lambda part: _write(part, stores, carrier, many), shards, least=_LEAST_IN_PROCESS):
+    work = functools.partial(_write, stores=stores, carrier=carrier, many=many)
+    for part in forked.in_parts(work, shards, least=_LEAST_IN_PROCESS):
         carrier.take_in(part)
 
 
@@ -78,7 +80,7 @@ def _carried(carrier: Carrier, shard: _Shard) -> bool:
     return all(carrier.carry(file, shard.made_from) for file in shard.files())
 
 
-def _write(shards: Sequence[_Shard], stores: Stores, carrier: Carrier, many: bool) -> Carrier:  # noqa: FBT001
+def _write(shards: Sequence[_Shard], *, stores: Stores, carrier: Carrier, many: bool) -> Carrier:
     """Write them; in a process of its own if need be."""
     frames, written = _Frames(), carrier.part()
     sources: dict[tuple[str, str, str], list[_Shard]] = {}

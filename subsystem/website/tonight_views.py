@@ -13,7 +13,7 @@ from typing import Any
 import graphs
 from graphs import Graph
 from night_views import ABSENT, OK, PARTIAL, experiments, job_state, subsystems
-from reading import WRONG, fault_of
+from reading import WRONG, reason_of, text
 from series_views import experiments_with_data
 from site_context import SiteContext
 from site_files import carry_over, regular_file_bytes, safe_name
@@ -186,18 +186,18 @@ def _points(context: SiteContext, experiment: str, site: Path) -> tuple[Points |
         return None, ""
     try:
         data = records.read_data(path, experiment, checked=experiment in context.taken_in)
+        told = _told_of(data.failures[:MAX_POINTS])
     except (DashboardError, *WRONG) as error:
-        return None, str(error) if isinstance(error, DashboardError) else fault_of(path, error)
+        return None, reason_of(path, error)
     href = f"data/{safe_name(experiment)}/{path.name}"
     (site / href).parent.mkdir(parents=True, exist_ok=True)
     carry_over(path, site / href)
-    failed = data.failures
-    total = len(data.records) + len(failed) or len(data.leaves)
-    return Points(total, len(failed), _told_of(failed[:MAX_POINTS]), href, bytes_in_words(size)), ""
+    total = len(data.records) + len(data.failures) or len(data.leaves)
+    return Points(total, len(data.failures), told, href, bytes_in_words(size)), ""
 
 
 def _told_of(failures: Sequence[records.Failure]) -> tuple[tuple[str, str], ...]:
-    return tuple((label_of(failure.workload, failure.values), failure.error) for failure in failures)
+    return tuple((label_of(failure.workload, failure.values), text(failure.error)) for failure in failures)
 
 
 def report_views(home: Home, tonight: Night, output: Path) -> list[ReportView]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pages
-from carrier import Carrier, fingerprint
+from carrier import Carrier, fingerprint, mark
 from markupsafe import Markup
 from pages import Frame
 from site_context import SiteContext
@@ -104,9 +104,9 @@ def write_versions(context: SiteContext, titles: Sequence[tuple[str, str, str]],
 
 def _made_from(context: SiteContext, titles: Sequence[tuple[str, str, str]]) -> str:
     """Changes with the files that backfill left, the experiments, and the code that judges and shows them."""
-    stats = [(path, path.stat()) for path in version_history.files(context.home)]
-    files = [f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stats]
-    library = sorted(Path(version_history.__file__).parent.glob("*.py"))
+    files = [f"{path} {mark(path)}" for path in version_history.files(context.home)]
+    folder = Path(version_history.__file__).parent
+    library = sorted(path for pattern in ("*.py", "*.json") for path in folder.rglob(pattern))
     code = hashlib.sha256(b"".join(path.read_bytes() for path in library)).hexdigest()
     return fingerprint(pages.renderer_version(), code, repr(titles), *files)
 

@@ -12,6 +12,7 @@ from dashboard.backfill_order import Choice, by_gaps, chosen
 from dashboard.bisect_range import Candidate
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
+from tvmdash import backfill_calls
 from tvmdash.errors import DashboardError
 
 VERSIONS = [f"0.{minor}.0" for minor in range(20, 26)]
@@ -103,6 +104,10 @@ def test_a_tvm_that_crashes_costs_itself_only(lab: Lab) -> None:
     done = fill(lab)
     assert done.code == 1
     assert "speed on 0.21.0: run: " in done.output
+    calls = backfill_calls.read(lab.home.home)
+    assert [(one.experiment, one.tvm) for one in calls.failed] == [(NAME, "0.21.0")]
+    (account,) = map(homes.read, backfill_calls.files(lab.home.home))
+    assert account["had"] == VERSIONS
     assert versions_of(kept(lab)) == ["0.20.0", "0.22.0", "0.23.0", "0.24.0", "0.25.0"]
 
 

@@ -41,6 +41,12 @@ def named(course: version_history.Course) -> list[bool]:
     return [step is not None and step.real for step in course.steps]
 
 
+def account(made: Home, stamp: str, **told: Any) -> None:
+    """What a call of backfill left."""
+    made.backfills.mkdir(exist_ok=True)
+    common.write_json(made.backfills / f"{stamp}.json", told)
+
+
 def test_a_real_step_is_named_though_the_rounds_differ_by_more(tmp_path: Path) -> None:
     factors = {"0.9.0": 1.0, "0.10.0": 1.2, "0.10.0.post1": 1.2}
     made = backfilled(tmp_path, "relax_opt", nights(6, factors))
@@ -111,8 +117,7 @@ def test_what_could_not_be_had_or_measured_is_told_until_it_was(tmp_path: Path) 
     for stamp in (first, later):
         unbuilt = {"0.9.0" if stamp == first else "c" * 40: "cmake\n failed"}
         failed = {f"relax_opt on {stamp[:8]}": "it crashed", "relax_opt on 0.10.0": f"in {stamp}", "0.8.0": "not here"}
-        backfill_calls.file(made, stamp).parent.mkdir(exist_ok=True)
-        common.write_json(backfill_calls.file(made, stamp), {"unbuilt": unbuilt, "failed": failed})
+        account(made, stamp, unbuilt=unbuilt, failed=failed)
     assert history(made).partition("## Failed\n\n")[2].splitlines() == [
         "- relax_opt on 20261121: it crashed",
         f"- every experiment on {'c' * 12}: could not be had: cmake failed",
@@ -121,16 +126,34 @@ def test_what_could_not_be_had_or_measured_is_told_until_it_was(tmp_path: Path) 
     ]
 
 
+def test_what_was_had_later_is_not_told(tmp_path: Path) -> None:
+    made = backfilled(tmp_path, "relax_opt", nights(1, dict.fromkeys(VERSIONS, 1.0)))
+    account(made, "20261122T000000Z", unbuilt={"0.8.0": "no network", "0.7.0": "no wheel"})
+    account(made, "20261123T000000Z", had=["0.8.0"])
+    assert backfill_calls.read(made).unbuilt == {"0.7.0": "no wheel"}
+    assert "0.8.0" not in history(made)
+
+
+def test_a_failure_after_a_success_in_the_same_call_is_told(tmp_path: Path) -> None:
+    made = backfilled(tmp_path, "relax_opt", nights(1, dict.fromkeys(VERSIONS, 1.0)))
+    first = made.backfill("relax_opt").glob("data_*.json")
+    begin = min(path.stem.removeprefix("data_") for path in first)
+    account(made, begin, failed={"relax_opt on 0.9.0": "it crashed in round 2"}, elapsed_s=3600.0)
+    assert "- relax_opt on 0.9.0: it crashed in round 2" in history(made)
+
+
 def test_a_damaged_account_of_a_call_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
     made = backfilled(tmp_path, "relax_opt", nights(1, dict.fromkeys(VERSIONS, 1.0)))
-    backfill_calls.file(made, "x").parent.mkdir()
-    for name, text in {"1": "{", "2": "[]", "3": '{"unbuilt": [], "failed": null}'}.items():
-        backfill_calls.file(made, name).write_text(text, encoding="utf-8")
-    common.write_json(backfill_calls.file(made, "4"), {"unbuilt": {"0.1.0": "no wheel"}})
+    texts = ("{", "[]", '{"unbuilt": [], "failed": null, "had": 3, "elapsed_s": "long"}', '{"elapsed_s": 1e300}')
+    made.backfills.mkdir()
+    for number, text in enumerate(texts):
+        (made.backfills / f"2026112{number}T000000Z.json").write_text(text, encoding="utf-8")
+    account(made, "yesterday", unbuilt={"0.0.0": "no wheel"})
+    account(made, "20261129T000000Z", unbuilt={"0.1.0": "no wheel"})
     calls = backfill_calls.read(made)
-    assert [str(backfill_calls.file(made, "1")) in fault for fault in calls.broken] == [True]
+    assert ["20261120" in calls.broken[0], "yesterday" in calls.broken[1], len(calls.broken)] == [True, True, 2]
     assert calls.unbuilt == {"0.1.0": "no wheel"}
-    assert "backfills/1.json" in history(made)
+    assert "20261120T000000Z.json" in history(made)
 
 
 def test_where_no_night_can_be_read_the_files_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,6 +162,9 @@ def test_where_no_night_can_be_read_the_files_are_named(tmp_path: Path, capsys: 
     (folder / "data_20261121T050000Z.json").write_text("{", encoding="utf-8")
     assert cli.main(["results", str(tmp_path), "--history"]) == cli.USAGE
     assert "data_20261121T050000Z.json: not JSON" in capsys.readouterr().err
+    account(Home(tmp_path), "20261122T000000Z", unbuilt={"0.9.0": "no wheel"})
+    assert cli.main(["results", str(tmp_path), "--history"]) == cli.USAGE
+    assert "0.9.0, every experiment: could not be had: no wheel." in capsys.readouterr().err
 
 
 def test_what_an_old_tvm_could_not_do_is_told(tmp_path: Path) -> None:

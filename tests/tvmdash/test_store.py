@@ -239,6 +239,7 @@ def test_all_series_at_once_are_what_each_is_by_itself(tmp_path: Path) -> None:
             span = {"since": since, "until": until}
             one_by_one = [opened.points_of(outline, **span) for outline in opened.outlines("exp")]
             assert opened.series("exp", **span) == one_by_one
+            assert opened.points_between("exp", since, until) == sum(len(one.stamps) for one in one_by_one)
         timed = {one.labels["workload"]: one for one in opened.series("exp", "run_time")}
         assert [stamp[7] for stamp in timed["network.n2"].stamps] == ["3", "6"]
         assert timed["network.n2"].samples == (23, None)

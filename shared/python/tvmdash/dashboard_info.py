@@ -171,6 +171,11 @@ class Home:
         """The folder of the experiment's data_<stamp>.json files that `backfill` measured on other TVMs."""
         return self._result("experiment", "backfill", experiment)
 
+    @property
+    def backfills(self) -> Path:
+        """The folder of one <stamp>.json for each call of `backfill`."""
+        return self.root / "results" / "backfills"
+
     def summary(self, experiment: str) -> Path:
         """The folder of the latest summary."""
         return self._result("experiment", "summary", experiment)

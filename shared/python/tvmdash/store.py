@@ -143,7 +143,7 @@ class Store:
     def series(self, experiment: str, metric: str | None = None, *, since: str = "", until: str = "~") -> list[Series]:
         """The experiment's series with their points from the stamp `since` on and before `until`, as they first came.
 
-        Four times as fast as `points_of` one after the other, and 100 bytes a point.
+        Four times as fast as `points_of` one after the other, and up to 180 bytes a point.
         """
         rows = self._connection.execute(
             "SELECT number, id, experiment, metric, unit, lower_is_better, labels FROM series"
@@ -162,6 +162,12 @@ class Store:
         """How many series the experiment has."""
         query = "SELECT count(*) FROM series WHERE experiment = ?"
         return int(self._connection.execute(query, (experiment,)).fetchone()[0])
+
+    def points_between(self, experiment: str, since: str, until: str) -> int:
+        """How many points the experiment has from the stamp `since` on and before `until`."""
+        query = "SELECT coalesce(sum(length(points)), 0) FROM packed WHERE experiment = ? AND stamp >= ? AND stamp < ?"
+        total = self._connection.execute(query, (experiment, since, until)).fetchone()[0]
+        return int(total) // store_packed.BYTES
 
     def outlines(self, experiment: str) -> list[Outline]:
         """The experiment's series without their points, in the order they first came."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _POINT = struct.Struct("<iddddiq")
+BYTES = _POINT.size
+"""Of one point."""
 _FIELDS = [
     ("number", "<i4"),
     *((name, "<f8") for name in ("value", "low", "high", "std")),

@@ -155,7 +155,7 @@ def _unmeasured(home: Home, nights: Sequence[BackfillNight], broken: list[str]) 
     found: dict[tuple[str, str], Failed] = {}
     for one in calls.failed:
         tvm = backfill_nights.name_of(one.tvm)
-        if one.stamp > last.get((one.experiment, tvm), ""):
+        if one.stamp > last.get((one.experiment, tvm), ""):  # no night since the call ended
             found[one.experiment, tvm] = replace(one, tvm=tvm)
     return list(found.values())
 

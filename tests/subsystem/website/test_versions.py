@@ -13,7 +13,7 @@ import pytest
 
 from dashboard import results_history_words
 from tests.subsystem.website_sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job, record
-from tvmdash import backfill_calls, common, version_history
+from tvmdash import common, version_history
 from tvmdash.dashboard_info import Home
 
 RELEASES = ("0.9.0", "0.10.0", "0.11.0")
@@ -147,9 +147,10 @@ def test_failures_and_unreadable_files_are_told(site: Site) -> None:
     backfill(site, RELEASES, (1.0, 1.0, 1.0), failing={"0.10.0": "no such operator"})
     (site.home.backfill("cnn") / f"data_{STAMP}.json").write_text("{", encoding="utf-8")
     (site.home.backfill("cnn") / "data_20269999T000000Z.json").write_text("{}", encoding="utf-8")
+    (site.home.backfill("cnn") / "data_20261130T000000Z.json").symlink_to("nowhere")
     words = versions_page(site).words
     assert "cnn 0.10.0 ✗1 point: no such operator" in words
-    assert words.count("Not used:") == 2
+    assert words.count("Not used:") == 3
     assert f"data_{STAMP}.json" in words
 
 
@@ -160,19 +161,19 @@ def test_the_page_is_carried_over_until_backfill_has_measured_again(site: Site) 
     page = versions_page(site)
     assert page.path.stat().st_ino == first
     assert "Written" not in page.words, "it would be another night's"
-    account = backfill_calls.file(site.home, "20261122T000000Z")
-    account.parent.mkdir()
+    site.home.backfills.mkdir()
+    account = site.home.backfills / "20261122T000000Z.json"
     common.write_json(account, {"unbuilt": {"0.8.0": "no wheel"}})
     assert "every experiment 0.8.0 ✗could not be had: no wheel" in versions_page(site).words
-    experiment = backfill_calls.file(site.home, "20261123T000000Z")
+    experiment = site.home.backfills / "20261123T000000Z.json"
     common.write_json(experiment, {"failed": {"cnn on 0.11.0": "it crashed"}})
     assert "Networks" in versions_page(site).words
     assert "cnn 0.11.0 ✗it crashed" in versions_page(site).words
 
 
 def test_what_could_not_be_built_is_told_where_nothing_was_measured(site: Site) -> None:
-    account = backfill_calls.file(site.home, "20261122T000000Z")
-    account.parent.mkdir()
+    site.home.backfills.mkdir()
+    account = site.home.backfills / "20261122T000000Z.json"
     common.write_json(account, {"unbuilt": {HOSTILE[0]: HOSTILE[1]}})
     words = versions_page(site).words
     assert "No TVM of the past has been measured here" in words
