@@ -129,7 +129,8 @@ class _Filling:
             where[candidate.id] = str(error)
             _log.info("%s cannot be had: %s", candidate.words, error)
             return
-        self.done.had += [candidate.id] if candidate.id not in self.done.had else []
+        if candidate.id not in self.done.had:  # it is asked for in each round
+            self.done.had.append(candidate.id)
         with provided:
             for name in names:
                 self._measure(name, candidate, provided.artifact)

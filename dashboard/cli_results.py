@@ -54,8 +54,7 @@ def _history(arguments: argparse.Namespace) -> str:
     if not history.versions:
         command = version_history_words.command(str(arguments.home))
         failed = [f"{tvm}, {experiment}: {why}." for experiment, tvm, why in version_history_words.failures(history)]
-        known = " ".join([*history.broken, *failed][:_MOST_FAULTS])
-        raise DashboardError(
-            f"{arguments.home}: there are no nights of backfill that can be read. {known} Measure some: {command}"
-        )
+        known = [*history.broken, *failed][:_MOST_FAULTS]
+        none = f"{arguments.home}: there are no nights of backfill that can be read."
+        raise DashboardError(" ".join([none, *known, f"Measure some: {command}"]))
     return results_history_words.page(history)

@@ -13,6 +13,7 @@ from pathlib import Path
 import forked
 import night_views
 import pages
+from carrier import mark
 from night_results import Kept, NightResults, Results
 from pages import Frame
 from site_context import SiteContext
@@ -82,7 +83,7 @@ def write_nights(context: SiteContext, results: NightResults, new: Path) -> Writ
     for stamp in stamps:
         known = years[stamp[:4]]
         brought = results.of(stamp, known.kept.get(stamp, Kept()))
-        page = _Page(stamp, f"{_source(context.home.night_file(stamp))}-{brought.fingerprint}", brought)
+        page = _Page(stamp, f"{mark(context.home.night_file(stamp))}-{brought.fingerprint}", brought)
         row = known.rows.get(stamp)
         if row is not None and row.source == page.source and _carried(f"{stamp}.html", context.old, new):
             rows[stamp] = row
@@ -113,11 +114,6 @@ def _is_stamp(text: str) -> bool:
         common.parse_stamp(text)
         return True
     return False
-
-
-def _source(record: Path) -> str:
-    status = record.stat()
-    return f"{status.st_size}-{status.st_mtime_ns}"
 
 
 def _carried(name: str, old: Path, new: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
 import functools
 from collections import Counter
@@ -27,11 +28,7 @@ STATE_WORDS = {
     UNFINISHED: "not finished",
     ABSENT: "not run",
 }
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"),
-    "December",
-)
+_DAYS, _MONTHS = tuple(calendar.day_name), tuple(calendar.month_name)  # each look at these asks the locale
 _STAMPS = 1000
 """So many moments are remembered in words: a page tells the same few again and again."""
 
@@ -92,7 +89,7 @@ def moment_in_words(stamp: str) -> str:
 def day_in_words(stamp: str, *, weekday: bool = False) -> str:
     """As in "21 November 2026"."""
     moment = common.parse_stamp(stamp)
-    day = f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+    day = f"{moment.day} {_MONTHS[moment.month]} {moment.year}"
     return f"{_DAYS[moment.weekday()]} {day}" if weekday else day
 
 

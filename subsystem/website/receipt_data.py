@@ -159,7 +159,7 @@ def _make(wanted: _Wanted, names: _Names, carrier: Carrier) -> None:
     try:
         receipt = _without_trace(common.read_json(source)) if wanted.keeps else _made(wanted.place, names)
     except WRONG as error:
-        raise DashboardError(f"{source}: {reason_of(source, error)}") from error
+        raise DashboardError(reason_of(source, error)) from error
     if wanted.is_tonight and not wanted.keeps:
         words = write_trace(wanted.place.raw, carrier.new / trace)
         receipt = {**receipt, "trace": None if words else Path(trace).name, "trace_words": words}

@@ -27,7 +27,6 @@ Files = list[list[Span]]
 SPANS = st.tuples(st.sampled_from(["conv", "relu", "add", "pool"]), st.integers(0, 1000), st.integers(0, 300))
 FILES = st.lists(st.lists(SPANS, min_size=1, max_size=12), min_size=1, max_size=3)
 FEW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-FEWER = settings(FEW, max_examples=5)
 ENGINES = st.sampled_from(["raw, duckdb", "raw, sqlite", "sealed"])
 
 
@@ -121,7 +120,7 @@ def test_names_and_hosts_are_chosen_by_patterns(files: Files, how: str, name: st
         assert sorted(row[0] for row in traces.execute("SELECT name FROM kernels")) == sorted(expected)
 
 
-@FEWER
+@FEW
 @given(FILES, st.integers(1, 4))
 def test_the_parts_of_a_split_hold_everything_once(files: Files, parts: int) -> None:
     with tempfile.TemporaryDirectory() as name:
