@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -18,6 +19,8 @@ from dashboard.artifacts.artifact import Artifact
 os.environ.pop("PYTHONSAFEPATH", None)  # run.sh sets it for pytest itself; a night's stages do not have it
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so starts what stands before & in a script; programs inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+os.environ["TVM_BIND_THREADS"] = "0"  # else TVM's first use keeps this process, and all it starts later, on one core
+_CORES = os.sched_getaffinity(0)
 hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
@@ -25,6 +28,13 @@ hypothesis.settings.load_profile("any machine")
 _ARTIFACT = artifact_for_tests.find()
 if _ARTIFACT:
     sys.path[:0] = [str(folder) for folder in _ARTIFACT.pythonpath]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cores_are_left_alone() -> Iterator[None]:
+    """What runs after a module must have all cores again, or the suite takes twice as long and nobody knows why."""
+    yield
+    assert os.sched_getaffinity(0) == _CORES
 
 
 @pytest.fixture(scope="session")
