@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ Files = list[list[Span]]
 SPANS = st.tuples(st.sampled_from(["conv", "relu", "add", "pool"]), st.integers(0, 1000), st.integers(0, 300))
 FILES = st.lists(st.lists(SPANS, min_size=1, max_size=12), min_size=1, max_size=3)
 FEW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+NANOSECONDS = 1_000_000_000
 ENGINES = st.sampled_from(["raw, duckdb", "raw, sqlite", "sealed"])
 
 
@@ -120,22 +122,39 @@ def test_names_and_hosts_are_chosen_by_patterns(files: Files, how: str, name: st
         assert sorted(row[0] for row in traces.execute("SELECT name FROM kernels")) == sorted(expected)
 
 
+def test_the_parts_of_a_split_hold_everything_once(tmp_path: Path) -> None:
+    spans = [("conv", 0, 300), ("relu", 401, 0)], [("add", 399, 700)], [("pool", 1000, 200)]
+    in_parts(tmp_path, list(spans), 3)
+    names = []
+    for part in sorted((tmp_path / "time").iterdir()):
+        with connect(part) as traces:
+            names.append([row[0] for row in traces.execute("SELECT name FROM kernels ORDER BY start")])
+    assert names == [["conv", "add"], ["relu"], ["pool"]], "each where it begins"
+
+
+@pytest.mark.slow
 @FEW
 @given(FILES, st.integers(1, 4))
-def test_the_parts_of_a_split_hold_everything_once(files: Files, parts: int) -> None:
+def test_the_parts_of_any_split_hold_everything_once(files: Files, parts: int) -> None:
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for index, spans in enumerate(files):
-            write_raw(folder / "raw" / str(index), spans, workload=f"w{index}")
-        by_time = split_by_time([str(folder / "raw")], folder / "time", parts)
-        by_process = split_by_process([str(folder / "raw")], folder / "process")
-        assert (len(by_time), len(by_process)) == (parts, len(files))
-        views = ("kernels", "samples", "passes", "regions", "trials", "telemetry", "processes", "threads", "top")
-        with connect(folder / "raw") as whole, connect(folder / "time") as one, connect(folder / "process") as other:
-            for view in views:
-                expected = sorted(map(repr, whole.execute(f"SELECT * FROM {view}")))
-                assert sorted(map(repr, one.execute(f"SELECT * FROM {view}"))) == expected, view
-                assert sorted(map(repr, other.execute(f"SELECT * FROM {view}"))) == expected, view
+        in_parts(Path(name), files, parts)
+
+
+def in_parts(folder: Path, files: Files, parts: int) -> None:
+    """Split by time and by process, and compare with the whole; spans are in seconds from now, when trials begin."""
+    begun_ns = time.time_ns()
+    for index, spans in enumerate(files):
+        seconds = [(name, start * NANOSECONDS, duration * NANOSECONDS) for name, start, duration in spans]
+        write_raw(folder / "raw" / str(index), seconds, workload=f"w{index}", begun_ns=begun_ns)
+    by_time = split_by_time([str(folder / "raw")], folder / "time", parts)
+    by_process = split_by_process([str(folder / "raw")], folder / "process")
+    assert (len(by_time), len(by_process)) == (parts, len(files))
+    views = ("kernels", "samples", "passes", "regions", "trials", "telemetry", "processes", "threads", "top")
+    with connect(folder / "raw") as whole, connect(folder / "time") as one, connect(folder / "process") as other:
+        for view in views:
+            expected = sorted(map(repr, whole.execute(f"SELECT * FROM {view}")))
+            assert sorted(map(repr, one.execute(f"SELECT * FROM {view}"))) == expected, view
+            assert sorted(map(repr, other.execute(f"SELECT * FROM {view}"))) == expected, view
 
 
 def test_moments_are_written_in_many_ways(tmp_path: Path) -> None:
