@@ -94,13 +94,15 @@ update() { # SOURCE
 
 # Run the night as a child that gets the signals that come here; NIGHT_CODE is its exit code.
 run_night() { # LOG PROGRAM ARGUMENTS...
-  local log=$1 child again signalled=""
+  local log=$1 child="" again signalled="" early=""
   shift
+  # Set before the child is there, else a signal in between would end this script and not the night.
+  trap 'signalled=1; if [ -n "$child" ]; then kill -TERM "$child" 2>/dev/null || true; else early=1; fi' TERM INT HUP
   set -m # else the child would ignore SIGINT, and every stage with it
   "$@" >>"$log" 2>&1 </dev/null &
   child=$!
   set +m
-  trap 'signalled=1; kill -TERM "$child" 2>/dev/null || true' TERM INT HUP
+  [ -z "$early" ] || kill -TERM "$child" 2>/dev/null || true
   NIGHT_CODE=0
   wait "$child" || NIGHT_CODE=$?
   while [ -n "$signalled" ]; do # a signal ends a wait early
