@@ -139,6 +139,22 @@ def test_what_a_night_that_did_not_go_well_said_last_is_printed_for_the_mail(job
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_reaches_the_night_and_its_exit_code_comes_back(job: Job, number: int) -> None:
+    assert signalled(job, SCRIPT, number) == (130, 1)
+
+
+@pytest.mark.parametrize("line", ['"$@" >>"$log" 2>&1 </dev/null &\n', "child=$!\n"])
+def test_a_signal_while_the_night_starts_ends_it_as_well(job: Job, tmp_path: Path, line: str) -> None:
+    """The script with a moment of a second behind one of the lines that start the night."""
+    slow = tmp_path / SCRIPT.name
+    lines = SCRIPT.read_text(encoding="utf-8")
+    assert lines.count(line) == 1
+    slow.write_text(lines.replace(line, f"{line}  command sleep 1\n"), encoding="utf-8")
+    slow.chmod(0o755)
+    assert signalled(job, slow, signal.SIGINT) == (130, 1)
+
+
+def signalled(job: Job, script: Path, number: int) -> tuple[int, int]:
+    """The exit code of a job that gets the signal once its night has begun, and how often it says it was stopped."""
     lines = (
         "#!/bin/sh",
         "trap 'kill $!; echo stopped; exit 130' TERM",
@@ -149,15 +165,14 @@ def test_a_signal_reaches_the_night_and_its_exit_code_comes_back(job: Job, numbe
     (work / "run_dashboard.sh").write_text("\n".join(lines) + "\n")
     git(work, "commit", "-q", "-a", "-m", "waits")
     git(work, "push", "-q", str(job.remote), "HEAD:refs/heads/main")
-    with subprocess.Popen([SCRIPT, *job.settings], env=job.env, stderr=subprocess.PIPE, text=True) as started:
+    with subprocess.Popen([script, *job.settings], env=job.env, stderr=subprocess.PIPE, text=True) as started:
         deadline = time.monotonic() + TIMEOUT_S
         while not Path(f"{job.home}.begun").exists():
             assert time.monotonic() < deadline
             time.sleep(0.02)
         started.send_signal(number)
         _, stderr = started.communicate(timeout=TIMEOUT_S)
-    assert started.returncode == 130
-    assert "stopped" in stderr
+    return started.returncode, stderr.count("stopped")
 
 
 def test_a_first_fetch_that_fails_ends_with_2(job: Job) -> None:
