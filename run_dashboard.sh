@@ -16,7 +16,7 @@ Environment:
   TVMDASH_VENV_DIR   where virtual environments are kept; else .venv beside this script
   PIP_*              pip's own settings, for the first start
 
-Exit code: 0 all well, 1 some job failed, 2 usage, configuration or a missing prerequisite, 3 a bug of the
+Exit code: 0 all well, 1 some job or backup failed, 2 usage, configuration or a missing prerequisite, 3 a bug of the
 dashboard, 75 another night holds the home, 130 interrupted.
 USAGE
 }

@@ -45,7 +45,7 @@ def _run(arguments: argparse.Namespace) -> int:
     print(closing.night_in_words(home, done))
     if done.state == INTERRUPTED:
         return STOPPED
-    well = done.state == COMPLETE and all(job.well for job in done.jobs)
+    well = done.state == COMPLETE and done.well
     heartbeat.beat(plan.config.heartbeat_url, success=well)
     return OK_CODE if well else SOME_FAILED
 
@@ -74,7 +74,7 @@ def _status(arguments: argparse.Namespace) -> int:
     if night.state == RUNNING and not lock.is_held(home):
         night = dataclasses.replace(night, state=INTERRUPTED)
     print("\n".join(filter(None, (closing.status_in_words(home, night), backfill_shelf.in_words(home)))))
-    return OK_CODE if night.state in {COMPLETE, RUNNING} and all(job.well for job in night.jobs) else SOME_FAILED
+    return OK_CODE if night.state in {COMPLETE, RUNNING} and night.well else SOME_FAILED
 
 
 def _restore(arguments: argparse.Namespace) -> int:
@@ -154,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 -m dashboard",
         description="The nightly TVM benchmark dashboard.",
-        epilog="Exit codes: 0 all well; 1 some job failed; 2 usage or top-level config; 3 a bug of ours; "
+        epilog="Exit codes: 0 all well; 1 some job or backup failed; 2 usage or top-level config; 3 a bug of ours; "
         "4 it cannot be told (reproduce); 75 another night holds this home; 130 interrupted.",
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)

@@ -8,7 +8,7 @@ from dashboard import estimate, progress
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan import Job, Plan
 from tvmdash.dashboard_info import BLOCKED, FAILED, INTERRUPTED, OK, RUNNING, SKIPPED, Home, JobResult, Night
-from tvmdash.words import duration_in_words, elide, list_in_words
+from tvmdash.words import duration_in_words, elide, list_in_words, missing_backups_in_words
 
 _NAMED = 8
 _WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
@@ -47,16 +47,18 @@ def _headline(night: Night) -> str:
             else "still runs"
         )
         return f"Night {night.stamp} {state}."
+    backup = missing_backups_in_words([backup.moment for backup in night.missing_backups])
     if not night.jobs:
-        return f"Night {night.stamp}: nothing was to be done: no experiment and no subsystem is active."
+        also = f" {backup[0].upper()}{backup[1:]}." if backup else ""
+        return f"Night {night.stamp}: nothing was to be done: no experiment and no subsystem is active.{also}"
     good = [job for job in night.jobs if job.well]
     counts = []
     for kind in ("experiment", "subsystem"):
         of_kind = [job for job in night.jobs if job.kind == kind]
         if of_kind:
             counts.append(f"{sum(job in good for job in of_kind)} of {len(of_kind)} {kind}s")
-    verdict = "all well" if len(good) == len(night.jobs) else "SOME FAILED"
-    return f"Night {night.stamp}: {verdict}, {' and '.join(counts)} ok."
+    verdict = "SOME FAILED" if len(good) < len(night.jobs) else "NOT BACKED UP" if backup else "all well"
+    return f"Night {night.stamp}: {verdict}, {' and '.join(counts)} ok{f', but {backup}' if backup else ''}."
 
 
 def _failures(night: Night) -> list[str]:

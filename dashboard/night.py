@@ -20,7 +20,7 @@ from dashboard.lock import night_lock
 from dashboard.plan import REPOSITORY, Job, Plan, wanted_by
 from dashboard.progress import Progress
 from tvmdash.common import stamp_of, utc_now
-from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, RUNNING, Night, StepResult
+from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, RUNNING, MissingBackup, Night, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PRECHECK, Stage, pipeline
 from tvmdash.words import list_in_words
@@ -126,14 +126,24 @@ class _Phases:
             done = archive.archive(
                 self._plan.home.root, config.backup, f"{self._context.stamp}-{moment}", exclude=(*config.folders,)
             )
-            archive.prune(config.backup, config.keep_archives)
         except DashboardError as error:
             _log.warning("%s", error)
+            missing = (*self._journal.night.missing_backups, MissingBackup(moment, str(error)))
+            self._journal.change(missing_backups=missing)
             self._journal.note(f"The home could not be archived {moment} the night: {error}")
             return
         if not done.complete:
             self._journal.note(f"The archive {moment} the night is incomplete: {list_in_words(done.skipped, 3)}")
         _log.info("archived the home %s the night: %d new files, %d bytes", moment, done.new_files, done.new_bytes)
+        self._prune_archives()
+
+    def _prune_archives(self) -> None:
+        config = self._plan.config
+        try:
+            archive.prune(config.backup, config.keep_archives)
+        except DashboardError as error:
+            _log.warning("%s", error)
+            self._journal.note(f"Old archives could not be removed: {error}")
 
     def _precheck(self, jobs: Iterable[Job]) -> list[Job]:
         """Record the verdict of the plan on each job and copy the code of those that go on."""

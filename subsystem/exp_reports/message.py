@@ -24,7 +24,7 @@ from tvmdash.slack_parts import (
     website_url,
 )
 from tvmdash.slack_payloads import Message, Part, bold, build, escape
-from tvmdash.words import elide, list_in_words
+from tvmdash.words import elide, list_in_words, missing_backups_in_words
 
 _NAMED, _NAME, _SUMMARY = 3, 24, 400
 _DISTURBED = "Perhaps disturbed while it was measured:"
@@ -59,6 +59,8 @@ def verdict(night: Night) -> str:
         words = f"{'; '.join(told)}. {good} of {_count(len(jobs))} ok"
     else:
         words = f"All {_count(len(jobs))} ok" if len(jobs) > 1 else f"{elide(_title(jobs[0]), 60)} is ok"
+    if backup := missing_backups_in_words([backup.moment for backup in night.missing_backups]):
+        words = f"{words}, but {backup}"
     return words if night.state in {RUNNING, COMPLETE} else f"The night was stopped before its end. {words}"
 
 
@@ -78,8 +80,8 @@ def _icon(night: Night) -> str:
     jobs = _experiments(night)
     failed = any(job.state == FAILED for job in jobs) or night.state not in {RUNNING, COMPLETE} or not jobs
     blocked = any(job.state == BLOCKED for job in jobs)
-    partly = any(map(_is_partly_good, jobs))
-    icons = ((BAD, failed), (STOPPED, blocked), (UNFINISHED, any(map(is_unfinished, jobs))), (NOTE, partly))
+    doubtful = any(map(_is_partly_good, jobs)) or bool(night.missing_backups)
+    icons = ((BAD, failed), (STOPPED, blocked), (UNFINISHED, any(map(is_unfinished, jobs))), (NOTE, doubtful))
     return next((icon for icon, applies in icons if applies), GOOD)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from tvmdash import common, dashboard_info
 from tvmdash.dashboard_info import JobResult, Night, StepResult
 from tvmdash.stages import PRECHECK, pipeline
-from tvmdash.words import duration_in_words, list_in_words
+from tvmdash.words import duration_in_words, list_in_words, missing_backups_in_words
 
 OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
 UNFINISHED, ABSENT, PARTIAL = "unfinished", "absent", "partial"
@@ -103,7 +103,7 @@ def judge(night: Night, now: datetime.datetime | None = None) -> Verdict:
         elapsed_s = (now - common.parse_stamp(night.stamp)).total_seconds()
     return Verdict(
         state=_state(night, counts, failed, at_work),
-        headline=_headline(counts, failed),
+        headline=_headline(night, counts, failed),
         completeness=_completeness(night, counts, at_work),
         counts={state: counts[state] for state in ICONS if counts[state]},
         elapsed=duration_in_words(elapsed_s) if elapsed_s > 0 else "unknown",
@@ -113,12 +113,12 @@ def judge(night: Night, now: datetime.datetime | None = None) -> Verdict:
 
 def _state(night: Night, counts: Mapping[str, int], failed_subsystems: int, at_work: bool) -> str:  # noqa: FBT001
     ended = night.state == dashboard_info.COMPLETE or at_work
-    if counts.get(FAILED) or not ended or failed_subsystems:
+    if counts.get(FAILED) or not ended or failed_subsystems or night.missing_backups:
         return FAILED
     return next((state for state in (BLOCKED, UNFINISHED, OK) if counts.get(state)), ABSENT)
 
 
-def _headline(counts: Mapping[str, int], failed_subsystems: int) -> str:
+def _headline(night: Night, counts: Mapping[str, int], failed_subsystems: int) -> str:
     total = sum(counts.values())
     bad = [f"{counts[state]} {STATE_WORDS[state]}" for state in (FAILED, BLOCKED, UNFINISHED) if counts.get(state)]
     if not total:
@@ -127,7 +127,9 @@ def _headline(counts: Mapping[str, int], failed_subsystems: int) -> str:
         words = f"Of {_count(total, 'experiment')}, {list_in_words(bad, 3)}"
     else:
         words = f"All {total} experiments ok" if total > 1 else "The experiment is ok"
-    return words + (f"; {_count(failed_subsystems, 'subsystem')} failed" if failed_subsystems else "")
+    subsystems_failed = f"{_count(failed_subsystems, 'subsystem')} failed" if failed_subsystems else ""
+    backup = missing_backups_in_words([backup.moment for backup in night.missing_backups])
+    return "; ".join(filter(None, (words, subsystems_failed, backup)))
 
 
 def _completeness(night: Night, counts: Mapping[str, int], at_work: bool) -> str:  # noqa: FBT001

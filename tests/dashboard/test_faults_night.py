@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
@@ -232,6 +233,42 @@ def test_without_tvm_experiments_are_blocked_and_subsystems_run(home: homes.Home
     assert home.status("website", "run", kind="subsystem")["state"] == "ok"
     assert home.home.data_stamps("cnn") == [good]
     assert home.home.read_summary("cnn") == ("Sum", f"of {good}")
+
+
+def test_a_night_without_any_backup_fails_and_says_so_first(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    home.subsystem("website")
+    (home.root / "backup").mkdir()
+    (home.root / "backup" / "archives").write_text("in the way")
+    done = home.run()
+    assert done.code == 1, done.output
+    shown = home.run(verb="status")
+    assert shown.code == 1
+    for output in (done.output, shown.output):
+        first = next(line for line in output.splitlines() if line.startswith("Night "))
+        assert "1 of 1 experiments and 1 of 1 subsystems ok, but no backup could be made." in first
+        assert "all well" not in first
+    missing = home.last()["missing_backups"]
+    assert [one["moment"] for one in missing] == ["before", "after"]
+    assert all(str(home.root / "backup") in one["error"] for one in missing)
+    assert home.home.data_stamps("cnn") == home.stamps(), "what was measured is kept all the same"
+
+
+def test_a_home_that_loses_its_backup_to_another_one_fails_its_night(home: homes.HomeForTests) -> None:
+    archives = home.root / "backup" / "archives"
+    archives.mkdir(parents=True)
+    free = home.root / "free"
+    lines = f'touch "{home.root}/waits"; until test -e "{free}"; do sleep 0.05; done'
+    home.experiment("cnn", summarize=homes.good("summarize", lines))
+    with homes.killed_at_end(home.start()) as night, (archives / ".lock").open("w") as lock:
+        wait_there(home)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        free.touch()
+        output, _ = night.communicate(timeout=homes.DEADLINE_S)
+    assert night.returncode == 1, output
+    assert "1 of 1 experiments ok, but the backup after the night could not be made." in output
+    (missing,) = home.last()["missing_backups"]
+    assert (missing["moment"], "Give each home a backup_dir" in missing["error"]) == ("after", True)
 
 
 def test_what_blocks_several_experiments_is_said_once(home: homes.HomeForTests, tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import slack_homes
 from slack_homes import BLOCKED, FAILED, STAMP, SlackHome, job, night
 
+from tvmdash.dashboard_info import MissingBackup
+
 sys.path.insert(0, str(slack_homes.REPO / "tests" / "slack"))
 sys.path.insert(0, str(slack_homes.REPO / "tests" / "dashboard"))
 import homes
@@ -55,6 +57,15 @@ def test_the_first_line_names_what_failed_and_counts_what_is_well(home: SlackHom
 )
 def test_the_verdict_of_a_night(home: SlackHome, jobs: list[slack_homes.JobResult], words: str) -> None:
     assert first_line(home.run(NAME, night(*jobs)).text) == words
+
+
+def test_a_missing_backup_is_in_the_first_line(home: SlackHome) -> None:
+    before = MissingBackup("before", "/backup: the disk is full.")
+    done = home.run(NAME, night(job("a"), job("b"), missing_backups=(before,)))
+    assert first_line(done.text) == "⚠️ All 2 experiments ok, but the backup before the night could not be made"
+    both = (before, MissingBackup("after", "/backup: the disk is full."))
+    done = home.run(NAME, night(job("a", FAILED), missing_backups=both, state="complete"))
+    assert first_line(done.text) == "❌ a failed. 0 of 1 experiment ok, but no backup could be made"
 
 
 def test_an_experiment_that_is_through_half_its_stages_is_not_told_as_well(home: SlackHome) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from tests.subsystem import scripts
 from tvmdash import common
-from tvmdash.dashboard_info import BLOCKED, FAILED, OK, RUNNING, Home, JobResult, Night, StepResult
+from tvmdash.dashboard_info import BLOCKED, FAILED, OK, RUNNING, Home, JobResult, MissingBackup, Night, StepResult
 
 REPO = Path(__file__).resolve().parents[2]
 SCRIPT = REPO / "subsystem" / "website" / "run.sh"
@@ -69,13 +69,20 @@ class Site:
         return self.home.output("website")
 
     def night(
-        self, *jobs: JobResult, at: str = STAMP, state: str = RUNNING, notes: tuple[str, ...] = (), **built: Any
+        self,
+        *jobs: JobResult,
+        at: str = STAMP,
+        state: str = RUNNING,
+        notes: tuple[str, ...] = (),
+        missing_backups: tuple[MissingBackup, ...] = (),
+        **built: Any,
     ) -> None:
         """Leave a night's record; `built` are fields of its artifact."""
         artifact = {"key": "wheel-0.27", "provider": "wheel", "version": "0.27.0", "commit": "7b5acb32b", "facts": {}}
         artifact |= built
         website = JobResult("subsystem", "website", "Website", "", (StepResult("precheck", OK, "", at),))
-        night = Night(at, state, elapsed_s=754, artifacts=(artifact,), notes=notes, jobs=(*jobs, website))
+        own = {"notes": notes, "missing_backups": missing_backups}
+        night = Night(at, state, elapsed_s=754, artifacts=(artifact,), jobs=(*jobs, website), **own)
         self.home.nights.mkdir(parents=True, exist_ok=True)
         common.write_json(self.home.night_file(at), night.to_json())
 

@@ -98,6 +98,14 @@ class JobResult:
 
 
 @dataclass(frozen=True)
+class MissingBackup:
+    """An archive of the home, `before` or `after` the night, that could not be made; `error` says why."""
+
+    moment: str
+    error: str
+
+
+@dataclass(frozen=True)
 class Night:
     """One night: results/nights/<stamp>.json."""
 
@@ -110,6 +118,12 @@ class Night:
     artifacts: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     jobs: tuple[JobResult, ...] = ()
+    missing_backups: tuple[MissingBackup, ...] = ()
+
+    @property
+    def well(self) -> bool:
+        """Whether, so far, every job went well and every archive of the home could be made."""
+        return all(job.well for job in self.jobs) and not self.missing_backups
 
     def to_json(self) -> dict[str, Any]:
         """As the file holds it."""
@@ -123,7 +137,9 @@ class Night:
             for job in value["jobs"]
         )
         known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
-        return cls(**{**known, "jobs": jobs, "notes": tuple(value["notes"]), "artifacts": tuple(value["artifacts"])})
+        missing = tuple(MissingBackup(**item) for item in value.get("missing_backups", ()))
+        lists = {"notes": tuple(value["notes"]), "artifacts": tuple(value["artifacts"])}
+        return cls(**{**known, **lists, "jobs": jobs, "missing_backups": missing})
 
 
 @dataclass(frozen=True)

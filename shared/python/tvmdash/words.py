@@ -64,6 +64,13 @@ def list_in_words(items: Sequence[str], limit: int) -> str:
     return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
 
 
+def missing_backups_in_words(moments: Sequence[str]) -> str:
+    """Which archives of a home a night could not make, of the one before it and the one after; empty for none."""
+    if len(moments) > 1:
+        return "no backup could be made"
+    return f"the backup {moments[0]} the night could not be made" if moments else ""
+
+
 def duration_in_words(seconds: float) -> str:
     """As in "0.25 s", "42 s", "5 min 12 s", "2 h 5 min", "3 d 4 h"."""
     if seconds < 10:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.subsystem.website_sites import STAMP, Site, assert_whole, failure, job, record, stamp
 from tvmdash import common
-from tvmdash.dashboard_info import COMPLETE, Home
+from tvmdash.dashboard_info import COMPLETE, Home, MissingBackup
 from tvmdash.incident_ledger import Change, Incident, Moved
 
 REPO = Path(__file__).resolve().parents[3]
@@ -129,6 +129,16 @@ def test_a_nights_page_keeps_its_results_when_the_next_night_has_run(site: Site)
     assert "▼cnn mlp run time +20.0 %" in page.words, "an incident that a later night found, at the night it began"
     assert "mlp takes longer." in site.page(f"nights/{STAMP}.html").words
     assert "cnn mlp run time +20.0 %" in site.page("nights/2026.html").words
+    assert_whole(site)
+
+
+def test_a_missing_backup_is_told_by_the_first_page_and_the_nights_own(site: Site) -> None:
+    site.night(job("cnn"), missing_backups=(MissingBackup("before", "/backup: the disk is full."),))
+    site.data("cnn", [record("mlp", 1.0)])
+    told = "The experiment is ok; the backup before the night could not be made"
+    first = site.publish_here()
+    assert told in first.words
+    assert told in site.page(f"nights/{STAMP}.html").words
     assert_whole(site)
 
 
