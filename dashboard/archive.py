@@ -95,8 +95,8 @@ def _add(home: Path, found: Scan, chain: Chain, objects: Objects, name: str) -> 
 
 
 def archives(backup: Path) -> list[ArchiveInfo]:
-    """Every archive in `backup`, oldest first, then those that are broken."""
-    chain = load_chain(backup / "archives")
+    """Every archive in `backup`, oldest first, then those that are broken; DashboardError where there is none."""
+    chain = _load_some(backup)
     sound = [
         ArchiveInfo(link.name, _count_files(link.entries), _count_files(state), link.skipped, link.complete)
         for link, state in chain.states()

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dashboard import backfill_shelf, check, cli_investigate, cli_results, closing, lock
+from dashboard import backfill_shelf, check, cli_backup, cli_investigate, cli_results, closing, lock
 from dashboard.cli_parts import (
     BUG,
     HELD,
@@ -24,8 +24,8 @@ from dashboard.cli_parts import (
     SOME_FAILED,
     STOPPED,
     USAGE,
-    absolute,
     code_of,
+    existing_home,
     home_verb,
     interrupt,
     passed_on,
@@ -63,9 +63,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    home = Home(arguments.home)
-    if not home.root.is_dir():
-        raise DashboardError(f"{home.root}: there is no such folder.")
+    home = existing_home(arguments)
     stamps = home.night_stamps()
     if not stamps:
         print(f"{home.root}: no night has run yet. Run one: ./run_dashboard.sh {home.root}")
@@ -75,30 +73,6 @@ def _status(arguments: argparse.Namespace) -> int:
         night = dataclasses.replace(night, state=INTERRUPTED)
     print("\n".join(filter(None, (closing.status_in_words(home, night), backfill_shelf.in_words(home)))))
     return OK_CODE if night.state in {COMPLETE, RUNNING} and night.well else SOME_FAILED
-
-
-def _restore(arguments: argparse.Namespace) -> int:
-    from dashboard import archive
-
-    if not arguments.backup.is_dir():
-        raise DashboardError(f"{arguments.backup}: there is no such folder. Give a home's backup_dir.")
-    found = archive.archives(arguments.backup)
-    if arguments.target is None:
-        for info in found:
-            print(f"{info.name}  {info.total_files} files  {info.broken or 'sound'}")
-        print(f"{len(found)} archives. Give a target folder to restore the newest, or --archive NAME.")
-        return OK_CODE
-    archive.restore(arguments.backup, arguments.archive, arguments.target)
-    print(f"Restored {arguments.archive or found[-1].name} to {arguments.target}.")
-    return OK_CODE
-
-
-def _verify(arguments: argparse.Namespace) -> int:
-    from dashboard import archive
-
-    archive.verify(arguments.backup, None)
-    print(f"{arguments.backup}: every archive is sound.")
-    return OK_CODE
 
 
 def _notify(arguments: argparse.Namespace) -> int:
@@ -136,17 +110,13 @@ def _explain(arguments: argparse.Namespace) -> int:
 def _import(arguments: argparse.Namespace) -> int:
     from dashboard.importing import command
 
-    lines = []
-    for line in command.run(arguments.home, arguments):
-        lines.append(line)
-        print(line)
-    return SOME_FAILED if command.any_broken(lines) else OK_CODE
+    return SOME_FAILED if command.run(arguments.home, arguments, print).any_broken else OK_CODE
 
 
 def _serve(arguments: argparse.Namespace) -> int:
     from dashboard import serve
 
-    serve.serve(Home(arguments.home), arguments.bind, arguments.port)
+    serve.serve(existing_home(arguments), arguments.bind, arguments.port)
     return OK_CODE
 
 
@@ -191,18 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     serve = home_verb(verbs, "serve", _serve, "show the home's website in a browser of this machine", code=False)
     serve.add_argument("--port", type=int, default=0, help="0, the default, takes a free one")
     serve.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="by default only this machine")
-    restore = verbs.add_parser(
-        "restore", help="bring a home back from its backup_dir; without TARGET, list its archives"
-    )
-    restore.add_argument("backup", type=Path, metavar="BACKUP_DIR")
-    restore.add_argument(
-        "target", type=absolute, metavar="TARGET", nargs="?", help="a folder that is not there or is empty"
-    )
-    restore.add_argument("--archive", metavar="NAME", help="which archive; by default the newest")
-    restore.set_defaults(verb=_restore)
-    verify = verbs.add_parser("verify", help="read every archive of a backup_dir back and check it")
-    verify.add_argument("backup", type=Path, metavar="BACKUP_DIR")
-    verify.set_defaults(verb=_verify)
+    cli_backup.add_verbs(verbs)
     return parser
 
 

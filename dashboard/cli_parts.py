@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from dashboard.plan import REPOSITORY, CodeFolders
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
 
 OK_CODE, SOME_FAILED, USAGE, BUG, CANNOT_TELL, HELD, STOPPED = 0, 1, 2, 3, 4, 75, 130
 
@@ -49,6 +51,19 @@ def code_of(arguments: argparse.Namespace) -> CodeFolders:
     """Where the scripts lie."""
     default = CodeFolders()
     return CodeFolders(arguments.experiments_dir or default.experiment, arguments.subsystem_dir or default.subsystem)
+
+
+def existing_home(arguments: argparse.Namespace) -> Home:
+    """The home that is named; DashboardError where the folder is not there or is no home."""
+    home = Home(arguments.home)
+    if not home.root.is_dir():
+        raise DashboardError(f"{home.root}: there is no such folder. Name a home.")
+    if not home.config_file.is_file() and not home.nights.is_dir() and home.page() is None:
+        raise DashboardError(
+            f"{home.root}: is no home: it has no {home.config_file.relative_to(home.root)}. "
+            f"Name a home, or begin one: cp -r {REPOSITORY / 'sample-dashboard-home'} NEW_HOME"
+        )
+    return home
 
 
 def absolute(text: str) -> Path:

@@ -198,9 +198,13 @@ def make_server(home: Home, bind: str, port: int) -> ThreadingHTTPServer:
 
 
 def serve(home: Home, bind: str, port: int) -> None:
-    """Serve until Ctrl-C; the address is said first."""
+    """Serve until Ctrl-C; the address is said first, and whether there is a website yet."""
     with make_server(home, bind, port) as server:
-        sys.stdout.write(f"{_address_of(server)} shows the website of {home.root}. Ctrl-C ends it.\n")
+        shows = f"{_address_of(server)} shows the website of {home.root}."
+        if home.page() is None:
+            made = "A night with the subsystem website makes it; then it is shown at"
+            shows = f"{home.root} has no website yet. {made} {_address_of(server)}"
+        sys.stdout.write(f"{shows} Ctrl-C ends it.\n")
         sys.stdout.flush()
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

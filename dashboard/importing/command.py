@@ -6,26 +6,46 @@ import argparse
 import contextlib
 import zoneinfo
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from dashboard import lock
+from dashboard.importing.formats import FORMATS
 from dashboard.importing.found import Reading
 from dashboard.importing.take import BROKEN, IN_ALREADY, SKIPPED, TAKEN, Request, Told, take
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
 
-def run(home: Path, options: argparse.Namespace) -> Iterator[str]:
-    """Import; a line for each file and a sum, which is the last. DashboardError where nothing can be taken."""
+@dataclass(frozen=True)
+class Done:
+    """How many nights and files came to which state."""
+
+    counts: Counter[str]
+
+    @property
+    def any_broken(self) -> bool:
+        """Whether a file could not be read."""
+        return self.counts[BROKEN] > 0
+
+
+def run(home: Path, options: argparse.Namespace, say: Callable[[str], None]) -> Done:
+    """Import; `say` a line for each file and then the sum. DashboardError where the source holds no results."""
     reading = Reading(_zone(options.timezone))
     request = Request(Home(home), options.source, options.experiment, reading, options.dry_run)
     counted: Counter[str] = Counter()
+    results = 0
     with contextlib.nullcontext() if options.dry_run else lock.night_lock(request.home):
         for told in take(request):
             counted[told.state] += 1
-            yield _line(told, dry_run=options.dry_run)
-    yield _sum(counted, options)
+            results += told.is_result
+            say(_line(told, dry_run=options.dry_run))
+    if not results:
+        known = ", ".join(one.name for one in FORMATS)
+        raise DashboardError(f"{options.source}: holds no results of a format that is known. Known: {known}.")
+    say(_sum(counted, options))
+    return Done(counted)
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo:
@@ -46,8 +66,3 @@ def _sum(counted: Counter[str], options: argparse.Namespace) -> str:
     taken = f"{counted[TAKEN]} nights {'would be ' if options.dry_run else ''}taken"
     rest = f"{counted[IN_ALREADY]} in already, {counted[SKIPPED]} skipped, {counted[BROKEN]} broken"
     return f"{taken}, {rest}. Stamps that name no time zone were read as {options.timezone}."
-
-
-def any_broken(lines: list[str]) -> bool:
-    """Whether a file could not be read."""
-    return any(line.startswith(BROKEN) for line in lines)

@@ -28,11 +28,12 @@ _NEXT_SECOND = datetime.timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class Told:
-    """What became of one file, or of one night of it."""
+    """What became of one file, or of one night of it. is_result: the file is of a known format, or cannot be read."""
 
     state: str
     file: str
     words: str
+    is_result: bool = True
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def _take_file(file: File, request: Request, shelf: _Shelf, joined: _Joined) -> 
     style = format_of(file)
     if style is None:
         if not holds_no_results(file):
-            yield Told(SKIPPED, file.shown, f"is of no format that is known ({', '.join(one.name for one in FORMATS)})")
+            known = ", ".join(one.name for one in FORMATS)
+            yield Told(SKIPPED, file.shown, f"is of no format that is known ({known})", is_result=False)
         return
     try:
         for night in style.read(file, request.reading):

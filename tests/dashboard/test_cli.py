@@ -187,6 +187,29 @@ def test_status_of_a_home_without_nights_says_so(home: homes.HomeForTests) -> No
     assert (done.code, "no night has run yet" in done.output) == (0, True)
 
 
+@pytest.mark.parametrize("verb", ["status", "serve"])
+def test_a_folder_that_is_no_home_is_not_treated_as_one(tmp_path: Path, verb: str) -> None:
+    done = dashboard(verb, str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{tmp_path}: is no home: it has no config/config.json. Name a home, or begin one: ")
+
+
+@pytest.mark.parametrize("verb", ["restore", "verify"])
+def test_a_home_in_place_of_its_backup_is_an_error_that_names_the_backup(home: homes.HomeForTests, verb: str) -> None:
+    done = dashboard(verb, str(home.path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(
+        f"{home.path}: is a home and holds no archives. Give its backup_dir: {home.root / 'backup'}.\n"
+    )
+
+
+@pytest.mark.parametrize("verb", ["restore", "verify"])
+def test_a_folder_without_archives_is_an_error(tmp_path: Path, verb: str) -> None:
+    done = dashboard(verb, str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"{tmp_path}: there is no archive here. Name the backup_dir of a home.\n"
+
+
 def test_names_that_are_not_utf8_are_rejected_and_shown(home: homes.HomeForTests) -> None:
     home.experiment("cnn")
     home.home.configs("experiment").joinpath("b\udcffd").mkdir()

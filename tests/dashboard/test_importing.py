@@ -313,10 +313,23 @@ def test_an_archives_names_and_links_reach_nothing_outside(
 def test_what_is_of_no_known_format_is_told(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path / "source", "other.json", '{"a": 1}')
     write(tmp_path / "source", "notes.txt", "hello")
+    shutil.copy(GOLDEN / "pyperf.json", tmp_path / "source")
     code, lines = take(home, tmp_path / "source", capsys)
     assert code == cli.OK_CODE
     assert lines[0].startswith("skipped     other.json: is of no format that is known (relay-bench,")
-    assert len(lines) == 2
+    assert len(lines) == 3
+
+
+@pytest.mark.parametrize("name", ["README.md", "other.json", "empty"])
+def test_a_source_that_holds_no_results_is_an_error(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    write(tmp_path, "README.md", "# Read me")
+    write(tmp_path, "other.json", '{"a": 1}')
+    code, lines = take(home, tmp_path / name, capsys)
+    assert code == cli.USAGE
+    assert lines[-1].startswith(f"{tmp_path / name}: holds no results of a format that is known. Known: relay-bench, ")
 
 
 JSON = st.recursive(
@@ -339,7 +352,7 @@ def test_no_json_of_a_stranger_is_a_bug_of_ours(
     (home.root / "config").mkdir(parents=True, exist_ok=True)
     source = write(tmp_path / "source", name, json.dumps(value))
     code, _ = take(home, source, capsys)
-    assert code in {cli.OK_CODE, cli.SOME_FAILED}
+    assert code in {cli.OK_CODE, cli.SOME_FAILED, cli.USAGE}
 
 
 def test_asv_parameters_go_by_number_where_their_names_are_not_there(

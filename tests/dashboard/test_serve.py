@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import signal
@@ -154,15 +155,38 @@ def test_a_taken_port_and_a_missing_home_are_told(home: Home, tmp_path: Path) ->
         serve.make_server(Home(tmp_path / "nowhere"), "127.0.0.1", 0)
 
 
-def test_the_command_says_its_address_and_ends_with_ctrl_c(home: Home) -> None:
+@contextlib.contextmanager
+def served(home: Home) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command while it runs, and the line that it begins with."""
     environment = {**os.environ, "PYTHONPATH": f"{REPO}:{REPO / 'shared' / 'python'}"}
     argv = [sys.executable, "-m", "dashboard", "serve", str(home.root)]
     with subprocess.Popen(argv, cwd=REPO, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        line = process.stdout.readline()
+        try:
+            yield process, process.stdout.readline()
+        finally:
+            process.kill()
+
+
+def test_the_command_says_its_address_and_ends_with_ctrl_c(home: Home) -> None:
+    with served(home) as (process, line):
         port = urlsplit(line.split()[0]).port
         assert port
         assert Client(port).ask("/").status == 200
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
-    assert str(home.root) in line
+    assert line.endswith(f"shows the website of {home.root}. Ctrl-C ends it.\n")
+
+
+def test_the_command_does_not_claim_a_website_that_is_not_there(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.config_file.parent.mkdir()
+    home.config_file.write_text("{}")
+    with served(home) as (_, line):
+        begin, _, address = line.partition(" http")
+        assert (
+            begin == f"{tmp_path} has no website yet. A night with the subsystem website makes it; then it is shown at"
+        )
+        port = urlsplit(f"http{address}".split()[0]).port
+        assert port
+        assert b"There is no site yet" in Client(port).ask("/").body
