@@ -40,19 +40,21 @@ def find(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Path) -
     if folder.is_dir() and _fits(receipt, today):
         return Code(today, is_same=True, words="code and config as they are here")
     commit, name = str(receipt.repository.get("commit") or ""), experiment_of(receipt.experiment)
-    then = _unpacked(commit, name, scratch / "then") if is_commit(commit) else None
-    if then is not None:
+    try:
+        then = _unpacked(commit, name, scratch / "then")
         past = Job("experiment", receipt.experiment, then / "experiments" / name, config,
                    dict(receipt.config), None)  # fmt: skip
-        if past.folder.is_dir() and _fits(receipt, past):
+        if _fits(receipt, past):
             words = f"code of commit {commit[:12]} of this repository, with its library"
             return Code(past, is_same=True, words=words, shared=then / "shared")
-    if not folder.is_dir():
-        raise DashboardError(f"{folder}: is not there, and no commit of this repository that the receipt names has it.")
-    why = "that commit is not in this repository" if then is None else "that commit holds other code"
+        why = "that commit holds other code"
+    except _NotThereError as error:
+        why = str(error)
     dirty = ", which had changes that were not committed" if receipt.repository.get("dirty") else ""
-    where = f"commit {commit[:12]}{dirty}" if commit else "no commit that is known"
-    return Code(today, is_same=False, words=f"code as it is here, and NOT that of then: it was of {where}; {why}")
+    was = f"it was of commit {commit[:12]}{dirty}; {why}" if commit else why
+    if not folder.is_dir():
+        raise DashboardError(f"{folder}: is not there; {was}. Name the experiments' folder with --experiments-dir.")
+    return Code(today, is_same=False, words=f"code as it is here, and NOT that of then: {was}")
 
 
 def _folder(there: Path, here: Job | None, scratch: Path) -> Path:
@@ -82,14 +84,34 @@ def _config_folder(receipt: Receipt, here: Job | None, scratch: Path) -> Path:
     return place
 
 
-def _unpacked(commit: str, experiment: str, place: Path) -> Path | None:
-    """The experiment and the library as they were at `commit`; None where this repository does not know it."""
+class _NotThereError(Exception):
+    """Why the code of then cannot be had from the repository, as a clause."""
+
+
+def _unpacked(commit: str, experiment: str, place: Path) -> Path:
+    """The experiment and the library as they were at `commit`; _NotThereError where this repository lacks them."""
+    if not is_commit(commit):
+        raise _NotThereError("the receipt names no commit")
+    _ask(["rev-parse", "--git-dir"], f"{REPOSITORY} is no git repository that can be read")
+    _ask(["cat-file", "-e", f"{commit}^{{commit}}"], "that commit is not in this repository: fetch it")
+    folder = f"experiments/{experiment}"
+    outside = "the experiment was kept outside this repository, or was not committed"
+    _ask(["cat-file", "-e", f"{commit}:{folder}"], f"that commit has no {folder}: {outside}")
     place.mkdir(parents=True)
     archive = place.with_suffix(".tar")
-    get = ["git", "-C", str(REPOSITORY), "archive", "--format=tar", f"--output={archive}", commit, "--"]
-    try:
-        for argv in ([*get, f"experiments/{experiment}", "shared"], ["tar", "-xf", str(archive), "-C", str(place)]):
-            subprocess.run(argv, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S)
-    except (OSError, subprocess.SubprocessError):
-        return None
+    whole = "that commit cannot be unpacked"
+    _ask(["archive", "--format=tar", f"--output={archive}", commit, "--", folder, "shared"], whole)
+    _call(["tar", "-xf", str(archive), "-C", str(place)], whole)
     return place
+
+
+def _ask(words: list[str], otherwise: str) -> None:
+    """Call git in the repository; _NotThereError(otherwise) where it says no."""
+    _call(["git", "-C", str(REPOSITORY), *words], otherwise)
+
+
+def _call(argv: list[str], otherwise: str) -> None:
+    try:
+        subprocess.run(argv, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _NotThereError(otherwise) from error

@@ -132,7 +132,7 @@ def test_an_experiment_whose_code_is_nowhere_is_refused(lab: Lab) -> None:
     shutil.rmtree(lab.home.code / "experiments" / NAME)
     done = reproduce(lab, name_of(lab))
     assert done.code == 2
-    assert "is not there, and no commit of this repository" in done.output
+    assert "is not there; " in done.output
 
 
 def test_a_budget_that_is_over_leaves_it_open(lab: Lab) -> None:
@@ -193,36 +193,71 @@ def test_a_night_that_was_imported_pins_nothing_and_is_refused(lab: Lab) -> None
     assert "does not say its config and seed and artifact and fingerprint: imported" in done.output
 
 
-def test_code_that_changed_since_is_taken_from_the_repositorys_history(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repository = tmp_path / "repository"
-    folder = repository / "experiments" / NAME
-    shutil.copytree(lab.home.code / "experiments" / NAME, folder)
-    (repository / "shared" / "python").mkdir(parents=True)
-    (repository / "shared" / "python" / "old.py").write_text("then = True\n")
+class Repository:
+    """A git repository in place of the dashboard's own."""
 
-    def git(*words: str) -> str:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "shared" / "python").mkdir(parents=True)
+        (folder / "shared" / "python" / "old.py").write_text("then = True\n")
+        self.git("init", "--quiet")
+
+    def git(self, *words: str) -> str:
         argv = ["git", "-c", "user.name=Ada", "-c", "user.email=a@example.org", *words]
-        return subprocess.run(argv, cwd=repository, check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(argv, cwd=self.folder, check=True, capture_output=True, text=True).stdout.strip()
 
-    git("init", "--quiet")
-    git("add", "-A")
-    git("commit", "--quiet", "-m", "Then")
-    commit = git("rev-parse", "HEAD")
-    (folder / "analyze.sh").write_text("#!/bin/sh\n")
+    def commit(self) -> str:
+        self.git("add", "-A")
+        self.git("commit", "--quiet", "-m", "Then")
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    monkeypatch.setattr(reproduce_code, "REPOSITORY", tmp_path / "repository")
+    return Repository(tmp_path / "repository")
+
+
+def find_code(lab: Lab, experiments: Path, scratch: Path, **of_repository: Any) -> reproduce_code.Code:
+    """The code for the lab's night, where the night says this of its repository."""
     night = homes.read(lab.home.home.data_file(NAME, lab.home.stamps()[0]))["night"]
-    edit_night(lab, night={**night, "repository": {"commit": commit, "dirty": False}})
-    monkeypatch.setattr(reproduce_code, "REPOSITORY", repository)
-    found = reproduce_code.find(
-        receipt.read(Home(lab.home.path), name_of(lab)), None, CodeFolders(repository / "experiments"), tmp_path / "x"
-    )
+    edit_night(lab, night={**night, "repository": of_repository})
+    return reproduce_code.find(receipt.read(Home(lab.home.path), name_of(lab)), None, CodeFolders(experiments), scratch)
+
+
+def test_code_that_changed_since_is_taken_from_the_repositorys_history(
+    lab: Lab, tmp_path: Path, repository: Repository
+) -> None:
+    folder = repository.folder / "experiments" / NAME
+    shutil.copytree(lab.home.code / "experiments" / NAME, folder)
+    commit = repository.commit()
+    (folder / "analyze.sh").write_text("#!/bin/sh\n")
+    found = find_code(lab, folder.parent, tmp_path / "x", commit=commit, dirty=False)
     assert found.is_same
     assert found.words == f"code of commit {commit[:12]} of this repository, with its library"
     assert found.shared is not None
     assert (found.shared / "python" / "old.py").read_text() == "then = True\n"
     assert (found.job.folder / "analyze.sh").read_text() != "#!/bin/sh\n"
-    assert homes.read(found.job.config_folder / "config.json") == night["config"]
+    config = homes.read(lab.home.home.data_file(NAME, lab.home.stamps()[0]))["night"]["config"]
+    assert homes.read(found.job.config_folder / "config.json") == config
+
+
+def test_code_that_the_repository_lacks_is_told_with_the_reason(
+    lab: Lab, tmp_path: Path, repository: Repository
+) -> None:
+    folder = lab.home.code / "experiments" / NAME
+    (folder / "analyze.sh").write_text("#!/bin/sh\n")
+    commit, here = repository.commit(), "code as it is here, and NOT that of then: "
+    told = {
+        reason: find_code(lab, folder.parent, tmp_path / str(number), commit=named, dirty=False).words
+        for number, (reason, named) in enumerate([("outside", commit), ("unknown", "0" * 40), ("none", None)])
+    }
+    outside = "the experiment was kept outside this repository, or was not committed"
+    assert told == {
+        "outside": f"{here}it was of commit {commit[:12]}; that commit has no experiments/{NAME}: {outside}",
+        "unknown": f"{here}it was of commit {'0' * 12}; that commit is not in this repository: fetch it",
+        "none": f"{here}the receipt names no commit",
+    }
 
 
 def test_old_values_hold_inside_the_spread_of_the_new_ones_and_nowhere_else() -> None:
