@@ -20,6 +20,8 @@ from tvmdash.stages import PIPELINES, Pipeline, Stage, pipeline
 
 _Tvms = tuple[ArtifactSpec, Mapping[str, ArtifactSpec] | None]
 REPOSITORY = Path(__file__).resolve().parent.parent
+_FIRST_LINE = 256
+"""The bytes of a script's first line that Linux reads."""
 
 
 @dataclass(frozen=True)
@@ -220,9 +222,11 @@ def _script_fault(job: Job, stage: Stage) -> Iterator[str]:
         yield f"{script}: not executable. Run: chmod +x {script}"
     try:
         with script.open("rb") as file:
-            begin = file.read(2)
+            first = file.readline(_FIRST_LINE)
     except OSError as error:
         yield f"{script}: cannot be read: {error.strerror}."
         return
-    if begin != b"#!":
+    if not first.startswith(b"#!"):
         yield f"{script}: its first line does not begin with #!. Write #!/usr/bin/env bash there."
+    elif first.endswith(b"\r\n"):
+        yield f"{script}: its lines end in CR LF, as on Windows. Run: sed -i 's/\\r$//' {script}"

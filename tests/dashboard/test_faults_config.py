@@ -40,6 +40,10 @@ def without_first_line(home: homes.HomeForTests, name: str) -> None:
     homes.script(home.code / "experiments" / name / "run.sh", "echo\n")
 
 
+def windows_lines(home: homes.HomeForTests, name: str) -> None:
+    homes.script(home.code / "experiments" / name / "run.sh", "#!/bin/sh\r\necho\r\n")
+
+
 def script_is_a_folder(home: homes.HomeForTests, name: str) -> None:
     remove("run.sh")(home, name)
     (home.code / "experiments" / name / "run.sh").mkdir()
@@ -115,6 +119,7 @@ FAULTS = (
     Fault("own-not-json", fields_of("nonsense"), ("fields.json", "not JSON")),
     Fault("no-script", remove("run.sh"), ("run.sh: there is no such script",)),
     Fault("not-executable", not_executable, ("run.sh: not executable", "chmod +x")),
+    Fault("windows-lines", windows_lines, ("run.sh: its lines end in CR LF", "Run: sed -i 's/\\r$//' /")),
     Fault("no-first-line", without_first_line, ("does not begin with #!",)),
     Fault("script-folder", script_is_a_folder, ("run.sh: there is no such script",)),
     Fault("no-code", without_code, ("there is no such experiment", "--experiments-dir")),

@@ -69,7 +69,6 @@ FAULTS = (
     Fault("no-status", "run", after("run"), ("run.sh exited with 0", "left no status.json")),
     Fault("dies", "run", f"{homes.BEGIN}echo the reason >&2; exit 3", ("exited with 3", "left no status.json")),
     Fault("interpreter", "run", "#!/usr/bin/no-such-shell\n", ("interpreter", "no-such-shell")),
-    Fault("windows-lines", "run", "#!/bin/sh\r\necho\r\n", ("interpreter",)),
     leaving("empty", ': > "$s"', "empty"),
     leaving("truncated", """printf '{"success": tr' > "$s\"""", "not JSON at line 1"),
     leaving("not-utf8", """printf '{"success": true, "message": "\\377"}' > "$s\"""", "not UTF-8 at byte"),
