@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +60,24 @@ def test_success_is_true_or_false(tmp_path: Path, text: str) -> None:
         stages.read_status(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('{"sucess": true, "message": ""}', "$.success: is missing. Did you mean it by 'sucess'?"),
+        ('{"success": true, "mesage": ""}', "$.message: is missing. Did you mean it by 'mesage'?"),
+        (
+            '{"blocked": true, "message": ""}',
+            '$.success: is missing. Write {"success": true or false, "message": "..."}.',
+        ),
+    ],
+)
+def test_a_field_that_is_missing_is_not_told_as_one_of_a_wrong_kind(tmp_path: Path, text: str, fault: str) -> None:
+    (tmp_path / "status.json").write_text(text)
+    with pytest.raises(DashboardError) as caught:
+        stages.read_status(tmp_path)
+    assert str(caught.value) == f"status.json: {fault}"
+
+
 def test_errors_name_the_file_without_its_temporary_folder(tmp_path: Path) -> None:
     (tmp_path / "status.json").write_text("{")
     with pytest.raises(DashboardError) as caught:
@@ -77,10 +98,39 @@ def test_a_fault_for_people_is_left_as_it_is(tmp_path: Path) -> None:
     assert stages.read_status(tmp_path) == Status(False, "no GPU. Take another machine.")
 
 
-def test_whatever_else_is_raised_is_left_with_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert stages.run_stage(lambda: str(1 // 0), tmp_path) == 1
-    assert stages.read_status(tmp_path).message.startswith("ZeroDivisionError: ")
-    assert "Traceback" in capsys.readouterr().err
+FAILING = """
+import json, pathlib
+from tvmdash import stages
+
+def share(parts):
+    return 1 / parts
+
+def parse(parts):
+    return json.loads("{")
+
+stages.run_stage(lambda: str(WORK(0)), pathlib.Path("."))
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [("share", "run.py:6: ZeroDivisionError: division by zero"), ("parse", "run.py:9: JSONDecodeError: Expecting ")],
+)
+def test_whatever_else_is_raised_is_left_with_its_place_in_the_stages_own_code(
+    tmp_path: Path, work: str, words: str
+) -> None:
+    (tmp_path / "run.py").write_text(FAILING.replace("WORK", work))
+    done = subprocess.run([sys.executable, "run.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert stages.read_status(tmp_path).message.startswith(words), done.stderr
+    assert "Traceback" in done.stderr
+
+
+def test_a_failure_outside_of_the_stages_folder_is_left_with_its_innermost_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert stages.run_stage(lambda: json.loads("{"), tmp_path) == 1
+    assert re.match(r"decoder\.py:\d+: JSONDecodeError: ", stages.read_status(tmp_path).message)
 
 
 def test_work_that_returns_no_words_is_a_failure_with_a_status(tmp_path: Path) -> None:

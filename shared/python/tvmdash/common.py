@@ -114,19 +114,34 @@ def parse_json(raw: bytes, where: str) -> Json:
         raise DashboardError(f"{where}: {place}.") from error
     except RecursionError:
         raise DashboardError(f"{where}: nested more than {_MAX_DEPTH} levels deep.") from None
+    except _NotFiniteError as error:
+        raise DashboardError(f"{where}: {_place_of_non_finite(raw)}{error}.") from error
     except ValueError as error:
         raise DashboardError(f"{where}: {error}.") from error
     return value
 
 
+class _NotFiniteError(ValueError):
+    """A number that JSON or a float cannot hold."""
+
+
+def _place_of_non_finite(raw: bytes) -> str:
+    """The JSON path of the first such number, to stand before words; empty where it cannot be told."""
+    try:
+        place = first_non_finite(json.loads(raw))
+    except (ValueError, RecursionError):  # it is no JSON behind that number
+        return ""
+    return f"{place}: " if place else ""
+
+
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON; leave out what could not be measured")
+    raise _NotFiniteError(f"{name} is not JSON; leave out what could not be measured")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text:.40} is beyond the range of numbers; leave out what could not be measured")
+        raise _NotFiniteError(f"{text:.40} is beyond the range of numbers; leave out what could not be measured")
     return number
 
 

@@ -6,11 +6,13 @@ templates, the documentation and the tests read it.
 
 from __future__ import annotations
 
+import difflib
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
@@ -19,6 +21,7 @@ STATUS_FILE = "status.json"
 SETUP_RETRY_FILE = "retry"
 """A setup that leaves this file, with a reason in it, is run again the next night."""
 MAX_STATUS_BYTES = 1 << 20
+_FIELDS = ("success", "message", "blocked")
 MAX_MESSAGE_CHARS = 4000
 
 
@@ -107,7 +110,10 @@ def read_status(folder: Path) -> Status:
     value = _named(common.read_json, path)
     if not isinstance(value, dict):
         raise DashboardError(f"{STATUS_FILE}: $: {type(value).__name__} is not an object with success and message.")
-    success, message = value.get("success"), value.get("message")
+    for name in ("success", "message"):
+        if name not in value:
+            raise DashboardError(f"{STATUS_FILE}: $.{name}: is missing. {_remedy(name, value)}")
+    success, message = value["success"], value["message"]
     if not isinstance(success, bool):
         raise DashboardError(f"{STATUS_FILE}: $.success: {success!r:.80} is not true or false.")
     if not isinstance(message, str):
@@ -118,6 +124,11 @@ def read_status(folder: Path) -> Status:
     if blocked and success:
         raise DashboardError(f"{STATUS_FILE}: $.blocked: true, but $.success is true as well. Say one of them.")
     return Status(success, message[:MAX_MESSAGE_CHARS], blocked)
+
+
+def _remedy(name: str, value: Mapping[str, Any]) -> str:
+    near = difflib.get_close_matches(name, [key for key in value if key not in _FIELDS], n=1)
+    return f"Did you mean it by {near[0]!r}?" if near else 'Write {"success": true or false, "message": "..."}.'
 
 
 def _named(read: Callable[..., common.Json], path: Path) -> common.Json:
@@ -155,6 +166,16 @@ def run_stage(work: Callable[[], str], destination: Path) -> int:
         return 1
     except Exception as error:  # noqa: BLE001 - said above
         traceback.print_exc()
-        write_status(destination, False, f"{type(error).__name__}: {error} (the log has the traceback)")
+        words = f"{type(error).__name__}: {error} (the log has the traceback)"
+        write_status(destination, False, f"{_place_of(error)}{words}")
         return 1
     return 0
+
+
+def _place_of(error: Exception) -> str:
+    """File and line, to stand before words: the innermost in the stage's own folder, else the innermost of all."""
+    here = Path.cwd()
+    frames = [(here / frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    own = [(path.relative_to(here), line) for path, line in frames if path.is_relative_to(here) and path.is_file()]
+    path, line = own[-1] if own else (Path(frames[-1][0].name), frames[-1][1])
+    return f"{path}:{line}: "
