@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from dashboard import estimate, progress
@@ -11,6 +12,8 @@ from tvmdash.dashboard_info import BLOCKED, FAILED, INTERRUPTED, OK, RUNNING, SK
 from tvmdash.words import duration_in_words, elide, list_in_words, missing_backups_in_words
 
 _NAMED = 8
+_TRACEBACK = "Traceback (most recent call last):"
+_FRAME = re.compile(r'^ +File "(?:[^"\n]*/)?([^"/\n]+)", line (\d+)', re.MULTILINE)
 _WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
 
 
@@ -89,8 +92,16 @@ def _failure(job: JobResult) -> str:
         points = "point" if job.failed_points == 1 else "points"
         return f"{job.kind} {job.name}: {job.failed_points} {points} FAILED; its summary says which and why"
     last = step.log_tail.strip().rpartition("\n")[2]
-    log = f" Its output ends with: {elide(last, 200)}" if last and last not in step.message else ""
+    told = last in step.message or (step.message and step.message in last)  # the log holds the message as well
+    log = "" if told else f" Its output ends with: {_place(step.log_tail)}{elide(last, 200)}"
     return f"{job.kind} {job.name} {_WORDS[job.state]}: {step.stage}: {elide(step.message, 400)}{log}"
+
+
+def _place(log: str) -> str:
+    """The innermost file and line of the Python traceback that ends a log, to stand before words; empty without one."""
+    _, begin, end = log.strip().rpartition(_TRACEBACK)
+    frames, others = _FRAME.findall(end), [line for line in end.splitlines() if line and not line.startswith(" ")]
+    return f"{frames[-1][0]}:{frames[-1][1]}: " if begin and frames and len(others) == 1 else ""
 
 
 def _artifact(artifact: object) -> str:

@@ -1,0 +1,46 @@
+"""The last words of a night: what failed is told once, with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dashboard import closing
+from tvmdash.dashboard_info import COMPLETE, FAILED, Home, JobResult, Night, StepResult
+
+STAMP = "20261121T031500Z"
+TRACEBACK = """warming up
+Traceback (most recent call last):
+  File "/tmp/x/code/train.py", line 31, in <module>
+    main()
+  File "/tmp/x/code/shapes.py", line 12, in pad
+    return 1 / 0
+           ~~^~~
+ZeroDivisionError: division by zero
+"""
+
+
+def failure_told(message: str, log: str) -> str:
+    """The line about an experiment whose run left this message and ended its log so."""
+    step = StepResult("run", FAILED, message, STAMP, 1.0, log)
+    night = Night(STAMP, COMPLETE, jobs=(JobResult("experiment", "cnn", "CNN", "", (step,)),))
+    return next(line for line in closing.night_in_words(Home(Path("/nowhere")), night).splitlines() if "run: " in line)
+
+
+def test_a_failure_that_the_log_holds_as_well_is_told_once() -> None:
+    told = failure_told("no GPU here. Take another machine.", "2026-11-21 stage: no GPU here. Take another machine.\n")
+    assert told == "  experiment cnn FAILED: run: no GPU here. Take another machine."
+
+
+@pytest.mark.parametrize(
+    ("log", "end"),
+    [
+        (TRACEBACK, "shapes.py:12: ZeroDivisionError: division by zero"),
+        (TRACEBACK + "going on\n", "going on"),
+        ("out of cheese\n", "out of cheese"),
+    ],
+)
+def test_the_end_of_the_log_is_told_with_the_place_of_a_python_failure(log: str, end: str) -> None:
+    told = failure_told("run.sh exited with 1. It left no status.json.", log)
+    assert told.endswith(f"It left no status.json. Its output ends with: {end}")
