@@ -82,11 +82,6 @@ def _notify(arguments: argparse.Namespace) -> int:
     return subprocess.run(argv, check=False, env={**os.environ, "PYTHONPATH": library}).returncode
 
 
-def _library(module: str, arguments: argparse.Namespace, *before: str) -> int:
-    """The command line of a module of tvmdash, as a program of its own; its exit code."""
-    return passed_on(module, str(arguments.home), *before, *arguments.rest)
-
-
 def _traces(arguments: argparse.Namespace) -> int:
     return passed_on("traces", *arguments.rest)
 
@@ -96,15 +91,15 @@ def _records(arguments: argparse.Namespace) -> int:
 
 
 def _incidents(arguments: argparse.Namespace) -> int:
-    return _library("incidents", arguments)
+    return passed_on("incidents", *arguments.rest)
 
 
 def _annotate(arguments: argparse.Namespace) -> int:
-    return _library("annotations", arguments)
+    return passed_on("annotations", *arguments.rest)
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    return _library("incidents", arguments, "explain")
+    return passed_on("incidents", str(arguments.home), "explain", arguments.incident)
 
 
 def _import(arguments: argparse.Namespace) -> int:
@@ -135,20 +130,17 @@ def _parser() -> argparse.ArgumentParser:
     home_verb(verbs, "status", _status, "print how the last night went", code=False)
     notify = home_verb(verbs, "notify", _notify, "try Slack", code=False)
     notify.add_argument("--check", action="store_true", required=True, help="send a test message; say what is wrong")
-    for name, verb, words, rest in (
-        ("incidents", _incidents, "list, show, ack, expect, close, silence or explain incidents", "list, ack ID, ..."),
-        ("annotate", _annotate, "words for nights and commits; known breaks", "list, add KIND PLACE WORDS, ..."),
-        ("explain", _explain, "make an incident's decision again and say why", "INCIDENT"),
-    ):
-        passed_on = home_verb(verbs, name, verb, words, code=False)
-        passed_on.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help=rest)
     for name, verb, words in (
+        ("incidents", _incidents, "list, show, acknowledge, close, silence incidents of a home"),
+        ("annotate", _annotate, "words for nights and commits of a home; known breaks"),
         ("traces", _traces, "what was measured, asked in SQL: query, summary, diff, seal, convert, ..."),
         ("records", _records, "export and import records of the workload record format"),
     ):
         whole = verbs.add_parser(name, help=words, add_help=False, prefix_chars="\0")  # options are passed on as well
         whole.add_argument("rest", nargs=argparse.REMAINDER)
         whole.set_defaults(verb=verb)
+    explain = home_verb(verbs, "explain", _explain, "make an incident's decision again and say why", code=False)
+    explain.add_argument("incident", metavar="INCIDENT", help="its ID, or the beginning of it")
     take = home_verb(
         verbs, "import", _import, "take in what relay-bench, asv, pyperf, Google Benchmark wrote", code=False
     )

@@ -244,6 +244,22 @@ def test_the_lock_is_free_once_a_night_has_ended(home: homes.HomeForTests) -> No
     assert time.monotonic() - begun < homes.DEADLINE_S
 
 
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("incidents", ("list", "show", "explain", "ack", "expect", "close", "bisected", "silence", "unsilence")),
+        ("annotate", ("list", "add", "remove")),
+        ("explain", ("INCIDENT",)),
+    ],
+)
+def test_the_help_of_a_verb_names_what_can_be_done_with_it(verb: str, words: tuple[str, ...]) -> None:
+    shown = dashboard(verb, "--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.startswith(f"usage: python3 -m dashboard {verb} [-h] HOME ")
+    named = {line.split()[0] for line in shown.stdout.splitlines() if line.startswith("  ")}
+    assert set(words) <= named
+
+
 def test_traces_and_records_are_passed_on_with_all_their_options_and_exit_codes(tmp_path: Path) -> None:
     shown = dashboard("traces", "--help")
     assert shown.returncode == 0

@@ -95,6 +95,16 @@ def test_a_bad_line_is_named_with_its_place_and_costs_itself_only(
     assert "annotations.jsonl:2: not an annotation" in caplog.text
 
 
-def test_a_folder_that_is_no_home_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("words", [[], ["list"], ["add", "night", "2026-07-01", "w"], ["remove", "a1"]])
+def test_a_folder_that_is_no_home_is_said(tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, *words) == 2
+    assert capsys.readouterr().err == f"{tmp_path}: is no home: it has neither config nor results. Name a home.\n"
+
+
+def test_a_home_in_which_no_night_has_run_takes_no_annotation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config").mkdir()
+    assert run(tmp_path) == 0
     assert run(tmp_path, "add", "night", "2026-07-01", "w") == 2
     assert "in which a night has run" in capsys.readouterr().err

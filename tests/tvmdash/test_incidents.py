@@ -154,6 +154,21 @@ def test_a_silence_covers_an_incident_whose_series_all_match_until_it_ends() -> 
     assert not silence("*").covers(one, "2026-06-30T00:00:00Z")
 
 
+def test_a_silence_that_was_ended_covers_nothing_from_then_on() -> None:
+    def said(at: str, event: str, **data: object) -> Event:
+        return Event(f"2026-07-0{at}T00:00:00Z", "ann", event, "", {"pattern": "exp s*", **data})
+
+    until = {"until": "2026-07-20T00:00:00Z"}
+    events = [opened(), said("1", "silenced", **until), said("5", "unsilenced"), said("8", "silenced", **until)]
+    other = Event("2026-07-06T00:00:00Z", "ann", "unsilenced", "", {"pattern": "exp*"})
+    ledger = ledgers.fold([*events, other])
+    silent = {
+        day: ledger.silent(ledger.incidents[ONE], f"2026-07-{day:02}T12:00:00Z") is not None for day in (4, 5, 7, 9)
+    }
+    assert silent == {4: True, 5: False, 7: False, 9: True}
+    assert [one.until[:10] for one in ledger.silences] == ["2026-07-05", "2026-07-20"]
+
+
 def test_a_silence_of_everything_does_not_hide_the_machine() -> None:
     machine = ledgers.fold([opened(kind="machine", size=0.1, moved=[])]).incidents[ONE]
     assert not Silence("exp*", "2027", "2026", "a").covers(machine, AT)
@@ -203,10 +218,27 @@ def test_the_list_has_open_incidents_and_with_all_every_one(home: Path, capsys: 
     assert ONE in capsys.readouterr().out
 
 
+def test_a_silence_is_ended_by_its_pattern_and_the_ledger_knows_who_did(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(home, "silence", "exp s2*", "--days", "3") == 0
+    assert run(home, "silence", "exp s1") == 0
+    assert run(home, "unsilence", "exp s2*", "mended", "--who", "ann") == 0
+    assert capsys.readouterr().out.endswith("exp s2* is told again from the next night on.\n")
+    last = incident_file.read(file_of(home))[-1]
+    assert (last.who, last.event, last.data) == ("ann", "unsilenced", {"pattern": "exp s2*", "words": "mended"})
+    run(home)
+    shown = capsys.readouterr().out
+    assert ("silence of exp s1 until" in shown, "exp s2*" in shown) == (True, False)
+    assert run(home, "unsilence", "exp s2*") == 2
+    assert capsys.readouterr().err == "'exp s2*' is the pattern of no silence. In force now: exp s1.\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("show", "nope"), "is no incident"),
+        (("unsilence", "*"), "'*' is the pattern of no silence. In force now: none."),
         (("silence", "*", "--days", "0"), "so that it ends"),
         (("silence", "*", "--days", "1000"), "so that it ends"),
         (("ack", ONE, "--who", "detector"), "the detector's own name"),

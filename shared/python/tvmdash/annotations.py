@@ -137,19 +137,21 @@ def whoever() -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="annotate", description="Words for nights and commits.")
-    parser.add_argument("home", type=Path)
-    verbs = parser.add_subparsers(dest="verb")
+    parser = argparse.ArgumentParser(prog="python3 -m dashboard annotate", description="Words for nights and commits.")
+    parser.add_argument("home", type=Path, metavar="HOME")
+    verbs = parser.add_subparsers(
+        dest="verb", metavar="VERB", title="verbs", description="VERB --help says more; without one: list"
+    )
     verbs.add_parser("list", help="those that stand")
     remove = verbs.add_parser("remove", help="take one back; its line stays in the file")
-    remove.add_argument("id")
+    remove.add_argument("id", metavar="ID", help="as `list` shows it")
     add = verbs.add_parser("add", help="add one")
-    add.add_argument("kind", choices=KINDS)
-    add.add_argument("place", help="a stamp or date; for a commit, its first digits")
-    add.add_argument("words")
+    add.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+    add.add_argument("place", metavar="PLACE", help="a stamp or date; for a commit, its first digits")
+    add.add_argument("words", metavar="WORDS")
     add.add_argument("--break", dest="is_break", action="store_true", help="levels begin anew there, without an alert")
     add.add_argument("--scope", default="*", help="only series whose experiment or name matches, with * and ?")
-    add.add_argument("--who", default=None)
+    add.add_argument("--who", metavar="NAME", help="by default the user who runs this")
     return parser
 
 
@@ -165,6 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _do(parsed: argparse.Namespace) -> str:
+    if not any((parsed.home / name).is_dir() for name in ("config", "results")):
+        raise DashboardError(f"{parsed.home}: is no home: it has neither config nor results. Name a home.")
     standing = read(parsed.home)
     if parsed.verb == "add":
         at = f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}"

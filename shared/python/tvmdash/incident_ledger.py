@@ -25,7 +25,7 @@ OPEN_STATES = frozenset({NEW, CONFIRMED, ACKNOWLEDGED})
 STATES = (NEW, CONFIRMED, ACKNOWLEDGED, EXPECTED, FIXED, FALSE_ALARM)
 CHANGE, MACHINE, CREEP = "change", "machine", "creep"
 OPENED, JOINED, RECOVERED, STATE, SILENCED = "opened", "joined", "recovered", "state", "silenced"
-BISECTED = "bisected"
+UNSILENCED, BISECTED = "unsilenced", "bisected"
 _MOST_SUSPECTS = 20
 
 
@@ -115,9 +115,13 @@ class Silence:
     who: str
     words: str = ""
 
+    def holds(self, now: str) -> bool:
+        """Whether it is in force at the ISO moment `now`."""
+        return self.at <= now < self.until
+
     def covers(self, incident: Incident, now: str) -> bool:
         """Whether `incident` is silent at the ISO moment `now`: all of its series, or it by its ID."""
-        if not self.at <= now < self.until:
+        if not self.holds(now):
             return False
         if fnmatch.fnmatch(incident.id, self.pattern):
             return True
@@ -166,6 +170,10 @@ class Ledger:
         """What is open, the oldest first."""
         return [one for one in self.incidents.values() if one.is_open]
 
+    def silences_at(self, now: str) -> list[Silence]:
+        """The silences in force at the ISO moment `now`, the oldest first."""
+        return [one for one in self.silences if one.holds(now)]
+
     def silent(self, incident: Incident, now: str) -> Silence | None:
         """The silence that covers `incident` now."""
         return next((one for one in self.silences if one.covers(incident, now)), None)
@@ -179,11 +187,19 @@ def fold(events: Iterable[Event], ledger: Ledger | None = None) -> Ledger:
         if event.event == SILENCED:
             data = event.data
             silences.append(Silence(data["pattern"], data["until"], event.at, event.who, data.get("words", "")))
+        elif event.event == UNSILENCED:
+            silences = [_ended(one, event) for one in silences]
         elif event.event == OPENED:
             incidents.setdefault(event.incident, _opened(event))
         elif event.incident in incidents:
             incidents[event.incident] = _after(incidents[event.incident], event)
     return Ledger(incidents, tuple(silences))
+
+
+def _ended(silence: Silence, event: Event) -> Silence:
+    """The silence after an event that ends those of one pattern."""
+    ends = silence.pattern == event.data["pattern"] and silence.holds(event.at)
+    return replace(silence, until=event.at) if ends else silence
 
 
 def _opened(event: Event) -> Incident:

@@ -41,12 +41,8 @@ def _row(incident: Incident) -> str:
 def _list(parsed: argparse.Namespace, ledger: Ledger) -> str:
     chosen = ledger.incidents.values() if parsed.all else ledger.open()
     rows = [_row(incident) for incident in chosen]
-    now = _now()
-    rows += [
-        f"silence of {one.pattern} until {one.until} ({one.who}): {one.words}"
-        for one in ledger.silences
-        if one.at <= now < one.until
-    ]
+    silences = ledger.silences_at(_now())
+    rows += [f"silence of {one.pattern} until {one.until} ({one.who}): {one.words}" for one in silences]
     empty = "No incident is open." if not parsed.all else "There are no incidents yet."
     return "\n".join(rows or [empty]) + "\n"
 
@@ -94,6 +90,17 @@ def _silence(parsed: argparse.Namespace, ledger: Ledger) -> str:
     return f"{parsed.pattern} is silent until {until}. It is judged all the same.\n"
 
 
+def _unsilence(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    standing = ledger.silences_at(_now())
+    if all(one.pattern != parsed.pattern for one in standing):
+        known = ", ".join(dict.fromkeys(one.pattern for one in standing)) or "none"
+        raise DashboardError(f"{parsed.pattern!r} is the pattern of no silence. In force now: {known}.")
+    data = {"pattern": parsed.pattern, "words": parsed.words}
+    event = Event(_now(), _who(parsed), ledgers.UNSILENCED, "", data)
+    incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
+    return f"{parsed.pattern} is told again from the next night on.\n"
+
+
 def _now() -> str:
     return f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}"
 
@@ -106,10 +113,10 @@ def _who(parsed: argparse.Namespace) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="incidents", description="The incidents of a home.")
-    parser.add_argument("home", type=Path)
+    parser = argparse.ArgumentParser(prog="python3 -m dashboard incidents", description="The incidents of a home.")
+    parser.add_argument("home", type=Path, metavar="HOME")
     parser.set_defaults(do=_list, all=False)
-    verbs = parser.add_subparsers(metavar="VERB")
+    verbs = parser.add_subparsers(metavar="VERB", title="verbs", description="VERB --help says more; without one: list")
     listed = verbs.add_parser("list", help="open incidents and silences")
     listed.add_argument("--all", action="store_true", help="settled ones as well")
     listed.set_defaults(do=_list)
@@ -117,33 +124,42 @@ def _parser() -> argparse.ArgumentParser:
         ("show", _show, "one incident with its history"),
         ("explain", _explain, "why it was told: its decision, made again from the stored inputs"),
     ):
-        verb = verbs.add_parser(name, help=words)
-        verb.add_argument("incident")
-        verb.set_defaults(do=do)
+        _add_incident(verbs.add_parser(name, help=words)).set_defaults(do=do)
     for name, state, words in (
         ("ack", ledgers.ACKNOWLEDGED, "somebody looks after it"),
         ("expect", ledgers.EXPECTED, "it was meant: the new level is the baseline"),
         ("close", ledgers.FIXED, "it is over"),
     ):
-        verb = verbs.add_parser(name, help=words)
-        verb.add_argument("incident")
-        verb.add_argument("words", nargs="?", default="")
-        verb.add_argument("--who")
+        verb = _add_words(_add_incident(verbs.add_parser(name, help=words)))
         if name == "close":
             choices = (ledgers.FIXED, ledgers.FALSE_ALARM)
             verb.add_argument("--as", dest="as_state", choices=choices, help="fixed (default) or false_alarm")
         verb.set_defaults(do=_settle(state))
-    found = verbs.add_parser("bisected", help="add what `dashboard bisect` found")
-    found.add_argument("incident")
-    found.add_argument("result", type=Path, help="the file that bisect left in results/bisections")
-    found.add_argument("--who")
-    found.set_defaults(do=_bisected)
+    found = _add_incident(verbs.add_parser("bisected", help="add what `dashboard bisect` found"))
+    found.add_argument("result", type=Path, metavar="RESULT", help="the file that bisect left in results/bisections")
+    _add_who(found).set_defaults(do=_bisected)
     silence = verbs.add_parser("silence", help="do not tell incidents whose ID, or all of whose series, match")
-    silence.add_argument("pattern", help="with * and ?")
-    silence.add_argument("words", nargs="?", default="")
-    silence.add_argument("--days", type=float, default=_DAYS)
-    silence.add_argument("--who")
-    silence.set_defaults(do=_silence)
+    silence.add_argument("pattern", metavar="PATTERN", help="with * and ?")
+    silence.add_argument("--days", type=float, default=_DAYS, help=f"how long; by default {_DAYS}")
+    _add_words(silence).set_defaults(do=_silence)
+    unsilence = verbs.add_parser("unsilence", help="end a silence now")
+    unsilence.add_argument("pattern", metavar="PATTERN", help="as it was given; `list` shows those in force")
+    _add_words(unsilence).set_defaults(do=_unsilence)
+    return parser
+
+
+def _add_incident(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument("incident", metavar="INCIDENT", help="its ID, or the beginning of it")
+    return parser
+
+
+def _add_words(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument("words", metavar="WORDS", nargs="?", default="", help="why, for those who read it later")
+    return _add_who(parser)
+
+
+def _add_who(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument("--who", metavar="NAME", help="by default the user who runs this")
     return parser
 
 
