@@ -19,6 +19,7 @@ from dashboard.leftovers import MARK
 from dashboard.plan import Job, Plan
 from dashboard.process import Outcome
 from tvmdash import stages
+from tvmdash.common import is_stamp
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, Home, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.stages import Blocked, Stage, Status
@@ -96,6 +97,12 @@ class Context:
 def night_mark(home: Home, stamp: str) -> str:
     """The mark of one night of one home."""
     return f"{home.root}:{stamp}"
+
+
+def is_mark_of(home: Home, mark: str) -> bool:
+    """Whether a process with this mark was started by some night of the home."""
+    begin = night_mark(home, "")
+    return mark.startswith(begin) and is_stamp(mark[len(begin) :].partition("/")[0])
 
 
 def take_copy(context: Context, job: Job) -> None:

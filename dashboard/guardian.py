@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dashboard.leftovers import mark_of, spare
@@ -23,10 +23,15 @@ _DEADLINE_S = 30.0
 
 def end_marked(night: str) -> int:
     """End every process whose stage id begins with `night`; how many there were."""
+    return end_all(lambda mark: mark.startswith(f"{night}/"))
+
+
+def end_all(is_meant: Callable[[str], bool]) -> int:
+    """End every process whose stage id is meant; how many there were."""
     ended: set[int] = set()
     deadline = time.monotonic() + _DEADLINE_S
     while time.monotonic() < deadline:
-        found = [pid for pid in _processes() if (mark_of(pid) or "").startswith(f"{night}/")]
+        found = [pid for pid in _processes() if is_meant(mark_of(pid) or "")]
         if not found:
             break
         for pid in found:

@@ -10,7 +10,18 @@ import shutil
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from dashboard import archive, engine, guardian, leftovers, process, publish, raw_keeping, recovery, repository
+from dashboard import (
+    archive,
+    engine,
+    guardian,
+    leftovers,
+    night_folders,
+    process,
+    publish,
+    raw_keeping,
+    recovery,
+    repository,
+)
 from dashboard.artifacts import shelf, since
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.provide import Provided, provide
@@ -51,7 +62,7 @@ def run_night(plan: Plan, *, rebuild: bool) -> Night:
                 _Phases(context, journal, rebuild, leases).perform()
             except (KeyboardInterrupt, process.Cancelled):
                 return journal.close(INTERRUPTED)
-        recovery.remove(context.folder)
+        night_folders.remove(context.folder)
         return journal.night
 
 
@@ -74,22 +85,12 @@ def _make_room(plan: Plan) -> None:
 def _begin(plan: Plan) -> Context:
     """Choose a stamp that no night of this home has, and make the night's folder."""
     moment = utc_now()
-    while not _is_new(plan, stamp_of(moment)):
+    while plan.home.night_file(stamp_of(moment)).exists() or not night_folders.claim(
+        plan.config.tmp_data / stamp_of(moment), plan.home
+    ):
         moment += datetime.timedelta(seconds=1)
     folder = plan.config.tmp_data / stamp_of(moment)
-    recovery.claim(folder, plan.home)
     return Context(plan.home, plan, stamp_of(moment), folder, repository.describe(REPOSITORY), {})
-
-
-def _is_new(plan: Plan, stamp: str) -> bool:
-    """Whether no night had this stamp; its folder is then made, which another home's night may also want."""
-    if plan.home.night_file(stamp).exists():
-        return False
-    try:
-        (plan.config.tmp_data / stamp).mkdir()
-    except FileExistsError:
-        return False
-    return True
 
 
 class _Phases:

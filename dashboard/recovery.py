@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-import os
-import shutil
 from pathlib import Path
 
-from dashboard import engine, guardian, publish, raw_keeping
+from dashboard import engine, guardian, night_folders, publish, raw_keeping
 from dashboard.artifacts.artifact import ArtifactSpec, read_artifact
 from dashboard.engine import Context
 from dashboard.plan import Job, Plan
-from tvmdash import common
+from tvmdash import common, removal
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, Home, Night
 from tvmdash.errors import DashboardError
-from tvmdash.stages import PIPELINES, pipeline
+from tvmdash.stages import pipeline
 
 _log = logging.getLogger("night")
 
@@ -24,44 +22,25 @@ _log = logging.getLogger("night")
 def recover(plan: Plan) -> list[str]:
     """Save what unfinished nights of this home measured; sentences about it for the next night's readers.
 
-    The caller holds the home's lock, so whatever lies in the night folders is of a night that is dead.
+    The caller holds the home's lock, so whatever lies in the night folders is of a night that is dead. Its processes
+    are ended first: as long as they write, nothing can be swept or saved.
     """
-    sweep(plan.home)
-    folders = sorted(plan.config.tmp_data.glob("*")) if plan.config.tmp_data.is_dir() else []
-    unfinished = [folder for folder in folders if common.is_stamp(folder.name) and _is_of(folder, plan.home)]
-    return [sentence for folder in unfinished for sentence in _recover(plan, folder)]
-
-
-def claim(folder: Path, home: Home) -> None:
-    """Write down whose night this folder is: homes may share a tmp_data_dir."""
-    common.write_text(folder / "home", str(home.root))
-
-
-def _is_of(folder: Path, home: Home) -> bool:
-    owner = folder / "home"
-    return owner.is_file() and owner.read_text(encoding="utf-8", errors="surrogateescape") == str(home.root)
-
-
-def sweep(home: Home) -> None:
-    """Remove the half-written files of killed nights."""
-    common.remove_unfinished(home.nights.parent)
-    common.remove_unfinished(home.nights)
-    for row in PIPELINES:
-        for what in ("status", "data", "summary", "graph", "output"):
-            folder = home.root / "results" / row.folder / what
-            common.remove_unfinished(folder)
-            for path in folder.iterdir() if what in {"status", "data"} and folder.is_dir() else ():
-                common.remove_unfinished(path)
+    ended = guardian.end_all(lambda mark: engine.is_mark_of(plan.home, mark))
+    if ended:
+        _log.warning("ended %d processes of interrupted nights", ended)
+    night_folders.sweep(plan.home, plan.config.tmp_data)
+    return [
+        sentence
+        for folder in night_folders.unfinished(plan.config.tmp_data, plan.home)
+        for sentence in _recover(plan, folder)
+    ]
 
 
 def _recover(plan: Plan, folder: Path) -> list[str]:
     stamp = folder.name
-    ended = guardian.end_marked(engine.night_mark(plan.home, stamp))
-    if ended:
-        _log.warning("ended %d processes of the interrupted night %s", ended, stamp)
     night = _night(plan.home, stamp)
     if night.state == COMPLETE:  # it was killed while it tidied up
-        remove(folder)
+        night_folders.remove(folder)
         return []
     context = Context(
         plan.home,
@@ -89,7 +68,7 @@ def _recover(plan: Plan, folder: Path) -> list[str]:
     _log.warning("%s", words)
     closed = dataclasses.replace(night, state=INTERRUPTED, notes=(*night.notes, words))
     common.write_json(plan.home.night_file(stamp), closed.to_json())
-    remove(folder)
+    night_folders.remove(folder)
     return [words]
 
 
@@ -98,15 +77,6 @@ def _night(home: Home, stamp: str) -> Night:
         return home.read_night(stamp)
     except DashboardError:
         return Night(stamp, INTERRUPTED)
-
-
-def remove(folder: Path) -> None:
-    """Remove a night's folder, also where a stage took away its own right to do so."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        for root, _, _ in os.walk(folder):
-            os.chmod(root, 0o700)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _experiments(folder: Path) -> list[Path]:
@@ -125,7 +95,7 @@ def _save(context: Context, folder: Path) -> bool:
     job = _job(context, folder)
     published = context.home.data_file(job.name, context.stamp).exists()
     if not published:
-        remove(folder / "analyze")  # what the killed one left there must not count as this one's
+        removal.remove_tree(folder / "analyze")  # what the killed one left there must not count as this one's
         result = engine.perform(context, job, pipeline("experiment").stage("analyze"))
         _log.warning("interrupted night %s, experiment %s: %s", context.stamp, job.name, result.message)
         published = result.success

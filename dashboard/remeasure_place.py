@@ -15,16 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dashboard import engine, guardian, leftovers, lock, process, recovery
+from dashboard import engine, guardian, leftovers, lock, night_folders, process
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.engine import Context, Workspace
 from dashboard.home_config import read_home_config
 from dashboard.plan import CodeFolders, Job, Plan, make_plan
-from tvmdash import common
+from tvmdash import common, removal
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-
-_FOLDER = "remeasure"
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Place:
         if data is None or not kept.fingerprint.is_file():
             return None
         config = data["night"]["config"]
-        return Job("experiment", name, kept.code, kept.config, config, ArtifactSpec(_FOLDER, ""))
+        return Job("experiment", name, kept.code, kept.config, config, ArtifactSpec(night_folders.REMEASURE, ""))
 
     def tonights(self, name: str) -> Mapping[str, Any] | None:
         """What the experiment measured tonight, as published; None where it has not."""
@@ -95,13 +93,13 @@ def opened(home: Home, code: CodeFolders, *, seed: int | None) -> Iterator[Place
             mark = engine.night_mark(home, stamp)
             process.begin_night(mark)
             stack.enter_context(guardian.watch(mark))
-            parent, night = plan.config.tmp_data / f"{_FOLDER}-{_name(home)}", None
+            parent, night = plan.config.tmp_data / f"{night_folders.REMEASURE}-{_name(home)}", None
         else:
             plan = _plan_of_night(home, stamp)
             process.begin_night(engine.night_mark(home, stamp))
             night = plan.config.tmp_data / stamp
-            parent = night / _FOLDER
-        recovery.remove(parent)  # of one that was killed: the home is held, so nobody else is at work there
+            parent = night / night_folders.REMEASURE
+        removal.remove_tree(parent)  # of one that was killed: the home is held, so nobody else is at work there
         stack.callback(_removed, parent)
         parent.mkdir(parents=True)
         yield Place(home, stamp, plan, parent, night)
@@ -111,7 +109,7 @@ def _removed(folder: Path) -> None:
     """Remove the folder also where a signal comes again meanwhile."""
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        recovery.remove(folder)
+        removal.remove_tree(folder)
     finally:
         signal.signal(signal.SIGTERM, before)
 

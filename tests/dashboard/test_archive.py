@@ -597,6 +597,19 @@ def test_killed_before_any_step_every_archive_stays_restorable(home: Path, backu
     assert step > 20
 
 
+def test_what_a_killed_restore_left_is_removed_by_the_next_to_the_same_place(
+    home: Path, backup: Path, tmp_path: Path
+) -> None:
+    save(home, backup, "first")
+    parent = tmp_path / "restored"
+    parent.mkdir()
+    work = functools.partial(restore, backup, "first", parent / "again")
+    assert in_a_child(functools.partial(killed_at, 4, parent, work)) == -signal.SIGKILL
+    assert [path.suffix for path in parent.iterdir()] == [".new"]
+    work()
+    assert [path.name for path in parent.iterdir()] == ["again"]
+
+
 def killed_at(step: int, folder: Path, work: Callable[[], None]) -> None:
     """Do `work`, and kill this process before its `step`-th change below `folder`."""
     left = step

@@ -18,6 +18,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import homes
 
+from tvmdash import removal
+
 
 @pytest.fixture
 def home(tmp_path: Path, tvm_artifact_folder: Path) -> homes.HomeForTests:
@@ -132,6 +134,66 @@ def test_a_night_killed_while_it_saves_an_earlier_one_leaves_no_process_either(h
     home.night()
     assert home.home.data_stamps("cnn") == home.stamps()
     assert len(home.stamps()) == 2
+
+
+def test_processes_of_a_killed_night_are_ended_before_what_they_fill_is_removed(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    home.night()
+    killed = "20260101T000000Z"
+    folders = [home.root / "tmp" / killed, home.home.graph("cnn").with_name(".cnn.abcd1234.new")]
+    for folder in folders:
+        folder.mkdir()
+    (folders[0] / "home").write_text(str(home.path))
+    fill = "while :; do for n in $(seq 200); do mkdir -p $0; : > $0/$n; done; done"
+    env = {"PATH": os.environ["PATH"], "TVMDASH_STAGE_ID": f"{home.path}:{killed}/1"}
+    fillers = [subprocess.Popen(["sh", "-c", fill, str(folder)], env=env) for folder in folders]
+    try:
+        homes.wait_for(lambda: all((folder / "200").exists() for folder in folders), "the processes are at work")
+        done = home.run()
+        assert done.code == 0, done.output
+        assert [filler.wait(timeout=10) for filler in fillers] == [-signal.SIGKILL] * 2
+        assert not [folder for folder in folders if folder.exists()]
+    finally:
+        for filler in fillers:
+            filler.kill()
+            filler.wait()
+
+
+def test_whatever_killed_nights_left_half_written_is_removed_by_the_next(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    home.subsystem("stat_alerts")
+    home.night()
+    results, tmp = home.path / "results", home.root / "tmp"
+    left = [
+        home.home.output("stat_alerts") / ".state.json.abcd1234.tmp",
+        home.home.output("stat_alerts") / "incidents" / ".x.json.abcd1234.tmp",
+        results / "experiments" / "telemetry" / "cnn" / ".telemetry_20260101T000000Z.json.abcd1234.tmp",
+        home.home.data("cnn") / ".data_20260101T000000Z.json.abcd1234.tmp",
+        home.home.backfill("cnn") / ".data_20260101T000000Z.json.abcd1234.tmp",
+        tmp / "20260101T000000Z" / "experiment-cnn" / "run" / "half",
+        tmp / ".20260102T000000Z.abcd1234.new" / "home",
+        tmp / "raw" / "cnn" / ".raw_20260101T000000Z.abcd1234.new" / "half",
+    ]
+    kept = [
+        home.home.output("stat_alerts") / ".mine.tmp",
+        tmp / "20260103T000000Z" / "somebody's own",
+        tmp / "20260104T000000Z" / "home",
+    ]
+    for path in (*left, *kept):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("of another home")
+    home.night()
+    assert [path for path in left if path.exists()] == []
+    assert [path for path in kept if not path.exists()] == []
+    assert sorted(path.name for path in tmp.glob("*2026010*")) == ["20260103T000000Z", "20260104T000000Z"]
+
+
+def test_a_folder_that_another_home_claims_at_this_moment_stays_its_own(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    with removal.new_folder_beside(home.root / "tmp" / "20260101T000000Z") as claimed:
+        home.night()
+        assert claimed.is_dir()
+    assert not claimed.exists()
 
 
 def test_what_a_failed_run_left_is_not_saved_after_a_kill(home: homes.HomeForTests) -> None:

@@ -175,6 +175,14 @@ def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -
     env = {"PYTHONPATH": str(REPO / "shared" / "python")}
     done = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "place"], env=env, check=False)
     assert done.returncode == -signal.SIGKILL
+    left = [path.name for path in tmp_path.iterdir() if path.suffix == ".new"]
+    assert len(left) == 1
+    with common.folder_beside(tmp_path / "place.other"):
+        assert (tmp_path / left[0]).exists(), "what was to be something else is left alone"
+    with common.folder_beside(tmp_path / "place"):
+        assert not (tmp_path / left[0]).exists(), "the next writer of the same removes it"
+    (tmp_path / "place").rmdir()
+    (tmp_path / "place.other").rmdir()
     (tmp_path / ".tmpfile.abc123_x.tmp").write_text("half")
     (tmp_path / ".bashrc").write_text("mine")
     (tmp_path / ".aside.abcd1234.old").mkdir()

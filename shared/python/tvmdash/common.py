@@ -10,13 +10,13 @@ import json
 import math
 import os
 import re
-import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tvmdash import removal
 from tvmdash.errors import DashboardError
 
 STAMP_FORMAT = "%Y%m%dT%H%M%SZ"
@@ -27,6 +27,7 @@ _MAX_DEPTH = 100
 _MAX_DIGITS = 300
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _UNFINISHED = re.compile(r"\.(?:(.+)\.)?[a-z0-9_]+\.(?:new|old|tmp)")
+_OUR_UNFINISHED = re.compile(r"\.(.+)\.[a-z0-9_]{8}\.(?:new|old|tmp)")
 
 Json = Any
 """A value as `json.loads` returns it. It stays at the edges: parse it into a dataclass."""
@@ -236,7 +237,7 @@ def swap_in(new: Path, place: Path) -> None:
         os.rename(new, place)
         return
     _exchange(new, place)
-    shutil.rmtree(new)
+    removal.remove_tree(new)
 
 
 def _exchange(one: Path, other: Path) -> None:
@@ -255,29 +256,27 @@ def _exchange(one: Path, other: Path) -> None:
 
 @contextlib.contextmanager
 def folder_beside(place: Path) -> Iterator[Path]:
-    """A new folder on the filesystem of `place` that becomes `place` when the block ends well."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".new", dir=place.parent))
-    new.chmod(0o755)
-    try:
+    """A new folder on the filesystem of `place` that becomes `place` when the block ends well.
+
+    What a killed process left of the same is removed first.
+    """
+    with removal.new_folder_beside(place) as new:
         yield new
         swap_in(new, place)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
 
 
-def remove_unfinished(parent: Path) -> None:
-    """Remove what a killed `folder_beside`, `swap_in` or `write_*` left directly in `parent`."""
-    if not parent.is_dir():
-        return
-    for path in parent.glob(".*"):
-        match = _UNFINISHED.fullmatch(path.name)
+def remove_unfinished(parent: Path, *, ours: bool = False) -> None:
+    """Remove what a killed `folder_beside`, `swap_in` or `write_*` left directly in `parent`; never raises.
+
+    ours: only what these named, for a folder in which strangers may name files as they like.
+    """
+    for name in removal.names_in(parent):
+        match = (_OUR_UNFINISHED if ours else _UNFINISHED).fullmatch(name)
         if match is None:
             continue
-        original = parent / (match.group(1) or "")
-        if path.suffix == ".old" and not original.exists():
-            os.rename(path, original)
-        elif path.suffix in {".new", ".old"} and path.is_dir():
-            shutil.rmtree(path)
-        elif path.suffix == ".tmp" and path.is_file():
-            path.unlink()
+        path, original = parent / name, parent / (match.group(1) or "")
+        if path.suffix == ".old" and not os.path.lexists(original):
+            with contextlib.suppress(OSError):
+                os.rename(path, original)
+        elif os.path.isdir(path) == (path.suffix in {".new", ".old"}):
+            removal.remove_tree(path)
