@@ -56,19 +56,16 @@ def close(one: float | None, other: float | None) -> bool:
 def test_a_summary_is_what_all_calls_of_all_files_say(files: Files, how: str, by: str | None) -> None:
     durations: dict[tuple[str, object], list[int]] = defaultdict(list)
     for index, spans in enumerate(files):
-        group = None if by is None else f"host{index % 2}" if by == "host" else index
+        group = None if by is None else f"host{index % 2}" if by == "host" else f"w{index}"
         for name, _, duration in spans:
             durations[name, group].append(duration)
     with opened(files, how) as traces:
         rows = [row for row in summary(traces, by=by) if row.domain == "operator"]
-        pids = len(set(traces.execute("SELECT pid FROM processes").fetchall()))
-    if by == "process":
-        assert pids == 1, "all files come from this process, so they are one group"
-        merged: dict[tuple[str, object], list[int]] = defaultdict(list)
-        for (name, _), values in durations.items():
-            merged[name, None] += values
-        durations = merged
-    found = {(row.name, None if by == "process" else row.group): row for row in rows}
+        trials = traces.execute("SELECT pid, guid, process, workload FROM trials").fetchall()
+    shown: dict[str | None, str | None] = {}
+    if by == "process":  # all files come from this process: its number alone does not tell them apart
+        shown = {f"{pid} ({guid}/{process})" if len(files) > 1 else str(pid): w for pid, guid, process, w in trials}
+    found = {(row.name, shown.get(row.group, row.group)): row for row in rows}
     assert found.keys() == durations.keys()
     for (name, group), values in durations.items():
         row = found[name, group]

@@ -14,9 +14,10 @@ from tvmdash.errors import DashboardError
 from tvmdash.traces import filters as filtering
 from tvmdash.traces.batches import Batch, Wanted
 from tvmdash.traces.cursor import Cursor, Result
-from tvmdash.traces.filters import Filters, Span
+from tvmdash.traces.filters import ChosenProcess, Filters, Span
 from tvmdash.traces.planning import Planner
 from tvmdash.traces.reading import Progress, read_all
+from tvmdash.traces.sealed import SealedFile
 from tvmdash.traces.sources import Source, find, sealed_of
 from tvmdash.traces.tables import TABLES
 from tvmdash.traces.views import VIEW_TABLES, VIEWS, tables_for
@@ -70,7 +71,7 @@ class Connection:
         self._cut: set[str] = set()
         self._planner = Planner()
         self._engine: _Engine = _engine(engine, sources, writable)
-        self._guids: list[str] | None = None
+        self._chosen: list[ChosenProcess] | None = None
         self._span: Span | None = None
         try:
             self._resolve()
@@ -160,7 +161,7 @@ class Connection:
         self._made.add(name)
 
     def _selection(self, table: str) -> str:
-        return filtering.selection(table, self._filters, self._span, self._guids)
+        return filtering.selection(table, self._filters, self._span, self._chosen)
 
     def _columns(self, needed: AbstractSet[str], sql: str, parameters: Sequence[Any]) -> dict[str, frozenset[str]]:
         """The columns that a query needs of these tables: all, where reading fewer saves nothing or cannot be known."""
@@ -193,8 +194,8 @@ class Connection:
         condition = filtering.process_condition(self._filters)
         if condition is not None:
             self._load({"process": _ALL["process"]})
-            query = f"SELECT guid FROM all_process WHERE {condition}"  # noqa: S608 - escaped by filters
-            self._guids = [str(row[0]) for row in self._engine.execute(query).fetchall()]
+            query = f"SELECT DISTINCT guid, process, nid FROM all_process WHERE {condition}"  # noqa: S608 - escaped by filters
+            self._chosen = [ChosenProcess(*row) for row in self._engine.execute(query).fetchall()]
         window = self._filters.window
         if window is not None:
             absolute = all(filtering.is_absolute(bound) for bound in (window.begin, window.end))
@@ -225,12 +226,12 @@ class Connection:
 
 
 def _engine(name: str | None, sources: Sequence[Source], writable: Path | None) -> _Engine:
-    parquet: dict[str, list[Path]] = {table: [] for table in TABLES}
+    parquet: dict[str, list[SealedFile]] = {table: [] for table in TABLES}
     for source in sealed_of(sources):
-        for table, paths in parquet.items():
+        for table, files in parquet.items():
             file = source.file(table)
             if file is not None:
-                paths.append(file)
+                files.append(file)
     if name is None:
         name = "duckdb" if importlib.util.find_spec("duckdb") else "sqlite"
     if name == "duckdb":

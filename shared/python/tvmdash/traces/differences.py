@@ -19,15 +19,18 @@ Point = tuple[str, str, str]
 
 _OPERATORS = """
     SELECT coalesce(P.experiment, ''), T.workload, T.point, K.name, sum(K.total) * 1.0 / R.runs
-    FROM (SELECT guid, trial, name, sum(duration) AS total FROM kernels WHERE trial IS NOT NULL
-            GROUP BY guid, trial, name) AS K
-        JOIN (SELECT guid, trial, count(DISTINCT repetition) AS runs FROM kernels WHERE trial IS NOT NULL
-            GROUP BY guid, trial) AS R ON R.guid = K.guid AND R.trial = K.trial
-        JOIN trials T ON T.guid = K.guid AND T.id = K.trial JOIN processes P ON P.guid = K.guid
-    WHERE T.error IS NULL GROUP BY K.guid, K.trial, P.experiment, T.workload, T.point, K.name, R.runs"""
+    FROM (SELECT guid, process, trial, name, sum(duration) AS total FROM kernels WHERE trial IS NOT NULL
+            GROUP BY guid, process, trial, name) AS K
+        JOIN (SELECT guid, process, trial, count(DISTINCT repetition) AS runs FROM kernels WHERE trial IS NOT NULL
+            GROUP BY guid, process, trial) AS R
+            ON R.guid = K.guid AND R.process = K.process AND R.trial = K.trial
+        JOIN trials T ON T.guid = K.guid AND T.process = K.process AND T.id = K.trial
+        JOIN processes P ON P.guid = K.guid AND P.process = K.process
+    WHERE T.error IS NULL GROUP BY K.guid, K.process, K.trial, P.experiment, T.workload, T.point, K.name, R.runs"""
 _TIMES = """
     SELECT coalesce(P.experiment, ''), T.workload, T.point, median(S.elapsed_ns * 1.0 / S.number)
-    FROM samples S JOIN trials T ON T.guid = S.guid AND T.id = S.trial JOIN processes P ON P.guid = S.guid
+    FROM samples S JOIN trials T ON T.guid = S.guid AND T.process = S.process AND T.id = S.trial
+        JOIN processes P ON P.guid = S.guid AND P.process = S.process
     WHERE T.error IS NULL AND S.number > 0 GROUP BY P.experiment, T.workload, T.point"""
 _LOOSE = "SELECT name, sum(duration) FROM kernels WHERE trial IS NULL GROUP BY name"
 _LOOSE_WALL = 'SELECT max("end") - min("start") FROM kernels WHERE trial IS NULL'

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import NULL_INT, Batch, Column, Texts, concatenated
 from tvmdash.traces.filters import literal
-from tvmdash.traces.tables import INT, TABLES
+from tvmdash.traces.sealed import SealedFile
+from tvmdash.traces.tables import INT, TABLES, stored_columns
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,13 +40,13 @@ _WRITES = re.compile(r"\b(copy|export|attach)\b", re.IGNORECASE)
 class DuckEngine:
     """An in-memory DuckDB over batches and Parquet files."""
 
-    def __init__(self, parquet: Mapping[str, Sequence[Path]], writable: Path | None = None) -> None:
+    def __init__(self, parquet: Mapping[str, Sequence[SealedFile]], writable: Path | None = None) -> None:
         import duckdb
 
         self._parquet = parquet
         self._ordered: set[str] = set()
         self._database = duckdb.connect(":memory:")
-        self._allow("allowed_paths", [path for paths in parquet.values() for path in paths])
+        self._allow("allowed_paths", [file.path for files in parquet.values() for file in files])
         self._allow("allowed_directories", [writable] if writable else [])
         for setting in CLOSED:
             self._database.execute(f"SET {setting}")
@@ -100,10 +101,11 @@ class DuckEngine:
         self._database.close()
 
     def _files(self, table: str) -> Iterator[str]:
-        paths = self._parquet.get(table, ())
-        if paths:
-            names = ", ".join(literal(glob.escape(str(path))) for path in paths)
-            columns = ", ".join(f'CAST("{name}" AS {kind}) AS "{name}"' for name, kind in TABLES[table].columns.items())
+        files = self._parquet.get(table, ())
+        for version in sorted({file.version for file in files}):
+            names = ", ".join(literal(glob.escape(str(file.path))) for file in files if file.version == version)
+            stored, kinds = stored_columns(table, version), TABLES[table].columns
+            columns = ", ".join(f'CAST({sql} AS {kinds[name]}) AS "{name}"' for name, sql in stored.items())
             yield f"SELECT {columns} FROM read_parquet([{names}], hive_partitioning = false)"  # noqa: S608 - escaped
 
     def _memory(self, table: str, batches: Sequence[Batch]) -> Iterator[str]:

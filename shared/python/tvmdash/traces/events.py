@@ -18,23 +18,29 @@ if TYPE_CHECKING:
 
 _NIGHTS = "nights"
 _RUN = "run"
-_TRIALS = """SELECT guid, id, night, experiment, workload, point, error, ms_mean, "start", coalesce(duration, 0)
-    FROM trials WHERE "start" IS NOT NULL ORDER BY "start" """
-_RUNS = "SELECT DISTINCT guid, trial, repetition FROM kernels WHERE trial IS NOT NULL ORDER BY 1, 2, 3"
-_KERNELS = """SELECT guid, name, category, "start", coalesce(duration, 0), trial, repetition,
+_TRIALS = """SELECT guid, process, id, night, experiment, workload, point, error, ms_mean, "start",
+    coalesce(duration, 0) FROM trials WHERE "start" IS NOT NULL ORDER BY "start" """
+_RUNS = """SELECT DISTINCT guid, process, trial, repetition FROM kernels WHERE trial IS NOT NULL
+    ORDER BY 1, 2, 3, 4"""
+_KERNELS = """SELECT guid, process, name, category, "start", coalesce(duration, 0), trial, repetition,
     CASE WHEN queue IS NULL AND stream IS NULL THEN 'operators'
         ELSE coalesce(queue, '') || ' ' || coalesce(stream, '') END
     FROM kernels WHERE "start" IS NOT NULL ORDER BY "start" """
 _SPANS = (
-    """SELECT guid, name, 'pass', "timestamp" + coalesce(sum(duration) OVER (PARTITION BY guid, trial
-        ORDER BY position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS begun, coalesce(duration, 0),
+    """SELECT guid, process, name, 'pass', "timestamp" + coalesce(sum(duration) OVER (
+        PARTITION BY guid, process, trial ORDER BY position
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS begun, coalesce(duration, 0),
         'passes, laid end to end' FROM passes WHERE "timestamp" IS NOT NULL ORDER BY begun""",
-    """SELECT guid, name, coalesce(category, 'region'), "start", coalesce(duration, 0), 'regions of ' || tid
+    """SELECT guid, process, name, coalesce(category, 'region'), "start", coalesce(duration, 0), 'regions of ' || tid
         FROM regions WHERE "start" IS NOT NULL ORDER BY "start" """,
-    """SELECT guid, name, 'memory copy', "start", coalesce(duration, 0), 'memory copies' FROM memory_copies
+    """SELECT guid, process, name, 'memory copy', "start", coalesce(duration, 0), 'memory copies' FROM memory_copies
         WHERE "start" IS NOT NULL ORDER BY "start" """,
 )
-_TELEMETRY = 'SELECT guid, name, unit, "timestamp", value FROM telemetry WHERE value IS NOT NULL ORDER BY "timestamp"'
+_TELEMETRY = """SELECT guid, process, name, unit, "timestamp", value FROM telemetry
+    WHERE value IS NOT NULL ORDER BY "timestamp" """
+
+Key = tuple[str | None, int | None]
+"""What names a process: its guid, and its number among those of that guid; of what is the host's, None."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class _Frame:
 
     slices: list[Slice] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
-    runs: dict[tuple[str, int, int | None], int] = field(default_factory=dict)
+    runs: dict[tuple[Key, int, int | None], int] = field(default_factory=dict)
     _last: int = 0
 
     def add(self, place: tuple[str, str, str, str], span: tuple[int, int], parent: int, details: dict[str, Any]) -> int:
@@ -73,27 +79,26 @@ class _Frame:
 def trace_events(traces: Connection) -> TraceEvents:
     """The events of a connection, which stays open while they are read."""
     processes = _processes(traces)
-    titles = {guid: title for guid, (title, _) in processes.items()}
+    titles = {key: title for key, (title, _) in processes.items()}
     frame = _frame(traces, titles)
     return TraceEvents(_events(traces, titles, frame), frame.flows, dict(processes.values()))
 
 
-def _processes(traces: Connection) -> dict[str, tuple[str, RocpdProcess]]:
-    """For each guid a name that no other has, and what is known."""
-    found: dict[str, tuple[str, RocpdProcess]] = {}
+def _processes(traces: Connection) -> dict[Key, tuple[str, RocpdProcess]]:
+    """For each process a name that no other has, and what is known."""
+    found: dict[Key, tuple[str, RocpdProcess]] = {}
     taken = {_NIGHTS, "host"}
-    query = (
-        'SELECT guid, pid, ppid, hostname, command, experiment, "start", "end" FROM processes ORDER BY "start", guid'
-    )
-    for guid, pid, ppid, host, command, experiment, start, end in traces.execute(query).fetchall():
+    query = """SELECT guid, process, pid, ppid, hostname, command, experiment, "start", "end" FROM processes
+        ORDER BY "start", guid, process"""
+    for guid, process, pid, ppid, host, command, experiment, start, end in traces.execute(query).fetchall():
         title = f"{experiment or (command or 'process')[:60]} [{pid}]" + (f" on {host}" if host else "")
-        title = title if title not in taken else f"{title} {guid}"
+        title = title if title not in taken else f"{title} {guid}/{process}"
         taken.add(title)
-        found[guid] = title, RocpdProcess(pid or 0, ppid or 0, host or "", command or "", start or 0, end or 0)
+        found[guid, process] = title, RocpdProcess(pid or 0, ppid or 0, host or "", command or "", start or 0, end or 0)
     return found
 
 
-def _frame(traces: Connection, titles: Mapping[str, str]) -> _Frame:
+def _frame(traces: Connection, titles: Mapping[Key, str]) -> _Frame:
     """Nights, stages, trials, and ids for the runs of trials."""
     frame = _Frame()
     nights: dict[str, int] = {}
@@ -107,52 +112,61 @@ def _frame(traces: Connection, titles: Mapping[str, str]) -> _Frame:
         details = {"state": state, "message": message}
         place = (_NIGHTS, "stages", f"{job} {stage}", "stage")
         stages[night, job, stage] = frame.add(place, (start, duration), nights.get(night, 0), details)
-    trials: dict[tuple[str, int], int] = {}
-    for guid, trial, night, experiment, workload, point, error, mean, start, duration in traces.execute(
+    trials: dict[tuple[Key, int], int] = {}
+    for guid, process, trial, night, experiment, workload, point, error, mean, start, duration in traces.execute(
         _TRIALS
     ).fetchall():
+        key = (guid, process)
         parent = stages.get((night, experiment, _RUN)) or nights.get(night, 0)
-        place = (titles.get(guid, guid), "trials", f"{workload or 'trial'} {point or ''}".strip(), "trial")
+        place = (_title(titles, key), "trials", f"{workload or 'trial'} {point or ''}".strip(), "trial")
         details = {"trial": trial, "error": error, "ms_mean": mean}
-        trials[guid, trial] = frame.add(place, (start, duration), parent, details)
-    for guid, trial, repetition in traces.execute(_RUNS).fetchall():
-        frame.runs[guid, trial, repetition] = frame.number(trials.get((guid, trial), 0))
+        trials[key, trial] = frame.add(place, (start, duration), parent, details)
+    for guid, process, trial, repetition in traces.execute(_RUNS).fetchall():
+        key = (guid, process)
+        frame.runs[key, trial, repetition] = frame.number(trials.get((key, trial), 0))
     return frame
 
 
-def _events(traces: Connection, titles: Mapping[str, str], frame: _Frame) -> Iterator[Event]:
+def _events(traces: Connection, titles: Mapping[Key, str], frame: _Frame) -> Iterator[Event]:
     yield from sorted(frame.slices, key=lambda one: one.start_ns)
     for query in _SPANS:
-        for guids, texts, kinds, starts, durations, lanes in _columns(traces, query):
-            yield _slices(titles, guids, (lanes, texts, kinds), starts, durations)
+        for keys, texts, kinds, starts, durations, lanes in _columns(traces, query):
+            yield _slices(titles, keys, (lanes, texts, kinds), starts, durations)
     waiting = dict(frame.runs)
-    for guids, texts, kinds, starts, durations, trials, repetitions, lanes in _columns(traces, _KERNELS):
-        runs = zip(guids, trials, repetitions, strict=True)
-        ids = [waiting.pop(run, 0) for run in runs] if waiting else [0] * len(guids)
-        yield _slices(titles, guids, (lanes, texts, kinds), starts, durations, ids)
+    for keys, texts, kinds, starts, durations, trials, repetitions, lanes in _columns(traces, _KERNELS):
+        runs = zip(keys, trials, repetitions, strict=True)
+        ids = [waiting.pop(run, 0) for run in runs] if waiting else [0] * len(keys)
+        yield _slices(titles, keys, (lanes, texts, kinds), starts, durations, ids)
     for columns in _columns(traces, _TELEMETRY):
         yield _counters(titles, *columns)
 
 
 def _columns(traces: Connection, query: str) -> Iterator[list[tuple[Any, ...]]]:
-    """The columns of a query's rows, a batch at a time."""
+    """The columns of a query's rows, a batch at a time: the keys of processes, then the rest."""
     cursor = traces.execute(query)
     while rows := cursor.fetchmany(BATCH):
-        yield list(zip(*rows, strict=True))
+        guids, processes, *rest = zip(*rows, strict=True)
+        yield [tuple(zip(guids, processes, strict=True)), *rest]
 
 
 def _texts(values: Sequence[str | None]) -> Names:
     return names(["" if one is None else one for one in values])
 
 
-def _titles(titles: Mapping[str, str], guids: Sequence[str | None]) -> Names:
-    """The processes' names; what is of no process is of the host."""
-    return names(["host" if guid is None else titles.get(guid, guid) for guid in guids])
+def _title(titles: Mapping[Key, str], key: Key) -> str:
+    """The process's name; what is of no process is of the host."""
+    guid, process = key
+    return "host" if guid is None else titles.get(key) or f"{guid}/{process}"
+
+
+def _titles(titles: Mapping[Key, str], keys: Sequence[Key]) -> Names:
+    named = {key: _title(titles, key) for key in set(keys)}
+    return names([named[key] for key in keys])
 
 
 def _slices(
-    titles: Mapping[str, str],
-    guids: Sequence[str | None],
+    titles: Mapping[Key, str],
+    keys: Sequence[Key],
     texts: tuple[Sequence[str | None], ...],
     starts: Sequence[int],
     durations: Sequence[int],
@@ -162,7 +176,7 @@ def _slices(
 
     lanes, called, kinds = (_texts(column) for column in texts)
     return Slices(
-        _titles(titles, guids),
+        _titles(titles, keys),
         lanes,
         called,
         kinds,
@@ -173,8 +187,8 @@ def _slices(
 
 
 def _counters(
-    titles: Mapping[str, str],
-    guids: Sequence[str | None],
+    titles: Mapping[Key, str],
+    keys: Sequence[Key],
     called: Sequence[str | None],
     units: Sequence[str | None],
     moments: Sequence[int],
@@ -183,7 +197,7 @@ def _counters(
     import numpy
 
     return Counters(
-        _titles(titles, guids),
+        _titles(titles, keys),
         _texts(called),
         _texts(units),
         numpy.array(moments, dtype=numpy.int64),

@@ -48,9 +48,9 @@ class Window:
 class Filters:
     """Every list is a choice: a row stays where one of its patterns (`*`, `?`, `[abc]`) fits; no pattern, no condition.
 
-    `processes` are process ids or guids; `workloads` leave only what belongs to a trial; `operators` are names of
-    kernels; `categories` those of kernels, copies, regions and samples. What sensors said of the host stays where it
-    was said while a chosen process ran.
+    `processes` are process ids, guids, or `guid/process`; `workloads` leave only what belongs to a trial; `operators`
+    are names of kernels; `categories` those of kernels, copies, regions and samples. What sensors said of the host
+    stays where it was said while a chosen process ran.
     """
 
     window: Window | None = None
@@ -61,6 +61,15 @@ class Filters:
     workloads: Sequence[str] = ()
     operators: Sequence[str] = ()
     categories: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ChosenProcess:
+    """A process that the filters leave: its key, and the number of its node among those of its guid."""
+
+    guid: str
+    process: int
+    nid: int | None
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,11 @@ def patterns(column: str, chosen: Sequence[str | int]) -> str:
     return "(" + " OR ".join(f"{column} GLOB {literal(str(pattern))}" for pattern in chosen) + ")"
 
 
+def escaped(text: str) -> str:
+    """The pattern that fits `text` alone."""
+    return re.sub(r"[*?[]", r"[\g<0>]", text)
+
+
 def process_condition(filters: Filters) -> str | None:
     """The condition on the table of processes, or None."""
     parts = [
@@ -96,36 +110,38 @@ def process_condition(filters: Filters) -> str | None:
         if chosen
     ]
     if filters.processes:
-        pid, guid = (patterns(column, filters.processes) for column in ("CAST(pid AS VARCHAR)", "guid"))
-        parts.append(f"({pid} OR {guid})")
+        names = ("CAST(pid AS VARCHAR)", "guid", "guid || '/' || process")
+        parts.append("(" + " OR ".join(patterns(name, filters.processes) for name in names) + ")")
     return " AND ".join(parts) or None
 
 
-def selection(table: str, filters: Filters, span: Span | None, guids: Sequence[str] | None) -> str:
+def selection(table: str, filters: Filters, span: Span | None, chosen: Sequence[ChosenProcess] | None) -> str:
     """`SELECT ... FROM all_<table> WHERE ...`: the rows of a table that the filters leave.
 
-    `guids` are the processes that `process_condition` leaves, None where there is no such condition.
+    `chosen` are the processes that `process_condition` leaves, None where there is no such condition.
     """
     spec = TABLES[table]
-    conditions = _conditions(table, filters, guids)
-    if table == "counter" and (span is not None or filters.operators or filters.categories):
+    conditions = _conditions(table, filters, chosen)
+    if table == "counter" and (span or chosen is not None or filters.operators or filters.categories):
         conditions.append("(guid, event_id) IN (SELECT guid, event_id FROM base_dispatch)")
     columns = {name: f'"{name}"' for name in spec.columns}
     if span is not None and spec.start is not None:
         conditions.append(_inside(spec.start, spec.duration, span))
         if span.straddle is Straddle.CLIPPED and spec.duration is not None:
             columns.update(_clipped(spec.start, spec.duration, span))
-    chosen = ", ".join(f'{expression} AS "{name}"' for name, expression in columns.items())
+    shown = ", ".join(f'{expression} AS "{name}"' for name, expression in columns.items())
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     once = "DISTINCT " if spec.describes else ""
-    return f"SELECT {once}{chosen} FROM all_{table}{where}"  # noqa: S608 - our own names, literals escaped
+    return f"SELECT {once}{shown} FROM all_{table}{where}"  # noqa: S608 - our own names, literals escaped
 
 
-def _conditions(table: str, filters: Filters, guids: Sequence[str] | None) -> list[str]:
+def _conditions(table: str, filters: Filters, chosen: Sequence[ChosenProcess] | None) -> list[str]:
     columns, found = TABLES[table].columns, []
-    if guids is not None and "guid" in columns:
-        chosen = f"guid IN ({', '.join(map(literal, guids))})" if guids else "1 = 0"
-        found.append(f"({chosen} OR {_meanwhile(chosen)})" if table == "telemetry" else chosen)
+    if chosen is not None and "process" in columns:
+        own = _among("guid, process", [(one.guid, one.process) for one in chosen])
+        found.append(f"({own} OR {_meanwhile(chosen)})" if table == "telemetry" else own)
+    if chosen is not None and table == "node":
+        found.append(_among("guid, id", [(one.guid, one.nid) for one in chosen]))
     if "guid" not in columns:
         found += [patterns(name, filters.nights) for name in ("night",) if filters.nights and name in columns]
         found += [
@@ -136,7 +152,7 @@ def _conditions(table: str, filters: Filters, guids: Sequence[str] | None) -> li
     if filters.workloads and "workload" in columns:
         found.append(patterns("workload", filters.workloads))
     elif filters.workloads and "trial" in columns:
-        found.append("(guid, trial) IN (SELECT guid, id FROM base_trial)")
+        found.append("(guid, process, trial) IN (SELECT guid, process, id FROM base_trial)")
     elif filters.workloads and TABLES[table].start is not None and "guid" in columns:
         found.append("1 = 0")
     if filters.operators and table in ("operator", "dispatch"):
@@ -146,9 +162,16 @@ def _conditions(table: str, filters: Filters, guids: Sequence[str] | None) -> li
     return found
 
 
-def _meanwhile(chosen: str) -> str:
+def _among(columns: str, keys: Sequence[tuple[str, int | None]]) -> str:
+    """The condition that two columns, a text and a number, are one of the keys."""
+    known = ", ".join(f"({literal(text)}, {number})" for text, number in sorted(set(keys)) if number is not None)
+    return f"({columns}) IN (SELECT * FROM (VALUES {known}) AS chosen)" if known else "1 = 0"  # noqa: S608 - escaped
+
+
+def _meanwhile(chosen: Sequence[ChosenProcess]) -> str:
     """That a sensor's reading, which is of the host and of no process, is of the time of a chosen one."""
-    return f"""(guid IS NULL AND EXISTS (SELECT 1 FROM all_process P WHERE {chosen.replace("guid", "P.guid", 1)}
+    own = _among("P.guid, P.process", [(one.guid, one.process) for one in chosen])
+    return f"""(guid IS NULL AND EXISTS (SELECT 1 FROM all_process P WHERE {own}
         AND "timestamp" BETWEEN P."start" AND coalesce(P."end", {2**63 - 1})))"""  # noqa: S608 - escaped by `literal`
 
 

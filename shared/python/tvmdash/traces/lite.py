@@ -11,6 +11,7 @@ from typing import Any
 
 from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import Batch, values
+from tvmdash.traces.sealed import SealedFile
 from tvmdash.traces.tables import TABLES
 
 _FORBIDDEN = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH})
@@ -19,11 +20,11 @@ _FORBIDDEN = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH})
 class LiteEngine:
     """An in-memory SQLite; sealed runs cannot be read by it."""
 
-    def __init__(self, parquet: Mapping[str, Sequence[Path]]) -> None:
+    def __init__(self, parquet: Mapping[str, Sequence[SealedFile]]) -> None:
         first = next((paths[0] for paths in parquet.values() if paths), None)
         if first is not None:
             raise DashboardError(
-                f"{first.parent}: sealed runs are read by DuckDB. Install the pins of requirements.txt."
+                f"{first.path.parent}: sealed runs are read by DuckDB. Install the pins of requirements.txt."
             )
         self._database = sqlite3.connect(":memory:")
         self._database.create_aggregate("median", 1, _Median)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.traces.connection import connect
-from tvmdash.traces.filters import Filters, Straddle, Window
+from tvmdash.traces.filters import Filters, Straddle, Window, escaped
 from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealed import SealedSource, sealed_source
 from tvmdash.traces.sealing import seal
@@ -20,11 +22,19 @@ _MOST_PARTS = 10_000
 def split_by_process(
     paths: list[str], destination: Path, *, filters: Filters | None = None, progress: Progress | None = None
 ) -> list[SealedSource]:
-    """A sealed run for each process, named by its guid, in the new folder `destination`."""
+    """A sealed run for each process in the new folder `destination`.
+
+    It is named by its guid and, where that has several processes, its number among those.
+    """
     with connect(paths, filters=filters) as traces:
-        guids = [str(row[0]) for row in traces.execute("SELECT guid FROM processes ORDER BY start, guid")]
-    chosen = filters or Filters()
-    pieces = ((f"process_{guid}", replace(chosen, processes=(guid,)), "") for guid in guids)
+        keys = traces.execute("SELECT guid, process FROM processes ORDER BY start, guid, process").fetchall()
+    chosen, numbers = filters or Filters(), Counter(guid for guid, _ in keys)
+    pieces = []
+    for index, (guid, process) in enumerate(keys, start=1):
+        shared = numbers[guid] > 1
+        name = f"process_{guid}_{process}" if shared else f"process_{guid}"
+        only = replace(chosen, processes=(f"{escaped(guid)}/{process}",))
+        pieces.append((re.sub(r"[^\w.-]", "_", name), only, f"{index}/{len(keys)}" if shared else ""))
     return _split(paths, destination, pieces, progress)
 
 

@@ -16,8 +16,8 @@ from tvmdash.traces.sqlite_input import rows_of, tables_of
 if TYPE_CHECKING:
     from tvmdash.traces.batches import Ints
 
-NODE = 1
-"""The number of a raw database's only node."""
+NODE, PROCESS = 1, 1
+"""The numbers of a raw database's only node and only process."""
 _MOST_NAMES = 10**8
 
 
@@ -51,7 +51,7 @@ class Reading:
         self.machine = mapping(self.facts.get("machine"))
         self.engine = mapping(self.facts.get("engine"))
         self.pid = int(self.process["pid"])
-        self.place = {"guid": guid_of(self.process), "nid": NODE, "pid": self.pid}
+        self.place = {"guid": guid_of(self.process), "process": PROCESS, "nid": NODE, "pid": self.pid}
         self.trials = rows_of(database, "SELECT * FROM trials ORDER BY id") if "trials" in self.tables else []
 
     def names(self, codes: Ints) -> Texts:

@@ -76,6 +76,7 @@ QUERIES: Mapping[str, Query] = {
             **_same("N", "info_node", "machine_id system_name hostname"),
             "system_release": "N.info_node.release",
             "system_version": "N.info_node.version",
+            "process": "P.info_process.id",
         },
         joins=(("info_node", "N", "N.id = P.nid"),),
     ),
@@ -90,6 +91,7 @@ QUERIES: Mapping[str, Query] = {
         {
             **_same("A", "info_agent", "id nid type absolute_index logical_index type_index uuid"),
             **_same("A", "info_agent", "name model_name vendor_name product_name user_name extdata"),
+            "process": "A.info_agent.pid",
             "pid": "P.info_process.pid",
         },
         joins=(("info_process", "P", "P.id = A.pid"),),
@@ -97,7 +99,11 @@ QUERIES: Mapping[str, Query] = {
     "thread": Query(
         "info_thread",
         "T",
-        {**_same("T", "info_thread", "nid ppid tid start end name"), "pid": "P.info_process.pid"},
+        {
+            **_same("T", "info_thread", "nid ppid tid start end name"),
+            "process": "T.info_thread.pid",
+            "pid": "P.info_process.pid",
+        },
         joins=(("info_process", "P", "P.id = T.pid"),),
     ),
     "region": Query(
@@ -107,6 +113,7 @@ QUERIES: Mapping[str, Query] = {
             **_same("R", "region", "id nid start"),
             "duration": 'R."end" - R.start',
             "name": "R.region.name_id",
+            "process": "R.region.pid",
             **_PLACE,
             **_event("R", "region"),
             **_SAID,
@@ -120,6 +127,7 @@ QUERIES: Mapping[str, Query] = {
         {
             **_same("R", "sample", "id timestamp"),
             "nid": "K.track.nid",
+            "process": "K.track.pid",
             "name": "K.track.name_id",
             **_PLACE,
             **_event("R", "sample"),
@@ -135,6 +143,7 @@ QUERIES: Mapping[str, Query] = {
             **_same("K", "kernel_dispatch", "id nid agent_id kernel_id dispatch_id stream_id queue_id start"),
             **_same("K", "kernel_dispatch", "graph_exec_id graph_node_id"),
             "duration": 'K."end" - K.start',
+            "process": "K.kernel_dispatch.pid",
             "region": "K.kernel_dispatch.region_name_id",
             "name": "K.kernel_dispatch.kernel_id",
             "queue": "K.kernel_dispatch.queue_id",
@@ -168,6 +177,7 @@ QUERIES: Mapping[str, Query] = {
             **_same("M", "memory_copy", "id nid start stream_id queue_id graph_exec_id graph_node_id size"),
             **_same("M", "memory_copy", "dst_address src_address dst_agent_id src_agent_id"),
             "duration": 'M."end" - M.start',
+            "process": "M.memory_copy.pid",
             "name": "M.memory_copy.name_id",
             "region_name": "M.memory_copy.region_name_id",
             "queue_name": "M.memory_copy.queue_id",

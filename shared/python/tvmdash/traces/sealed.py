@@ -25,6 +25,14 @@ class SealedTable:
 
 
 @dataclass(frozen=True)
+class SealedFile:
+    """A Parquet file of a sealed run of this version."""
+
+    path: Path
+    version: int
+
+
+@dataclass(frozen=True)
 class Catalogue:
     """What a sealed run says of itself. `start_ns` and `end_ns` bound everything timed in it.
 
@@ -68,9 +76,11 @@ class SealedSource:
         """The processes in it."""
         return self.catalogue.guids
 
-    def file(self, table: str) -> Path | None:
+    def file(self, table: str) -> SealedFile | None:
         """The Parquet file of a table, or None where the run has no rows of it."""
-        return self.path / f"{table}.parquet" if table in self.catalogue.tables else None
+        if table not in self.catalogue.tables:
+            return None
+        return SealedFile(self.path / f"{table}.parquet", self.catalogue.version)
 
     def read(self, wanted: Wanted) -> Iterator[Batch]:
         """Nothing: see `file`."""

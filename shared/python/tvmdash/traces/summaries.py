@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from tvmdash.errors import DashboardError
 from tvmdash.traces.connection import Connection
 
-GROUPS = {"process": ("guid", "CAST(P.pid AS VARCHAR)"), "host": ("guid", "P.hostname")}
-"""By what a summary can be told apart: how rows are joined to processes, and what is shown."""
+GROUPS = {
+    "process": "CASE WHEN count(*) OVER (PARTITION BY pid) = 1 THEN CAST(pid AS VARCHAR) "
+    "ELSE pid || ' (' || guid || '/' || process || ')' END",
+    "host": "hostname",
+}
+"""By what a summary can be told apart, as a column of processes; to a process id that several have its key is added."""
 
 _SPANS = """
-    SELECT coalesce(category, 'kernel') AS domain, name, duration, guid FROM kernels
-    UNION ALL SELECT coalesce(category, 'memory copy'), name, duration, guid FROM memory_copies
-    UNION ALL SELECT coalesce(category, 'region'), name, duration, guid FROM regions
-    UNION ALL SELECT 'pass', name, duration, guid FROM passes"""
+    SELECT coalesce(category, 'kernel') AS domain, name, duration, guid, process FROM kernels
+    UNION ALL SELECT coalesce(category, 'memory copy'), name, duration, guid, process FROM memory_copies
+    UNION ALL SELECT coalesce(category, 'region'), name, duration, guid, process FROM regions
+    UNION ALL SELECT 'pass', name, duration, guid, process FROM passes"""
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,10 @@ def summary(traces: Connection, *, by: str | None = None) -> Iterator[SummaryRow
     """The rows, the longest total first; `by` is None, "process" or "host"."""
     if by is not None and by not in GROUPS:
         raise DashboardError(f"{by!r:.40} is not what a summary can be told apart by. Use {' or '.join(GROUPS)}.")
-    shown = f"{GROUPS[by][1]}" if by else "CAST(NULL AS VARCHAR)"
-    join = "LEFT JOIN processes P ON P.guid = S.guid" if by else ""
+    shown, join = "CAST(NULL AS VARCHAR)", ""
+    if by:
+        groups = f"SELECT guid, process, {GROUPS[by]} AS grp FROM processes"  # noqa: S608 - our own words
+        shown, join = "P.grp", f"LEFT JOIN ({groups}) AS P ON P.guid = S.guid AND P.process = S.process"
     query = f"""
         SELECT domain, name, grp, count(*), CAST(sum(duration) AS BIGINT), sum(duration) * 1.0 / count(*),
             sum(duration) * 100.0 / nullif(sum(sum(duration)) OVER (PARTITION BY domain, grp), 0),

@@ -1,7 +1,8 @@
 """The tables that every source of traces is read into, as data.
 
 Readers fill them, sealed runs are their rows in Parquet, views are SQL over them. Times are integer nanoseconds. `guid`
-names the process that wrote a row, `nid` and `pid` are its node's number and its process id, as RocPD has them.
+names what wrote a row: one process, or a converter that wrote the rows of many. `guid` and `process` together are the
+key of a process; `nid` is its node's number, `pid` the process id that the system gave it, which several may share.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-SEAL_VERSION = 1
-"""Raised when a table gains, loses or changes a column."""
+SEAL_VERSION = 2
+"""Raised when a table gains, loses or changes a column. Version 2 added `process`."""
 
 INT, REAL, TEXT = "BIGINT", "DOUBLE", "VARCHAR"
 
@@ -37,14 +38,14 @@ def _columns(**groups: str) -> dict[str, str]:
 
 
 _EVENT = _columns(int="event_id stack_id parent_stack_id corr_id")
-_PLACE = _columns(text="guid", int="id nid pid tid")
+_PLACE = _columns(text="guid", int="process id nid pid tid")
 _SAID = _columns(text="extdata call_stack line_info")
 
 TABLES: Mapping[str, Table] = {
     "process": Table(
         _columns(
             text="guid",
-            int="nid pid ppid",
+            int="process nid pid ppid",
             text_="machine_id hostname system_name system_release system_version",
             int_="init start end fini",
             text__="command night experiment engine tvm_hash facts source",
@@ -63,18 +64,18 @@ TABLES: Mapping[str, Table] = {
     "agent": Table(
         _columns(
             text="guid",
-            int="id nid pid",
+            int="process id nid pid",
             text_="type",
             int_="absolute_index logical_index type_index uuid",
             text__="name model_name vendor_name product_name user_name extdata",
         ),
         describes=True,
     ),
-    "thread": Table(_columns(text="guid", int="nid ppid pid tid start end", text_="name"), describes=True),
+    "thread": Table(_columns(text="guid", int="process nid ppid pid tid start end", text_="name"), describes=True),
     "trial": Table(
         _columns(
             text="guid",
-            int="id nid pid tid",
+            int="process id nid pid tid",
             text_="workload point identity engine target",
             int_="start duration",
             text__="error facts",
@@ -95,12 +96,12 @@ TABLES: Mapping[str, Table] = {
         order=("start",),
     ),
     "pass": Table(
-        _columns(text="guid", int="nid pid trial position", text_="name", int_="timestamp duration"),
+        _columns(text="guid", int="process nid pid trial position", text_="name", int_="timestamp duration"),
         start="timestamp",
         order=("timestamp", "trial", "position"),
     ),
     "telemetry": Table(
-        _columns(text="guid", int="nid pid timestamp", text_="name unit", real="value"),
+        _columns(text="guid", int="process nid pid timestamp", text_="name unit", real="value"),
         start="timestamp",
         order=("name", "timestamp"),
     ),
@@ -192,3 +193,14 @@ TABLES: Mapping[str, Table] = {
         describes=True,
     ),
 }
+
+_PROCESS_IN_VERSION_1 = f"coalesce(nid, 0) * {2**32} + pid"
+"""Version 1 told the processes of one guid apart by node and process id."""
+
+
+def stored_columns(table: str, version: int) -> dict[str, str]:
+    """How each column of a table is read from a Parquet file of that seal version, as SQL."""
+    columns = {name: f'"{name}"' for name in TABLES[table].columns}
+    if version == 1 and "process" in columns:
+        columns["process"] = _PROCESS_IN_VERSION_1
+    return columns

@@ -17,18 +17,20 @@ _KERNELS = (
     "id guid tid category region name nid pid agent_abs_index agent_log_index agent_type_index agent_type "
     "code_object_id kernel_id dispatch_id stream_id queue_id graph_exec_id graph_node_id queue stream start end "
     "duration grid_x grid_y grid_z workgroup_x workgroup_y workgroup_z lds_size scratch_size vgpr_count "
-    f"accum_vgpr_count sgpr_count static_lds_size static_scratch_size {_EVENT} trial repetition agent_id"
+    f"accum_vgpr_count sgpr_count static_lds_size static_scratch_size {_EVENT} trial repetition agent_id process"
 ).split()
-_REGIONS = f"id guid category name nid pid tid start end duration {_EVENT} extdata call_stack line_info trial".split()
+_REGIONS = (
+    f"id guid category name nid pid tid start end duration {_EVENT} extdata call_stack line_info trial process".split()
+)
 _COPIES = (
     "id guid category nid pid tid start end duration name region_name stream_id queue_id graph_exec_id graph_node_id "
     "stream_name queue_name size dst_device dst_agent_abs_index dst_agent_log_index dst_agent_type_index "
     "dst_agent_type dst_address src_device src_agent_abs_index src_agent_log_index src_agent_type_index "
-    f"src_agent_type src_address {_EVENT} dst_agent_id src_agent_id"
+    f"src_agent_type src_address {_EVENT} dst_agent_id src_agent_id process"
 ).split()
 _SAMPLES = (
     f"id guid category name nid pid tid timestamp {_EVENT} extdata call_stack line_info trial position elapsed_ns "
-    "number"
+    "number process"
 ).split()
 _END = {"end": '"start" + duration'}
 
@@ -56,7 +58,7 @@ _OPERATOR = {
     "agent_type": "'CPU'",
 }
 _TIMING = {"category": "'sample'", "name": "W.workload"}
-_TIMING_SOURCE = "base_timing S LEFT JOIN base_trial W ON W.guid = S.guid AND W.id = S.trial"
+_TIMING_SOURCE = "base_timing S LEFT JOIN base_trial W ON W.guid = S.guid AND W.process = S.process AND W.id = S.trial"
 
 
 def _top(spans: str) -> str:
@@ -88,7 +90,7 @@ VIEWS: Mapping[str, str] = {
         CROSS JOIN (SELECT max("start" + duration) - min("start") AS WallTime FROM (
             SELECT "start", duration FROM base_dispatch UNION ALL SELECT "start", duration FROM base_operator
             UNION ALL SELECT "start", duration FROM base_copy) AS V) AS W
-        JOIN base_agent A ON A.guid = T.guid AND A.id = T.agent_id""",
+        LEFT JOIN base_agent A ON A.guid = T.guid AND A.id = T.agent_id""",
     "counters_collection": """
     SELECT min(C.id) AS id, C.guid, D.dispatch_id, min(D.kernel_id) AS kernel_id, min(D.event_id) AS event_id,
         min(D.corr_id) AS correlation_id, min(D.stack_id) AS stack_id, min(D.parent_stack_id) AS parent_stack_id,
@@ -106,34 +108,36 @@ VIEWS: Mapping[str, str] = {
         min(C.counter_id) AS counter_id, sum(C.value) AS value, min(D."start") AS "start",
         min(D."start" + D.duration) AS "end", min(C.is_constant) AS is_constant, min(C.is_derived) AS is_derived,
         min(D.duration) AS duration, min(D.category) AS category, min(D.nid) AS nid,
-        min(D.code_object_id) AS code_object_id
+        min(D.code_object_id) AS code_object_id, D.process
     FROM base_counter C JOIN base_dispatch D ON D.guid = C.guid AND D.event_id = C.event_id
-    GROUP BY C.guid, D.dispatch_id, C.counter_name, D.agent_id""",
+    GROUP BY C.guid, D.process, D.dispatch_id, C.counter_name, D.agent_id""",
     "processes": """
     SELECT nid, machine_id, system_name, hostname, system_release, system_version, guid, ppid, pid, init, "start",
-        "end", fini, command, night, experiment, engine, tvm_hash, facts, source FROM base_process""",
+        "end", fini, command, night, experiment, engine, tvm_hash, facts, source, process FROM base_process""",
     "threads": """
     SELECT T.nid, P.machine_id, P.system_name, P.hostname, P.system_release, P.system_version, T.guid, T.ppid, T.pid,
-        T.tid, T."start", T."end", T.name
-    FROM base_thread T JOIN base_process P ON P.guid = T.guid""",
+        T.tid, T."start", T."end", T.name, T.process
+    FROM base_thread T LEFT JOIN base_process P ON P.guid = T.guid AND P.process = T.process""",
     "nodes": """
     SELECT id, guid, hash, machine_id, system_name, hostname, release, version, hardware_name, domain_name
     FROM base_node""",
     "agents": """
     SELECT id, guid, nid, pid, type, absolute_index, logical_index, type_index, uuid, name, model_name, vendor_name,
-        product_name, user_name, extdata FROM base_agent""",
+        product_name, user_name, extdata, process FROM base_agent""",
     "trials": """
     SELECT T.id, T.guid, T.nid, T.pid, T.tid, P.night, P.experiment, P.hostname, T.workload, T.point, T.engine,
         P.tvm_hash, T.target, T."start", T."start" + T.duration AS "end", T.duration, T.error, S.samples, S.ms_mean,
-        S.ms_min, S.ms_max, T.facts, T.identity
-    FROM base_trial T JOIN base_process P ON P.guid = T.guid
-        LEFT JOIN (SELECT guid, trial, count(*) AS samples, avg(elapsed_ns / 1e6 / number) AS ms_mean,
+        S.ms_min, S.ms_max, T.facts, T.identity, T.process
+    FROM base_trial T JOIN base_process P ON P.guid = T.guid AND P.process = T.process
+        LEFT JOIN (SELECT guid, process, trial, count(*) AS samples, avg(elapsed_ns / 1e6 / number) AS ms_mean,
             min(elapsed_ns / 1e6 / number) AS ms_min, max(elapsed_ns / 1e6 / number) AS ms_max
-            FROM base_timing GROUP BY guid, trial) AS S ON S.guid = T.guid AND S.trial = T.id""",
+            FROM base_timing GROUP BY guid, process, trial) AS S
+            ON S.guid = T.guid AND S.process = T.process AND S.trial = T.id""",
     "passes": """
-    SELECT X.guid, X.nid, X.pid, X.trial, T.workload, T.point, X.position, X.name, X."timestamp", X.duration
-    FROM base_pass X LEFT JOIN base_trial T ON T.guid = X.guid AND T.id = X.trial""",
-    "telemetry": 'SELECT guid, nid, pid, "timestamp", name, unit, value FROM base_telemetry',
+    SELECT X.guid, X.nid, X.pid, X.trial, T.workload, T.point, X.position, X.name, X."timestamp", X.duration,
+        X.process
+    FROM base_pass X LEFT JOIN base_trial T ON T.guid = X.guid AND T.process = X.process AND T.id = X.trial""",
+    "telemetry": 'SELECT guid, nid, pid, "timestamp", name, unit, value, process FROM base_telemetry',
     "records": _select("record", list(TABLES["record"].columns), {}),
     "nights": """
     SELECT night, state, "start", "start" + duration AS "end", duration, seed, "commit", tvm, notes, source
