@@ -92,6 +92,7 @@ LAYERS: dict[float, tuple[str, ...]] = {
     3.4: ("change_grade", "change_points", "series_plots", "relax_workload", "plot_files"),
     3.5: (
         "case_words",
+        "change_ahead",
         "change_fleet",
         "experiment_points",
         "experiment_rounds",

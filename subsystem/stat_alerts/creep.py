@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from judging import Options
 from memory import BREAK, Memory, Step
 from table import Table
 
-from tvmdash.change_noise import FloatArray
+from tvmdash.change_noise import MAD_TO_SD, FloatArray, row_medians
 from tvmdash.incident_ledger import CREEP, DETECTOR, OPENED, Event, Incident, Ledger, Moved, iso_of
 
 ANCHORS = (30, 90, 365)
@@ -46,7 +46,7 @@ def events_of(table: Table, night: int, memory: Memory, ledger: Ledger, options:
         found: dict[int, _Drift] = {}
         whole: tuple[int, float] | None = None
         for anchor in _anchors(table, night, options):
-            drifts = [drift for row in rows if (drift := _drift(table, row, anchor, night, memory, ledger))]
+            drifts = list(_drifts(table, rows, anchor, night, memory, ledger))
             common = float(np.median([drift.size for drift in drifts])) if len(drifts) >= LEAST_FLEET else 0.0
             if abs(common) >= options.creep and not _told(ledger, name, table, anchor):
                 whole = (anchor, common)
@@ -70,35 +70,50 @@ def _anchors(table: Table, night: int, options: Options) -> list[int]:
     return sorted({anchor for anchor in (*back, *known[-1:]) if anchor - table.offset >= WINDOW // 2})
 
 
-def _drift(table: Table, row: int, anchor: int, night: int, memory: Memory, ledger: Ledger) -> _Drift | None:
-    key = table.rows[row].key
-    steps = [step for step in memory.steps.get(key, ()) if table.index_of(step.stamp) > anchor - WINDOW // 2]
-    told = any(
-        key in {moved.series for moved in incident.moved} and table.index_of(incident.found) > anchor
-        for incident in ledger.incidents.values()
-        if incident.kind == CREEP
-    )
-    then = _window(table, row, anchor - WINDOW // 2, anchor + WINDOW // 2, steps)
-    now = _window(table, row, night + 1 - WINDOW, night + 1, steps)
-    if told or any(step.kind == BREAK for step in steps) or then is None or now is None:
-        return None
-    residual = np.concatenate([then - np.median(then), now - np.median(now)])
-    scale = max(1.4826 * float(np.median(np.abs(residual))), 0.0005)
-    error = 1.25 * scale * math.sqrt(2 * (1 / len(then) + 1 / len(now)))
-    size = float(np.median(now) - np.median(then))
-    return _Drift(row, anchor, size, error, float(np.median(then)))
+def _drifts(
+    table: Table, rows: Sequence[int], anchor: int, night: int, memory: Memory, ledger: Ledger
+) -> Iterator[_Drift]:
+    """Of each row that can be compared with the anchor, how far it has gone."""
+    told = _told_since(ledger, table, anchor)
+    steps = {row: _steps_since(table, row, anchor, memory) for row in rows if table.rows[row].key not in told}
+    whole = [row for row, known in steps.items() if not any(step.kind == BREAK for step in known)]
+    then = _windows(table, whole, anchor - WINDOW // 2, anchor + WINDOW // 2, steps)
+    now = _windows(table, whole, night + 1 - WINDOW, night + 1, steps)
+    counts = [np.isfinite(part).sum(axis=1) for part in (then, now)]
+    levels = [row_medians(part) for part in (then, now)]
+    residual = np.concatenate([part - level[:, None] for part, level in zip((then, now), levels, strict=True)], axis=1)
+    scale = np.maximum(MAD_TO_SD * row_medians(np.abs(residual)), 0.0005)
+    for at in ((counts[0] >= LEAST) & (counts[1] >= LEAST)).nonzero()[0]:
+        error = 1.25 * float(scale[at]) * math.sqrt(2 * (1 / counts[0][at] + 1 / counts[1][at]))
+        yield _Drift(whole[at], anchor, float(levels[1][at] - levels[0][at]), error, float(levels[0][at]))
 
 
-def _window(table: Table, row: int, first: int, stop: int, steps: Sequence[Step]) -> FloatArray | None:
-    """The logarithms of the nights first..stop-1 without the known steps; None where they are too few."""
+def _told_since(ledger: Ledger, table: Table, anchor: int) -> set[str]:
+    """The series of which a creep was told after the anchor."""
+    recent = (one for one in ledger.incidents.values() if one.kind == CREEP and table.index_of(one.found) > anchor)
+    return {moved.series for incident in recent for moved in incident.moved}
+
+
+def _steps_since(table: Table, row: int, anchor: int, memory: Memory) -> list[Step]:
+    known = memory.steps.get(table.rows[row].key, ())
+    return [step for step in known if table.index_of(step.stamp) > anchor - WINDOW // 2]
+
+
+def _windows(
+    table: Table, rows: Sequence[int], first: int, stop: int, steps: Mapping[int, Sequence[Step]]
+) -> FloatArray:
+    """The logarithms of the nights first..stop-1 without the known steps, a line a row; NaN where there are none.
+
+    A row with a value that is not positive has none at all.
+    """
     nights = np.arange(max(first, table.offset), stop)
-    values = table.values[row, nights - table.offset]
-    nights, values = nights[np.isfinite(values)], values[np.isfinite(values)]
-    if len(values) < LEAST or not (values > 0).all():
-        return None
+    values = table.values[np.ix_(np.array(rows, np.int64), nights - table.offset)]
+    values = np.where(np.isfinite(values), values, np.nan)
+    values[(values <= 0).any(axis=1)] = np.nan
     x = np.log(values)
-    for step in steps:
-        x[nights >= table.index_of(step.stamp)] -= step.size
+    for at, row in enumerate(rows):
+        for step in steps[row]:
+            x[at, nights >= table.index_of(step.stamp)] -= step.size
     return np.asarray(x)
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from memory import ALERT, BREAK, ENVIRONMENT, WHOLE, Memory, Step
 from remeasured import Confirmation
+from screening import Screen
 from table import Table
 
 from tvmdash import change_fleet
@@ -22,7 +23,7 @@ from tvmdash.incident_ledger import EXPECTED, Ledger
 
 CONTROL_NIGHTS = 40
 MOST_REPLAYED = 400
-"""A rebuild judges so many nights one by one; what lies before is scanned, without the fleet's view."""
+"""A rebuild judges so many nights; what lies before is scanned, without the fleet's view."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,10 @@ class Again(FleetRerun, Protocol):
 
 @dataclass(frozen=True)
 class FleetNight:
-    """One fleet tonight: what was given to the detector, and what it said."""
+    """One fleet on a night: what was given to the detector, and what it said.
+
+    rows: all series of the fleet; histories and decisions are of those that were judged.
+    """
 
     name: str
     rows: Mapping[str, int]
@@ -74,17 +78,31 @@ class Judged:
 
 
 def judge(
-    table: Table, night: int, memory: Memory, ledger: Ledger, options: Options, again: Again | None = None
+    table: Table,
+    night: int,
+    memory: Memory,
+    ledger: Ledger,
+    options: Options,
+    again: Again | None = None,
+    screen: Screen | None = None,
 ) -> Judged:
-    """Judge the night; `memory` is as before it, with levels that begin anew. `again`: measures suspects again."""
+    """Judge the night; `memory` is as before it, with levels that begin anew. `again`: measures suspects again.
+
+    screen: knows which series can say something; only these have a decision then.
+    """
     memory = _with_new_levels(table, night, memory, _known_breaks(table, night, ledger, options))
     fleets = []
     for name, rows in table.fleets(night).items():
         keys = {table.rows[row].key: row for row in rows}
-        histories = {key: table.history(row, night) for key, row in keys.items()}
         state = memory.fleets.get(name, FleetState())
         controls = _controls(table, night, rows, options)
-        decided = change_fleet.night(histories, state, controls=controls, settings=options.settings, rerun=again)
+        suspects = screen.suspects(night, keys, state, controls) if screen is not None else None
+        some = keys if suspects is None else suspects
+        histories = {key: table.history(row, night) for key, row in keys.items() if key in some}
+        if suspects is None:
+            decided = change_fleet.night(histories, state, controls=controls, settings=options.settings, rerun=again)
+        else:
+            decided = change_fleet.few(histories, state, keys, night, controls=controls, settings=options.settings)
         if again is not None:
             decided = _blamed(decided, again)
         fleets.append(FleetNight(name, keys, histories, state, controls, decided))

@@ -18,6 +18,7 @@ import recovering
 from confirming import Confirming
 from judging import MOST_REPLAYED, FleetNight, Judged, Options, judge, scanned
 from memory import Memory
+from screening import Screen
 from table import REACH, Table, read_table
 
 from tvmdash import common, incident_file, incident_replay
@@ -56,6 +57,7 @@ def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Ton
     events: list[Event] = []
     fresh: list[Event] = []
     previous = before
+    screen = Screen(table, len(table.stamps) - 1, options.settings)
     view = _Past(written, iso_of(table.stamps[before.count])) if before.count < len(table.stamps) else None
     for night in range(before.count, len(table.stamps)):
         assert view is not None
@@ -65,7 +67,8 @@ def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Ton
             off=options.confirm_off,
         )  # fmt: skip
         ledger = view.before(iso_of(table.stamps[night]))
-        after, judged, events = one_night(table, night, after, ledger, options, again)
+        past = screen if night < screen.stop else None
+        after, judged, events = one_night(table, night, after, ledger, options, again, past)
         events = [_with_notes(event, home, table) for event in events]
         view.add(events)
         fresh += [event for event in events if event.key not in known]
@@ -110,12 +113,13 @@ def one_night(
     ledger: Ledger,
     options: Options,
     again: Confirming | None = None,
+    screen: Screen | None = None,
 ) -> tuple[Memory, Judged, list[Event]]:
     """Recoveries, the detector with its re-runs, incidents, creep: the memory after the night, and its events."""
     memory, events = recovering.recoveries(table, night, memory, ledger)
     ledger = ledgers.fold(events, ledger)
     if again is None:
-        judged = judge(table, night, memory, ledger, options)
+        judged = judge(table, night, memory, ledger, options, screen=screen)
     else:
         judged = again.judged(lambda asking: judge(table, night, memory, ledger, options, asking))
     events += grouping.events_of(table, judged, ledger, options)
@@ -170,7 +174,7 @@ def _keep_inputs(output: Path, table: Table, judged: Judged, events: Sequence[Ev
 
 def _kept(judged: Judged, key: str, options: Options) -> dict[str, Any]:
     fleet = next(fleet for fleet in judged.fleets if key in fleet.rows)
-    settings = replace(options.settings, threshold=night_threshold(options.settings, len(fleet.histories)))
+    settings = replace(options.settings, threshold=night_threshold(options.settings, len(fleet.rows)))
     return incident_replay.kept(
         fleet.histories[key], _as_judged(fleet, key, judged.night), settings, fleet.decided.decisions[key]
     )

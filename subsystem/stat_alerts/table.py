@@ -56,10 +56,10 @@ class Table:
     code: IntArray
     versions: Mapping[str, Mapping[str, str]]
 
-    def history(self, row: int, night: int) -> History:
-        """The row's last REACH nights up to `night`."""
+    def history(self, row: int, night: int, reach: int = REACH) -> History:
+        """The row's last `reach` nights up to `night`."""
         stop = night + 1 - self.offset
-        start = max(0, stop - REACH)
+        start = max(0, stop - reach)
         part = (row, slice(start, stop))
         return History(self.values[part], self.std[part], self.repeats[part], self.code[part], self.offset + start)
 

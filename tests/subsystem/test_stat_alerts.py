@@ -16,6 +16,7 @@ import pytest
 from tests.dashboard import homes
 from tests.subsystem import alert_homes, scripts
 from tests.subsystem.alert_homes import AlertHome, Truth, stamp_of
+from tvmdash import change_fleet
 
 SUBSYSTEM = scripts.load("stat_alerts")
 
@@ -229,6 +230,55 @@ def test_state_deleted_is_built_again_from_the_store_alike(tmp_path: Path) -> No
     assert json.loads((night_by_night.output / "state.json").read_text()) == state
     assert (night_by_night.output / "incidents.jsonl").read_bytes() == ledger, "nothing is told twice"
     assert len(ledger.splitlines()) > 3
+
+
+def judged(home: AlertHome, night: int) -> Any:
+    """What the subsystem's judging of all nights up to `night` gives, in this process."""
+    home.output.mkdir(parents=True, exist_ok=True)
+    return SUBSYSTEM.judge_pending(home.home, home.output, stamp_of(night), SUBSYSTEM.Options())
+
+
+def test_nights_judged_at_once_say_what_each_of_them_says_judged_by_itself(tmp_path: Path) -> None:
+    """Steps, slow nights, a machine's move, a series that is signed, one that ends and one that is mostly absent."""
+    truth = Truth(nights=90, workloads=("mlp", "dqn", "bert"), canaries=5)
+    truth.step("mlp", 3, "run", 45, 1.06, until=66).step("dqn", 0, "compile", 52, 1.1).step("dqn", 3, "size", 60, 1.02)
+    truth.machine[[30, 41, 83]] = 1.06
+    truth.machine[72:] *= 1.05
+    truth.absent = {("bert", night) for night in range(90) if night % 5}
+    by_itself = AlertHome(tmp_path / "by_itself").fill(truth)
+    for night in range(90):
+        signed = {"success": True, "drift": float(np.sin(night)), "rare": 0.0 if night == 50 else 3.0 + night % 3}
+        by_itself.write_data("foreign", night, signed)
+    by_itself.ingest()
+    shutil.copytree(by_itself.root, tmp_path / "at_once")
+    at_once = AlertHome(tmp_path / "at_once")
+    for night in range(25, 90):
+        judged(by_itself, night)
+    judged(at_once, 89)
+    for name in ("state.json", "incidents.jsonl"):
+        assert (at_once.output / name).read_text() == (by_itself.output / name).read_text()
+    kept = [sorted(path.name for path in (home.output / "decisions").iterdir()) for home in (at_once, by_itself)]
+    assert kept[0] == kept[1]
+    for name in kept[0]:
+        assert (at_once.output / "decisions" / name).read_text() == (by_itself.output / "decisions" / name).read_text()
+    assert len((at_once.output / "incidents.jsonl").read_text().splitlines()) >= 5
+
+
+def test_quiet_nights_of_a_history_are_not_judged_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a first judging does grows with what happened, not with the nights."""
+    judged_nights = []
+    observe = change_fleet.observe
+
+    def counting(history: Any, *arguments: Any, **more: Any) -> Any:
+        judged_nights.append(history.tonight)
+        return observe(history, *arguments, **more)
+
+    monkeypatch.setattr(change_fleet, "observe", counting)
+    home = AlertHome(tmp_path).fill(Truth(nights=90, sigma=0.002).step("mlp", 3, "run", 60, 1.05))
+    judged(home, 89)
+    (alert,) = [night for night in judged_nights if night != 89]
+    assert alert == 63
+    assert judged_nights.count(89) == 32
 
 
 def test_a_rerun_of_the_same_night_says_the_same_and_adds_nothing(tmp_path: Path) -> None:

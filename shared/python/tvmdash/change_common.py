@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from tvmdash.change_noise import LEAST_FLOOR, MAD_TO_SD, FloatArray
+from tvmdash.change_noise import LEAST_FLOOR, MAD_TO_SD, FloatArray, row_medians
 from tvmdash.change_series import History, Rerun, Scaled, SeriesState, scaled
 
 BASELINE = 40
@@ -89,25 +89,38 @@ class Deviation:
 
 
 def deviations(histories: Mapping[str, History], states: Mapping[str, SeriesState]) -> dict[str, Deviation]:
+    """Tonight's deviation of each series that has a value and a baseline."""
     found = {}
     for name, history in histories.items():
-        series = scaled(history, states[name])
-        if len(series.x) and series.nights[-1] == history.tonight:
-            deviation = _deviation(series, states[name])
-            if deviation is not None:
-                found[name] = deviation
+        tonight = deviations_from(scaled(history, states[name]), states[name], history.tonight)
+        if history.tonight in tonight:
+            found[name] = tonight[history.tonight]
     return found
 
 
-def _deviation(series: Scaled, state: SeriesState) -> Deviation | None:
-    last = len(series.x) - 1
-    before = series.x[max(series.index_of(state.start), last - BASELINE) : last]
-    if len(before) < LEAST_BASELINE:
-        return None
-    median = float(np.median(before))
-    residual = np.concatenate([np.array(state.reserve), before - median])[-BASELINE:]
-    scale = max(MAD_TO_SD * float(np.median(np.abs(residual))), LEAST_FLOOR)
-    return Deviation(float(series.x[last]) - median, scale, median, series.unit is None)
+def deviations_from(series: Scaled, state: SeriesState, first: int) -> dict[int, Deviation]:
+    """The deviation of each night with a value from `first` on, from the level that began with `state.start`."""
+    start = series.index_of(state.start)
+    places = np.arange(max(series.index_of(first), start + LEAST_BASELINE), len(series.x))
+    if not len(places):
+        return {}
+    column = places[:, None] + np.arange(-BASELINE, 0)[None, :]
+    before = np.where(column >= start, series.x[np.maximum(column, 0)], np.nan)
+    median = row_medians(before)
+    residual = _with_reserve(before - median[:, None], np.array(state.reserve))
+    scale = np.maximum(MAD_TO_SD * row_medians(np.abs(residual)), LEAST_FLOOR)
+    rows = zip((series.x[places] - median).tolist(), scale.tolist(), median.tolist(), strict=True)
+    nights = series.nights[places].tolist()
+    return {night: Deviation(*row, positive=series.unit is None) for night, row in zip(nights, rows, strict=True)}
+
+
+def _with_reserve(residual: FloatArray, reserve: FloatArray) -> FloatArray:
+    """Each row (NaN in front) filled from the right with the last residuals of closed segments."""
+    width = residual.shape[1]
+    padded = np.concatenate([np.full(width, np.nan), reserve])[-width:]
+    own = np.isfinite(residual).sum(axis=1)[:, None]
+    place = np.minimum(np.arange(width)[None, :] + own, width - 1)
+    return np.asarray(np.where(np.isfinite(residual), residual, padded[place]))
 
 
 def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
@@ -168,6 +181,8 @@ def _probe(
     purse: Purse,
 ) -> float | None:
     """By how much older artifacts of the quietest series moved, measured tonight; None without re-runs."""
+    if purse.rerun is None:
+        return None
     moved = []
     for name in sorted(moving, key=lambda name: moving[name].scale)[:PROBES]:
         measure = purse.of(name)

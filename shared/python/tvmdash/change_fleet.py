@@ -11,7 +11,7 @@ Sources: Benjamini & Hochberg 1995 (control over the night), Kalibera & Jones 20
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tvmdash.change_common import Common, Deviation, FleetRerun, Purse, common_shift, deviations
-from tvmdash.change_points import observe, rebased
+from tvmdash.change_points import forgetting, observe, rebased
 from tvmdash.change_series import Decision, History, SeriesState, Settings, scaled
 from tvmdash.errors import DashboardError
 
@@ -103,7 +103,7 @@ def night(
     tonight = max((history.tonight for history in histories.values()), default=0)
     table = deviations(histories, states)
     common = common_shift(table, controls, tonight, histories, states, purse)
-    shifts = tuple(pair for pair in state.shifts if pair[0] > tonight - LASTING_NIGHTS - 1)
+    shifts = _recent(state, tonight)
     if common and common.blame != "compiler":
         shifts += ((tonight, common.shift),)
         cut = _lasting(shifts)
@@ -113,6 +113,28 @@ def night(
     decisions = _each(histories, states, controls, settings, purse)
     kept = {**state.series, **{name: decision.state for name, decision in decisions.items()}}
     return NightDecision(decisions, FleetState(kept, shifts), common)
+
+
+def few(
+    histories: Mapping[str, History],
+    state: FleetState,
+    names: Iterable[str],
+    tonight: int,
+    *,
+    controls: AbstractSet[str] = frozenset(),
+    settings: Settings | None = None,
+) -> NightDecision:
+    """Judge only `histories` of the series `names`; `change_ahead` has found that the others are quiet tonight."""
+    states = {name: forgetting(state.series.get(name, SeriesState()), tonight) for name in names}
+    settings = settings or Settings()
+    settings = replace(settings, threshold=night_threshold(settings, len(states)))
+    decisions = _each(histories, {name: states[name] for name in histories}, controls, settings, Purse(None, 0))
+    kept = {**state.series, **states, **{name: decision.state for name, decision in decisions.items()}}
+    return NightDecision(decisions, FleetState(kept, _recent(state, tonight)))
+
+
+def _recent(state: FleetState, tonight: int) -> tuple[tuple[int, float], ...]:
+    return tuple(pair for pair in state.shifts if pair[0] > tonight - LASTING_NIGHTS - 1)
 
 
 def _without_common(state: SeriesState, row: Deviation | None, shift: float, tonight: int) -> SeriesState:

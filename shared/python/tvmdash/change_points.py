@@ -48,7 +48,19 @@ from tvmdash.change_series import (
     scaled,
 )
 
-__all__ = ["Decision", "History", "Measured", "Rerun", "SeriesState", "Settings", "change_points", "observe", "rebased"]
+__all__ = [
+    "Decision",
+    "History",
+    "Measured",
+    "Rerun",
+    "SeriesState",
+    "Settings",
+    "change_points",
+    "first_strong",
+    "forgetting",
+    "observe",
+    "rebased",
+]
 
 GLUED_NIGHTS = 30
 MODE_ODDS = 2e-5
@@ -68,7 +80,7 @@ def observe(
     if series.unit != state.unit:
         state = SeriesState(unit=series.unit)
     night = history.tonight
-    state = replace(state, fixed={key: value for key, value in state.fixed.items() if key > night - KEPT_NIGHTS})
+    state = forgetting(state, night)
 
     def quiet(reason: str) -> Decision:
         return Decision("quiet", reason, night, state)
@@ -97,6 +109,13 @@ def observe(
     return _measured_again(chosen, series, history, state, settings, rerun, strong=strong)
 
 
+def forgetting(state: SeriesState, night: int) -> SeriesState:
+    """The state after a night, without the corrections that are too old to count."""
+    if all(key > night - KEPT_NIGHTS for key in state.fixed):
+        return state
+    return replace(state, fixed={key: value for key, value in state.fixed.items() if key > night - KEPT_NIGHTS})
+
+
 def change_points(history: History, *, settings: Settings | None = None) -> tuple[list[Decision], SeriesState]:
     """Every alert that `observe` would have given on this history without re-runs, and the state after it.
 
@@ -112,7 +131,7 @@ def change_points(history: History, *, settings: Settings | None = None) -> tupl
     while seen < len(series.x):
         stop = min(seen + block, len(series.x))
         block = min(2 * block, SCAN_BLOCK)
-        found = _first_strong(series, state, seen, stop, settings)
+        found = first_strong(series, state, seen, stop, settings)
         if found is None:
             seen = stop
             continue
@@ -124,7 +143,7 @@ def change_points(history: History, *, settings: Settings | None = None) -> tupl
     return alerts, state
 
 
-def _first_strong(series: Scaled, state: SeriesState, seen: int, stop: int, settings: Settings) -> Candidate | None:
+def first_strong(series: Scaled, state: SeriesState, seen: int, stop: int, settings: Settings) -> Candidate | None:
     """The first alert on the nights at positions seen..stop-1, all judged at once."""
     start = series.index_of(state.start)
     first = max(start + LEAST_BEFORE, seen + 1 - int(LAGS[-1]))
