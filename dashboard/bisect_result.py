@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dashboard.bisect_range import Candidate
+from tvmdash.metrics import Direction
 from tvmdash.words import duration_in_words, elide
 
 SCHEMA_VERSION = 1
@@ -27,7 +28,7 @@ class Result:
     experiment: str
     series: str
     name: str
-    lower_is_better: bool
+    direction: Direction
     good: Candidate
     bad: Candidate
     candidates: int

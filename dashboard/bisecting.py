@@ -213,7 +213,7 @@ class _Bisection:
             self.series.experiment,
             self.series.id,
             self.series.name,
-            self.series.lower_is_better,
+            self.series.direction,
             good=self.candidates[0],
             bad=self.candidates[-1],
             candidates=len(self.candidates) - 1,

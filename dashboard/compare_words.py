@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from dashboard.compare import Compared, Comparison, Side
 from tvmdash.comparison import Difference
-from tvmdash.records import FOREIGN
+from tvmdash.metrics import is_worse, way
 from tvmdash.words import duration_in_words, elide, list_in_words, percent_in_words, quantity_in_words
 
 _NAME_COLUMNS = 70
@@ -74,12 +74,13 @@ def _row(one: Compared) -> tuple[str, ...]:
 def _word(one: Compared) -> str:
     if one.difference is None or not one.difference.real:
         return ""
-    if one.series.metric == FOREIGN.name:
-        return "higher" if one.difference.effect > 0 else "lower"
-    worse = (one.difference.effect > 0) == one.series.lower_is_better
+    up = one.difference.effect > 0
     if one.series.is_size:
-        return "larger" if one.difference.effect > 0 else "smaller"
-    return "slower" if worse else "faster"
+        return "larger" if up else "smaller"
+    if one.series.is_time:
+        return "slower" if up else "faster"
+    judged = is_worse(one.difference.effect, one.series.direction)
+    return ("higher" if up else "lower") + ("" if judged is None else f", {way(judged)}")
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

@@ -33,6 +33,7 @@ def read(kind: str, folder: Path, path: Path, shown: str) -> dict[str, Any]:
     common_fields = config_util.EXPERIMENT_FIELDS if kind == "experiment" else config_util.SUBSYSTEM_FIELDS
     own = config_util.read_fields(folder / config_util.FIELDS_FILE)
     config_util.read_takes_minutes(folder / config_util.FIELDS_FILE)
+    config_util.read_metrics(folder / config_util.FIELDS_FILE)
     if not own and not (folder / config_util.FIELDS_FILE).exists():
         return _read_undeclared(file, common_fields, f"{shown}/{file.name}")
     return config_util.read_config(file, {**common_fields, **own}, shown_as=f"{shown}/{file.name}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dashboard.plan import Job
-from tvmdash import common, dashboard_info, records, stages, store
+from tvmdash import common, config_util, dashboard_info, metrics, records, stages, store
 from tvmdash.errors import DashboardError
 from tvmdash.stages import Stage
 
@@ -40,11 +40,13 @@ def _publish_data(context: Context, job: Job, path: Path) -> int:
         records.check_data(value)
     except DashboardError as error:
         raise DashboardError(f"{path.name}: {str(error).removeprefix(f'{path}: ')}") from error
+    declared = {} if "records" in value else _declared(job, value)
     artifact = context.artifact(job)
     own_hash = value.get("tvm_hash")
     default_hash = (artifact.commit or artifact.version) if artifact else ""
     whole = {
         **value,
+        **({config_util.METRICS: declared} if declared else {}),
         "timestamp": context.stamp,
         "tvm_hash": own_hash if own_hash and isinstance(own_hash, str) else default_hash,
         "night": _identity(context, job),
@@ -53,6 +55,19 @@ def _publish_data(context: Context, job: Job, path: Path) -> int:
     place.parent.mkdir(parents=True, exist_ok=True)
     common.write_json(place, whole)
     return len(value.get("failures", ())) if "records" in value else 0
+
+
+def _declared(job: Job, value: dict[str, Any]) -> dict[str, Any]:
+    """What the experiment's fields.json and then its data.json say of its numbers."""
+    own = metrics.declared_in(value)
+    config_util.check_metrics(own, "data.json")
+    given = config_util.read_metrics(job.folder / config_util.FIELDS_FILE)
+    if given and config_util.METRICS in value and not own:
+        raise DashboardError(
+            "data.json: $.metrics: holds what was measured, and fields.json declares metrics. Give one of them another"
+            " name: in data.json."
+        )
+    return {**given, **own}
 
 
 def _identity(context: Context, job: Job) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from dashboard.markdown import folded, plain, table
 from dashboard.results_points import Shown
-from tvmdash.records import METRICS, NightData, PointValue
+from tvmdash.metrics import METRICS
+from tvmdash.records import NightData, PointValue
 from tvmdash.words import estimate_in_words, three_digits
 
 _COLUMNS = 5

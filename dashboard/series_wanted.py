@@ -12,7 +12,8 @@ from dashboard.remeasure_request import point_of
 from tvmdash import records, series_names
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.records import FOREIGN, PointValue
+from tvmdash.metrics import Direction, Kind
+from tvmdash.records import PointValue
 from tvmdash.words import list_in_words
 
 _NIGHTS_BACK = 60
@@ -29,14 +30,16 @@ class WantedSeries:
     metric: str
     unit: str
     labels: Mapping[str, Any]
-    lower_is_better: bool
+    direction: Direction
+    kind: Kind = "time"
+    title: str = ""
     name: str = ""
 
     @classmethod
     def of(cls, one: PointValue) -> WantedSeries:
         """The series of this value, without a name."""
         key = one.key
-        return cls(key.id, key.experiment, key.metric, one.unit, key.labels, one.lower_is_better)
+        return cls(key.id, key.experiment, key.metric, one.unit, key.labels, one.direction, one.kind, one.title)
 
     @property
     def is_size(self) -> bool:
@@ -46,7 +49,7 @@ class WantedSeries:
     @property
     def is_time(self) -> bool:
         """Whether it is known for a time: a number of a foreign experiment may be anything."""
-        return not self.is_size and self.metric != FOREIGN.name
+        return not self.is_size and self.kind == "time"
 
     @property
     def point(self) -> dict[str, Any]:

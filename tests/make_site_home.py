@@ -180,7 +180,7 @@ def _points(
             if (spot, metric.name) not in numbers:
                 labels = {column: getattr(record, column) for column in records.IDENTITY}
                 key = records.SeriesKey(name, metric.name, labels)
-                point = records.PointValue(key, metric.unit, metric.lower_is_better, number)
+                point = records.PointValue(key, metric.unit, metric.direction, number)
                 numbers[spot, metric.name] = opened._number(point)
             place = numbers[spot, metric.name]
             if metric.name == "run_time":

@@ -16,7 +16,7 @@ LIBRARY = REPO / "shared" / "python" / "tvmdash"
 LAYERS: dict[float, tuple[str, ...]] = {
     # 0: errors, files, words
     0.0: ("__init__", "errors", "removal", "words"),
-    0.1: ("common", "capture_format", "phases"),
+    0.1: ("common", "capture_format", "phases", "metrics"),
     0.2: (
         "config_fields",
         "data_migrations",

@@ -17,7 +17,7 @@ from typing import Any
 from dashboard.importing.formats import FORMATS, format_of, holds_no_results
 from dashboard.importing.found import Format, FoundNight, Reading
 from dashboard.importing.source import File, Unreadable, files_in
-from tvmdash import common, records
+from tvmdash import common, config_util, metrics, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -152,6 +152,7 @@ class _Shelf:
             },
         }
         records.check_data(whole)
+        config_util.check_metrics(metrics.declared_in(whole), file.shown)
         if not self._request.dry_run:
             place = self._request.home.data_file(night.experiment, stamp)
             place.parent.mkdir(parents=True, exist_ok=True)

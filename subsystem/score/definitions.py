@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tvmdash.errors import DashboardError
-from tvmdash.records import METRICS, Metric, Record
+from tvmdash.metrics import METRICS, Metric
+from tvmdash.records import Record
 
 SPEEDUP, SHARE, GEOMEAN, CORRECT = "speedup", "share_reaching", "geomean_time", "correct_count"
 KINDS = (SPEEDUP, SHARE, GEOMEAN, CORRECT)
@@ -56,6 +57,8 @@ class Definition:
     def id(self) -> str:
         """Changes with everything that changes the score's meaning, so not with its title."""
         value = {name: item for name, item in asdict(self).items() if name != "title"}
+        one = self.metric  # as the first IDs were made: they name the scores' histories
+        value["metric"] = {"name": one.name, "unit": one.unit, "lower_is_better": True, "place": one.place}
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
     @property
@@ -72,7 +75,7 @@ class Definition:
     @property
     def lower_is_better(self) -> bool:
         """Whether a lower value is the better one."""
-        return self.kind == GEOMEAN and self.metric.lower_is_better
+        return self.kind == GEOMEAN and self.metric.direction == "lower"
 
 
 def parse_all(values: Sequence[Any], shown: str = "config.json") -> tuple[list[Definition], list[str]]:

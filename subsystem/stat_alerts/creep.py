@@ -18,6 +18,7 @@ from table import Table
 
 from tvmdash.change_noise import MAD_TO_SD, FloatArray, row_medians
 from tvmdash.incident_ledger import CREEP, DETECTOR, OPENED, Event, Incident, Ledger, Moved, iso_of
+from tvmdash.metrics import is_worse
 
 ANCHORS = (30, 90, 365)
 EVERY, WINDOW, LEAST = 7, 20, 12
@@ -129,13 +130,14 @@ def _moved(table: Table, drift: _Drift) -> Moved:
     before, effect = math.exp(drift.level), math.expm1(drift.size)
     low, high = math.expm1(drift.size - 1.96 * drift.error), math.expm1(drift.size + 1.96 * drift.error)
     return Moved(
-        series.key, series.name, series.metric, series.unit, (effect > 0) == series.lower_is_better, before,
-        before * (1 + effect), effect, low, high, z=drift.size / drift.error,
+        series.key, series.name, series.metric, series.unit, is_worse(effect, series.direction), before,
+        before * (1 + effect), effect, low, high, z=drift.size / drift.error, kind=series.kind,
     )  # fmt: skip
 
 
 def _event(table: Table, night: int, fleet: str, anchor: int, moved: Sequence[Moved], size: float | None) -> Event:
-    row = next(index for index, series in enumerate(table.rows) if series.fleet == fleet)
+    rows = [index for index, series in enumerate(table.rows) if series.fleet == fleet]
+    row = rows[0]
     data: Mapping[str, object] = {
         "kind": CREEP,
         "begin": table.stamps[anchor],
@@ -147,6 +149,7 @@ def _event(table: Table, night: int, fleet: str, anchor: int, moved: Sequence[Mo
         "moved": [asdict(one) for one in moved],
         "size": None if size is None else math.expm1(size),
         "fleet": fleet,
+        "direction": table.direction(rows),
     }
     digest = hashlib.sha256(f"{fleet} {size is None}".encode()).hexdigest()[:4]
     name = f"c{table.stamps[night][:8]}-{digest}"

@@ -17,6 +17,7 @@ from table import Table, finite
 from tvmdash import incident_ledger as ledgers
 from tvmdash.change_series import Decision, SeriesState
 from tvmdash.incident_ledger import CHANGE, DETECTOR, MACHINE, NEW, Event, Incident, Ledger, Moved, iso_of
+from tvmdash.metrics import is_worse
 
 JOIN_NIGHTS = 1
 """Cuts this near to each other, on the same version, are one change: so exact is the culprit's place."""
@@ -106,10 +107,10 @@ def _moved(table: Table, hit: _Hit) -> Moved:
     relative = decision.state.unit is None
     after = before * (1 + effect) if relative else before + effect * (decision.state.unit or 1.0)
     return Moved(
-        series.key, series.name, series.metric, series.unit, (effect > 0) == series.lower_is_better, before, after,
+        series.key, series.name, series.metric, series.unit, is_worse(effect, series.direction), before, after,
         effect, decision.effect_low, decision.effect_high, relative, z=decision.z, nights=decision.nights,
         again_new=sum(one.night >= hit.cut for one in decision.reruns),
-        again_old=sum(one.night < hit.cut for one in decision.reruns),
+        again_old=sum(one.night < hit.cut for one in decision.reruns), kind=series.kind,
     )  # fmt: skip
 
 
@@ -164,6 +165,7 @@ def _machine(table: Table, night: int, fleet: FleetNight) -> Event:
         "moved": [],
         "size": math.expm1(machine.shift),
         "fleet": fleet.name,
+        "direction": table.direction(fleet.rows.values()),
     }
     return Event(iso_of(table.stamps[night]), DETECTOR, ledgers.OPENED, _name(data["begin"], [fleet.name]), data)
 

@@ -14,6 +14,7 @@ from tvmdash import series_names, store
 from tvmdash.change_noise import FloatArray, IntArray
 from tvmdash.change_series import History
 from tvmdash.dashboard_info import Home
+from tvmdash.metrics import Direction, Kind
 from tvmdash.store import Series
 from tvmdash.store_packed import floats, integers
 
@@ -27,17 +28,18 @@ GONE_NIGHTS = 30
 class Row:
     """One series. fleet: the machine and kind of metric that it is judged with. key: its ID, once a unit.
 
-    labels: what was measured; they name its point.
+    labels: what was measured; they name its point. direction, kind: of the number.
     """
 
     key: str
     experiment: str
     metric: str
     unit: str
-    lower_is_better: bool
+    direction: Direction
     name: str
     fleet: str
     labels: Mapping[str, Any] = field(default_factory=dict)
+    kind: Kind = "time"
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,11 @@ class Table:
             if alive[index]:
                 found.setdefault(row.fleet, []).append(index)
         return found
+
+    def direction(self, rows: Iterable[int]) -> Direction:
+        """The direction that all of the rows have; "none" where they differ."""
+        found = {self.rows[row].direction for row in rows}
+        return found.pop() if len(found) == 1 else "none"
 
     def version(self, row: int, night: int) -> str:
         """The TVM that the row's experiment measured on a night; empty where unknown."""
@@ -133,7 +140,7 @@ def make_table(
 def _rows(series: Sequence[Series]) -> Iterator[Row]:
     for one, key, name in zip(series, series_names.keys(series), series_names.names(series), strict=True):
         fleet = series_names.fleet(one)
-        yield Row(key, one.experiment, one.metric, one.unit, one.lower_is_better, name, fleet, one.labels)
+        yield Row(key, one.experiment, one.metric, one.unit, one.direction, name, fleet, one.labels, one.kind)
 
 
 def last_values(table: Table, row: int, count: int) -> list[float | None]:

@@ -9,10 +9,11 @@ from typing import Any
 
 import night_views
 from catalogue import Catalogue, Entry
-from series_views import BETTER, MISSING, NIGHTS, STEADY, UNJUDGED, WORSE, YOUNG
+from series_views import MISSING, NIGHTS, STEADY, UNJUDGED, YOUNG
 from site_context import SiteContext
 
 from tvmdash.dashboard_info import Night
+from tvmdash.metrics import BETTER, CHANGED, WORSE
 
 SCHEMA_VERSION = 1
 TITLE = "TVM nightly benchmarks"
@@ -53,7 +54,7 @@ def _verdicts(catalogue: Catalogue) -> dict[str, int]:
     states = [entry.state for entry in catalogue.entries]
     failed = sum(one.failures for one in catalogue.experiments.values())
     names = {"regressions": WORSE, "improvements": BETTER, "steady": STEADY, "missing": MISSING, "young": YOUNG,
-             "unjudged": UNJUDGED}  # fmt: skip
+             "changed": CHANGED, "unjudged": UNJUDGED}  # fmt: skip
     return {**{name: states.count(state) for name, state in names.items()}, "failed": failed}
 
 
@@ -67,7 +68,7 @@ def _series(catalogue: Catalogue) -> Mapping[str, Sequence[Any]]:
         "name": lambda entry: entry.name,
         "metric": lambda entry: entry.outline.metric,
         "unit": lambda entry: entry.outline.unit,
-        "lower_is_better": lambda entry: int(entry.outline.lower_is_better),
+        "direction": lambda entry: entry.outline.direction,
         "labels": lambda entry: entry.labels,
         "last": lambda entry: _rounded(entry.last),
         "low": lambda entry: _rounded(entry.low),

@@ -10,6 +10,7 @@ from series_views import SeriesView
 
 from tvmdash.incident_ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident, Moved
 from tvmdash.incident_words import headline, in_words, night_in_words
+from tvmdash.metrics import BETTER, CHANGED, WORSE, Way
 from tvmdash.words import percent_in_words, quantity_in_words
 
 
@@ -19,7 +20,7 @@ class MoveView:
 
     series: str
     name: str
-    worse: bool
+    way: Way
     before: str
     after: str
     size: str
@@ -39,14 +40,14 @@ class ChangeView:
 
 @dataclass(frozen=True)
 class IncidentView:
-    """An incident. what: Regression, Improvement, Machine or Creep; moves: the worst first.
+    """An incident. what: Regression, Improvement, Change, Machine or Creep; moves: the worst first.
 
     brief: since when and how sure in half a line; sure: the same in the words of the alerts.
     """
 
     id: str
     what: str
-    worse: bool
+    way: Way
     open: bool
     silent: bool
     state: str
@@ -73,7 +74,7 @@ def view(one: Incident, series: Mapping[str, SeriesView], *, silent: bool) -> In
     return IncidentView(
         id=one.id,
         what=_what(one),
-        worse=one.is_worse,
+        way=one.way,
         open=one.is_open,
         silent=silent,
         state=one.state,
@@ -108,7 +109,7 @@ def _what(one: Incident) -> str:
         return "Machine"
     if one.kind == CREEP:
         return "Creep"
-    return "Regression" if one.is_worse else "Improvement"
+    return {WORSE: "Regression", BETTER: "Improvement", CHANGED: "Change"}[one.way]
 
 
 def _move(item: Moved) -> MoveView:
@@ -116,7 +117,7 @@ def _move(item: Moved) -> MoveView:
     if item.relative and item.low is not None and item.high is not None:
         interval = f"{percent_in_words(item.low).removesuffix(' %')} to {percent_in_words(item.high)}"
     before, after = (quantity_in_words(value, item.unit) for value in (item.before, item.after))
-    return MoveView(item.series, item.name, item.worse, before, after, _size(item), interval, item.recovered)
+    return MoveView(item.series, item.name, item.way, before, after, _size(item), interval, item.recovered)
 
 
 def _size(item: Moved) -> str:

@@ -22,6 +22,7 @@ from site_files import carry_over, write_data, write_new
 from tvmdash import common
 from tvmdash.dashboard_info import Night
 from tvmdash.errors import DashboardError
+from tvmdash.metrics import Way
 
 UNREADABLE = "unreadable"
 SCHEMA_VERSION = 2
@@ -41,7 +42,7 @@ class Row:
     elapsed: str
     elapsed_s: float
     versions: tuple[str, ...]
-    begun: tuple[tuple[str, str, bool], ...] = ()
+    begun: tuple[tuple[str, str, Way], ...] = ()
     kept: Kept = field(default_factory=Kept)
 
 
@@ -149,7 +150,7 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
     )
     write_new(f"{new}/nights/{stamp}.html", text.encode())
     headline = "Its record cannot be read" if fault else verdict.headline
-    begun = tuple((one.id, one.headline, one.worse) for one in results.begun)
+    begun = tuple((one.id, one.headline, one.way) for one in results.begun)
     return Row(
         page.source,
         verdict.state,

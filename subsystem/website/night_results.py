@@ -14,6 +14,7 @@ from tonight_views import ExperimentView
 from words_shown import amount
 
 from tvmdash.incident_words import headline
+from tvmdash.metrics import Way
 from tvmdash.words import three_digits
 
 _MOST_WORDS = 600
@@ -46,7 +47,7 @@ class Begun:
 
     id: str
     headline: str
-    worse: bool
+    way: Way
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class NightResults:
         self._tonight = context.tonight.stamp
         self._begun: dict[str, list[Begun]] = {}
         for one in reversed(context.alerts.incidents):
-            self._begun.setdefault(one.begin, []).append(Begun(one.id, headline(one), one.is_worse))
+            self._begun.setdefault(one.begin, []).append(Begun(one.id, headline(one), one.way))
         self._scores: dict[str, list[ScoreValue]] = {}
         for stamp, value in _scores(context):
             self._scores.setdefault(stamp, []).append(value)

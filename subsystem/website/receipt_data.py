@@ -22,6 +22,7 @@ from site_files import safe_name
 from tvmdash import common, config_util, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.metrics import FOREIGN, Declarations, declared_in
 from tvmdash.words import elide
 
 SCHEMA_VERSION = 1
@@ -75,6 +76,7 @@ class _Names:
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
+        self._newest = {name: found for (name, _), found in ids.items()}
         self._found: dict[tuple[str, ...], str | None] = {}
 
     def of_record(self, experiment: str, record: records.Record, identity: str) -> dict[str, str | None]:
@@ -89,7 +91,8 @@ class _Names:
         return found
 
     def of(self, key: records.SeriesKey, unit: str) -> str | None:
-        return self._ids.get((key.id, unit))
+        """With this unit; before it had one, a number was the same series."""
+        return self._ids.get((key.id, unit)) or (None if unit else self._newest.get(key.id))
 
 
 def write_receipts(site: SiteContext, catalogue: Catalogue, carrier: Carrier, nights: int) -> None:
@@ -199,14 +202,15 @@ def _records(
     experiment: str, data: Mapping[str, Any], names: _Names, measured: Mapping[str, Measured]
 ) -> Iterator[dict[str, Any]]:
     """Each record with the IDs of its series by metric; of a foreign experiment, each of its numbers."""
+    declarations = Declarations(declared_in(data))
     for value in data.get("records", ()):
         record = records.Record.from_json(value)
         identity = identity_of(record.workload, record.engine, record.target, value)
         raw = measured.get(identity, Measured())
         yield {"series": names.of_record(experiment, record, identity), "record": value, **raw.to_json()}
     for path, number in records.numeric_leaves(data) if "records" not in data else ():
-        key = records.SeriesKey(experiment, records.FOREIGN.name, {"path": path})
-        series = {records.FOREIGN.name: names.of(key, records.FOREIGN.unit)}
+        key = records.SeriesKey(experiment, FOREIGN.name, {"path": path})
+        series = {FOREIGN.name: names.of(key, declarations.of(path).unit)}
         yield {"series": series, "record": {"path": path, "value": number}, **Measured().to_json()}
 
 

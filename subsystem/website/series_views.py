@@ -15,13 +15,14 @@ from sparks import Band, sparkline
 from tvmdash import common, series_names, store
 from tvmdash.dashboard_info import Home
 from tvmdash.incident_ledger import Incident, Moved
+from tvmdash.metrics import BETTER, CHANGED, WAYS, WORSE, Direction
 from tvmdash.store import Series
 from tvmdash.words import percent_in_words, quantity_in_words
 
 NIGHTS = 30
 """As many nights are in a small line; a series without a value for so long has ended."""
-WORSE, MISSING, BETTER, YOUNG, UNJUDGED, STEADY = "worse", "missing", "better", "young", "unjudged", "steady"
-STATES = (WORSE, MISSING, BETTER, YOUNG, UNJUDGED, STEADY)
+MISSING, YOUNG, UNJUDGED, STEADY = "missing", "young", "unjudged", "steady"
+STATES = (WORSE, MISSING, BETTER, CHANGED, YOUNG, UNJUDGED, STEADY)
 """In the order of their need for attention."""
 RUN_TIME = "run_time"
 _SIGMAS = 2
@@ -38,7 +39,7 @@ class SeriesView:
     name: str
     metric: str
     unit: str
-    lower_is_better: bool
+    direction: Direction
     labels: Mapping[str, Any]
     state: str
     reason: str
@@ -115,7 +116,7 @@ def experiments_with_data(home: Home) -> list[str]:
 
 
 def _need(view: SeriesView) -> tuple[int, float, bool, str]:
-    size = abs(view.change or 0.0) if view.state in (WORSE, BETTER) else 0.0
+    size = abs(view.change or 0.0) if view.state in WAYS else 0.0
     return STATES.index(view.state), -size, view.metric != RUN_TIME, view.name
 
 
@@ -149,7 +150,7 @@ class Nights:
         place = one.stamps.index(last_stamp)
         verdict = self.alerts.series.get(key)
         if move and not move[1].worse and move[0].begin < self.stamps[0]:
-            move = None  # an old improvement is how things are
+            move = None  # an old improvement or change is how things are
         state, reason = self._state(verdict, last_stamp, move)
         name = verdict.name if verdict else told
         begin = move[0].begin if move else verdict.since if verdict else ""
@@ -162,7 +163,7 @@ class Nights:
             name=name,
             metric=one.metric,
             unit=one.unit,
-            lower_is_better=one.lower_is_better,
+            direction=one.direction,
             labels=one.labels,
             state=state,
             reason=reason,
@@ -185,7 +186,7 @@ class Nights:
         if last_stamp != self.tonight:
             return MISSING, f"No value tonight; the last one is of {common.parse_stamp(last_stamp):%Y-%m-%d}."
         if move:
-            return BETTER, f"Part of incident {move[0].id}."
+            return move[1].way, f"Part of incident {move[0].id}."
         if verdict is None or self.alerts.night != self.tonight:
             return UNJUDGED, "The alerts have not judged it tonight."
         if not verdict.judged:
@@ -209,7 +210,7 @@ class Nights:
             band = Band(baseline - reach, baseline + reach)
         if 0 < first < len(self.stamps):
             words += f", level began {common.parse_stamp(self.stamps[first]):%Y-%m-%d}"
-        kind = "" if not move else WORSE if move[1].worse else BETTER
+        kind = move[1].way if move else ""
         return sparkline(values, words, band=band, break_at=first or None, kind=kind)
 
 

@@ -108,7 +108,7 @@ def _facts(entry: Entry) -> str:
         "experiment": one.experiment,
         "metric": one.metric,
         "unit": one.unit,
-        "lower_is_better": one.lower_is_better,
+        "direction": one.direction,
         "labels": entry.labels,
         "identity": one.labels,
     }
@@ -170,7 +170,7 @@ def _incident(one: Incident, entry: Entry) -> dict[str, Any]:
         "begin": one.begin,
         "end": one.end,
         "percent": None if size is None else _seven(100 * size),
-        "worse": one.is_worse if moved is None else moved.worse,
+        "way": one.way if moved is None else moved.way,
         "headline": elide(headline(one), _HEADLINE_CHARS),
     }
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import night_views
 from alert_data import Alerts
 from night_views import ABSENT, FAILED, OK, PARTIAL, experiments, job_state, subsystems
-from series_views import BETTER, MISSING, STATES, STEADY, UNJUDGED, WORSE, YOUNG
+from series_views import MISSING, STATES, STEADY, UNJUDGED, YOUNG
 from words_shown import SERIES_WORDS
 
 from tvmdash.dashboard_info import Night
 from tvmdash.incident_ledger import SUBSYSTEM, Incident
 from tvmdash.incident_words import headline as incident_headline
+from tvmdash.metrics import BETTER, CHANGED, WORSE
 from tvmdash.words import elide, list_in_words
 
 _MOST_NAMES = 3
@@ -39,14 +40,14 @@ def speed(alerts: Alerts, tonight: str, counts: Mapping[str, int]) -> Sentence |
         return None
     if alerts.night != tonight:
         return Sentence(UNKNOWN, "Measured, but not judged against noise")
-    judged = counts[STEADY] + counts[BETTER] + counts[WORSE]
+    judged = counts[STEADY] + counts[BETTER] + counts[CHANGED] + counts[WORSE]
     return _judged(alerts.news(tonight), alerts.open, judged)
 
 
 def _judged(news: Sequence[Incident], still: Sequence[Incident], judged: int) -> Sentence:
     """From what is new tonight and what is open, worst first, and how many series could be judged."""
     worse = [one for one in news if one.is_open]
-    better = [one for one in news if one.moved and not one.is_worse]
+    better = [one for one in news if one.moved and one.way == BETTER]
     if worse:
         sentence = Sentence(BAD, f"TVM got {_direction(worse)}: {_told(worse)}")
     elif still:
@@ -127,8 +128,8 @@ def tallies(counts: Mapping[str, int], failed_points: int) -> list[Tally]:
     """How many series are in which state; what is nobody's case is left out, but for the five that people look for."""
     shown = [
         state
-        for state in (WORSE, BETTER, STEADY, YOUNG, UNJUDGED, MISSING)
-        if counts[state] or state not in (YOUNG, UNJUDGED)
+        for state in (WORSE, BETTER, CHANGED, STEADY, YOUNG, UNJUDGED, MISSING)
+        if counts[state] or state not in (CHANGED, YOUNG, UNJUDGED)
     ]
     assert set(shown) <= set(STATES)
     rows = [Tally(state, counts[state], SERIES_WORDS[state]) for state in shown]

@@ -18,11 +18,11 @@ from version_charts import Spot, axis, line
 from tvmdash import version_history
 from tvmdash import version_history_words as words
 from tvmdash.comparison import Difference
+from tvmdash.metrics import is_worse, way
 from tvmdash.version_history import Course, History, Step
 from tvmdash.words import elide
 
 PAGE = "versions.html"
-WORSE, BETTER = "worse", "better"
 MOST_COLUMNS = 6
 """Of more TVMs, a table shows the first and the last, and all of them unfolded."""
 _NAME = 40
@@ -154,7 +154,7 @@ def _step(step: Step, anchor: str) -> StepRow:
 
 
 def _state(course: Course, found: Difference) -> str:
-    return WORSE if (found.effect > 0) == course.series.lower_is_better else BETTER
+    return way(is_worse(found.effect, course.series.direction))
 
 
 def _columns(history: History) -> tuple[str, ...]:

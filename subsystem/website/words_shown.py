@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import night_views
-from series_views import BETTER, MISSING, STEADY, UNJUDGED, WORSE, YOUNG
+from series_views import MISSING, STEADY, UNJUDGED, YOUNG
 from site_files import safe_name
 
 from tvmdash import common
@@ -19,13 +19,15 @@ from tvmdash.incident_ledger import (
     FIXED,
     NEW,
 )
+from tvmdash.metrics import BETTER, CHANGED, WORSE
 from tvmdash.words import bytes_in_words, duration_in_words, elide, quantity_in_words, three_digits
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
-SERIES_ICONS = {WORSE: "▼", BETTER: "▲", STEADY: "=", MISSING: "∅", YOUNG: "◔", UNJUDGED: "?"}
+SERIES_ICONS = {WORSE: "▼", BETTER: "▲", CHANGED: "◇", STEADY: "=", MISSING: "∅", YOUNG: "◔", UNJUDGED: "?"}
 SERIES_WORDS = {
     WORSE: "worse",
     BETTER: "better",
+    CHANGED: "changed",
     STEADY: "steady",
     MISSING: "missing",
     YOUNG: "too young",

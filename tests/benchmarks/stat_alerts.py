@@ -52,7 +52,7 @@ def fill(home: Home, series: int, nights: int, *, restless: bool) -> None:
             metric, unit, sigma = METRICS[index % 3]
             labels = {"workload": f"network.w{index // 3}", "hw_model": "AMD EPYC", "env_name": "bench"}
             key = records.SeriesKey("relax_opt", metric, labels)
-            point = records.PointValue(key, unit, lower_is_better=True, value=0.0)
+            point = records.PointValue(key, unit, direction="lower", value=0.0)
             number = opened._number(point)
             steps = rng.random(nights) < (0.004 if restless else 0.001)
             level = np.cumsum(0.05 * steps * rng.choice([-1, 1], nights))

@@ -51,7 +51,7 @@ def _shard(number: int, stamps: list[str], rng: np.random.Generator) -> dict[str
     column = [float(f"{value:.7g}") for value in values]
     return {
         "schema_version": 1, "id": f"{number:016x}", "name": f"exp{number % 10} net{number} run time (opt_level 3)",
-        "experiment": f"exp{number % 10}", "metric": "run_time", "unit": "ms", "lower_is_better": True,
+        "experiment": f"exp{number % 10}", "metric": "run_time", "unit": "ms", "direction": "lower",
         "labels": {"workload": f"network.net{number}", "engine": ("tvm", "torch")[number % 2], "opt_level": "3"},
         "stamp": stamps, "value": column, "low": [value * 0.996 for value in column],
         "high": [value * 1.004 for value in column], "std": [0.01] * nights, "samples": [10] * nights,
@@ -76,7 +76,7 @@ def _index(shards: list[dict[str, Any]], stamps: list[str]) -> dict[str, Any]:
         "series": {
             **{key: [shard[key] for shard in shards] for key in ("id", "name", "metric", "unit", "labels")},
             "experiment": [names.index(shard["experiment"]) for shard in shards],
-            "lower_is_better": [1] * len(shards), "last": [shard["value"][-1] for shard in shards],
+            "direction": ["lower"] * len(shards), "last": [shard["value"][-1] for shard in shards],
             "low": [shard["low"][-1] for shard in shards], "high": [shard["high"][-1] for shard in shards],
             "last_stamp": [stamps[-1]] * len(shards), "change": [None] * len(shards), "state": ["steady"] * len(shards),
             "verdict": ["quiet"] * len(shards), "grade": ["A"] * len(shards), "visible": [0.01] * len(shards),

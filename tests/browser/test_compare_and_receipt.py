@@ -34,7 +34,7 @@ def test_two_nights_are_compared_series_by_series_worst_first(opened: Watched, c
     compare(opened, before_and_after(catalogue))
     shown = rows(opened)
     assert len(shown) == len(catalogue["id"])
-    assert "▲ worse" in shown[0]
+    assert "▼ worse" in shown[0]
     assert re.search(r"\+1\d %", shown[0])
     assert re.search(r"\d real changes? in \d+ series", opened.text("#verdict"))
     opened.page.select_option("#order", "name")

@@ -12,6 +12,7 @@ from dashboard.compare import Compared, Comparison, Side
 from dashboard.series_wanted import WantedSeries
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
+from tvmdash.metrics import Kind
 
 
 @pytest.fixture
@@ -81,8 +82,8 @@ def test_a_budget_ends_the_rounds_and_what_was_measured_counts(lab: Lab) -> None
     assert 2 <= len(lab.runs()) < 200
 
 
-def series(at: int, unit: str = "ms", metric: str = "run_time") -> WantedSeries:
-    return WantedSeries(f"id{at}", "e", metric, unit, {"workload": f"net.{at}"}, lower_is_better=True)
+def series(at: int, unit: str = "ms", metric: str = "run_time", kind: Kind = "time") -> WantedSeries:
+    return WantedSeries(f"id{at}", "e", metric, unit, {"workload": f"net.{at}"}, "lower", kind)
 
 
 def test_times_sizes_and_other_numbers_are_told_apart_and_a_wild_one_spoils_no_figure_of_the_others() -> None:
@@ -95,7 +96,7 @@ def test_times_sizes_and_other_numbers_are_told_apart_and_a_wild_one_spoils_no_f
         *(Compared(series(at), list(quiet)) for at in range(3)),
         Compared(series(3, metric="compile_time"), wild),
         *(Compared(series(at, "bytes", "code_size"), list(sizes)) for at in (4, 5)),
-        Compared(series(6, "", "value"), [(10.0, 11.0), (11.0, 10.0), (10.0, 10.0)]),
+        Compared(series(6, "", "value", "number"), [(10.0, 11.0), (11.0, 10.0), (10.0, 10.0)]),
         Compared(series(7), [(0.0, 1.0)] * 3),
     ]
     done.series = {one.series.id: one for one in whole}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -12,6 +13,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import homes
+
+from tvmdash import records
 
 
 def config_of(text: str) -> Callable[[homes.HomeForTests, str], None]:
@@ -90,6 +93,7 @@ class Fault:
 
 
 OWN_FIELDS = '{"batch": {"type": "int", "doc": "Images at once.", "min": 1}}'
+METRICS = {"value": {"unit": "tokens/s", "direction": "higher", "kind": "rate"}}
 FAULTS = (
     Fault("not-json", config_of('{"active": true,}'), ("not JSON at line 1",)),
     Fault("empty", config_of(""), ("empty",)),
@@ -116,6 +120,11 @@ FAULTS = (
     Fault("own-type", fields_of('{"x": {"type": []}}'), ("$.x.type",)),
     Fault("own-min", fields_of('{"x": {"type": "int", "min": "a"}}'), ("$.x.min",)),
     Fault("own-choices", fields_of('{"x": {"type": "choice", "choices": 5}}'), ("$.x.choices",)),
+    Fault(
+        "own-metrics",
+        fields_of('{"metrics": {"value": {"direction": "up"}}}'),
+        ("fields.json: $.metrics.value.direction: 'up' is not a choice. Use one of: lower, higher, none.",),
+    ),
     Fault("own-not-json", fields_of("nonsense"), ("fields.json", "not JSON")),
     Fault("no-script", remove("run.sh"), ("run.sh: there is no such script",)),
     Fault("not-executable", not_executable, ("run.sh: not executable", "chmod +x")),
@@ -151,6 +160,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory, tvm_artifact_folder: Path) -
     home.night()
     for fault in FAULTS:
         fault.cause(home, fault.name)
+    fields_of(f'{{"metrics": {json.dumps(METRICS)}}}')(home, "good")
     put(home.home.config("subsystem", "bad") / "config.json", '{"activ": true}')
     checked = home.run(verb="check")
     done = home.run()
@@ -171,6 +181,12 @@ def test_a_fault_rejects_its_job_in_words(tried: Tried, fault: Fault) -> None:
     if fault.name != "code-pipe":
         for word in fault.words:
             assert word in tried.checked.output
+
+
+def test_what_fields_json_says_of_the_numbers_is_in_the_data(tried: Tried) -> None:
+    home = tried.home.home
+    (point,) = records.read_data(home.data_file("good", home.data_stamps("good")[-1]), "good").values()
+    assert (point.unit, point.direction, point.kind) == ("tokens/s", "higher", "rate")
 
 
 def test_the_other_jobs_run(tried: Tried) -> None:

@@ -89,6 +89,7 @@ FAULTS = (
     data("too-large", '{"x": 1e999}', "1e999", "range"),
     data("many-digits", '{"x": 1' + "0" * 400 + "}", "digits"),
     data("list", "[1, 2]", "list is not an object"),
+    data("metrics", '{"metrics": {"x": {"unit": 5}}, "x": 1}', "data.json: $.metrics.x.unit: 5 is not a string"),
     data("record", '{"schema_version": 1, "tvm_hash": "x", "records": [{"workload": 3}]}', "$.records[0]"),
     data("deep", '{"x": ' + "[" * 900 + "]" * 900 + "}", "levels deep"),
     Fault("data-missing", "analyze", f"{homes.BEGIN}{OK('analyze')}\n", ("left no data.json",)),

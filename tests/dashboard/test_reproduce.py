@@ -275,8 +275,8 @@ def test_old_values_hold_inside_the_spread_of_the_new_ones_and_nowhere_else() ->
     assert not larger.holds
 
 
-TIME = WantedSeries("a", "e", "run_time", "ms", {}, lower_is_better=True)
-SIZE = WantedSeries("b", "e", "code_size", "bytes", {}, lower_is_better=True)
+TIME = WantedSeries("a", "e", "run_time", "ms", {}, direction="lower")
+SIZE = WantedSeries("b", "e", "code_size", "bytes", {}, direction="lower")
 SAME = Conditions(is_same_machine=True, is_same_code=True)
 STEADY = (1.0, 1.002, 0.999, 1.001)
 

@@ -461,7 +461,7 @@ def test_a_changed_unit_begins_another_series(tmp_path: Path) -> None:
     table = SUBSYSTEM.read_table.__globals__
     series = table["Series"]
     stamps = tuple(stamp_of(night) for night in range(60))
-    common = {"experiment": "e", "metric": "run_time", "lower_is_better": True, "labels": {"workload": "a.b"}}
+    common = {"experiment": "e", "metric": "run_time", "direction": "lower", "labels": {"workload": "a.b"}}
 
     def made(unit: str, where: tuple[str, ...], value: float) -> Any:
         blank = (None,) * len(where)
@@ -502,7 +502,7 @@ def test_not_a_number_in_the_table_is_a_missing_value() -> None:
     table = SUBSYSTEM.read_table.__globals__
     stamps = [stamp_of(night) for night in range(3)]
     one = table["Series"](
-        "x", "e", "run_time", "ms", True, {}, tuple(stamps), (1.0, float("nan"), 2.0), *((None,) * 3,) * 3
+        "x", "e", "run_time", "ms", "lower", {}, tuple(stamps), (1.0, float("nan"), 2.0), *((None,) * 3,) * 3
     )
     made = table["make_table"]([one], stamps, 0, {"e": {}})
     assert table["last_values"](made, 0, 3) == [1.0, None, 2.0]

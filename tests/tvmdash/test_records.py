@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tvmdash import common, records
+from tvmdash import common, config_util, records
 from tvmdash.errors import DashboardError
 from tvmdash.records import SeriesKey
 
@@ -146,3 +146,57 @@ def test_only_files_with_a_stamp_are_nights(tmp_path: Path) -> None:
         (tmp_path / name).write_text("{}")
     assert records.data_stamps(tmp_path) == ["20261120T031500Z", STAMP]
     assert records.data_stamps(tmp_path / "nowhere") == []
+
+
+METRICS = {
+    "$.gpu.tokens": {"name": "decoding", "unit": "tokens/s", "direction": "higher", "kind": "rate"},
+    "$.gpu.*": {"unit": "ms", "direction": "lower", "kind": "time"},
+    "size": {"unit": "bytes", "direction": "lower", "kind": "exact"},
+}
+
+
+def test_a_foreign_experiment_declares_its_numbers_by_path_pattern_or_last_name(tmp_path: Path) -> None:
+    value = {"metrics": METRICS, "gpu": {"tokens": 80, "mean": 2.0, "size": 7}, "a": {"size": [1, 2]}, "other": 1}
+    told = {
+        point.key.labels["path"]: (point.title, point.unit, point.direction, point.kind)
+        for point in read(tmp_path, value).values()
+    }
+    assert told == {
+        "$.gpu.tokens": ("decoding", "tokens/s", "higher", "rate"),
+        "$.gpu.mean": ("", "ms", "lower", "time"),
+        "$.gpu.size": ("", "ms", "lower", "time"),  # the longest that fits
+        "$.a.size[0]": ("", "bytes", "lower", "exact"),
+        "$.a.size[1]": ("", "bytes", "lower", "exact"),
+        "$.other": ("", "", "none", "number"),
+    }
+
+
+def test_numbers_under_the_name_metrics_are_series_as_they_always_were(tmp_path: Path) -> None:
+    night = read(tmp_path, {"metrics": {"latency": {"unit": "ms", "mean": 2.5}, "count": 3}})
+    assert night.leaves == {"$.metrics.latency.mean": 2.5, "$.metrics.count": 3.0}
+
+
+def test_a_kept_file_with_a_declaration_that_is_none_is_read_all_the_same(tmp_path: Path) -> None:
+    night = read(tmp_path, {"metrics": {"a": "x", "b": {"direction": "up", "unit": "ms"}}, "a": 1, "b": 2})
+    assert [(point.unit, point.direction) for point in night.values()] == [("", "none"), ("ms", "none")]
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"direction": "up"}, "direction: 'up' is not a choice. Use one of: lower, higher, none."),
+        ({"kind": "exakt"}, "kind: 'exakt' is not a choice. Did you mean 'exact'?"),
+        ({"unit": 5}, "unit: 5 is not a string."),
+        ({"units": "ms"}, "units: there is no such field. Did you mean 'unit'?"),
+    ],
+)
+def test_a_declaration_that_is_wrong_is_refused_with_file_place_value_and_remedy(
+    entry: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(DashboardError) as caught:
+        config_util.check_metrics({"$.gpu.mean": entry}, "data.json")
+    assert str(caught.value) == f"data.json: $.metrics['$.gpu.mean'].{words}"
+
+
+def test_the_foreign_schema_is_sound() -> None:
+    Draft202012Validator.check_schema(common.read_json(config_util.FOREIGN_SCHEMA))

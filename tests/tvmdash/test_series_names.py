@@ -10,7 +10,7 @@ from tvmdash.store import Outline
 
 def outline(number: int, metric: str = "run_time", unit: str = "ms", experiment: str = "opt", **labels: Any) -> Outline:
     name = f"{number:016x}"
-    return Outline(number, name, experiment, metric, unit, lower_is_better=True, labels=labels)
+    return Outline(number, name, experiment, metric, unit, direction="lower", labels=labels)
 
 
 def test_a_name_has_what_tells_the_series_from_the_others_of_its_experiment() -> None:

@@ -160,7 +160,7 @@ def test_a_changed_unit_begins_another_series_of_the_same_id(tmp_path: Path) -> 
     key = records.SeriesKey("exp", "run_time", {"workload": "a.b"})
     with store.open_for_writing(tmp_path / "s") as opened:
         numbers = [
-            opened._number(records.PointValue(key, unit, lower_is_better=True, value=1.0)) for unit in ("ms", "s", "ms")
+            opened._number(records.PointValue(key, unit, direction="lower", value=1.0)) for unit in ("ms", "s", "ms")
         ]
     assert numbers[0] == numbers[2] != numbers[1]
 
@@ -272,3 +272,15 @@ def test_columns_are_told_as_python_numbers_and_as_arrays(tmp_path: Path, way: s
     assert (list(one.code), integers(one.code).tolist()) == ([number, None, number], [number, 0, number])
     with pytest.raises(IndexError):
         one.low[3]
+
+
+def test_a_number_that_is_declared_one_night_stays_the_series_that_it_was(tmp_path: Path) -> None:
+    nights = [{}, {"mean": {"unit": "ms", "direction": "lower", "kind": "time", "name": "time"}}, {}]
+    for at, metrics in enumerate(nights):
+        path = tmp_path / f"data_2026112{at}T031500Z.json"
+        path.write_text(json.dumps({"tvm_hash": "x", "metrics": metrics, "mean": 2.0}))
+    with store.open_for_writing(tmp_path / "store.sqlite") as opened:
+        opened.ingest(tmp_path, "e")
+        (one,) = opened.series("e")
+    assert len(one.stamps) == 3
+    assert (one.unit, one.direction, one.kind, one.title) == ("ms", "lower", "time", "time")

@@ -204,7 +204,7 @@ def _series(name: str, values: dict[str, float]) -> store.Series:
         experiment="e",
         metric="run_time",
         unit="ms",
-        lower_is_better=True,
+        direction="lower",
         labels={"workload": f"network.{name}"},
         stamps=tuple(values),
         values=tuple(values.values()),

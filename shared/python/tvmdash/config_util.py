@@ -4,7 +4,8 @@ A field is `{"type": ..., "doc": ..., "default": ..., "min": ..., "max": ..., "c
 bool, int, float, str, choice, list (of), map (str to of), any. A field without a default must be given; `smoke` is its
 default where the config's `size` is smoke.
 An experiment or a subsystem declares its own fields in `fields.json` beside its scripts; `"include": ["timing"]` there
-adds the fields of `FIELD_SETS`, and `"takes_minutes"` says how long it takes at each size.
+adds the fields of `FIELD_SETS`, `"takes_minutes"` says how long it takes at each size, and `"metrics"` what the
+numbers of a foreign experiment are.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import copy
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,15 +48,19 @@ __all__ = [
     "Field",
     "Fields",
     "check",
+    "check_metrics",
     "compile_schema",
     "read_config",
     "read_fields",
+    "read_metrics",
     "read_takes_minutes",
 ]
 FIELDS_FILE = "fields.json"
+FOREIGN_SCHEMA = Path(__file__).parent / "schemas" / "foreign_v1.json"
 CONFIG_FILE = "config.json"
-_TAKES_MINUTES = "takes_minutes"
+_TAKES_MINUTES, METRICS = "takes_minutes", "metrics"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_PLAIN = re.compile(r"[\w-]+")
 
 
 class ConfigError(DashboardError):
@@ -94,7 +99,7 @@ def check(value: common.Json, fields: Fields, shown: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ConfigError([f"{shown}: $: {_brief(value)} is not an object. Write {{...}} with the fields in it."])
     errors = Draft202012Validator(compile_schema(fields)).iter_errors(value)
-    faults = sorted({f"{shown}: {fault}" for error in errors for fault in _faults(error)})
+    faults = sorted({f"{shown}: {fault}" for error in errors for fault in faults_of(error)})
     if faults:
         raise ConfigError(faults)
     size = value.get("size", NIGHTLY)
@@ -102,9 +107,9 @@ def check(value: common.Json, fields: Fields, shown: str) -> dict[str, Any]:
     return {**{name: default for name, default in defaults.items() if default is not REQUIRED}, **value}
 
 
-def _faults(error: ValidationError) -> Iterator[str]:
+def faults_of(error: ValidationError) -> Iterator[str]:
     """One error of the schema validator as sentences: place, value, remedy."""
-    place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+    place = "$" + "".join(map(_step, error.absolute_path))
     wanted: Any = error.validator_value
     given: Any = error.instance
     schema: Any = error.schema
@@ -134,6 +139,11 @@ def _faults(error: ValidationError) -> Iterator[str]:
         yield f"{place}: {error.message}."
 
 
+def _step(part: str | int) -> str:
+    """A part of a JSON path."""
+    return f".{part}" if isinstance(part, str) and _PLAIN.fullmatch(part) else f"[{part!r}]"
+
+
 def _type_in_words(wanted: str | list[str]) -> str:
     words = {
         "boolean": "true or false",
@@ -157,6 +167,8 @@ def read_fields(path: Path) -> dict[str, Field]:
     """The fields that a `fields.json` declares; an absent file declares none."""
     value = _read_object(path)
     value.pop(_TAKES_MINUTES, None)
+    if _declares_metrics(value):
+        del value[METRICS]
     sets = value.pop("include", [])
     if not isinstance(sets, list):
         raise DashboardError(f'{path}: $.include: {_brief(sets)} is not a list. Write it like ["timing"].')
@@ -175,6 +187,31 @@ def read_takes_minutes(path: Path) -> dict[str, float]:
         shown = f"{path}: $.{_TAKES_MINUTES}: {_brief(value)}"
         raise DashboardError(f'{shown} is not minutes by size. Write it like {{"smoke": 0.3, "nightly": 6}}.')
     return {size: float(minutes) for size, minutes in value.items()}
+
+
+def read_metrics(path: Path) -> dict[str, common.Json]:
+    """What a `fields.json` declares of an experiment's numbers; DashboardError where it is not what may be declared."""
+    value = _read_object(path)
+    if not _declares_metrics(value):
+        return {}
+    check_metrics(value[METRICS], str(path))
+    return dict(value[METRICS])
+
+
+def _declares_metrics(value: Mapping[str, Any]) -> bool:
+    """Whether `metrics` is no config field of that name."""
+    found = value.get(METRICS)
+    return METRICS in value and not (isinstance(found, dict) and isinstance(found.get("type"), str))
+
+
+def check_metrics(value: common.Json, shown: str) -> None:
+    """Raise ConfigError with every fault of declared `metrics`; `shown` names the file."""
+    from jsonschema import Draft202012Validator
+
+    errors = Draft202012Validator(common.read_json(FOREIGN_SCHEMA)).iter_errors({METRICS: value})
+    faults = sorted({f"{shown}: {fault}" for error in errors for fault in faults_of(error)})
+    if faults:
+        raise ConfigError(faults)
 
 
 def _read_object(path: Path) -> dict[str, common.Json]:

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from tvmdash import common
+from tvmdash import common, metrics
 from tvmdash.errors import DashboardError
+from tvmdash.metrics import Direction, Way, is_worse, way
 
 SUBSYSTEM = "stat_alerts"
 LEDGER_FILE = "incidents.jsonl"
@@ -34,6 +35,7 @@ class Moved:
     """One series of an incident. effect: fraction of the value, `low` to `high` with 95 % confidence.
 
     For a series that is not positive, effects are in units of its own scatter (`relative` is False).
+    worse: None where it is neither worse nor better: changed. kind: of the number, "" in old incidents.
     recovered: the stamp of the night since which it is back. z: standard errors, over so many `nights`.
     again_new, again_old: how often it was measured again the night it was found, with artifacts since and before.
     """
@@ -42,7 +44,7 @@ class Moved:
     name: str
     metric: str
     unit: str
-    worse: bool
+    worse: bool | None
     before: float
     after: float
     effect: float
@@ -54,6 +56,12 @@ class Moved:
     nights: int | None = None
     again_new: int = 0
     again_old: int = 0
+    kind: str = ""
+
+    @property
+    def way(self) -> Way:
+        """Worse, better or changed."""
+        return way(self.worse)
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,7 @@ class Incident:
 
     The culprit came after version `versions[0]` and not later than `versions[1]`. found: the night that told it.
     bisected: what `bisect` found out since, as its event holds it (see `bisected_by`).
+    direction: of the fleet whose `size` it is.
     """
 
     id: str
@@ -89,10 +98,18 @@ class Incident:
     size: float | None = None
     fleet: str = ""
     bisected: Mapping[str, Any] | None = None
+    direction: Direction = "lower"
 
     @property
     def is_worse(self) -> bool:
-        return any(moved.worse for moved in self.moved) or (self.size or 0.0) > 0
+        """Whether anything in it got worse."""
+        return self.way == metrics.WORSE
+
+    @property
+    def way(self) -> Way:
+        """Worse where anything got worse, else better where anything got better, else changed."""
+        found = {moved.worse for moved in self.moved} | {is_worse(self.size or 0.0, self.direction)}
+        return way(True if True in found else False if False in found else None)
 
     @property
     def is_open(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tvmdash.common import parse_stamp
@@ -32,9 +32,16 @@ def headline(incident: Incident) -> str:
     kind = {MACHINE: "Not TVM: ", CREEP: "Slow creep: "}.get(incident.kind, "")
     if len(moved) == 1:
         return f"{kind}{elide(moved[0].name, 70)} {_size(moved[0])}"
-    worse = sum(one.worse for one in moved)
-    word = "worse" if worse == len(moved) else "better" if not worse else f"moved, {worse} of them for the worse"
-    return f"{kind}{len(moved)} series {word}, up to {_size(moved[0])}"
+    return f"{kind}{len(moved)} series {_ways(moved)}, up to {_size(moved[0])}"
+
+
+def _ways(moved: Sequence[Moved]) -> str:
+    """How they moved: all alike, or how many of them for the worse."""
+    ways = [one.way for one in moved]
+    if len(set(ways)) == 1:
+        return ways[0]
+    worse = ways.count("worse")
+    return f"moved, {worse} of them for the worse" if worse else "moved, none of them for the worse"
 
 
 def _size(moved: Moved) -> str:
@@ -78,11 +85,12 @@ def _suspect(one: Mapping[str, Any]) -> str:
 
 
 def _verdict(moved: Moved) -> str:
-    if moved.metric.endswith("time"):
-        return "slower" if moved.worse else "faster"
-    if moved.unit == "bytes":
-        return "larger" if moved.worse else "smaller"
-    return "higher" if moved.after > moved.before else "lower"
+    up = moved.after > moved.before
+    if moved.metric.endswith("time") or moved.kind == "time":
+        return "slower" if up else "faster"
+    if moved.unit in ("bytes", "B"):
+        return "larger" if up else "smaller"
+    return ("higher" if up else "lower") + ("" if moved.worse is None else f" ({moved.way})")
 
 
 def _from_to(moved: Moved) -> str:

@@ -10,12 +10,13 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvmdash import common, data_migrations
 from tvmdash.errors import DashboardError
+from tvmdash.metrics import FOREIGN, METRICS, Declarations, Direction, Kind, Metric, declared_in
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -35,26 +36,6 @@ IDENTITY = (
     "hw_model",
 )
 """The columns that say what was measured; never when, and never by which version."""
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A number that a record carries. `place` is its column, or `additional_info` and its name there."""
-
-    name: str
-    unit: str
-    lower_is_better: bool
-    place: tuple[str, ...]
-
-
-METRICS = (
-    Metric("run_time", "ms", lower_is_better=True, place=("additional_info", "execution_elapsed_ms_median")),
-    Metric("compile_time", "ms", lower_is_better=True, place=("additional_info", "compile_time")),
-    Metric("code_size", "bytes", lower_is_better=True, place=("additional_info", "code_size")),
-    Metric("planned_memory", "bytes", lower_is_better=True, place=("additional_info", "device_memory_usage")),
-    Metric("memory_traffic", "bytes", lower_is_better=True, place=("additional_info", "memory_traffic")),
-)
-FOREIGN = Metric("value", "", lower_is_better=True, place=())
 
 
 @dataclass(frozen=True)
@@ -130,18 +111,23 @@ class PointValue:
 
     key: SeriesKey
     unit: str
-    lower_is_better: bool
+    direction: Direction
     value: float
     std: float | None = None
     low: float | None = None
     high: float | None = None
     samples: int | None = None
     code: str | None = None
+    kind: Kind = "time"
+    title: str = ""
 
 
 @dataclass(frozen=True)
 class NightData:
-    """One data_<stamp>.json: `records` of ours, or the numeric leaves of a foreign experiment in `leaves`."""
+    """One data_<stamp>.json: `records` of ours, or the numeric leaves of a foreign experiment in `leaves`.
+
+    declarations: what the foreign experiment says of them.
+    """
 
     experiment: str
     stamp: str
@@ -149,6 +135,7 @@ class NightData:
     records: tuple[Record, ...]
     failures: tuple[Failure, ...]
     leaves: Mapping[str, float]
+    declarations: Mapping[str, Any] = field(default_factory=dict)
     machine: str = ""
     """What measured, in words: two nights of the same machine in the same state say the same."""
 
@@ -162,17 +149,19 @@ class NightData:
                 yield PointValue(
                     SeriesKey(self.experiment, metric.name, labels),
                     metric.unit,
-                    metric.lower_is_better,
+                    metric.direction,
                     value,
                     std=record.execution_elapsed_ms_std if timed else None,
                     low=info.get("execution_elapsed_ms_low") if timed else None,
                     high=info.get("execution_elapsed_ms_high") if timed else None,
                     samples=info.get("samples") if timed else None,
                     code=info.get("module_hash") if timed else None,
+                    kind=metric.kind,
                 )
+        declarations = Declarations(self.declarations)
         for path, value in self.leaves.items():
-            key = SeriesKey(self.experiment, FOREIGN.name, {"path": path})
-            yield PointValue(key, FOREIGN.unit, FOREIGN.lower_is_better, value)
+            key, one = SeriesKey(self.experiment, FOREIGN.name, {"path": path}), declarations.of(path)
+            yield PointValue(key, one.unit, one.direction, value, kind=one.kind, title=one.name)
 
 
 def read_data(path: Path, experiment: str, *, checked: bool = False) -> NightData:
@@ -237,6 +226,7 @@ def _parse(value: dict[str, Any], experiment: str, stamp: str) -> NightData:
         records=tuple(Record.from_json(item) for item in value["records"]) if ours else (),
         failures=tuple(Failure(**item) for item in value.get("failures", ())) if ours else (),
         leaves={} if ours else dict(numeric_leaves(value)),
+        declarations={} if ours else declared_in(value),
         machine=_machine(value.get("environment")),
     )
 
@@ -260,8 +250,9 @@ NOT_MEASURED = frozenset({"timestamp", "tvm_hash", "night", "schema_version"})
 
 def numeric_leaves(value: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Each number in nested objects and lists with its JSON path, as in `$.gpu.O3.mean`."""
+    declares = {"metrics"} if declared_in(value) else set()
     for key, item in value.items():
-        if key not in NOT_MEASURED:
+        if key not in NOT_MEASURED | declares:
             yield from _leaves(item, f"$.{key}")
 
 

@@ -22,6 +22,8 @@ class Named(Protocol):
     def unit(self) -> str: ...
     @property
     def labels(self) -> Mapping[str, Any]: ...
+    @property
+    def title(self) -> str: ...
 
 
 def keys(series: Sequence[Named]) -> list[str]:
@@ -48,7 +50,7 @@ def names(series: Sequence[Named]) -> list[str]:
     found = []
     for one, labels in zip(series, flat, strict=True):
         kept = [f"{key} {value}" for key, value in labels.items() if key in varying[one.experiment, one.metric]]
-        workload = str(one.labels.get("workload") or one.labels.get("path") or "").removeprefix("network.")
+        workload = str(one.title or one.labels.get("workload") or one.labels.get("path") or "").removeprefix("network.")
         metric = "" if one.metric == "value" else f" {one.metric.replace('_', ' ')}"
         told = f" ({', '.join(kept)})" if kept else ""
         found.append(f"{one.experiment} {workload}{metric}{told}")

@@ -86,7 +86,7 @@ def _measured(history: History, series: Series, names: Sequence[str]) -> Measure
         previous=series.values[-2] if recent else None,
         skipped=recent and before != history.stamps[-2],
         unit=series.unit,
-        lower_is_better=series.lower_is_better,
+        lower_is_better=series.direction != "higher",
         workload=workload if series.metric == "run_time" else "",
         configuration=configuration,
     )

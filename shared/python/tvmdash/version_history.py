@@ -15,7 +15,8 @@ from tvmdash.backfill_calls import Failed
 from tvmdash.backfill_nights import BackfillNight
 from tvmdash.comparison import LEAST_ROUNDS, Difference, differences
 from tvmdash.dashboard_info import Home
-from tvmdash.records import METRICS, Failure
+from tvmdash.metrics import METRICS
+from tvmdash.records import Failure, PointValue
 from tvmdash.reduction import t_975
 from tvmdash.store import Outline
 
@@ -177,9 +178,16 @@ def _describe(history: History, night: BackfillNight) -> None:
 def _take(courses: dict[str, Course], night: BackfillNight) -> None:
     for point in night.data.values():
         key = point.key
-        new = Course(Outline(0, key.id, key.experiment, key.metric, point.unit, point.lower_is_better, key.labels))
+        new = Course(_outline(point))
         course = courses.setdefault(f"{key.id}~{point.unit}", new)
         course.rounds.setdefault(night.version, {})[night.round] = point.value
+
+
+def _outline(point: PointValue) -> Outline:
+    key = point.key
+    return Outline(
+        0, key.id, key.experiment, key.metric, point.unit, point.direction, key.labels, point.kind, point.title
+    )
 
 
 def _judge(history: History) -> None:

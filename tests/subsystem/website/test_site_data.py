@@ -197,7 +197,7 @@ def test_shards_tell_steps_incidents_and_annotations(told: Home) -> None:
     worst = index["series"]["id"][0]
     shard = read(site / "series" / f"{worst}.json")
     incident = next(one for one in shard["incidents"] if one["id"] == index["series"]["incident"][0])
-    assert incident["worse"]
+    assert incident["way"] == "worse"
     assert incident["percent"] > 4
     assert {"stamp": incident["begin"], "size": pytest.approx(incident["percent"] / 100), "kind": "compiler"} in [
         {**step, "size": step["size"]} for step in shard["steps"]

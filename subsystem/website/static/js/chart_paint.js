@@ -20,7 +20,9 @@ const STYLES = {
   machine: { variable: "--warn", dash: [7, 4] },
   annotation: { variable: "--accent", dash: [] },
   incident: { variable: "--bad", dash: [] },
+  worse: { variable: "--bad", dash: [] },
   better: { variable: "--good", dash: [] },
+  changed: { variable: "--accent", dash: [] },
 };
 
 /**
@@ -40,7 +42,7 @@ export function paintBehind(plot, view) {
     const left = plot.valToPos(mark.time, "x", true);
     const right = mark.end === null ? bbox.left + bbox.width : plot.valToPos(mark.end, "x", true);
     ctx.globalAlpha = 0.07;
-    ctx.fillStyle = color(mark.better ? "--good" : "--bad");
+    ctx.fillStyle = color(STYLES[mark.way ?? "worse"].variable);
     ctx.fillRect(left, bbox.top, right - left, bbox.height);
   }
   if (view.band && view.lines.length <= MOST_BANDS) {
@@ -122,7 +124,7 @@ export function paintMarks(plot, view) {
   const taken = [];
   seen.sort((a, b) => PRIORITY.indexOf(a.kind) - PRIORITY.indexOf(b.kind) || a.time - b.time);
   for (const mark of seen) {
-    const style = mark.better ? STYLES.better : STYLES[mark.kind];
+    const style = STYLES[mark.way ?? mark.kind];
     const x = Math.round(plot.valToPos(mark.time, "x", true)) + 0.5;
     const short = many.has(mark.kind);
     ctx.strokeStyle = color(style.variable);

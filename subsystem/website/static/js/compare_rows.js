@@ -83,7 +83,7 @@ function pointOf(entry) {
  * @param {{order: string, real: boolean}} how
  */
 export function arranged(rows, { order, real }) {
-  const size = (/** @type {Row} */ row) => Math.log(worsening(row.change?.ratio ?? 1, row.entry.lowerIsBetter));
+  const size = (/** @type {Row} */ row) => Math.log(worsening(row.change?.ratio ?? 1, row.entry.direction));
   const kept = rows.filter((row) => row.change && (!real || row.change.real === true));
   const byName = (/** @type {Row} */ x, /** @type {Row} */ y) => (x.entry.name < y.entry.name ? -1 : 1);
   if (order === "name") return kept.sort(byName);
@@ -116,13 +116,15 @@ export function grouped(rows, key) {
 }
 
 /**
- * "better", "worse", or "the same", of a metric of this direction.
+ * "better", "worse" or "changed", or "the same", of a metric of this direction.
  *
  * @param {number} ratio
- * @param {boolean} lowerIsBetter
+ * @param {"lower" | "higher" | "none"} direction
  */
-export function direction(ratio, lowerIsBetter) {
-  return ratio === 1 ? "the same" : ratio > 1 === lowerIsBetter ? "worse" : "better";
+export function wayOf(ratio, direction) {
+  if (ratio === 1) return "the same";
+  if (direction === "none") return "changed";
+  return ratio > 1 === (direction === "lower") ? "worse" : "better";
 }
 
 /**
@@ -136,7 +138,7 @@ export function markdown(rows, { a, b, url, rule }) {
     ({ entry, a: left, b: right, change: moved }) =>
       `| ${cell(entry.name)} | ${quantity(left?.value, entry.unit)} | ${quantity(right?.value, entry.unit)} | ` +
       `${change(moved?.ratio)} | ${moved ? bounds(moved) : ""} | ` +
-      `${moved?.real ? direction(moved.ratio, entry.lowerIsBetter) : moved?.real === null ? "unknown" : "within noise"} |`,
+      `${moved?.real ? wayOf(moved.ratio, entry.direction) : moved?.real === null ? "unknown" : "within noise"} |`,
   );
   return [
     `**A**: ${cell(a)}, **B**: ${cell(b)}`,

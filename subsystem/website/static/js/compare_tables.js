@@ -1,13 +1,16 @@
 // @ts-check
 /** What a comparison shows: its verdict in words, geometric means, a row for each series. */
 
-import { bounds, direction, grouped } from "./compare_rows.js";
+import { bounds, grouped, wayOf } from "./compare_rows.js";
 import { root } from "./data.js";
 import { el, table } from "./dom.js";
 import { change, counted, day, quantity, seconds } from "./format.js";
 
 /** @typedef {import("./compare_rows.js").Row} Row */
 /** @typedef {import("./ratios.js").Side} Side */
+
+/** The signs of every page: words_shown.py has the same. */
+const SIGNS = { worse: "\u25bc ", better: "\u25b2 ", changed: "\u25c7 " };
 
 /**
  * How many series, how many real changes each way, the extremes.
@@ -18,14 +21,16 @@ import { change, counted, day, quantity, seconds } from "./format.js";
 export function verdict(rows, names) {
   const both = rows.filter((row) => row.change);
   const real = both.filter((row) => row.change?.real);
-  const worse = real.filter((row) => direction(row.change?.ratio ?? 1, row.entry.lowerIsBetter) === "worse").length;
+  const ways = real.map((row) => wayOf(row.change?.ratio ?? 1, row.entry.direction));
+  const [worse, better, changed] = ["worse", "better", "changed"].map((way) => ways.filter((one) => one === way).length);
   const unknown = both.filter((row) => row.change?.real === null).length;
   const missing = rows.length - both.length;
   const head =
     real.length === 0
       ? `\u2713 No real change in ${counted(both.length, "series", "series")}.`
-      : `${worse ? "\u25b2" : "\u25bc"} ${counted(real.length, "real change")} in ${counted(both.length, "series", "series")}: ` +
-        `${worse} worse, ${real.length - worse} better.`;
+      : `${worse ? SIGNS.worse : better ? SIGNS.better : SIGNS.changed}${counted(real.length, "real change")} in ` +
+        `${counted(both.length, "series", "series")}: ${worse} worse, ${better} better` +
+        `${changed ? `, ${changed} changed` : ""}.`;
   const extra = [
     `A is ${names.a}, B is ${names.b}.`,
     missing ? `${counted(missing, "series", "series")} ${missing === 1 ? "has" : "have"} no value on both sides.` : "",
@@ -41,13 +46,13 @@ export function verdict(rows, names) {
 export function groupTable(rows, by) {
   const groups = grouped(rows, by);
   if (!groups.length) return el("p", { class: "quiet" }, "No series has a value on both sides.");
-  const directions = new Map(rows.map((row) => [row.entry.metric, row.entry.lowerIsBetter]));
+  const directions = new Map(rows.map((row) => [row.entry.metric, row.entry.direction]));
   const metrics = [...new Set(groups.map((group) => group.metric))];
   const cells = [...new Set(groups.map((group) => group.name))].map((name) => [
     el("bdi", {}, name || "(none)"),
     ...metrics.map((metric) => {
       const group = groups.find((one) => one.name === name && one.metric === metric);
-      return group ? groupCell(group, directions.get(metric) ?? true) : "";
+      return group ? groupCell(group, directions.get(metric) ?? "none") : "";
     }),
   ]);
   return el(
@@ -61,11 +66,11 @@ export function groupTable(rows, by) {
   );
 }
 
-/** @param {import("./compare_rows.js").Group} group @param {boolean} lowerIsBetter */
-function groupCell(group, lowerIsBetter) {
-  const way = direction(group.ratio, lowerIsBetter);
+/** @param {import("./compare_rows.js").Group} group @param {"lower" | "higher" | "none"} direction */
+function groupCell(group, direction) {
+  const way = wayOf(group.ratio, direction);
   const sure = group.low > 1 || group.high < 1;
-  const sign = { worse: "\u25b2 ", better: "\u25bc ", "the same": "" }[way];
+  const sign = way === "the same" ? "" : SIGNS[way];
   return el(
     "span",
     {},
@@ -83,13 +88,14 @@ export function rowTable(rows, a, b) {
   if (!rows.length) return el("p", { class: "quiet" }, "No series to show. Take a filter away.");
   const cells = rows.map(({ entry, other, a: left, b: right, change: moved, sameCode }) => {
     const real = moved?.real;
-    const way = direction(moved?.ratio ?? 1, entry.lowerIsBetter);
+    const way = wayOf(moved?.ratio ?? 1, entry.direction);
     const state = real === null ? "unknown" : !real ? "noise" : way;
     const words = {
       unknown: "? too few nights",
       noise: "\u00b7 within noise",
-      worse: "\u25b2 worse",
-      better: "\u25bc better",
+      worse: `${SIGNS.worse}worse`,
+      better: `${SIGNS.better}better`,
+      changed: `${SIGNS.changed}changed`,
       "the same": "=",
     }[state];
     return [

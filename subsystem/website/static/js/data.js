@@ -7,7 +7,7 @@
 /**
  * @typedef {{
  *   id: string, experiment: string, title: string, page: string, name: string, metric: string, unit: string,
- *   lowerIsBetter: boolean, labels: Record<string, string>, text: string,
+ *   direction: "lower" | "higher" | "none", labels: Record<string, string>, text: string,
  *   last: number | null, low: number | null, high: number | null, lastStamp: string, change: number | null,
  *   verdict: string, grade: string, visible: number | null, points: number, past: boolean, incident: string | null,
  * }} Entry one series of the catalogue; `text` is what words are searched in, `page` that of its experiment
@@ -20,10 +20,10 @@
  * @typedef {{stamp: string, size: number | null, kind: string}} Step
  * @typedef {{stamp: string, kind: string, words: string, break?: boolean}} Annotation
  * @typedef {{id: string, state: string, begin: string, end: string | null, percent: number | null, headline: string,
- *   worse?: boolean}}
+ *   way?: "worse" | "better" | "changed"}}
  *   Incident
  * @typedef {{
- *   id: string, name: string, experiment: string, metric: string, unit: string, lower_is_better: boolean | 0 | 1,
+ *   id: string, name: string, experiment: string, metric: string, unit: string, direction: "lower" | "higher" | "none",
  *   labels: Record<string, string>, stamp: string[], value: (number | null)[], low: (number | null)[],
  *   high: (number | null)[], std: (number | null)[], samples: (number | null)[], tvm: (number | null)[],
  *   tvms: string[], machine: (number | null)[], machines: string[], code: (number | null)[], noise: number | null,
@@ -130,7 +130,7 @@ export function catalogue(index) {
       title: experiment.title,
       page: experiment.page,
       unit: columns.unit[at],
-      lowerIsBetter: Boolean(columns.lower_is_better[at]),
+      direction: columns.direction[at],
       labels: { ...facts, ...withoutEmpty(extra) },
       text: `${name} ${metric} ${experiment.name} ${experiment.title} ${id}`,
       last: columns.last[at],

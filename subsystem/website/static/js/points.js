@@ -172,7 +172,7 @@ export function fromPrevious(shard, index) {
 
 /**
  * @typedef {{kind: "tvm" | "machine" | "annotation" | "incident", time: number, end: number | null, words: string,
- *   better?: boolean}} Mark
+ *   way?: "worse" | "better" | "changed"}} Mark
  */
 
 /**
@@ -200,7 +200,7 @@ export function marks(shards) {
     }
     for (const one of shard.incidents) {
       const end = one.end ? seconds(one.end) : null;
-      add({ kind: "incident", time: seconds(one.begin), end, words: one.headline, better: one.worse === false });
+      add({ kind: "incident", time: seconds(one.begin), end, words: one.headline, way: one.way });
     }
   }
   return [...found.values()].sort((a, b) => a.time - b.time);

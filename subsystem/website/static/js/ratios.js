@@ -176,11 +176,11 @@ export function geometricMean(changes) {
 }
 
 /**
- * How much worse: above 1 is worse, whichever direction is better for the metric.
+ * How much worse: above 1 is worse, whichever direction is better for the metric; 1 where none is.
  *
  * @param {number} ratio
- * @param {boolean} lowerIsBetter
+ * @param {"lower" | "higher" | "none"} direction
  */
-export function worsening(ratio, lowerIsBetter) {
-  return lowerIsBetter ? ratio : 1 / ratio;
+export function worsening(ratio, direction) {
+  return direction === "none" ? 1 : direction === "lower" ? ratio : 1 / ratio;
 }

@@ -1,0 +1,119 @@
+"""What a number is: its name, its unit, which way is the better one, its kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Direction = Literal["lower", "higher", "none"]
+"""Which way is the better one; of a number without a direction, no change is better or worse."""
+Kind = Literal["time", "rate", "exact", "accuracy", "ratio", "number"]
+"""exact: sizes and counts, which have no noise. number: nothing is known of it, so it is judged like a time."""
+Way = Literal["worse", "better", "changed"]
+WORSE, BETTER, CHANGED = WAYS = ("worse", "better", "changed")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that a record carries. `place` is its column, or `additional_info` and its name there."""
+
+    name: str
+    unit: str
+    direction: Direction
+    place: tuple[str, ...]
+    kind: Kind = "time"
+
+
+METRICS = (
+    Metric("run_time", "ms", "lower", ("additional_info", "execution_elapsed_ms_median")),
+    Metric("compile_time", "ms", "lower", ("additional_info", "compile_time")),
+    Metric("code_size", "bytes", "lower", ("additional_info", "code_size"), "exact"),
+    Metric("planned_memory", "bytes", "lower", ("additional_info", "device_memory_usage"), "exact"),
+    Metric("memory_traffic", "bytes", "lower", ("additional_info", "memory_traffic"), "exact"),
+)
+FOREIGN = Metric("value", "", "none", (), "number")
+"""What is known of a foreign experiment's number that nobody declared."""
+
+
+def is_worse(effect: float, direction: Direction) -> bool | None:
+    """Whether a change by `effect` (above 0 is up) is for the worse; None where it is neither worse nor better."""
+    if direction == "none" or effect == 0:
+        return None
+    return (effect > 0) == (direction == "lower")
+
+
+def way(worse: bool | None) -> Way:  # noqa: FBT001 - the one thing that it turns into a word
+    """The word for what `is_worse` says."""
+    return "changed" if worse is None else "worse" if worse else "better"
+
+
+def lower_is_better(direction: Direction) -> bool | None:
+    """As plots and summaries want it: None where nothing is said of it."""
+    return None if direction == "none" else direction == "lower"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a foreign experiment says of one of its numbers; the defaults are what nobody declared."""
+
+    name: str = ""
+    unit: str = FOREIGN.unit
+    direction: Direction = FOREIGN.direction
+    kind: Kind = FOREIGN.kind
+
+
+class Declarations:
+    """The `metrics` of a data.json or a fields.json, asked for the number at a path.
+
+    A name that begins with `$` is held against the whole path, any other against the path's last name; `*` stands for
+    anything. Of several that fit, the longest counts.
+    """
+
+    def __init__(self, entries: Mapping[str, Any]) -> None:
+        known = sorted(entries.items(), key=lambda entry: -len(entry[0]))
+        self._known = [(_pattern(name), _declared(entry)) for name, entry in known]
+
+    def of(self, path: str) -> Declared:
+        """What is declared of the number at `path`, as in `$.gpu.mean`."""
+        return next((declared for pattern, declared in self._known if pattern.fullmatch(path)), Declared())
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    whole = ".*".join(map(re.escape, name.split("*")))
+    return re.compile(whole if name.startswith("$") else rf"(?:.*\.)?{whole}(?:\[\d+\])*", re.DOTALL)
+
+
+def _declared(entry: Any) -> Declared:
+    """The entry, as far as it is one: a file that was kept is read whatever stands in it."""
+    given = entry if isinstance(entry, dict) else {}
+    choices = {"direction": get_args(Direction), "kind": get_args(Kind)}
+    kept: dict[str, Any] = {
+        name: value
+        for name, value in given.items()
+        if name in _FIELDS and isinstance(value, str) and value in choices.get(name, (value,))
+    }
+    return Declared(**kept)
+
+
+_FIELDS = frozenset(Declared.__dataclass_fields__)
+
+
+def declared_in(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The `metrics` of a foreign data.json where they declare; empty where they are numbers that it measured."""
+    found = data.get("metrics")
+    if not isinstance(found, dict) or any(_is_measured(entry) for entry in found.values()):
+        return {}
+    return found
+
+
+def _is_measured(entry: Any) -> bool:
+    parts = [value for name, value in entry.items() if name not in _FIELDS] if isinstance(entry, dict) else [entry]
+    return any(map(_holds_numbers, parts))
+
+
+def _holds_numbers(value: Any) -> bool:
+    if isinstance(value, (dict, list)):
+        return any(map(_holds_numbers, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
