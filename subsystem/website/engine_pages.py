@@ -77,7 +77,10 @@ class Mean:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One experiment; `alone` names its only engine where there is nothing to compare."""
+    """One experiment; `alone` names its only engine where there is nothing to compare.
+
+    last: the last night in which TVM was measured; where that is not tonight there are no rows.
+    """
 
     title: str
     page: str
@@ -86,6 +89,7 @@ class Comparison:
     means: tuple[Mean, ...]
     line: Markup
     alone: str | None
+    last: str = ""
 
 
 def _times(ratio: float) -> str:
@@ -133,9 +137,9 @@ def compare(title: str, page: str, series: Sequence[SeriesView], tonight: str) -
         rows.append(WorkloadRow(name, _cell(best, best), tuple(cells)))
     means = [_mean(engine, [row.others[place] for row in rows]) for place, engine in enumerate(others)]
     line = _over_time([group for group, _ in ours], others)
-    return Comparison(
-        title, page, tuple(others), tuple(sorted(rows, key=lambda row: row.name)), tuple(means), line, None
-    )
+    ordered = tuple(sorted(rows, key=lambda row: row.name))
+    last = max(one.last_stamp for one in series if one.labels["engine"] == TVM)
+    return Comparison(title, page, tuple(others), ordered, tuple(means), line, None, last)
 
 
 def _workload_names(best: Sequence[SeriesView]) -> list[str]:

@@ -172,6 +172,22 @@ def test_engines_are_compared_where_there_are_several(site: Site) -> None:
     assert "Ours measures tvm alone." in page.words
 
 
+def test_engines_without_tonights_data_say_so_and_show_no_table(site: Site) -> None:
+    rows = [record("mlp", 2.0), record("mlp", 3.0, engine="torch")]
+    site.night(job("engines", stamp(1), title="All engines"), at=stamp(1), state=COMPLETE)
+    site.data("engines", rows, at=stamp(1))
+    site.night(job("engines", title="All engines"))
+    site.data("engines", rows[1:])
+    site.publish_here()
+    page = site.page("engines.html")
+    assert (
+        "TVM was not measured here tonight, so there is nothing to compare. It was last measured on 20 Nov"
+        in page.words
+    )
+    assert page.all("table") == []
+    assert_whole(site)
+
+
 def test_a_change_of_machine_is_told_and_stays_told(site: Site) -> None:
     for ago in (3, 2, 1, 0):
         site.night(job("cnn", stamp(ago)), at=stamp(ago), state=COMPLETE)
