@@ -59,6 +59,7 @@ class Definition:
         value = {name: item for name, item in asdict(self).items() if name != "title"}
         one = self.metric  # as the first IDs were made: they name the scores' histories
         value["metric"] = {"name": one.name, "unit": one.unit, "lower_is_better": True, "place": one.place}
+        value |= {"counts": "checked answers"} if self.kind == CORRECT else {}
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
     @property

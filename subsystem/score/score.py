@@ -14,23 +14,21 @@ from typing import Any
 import definitions
 import history
 import telling
+from definitions import Definition
 from intervals import Resampling
+from telling import LeftOut
 
 from tvmdash import common, plot_files
-from tvmdash.check_prerequisites import Need, needs_any, needs_experiment
+from tvmdash.check_prerequisites import is_switched_off, needs_any, needs_experiment, unmet
 from tvmdash.dashboard_info import Home, Night, experiment_of
+from tvmdash.stages import Blocked
 from tvmdash.subsys_templates import Report, Subsystem
 
 REBUILD = "rebuild"
 
 
 class Score(Subsystem):
-    """Scores tonight; blocked where not one of the experiments that it reads has data."""
-
-    def needs(self, config: Mapping[str, Any]) -> Sequence[Need]:
-        good, _ = definitions.parse_all(config["scores"])
-        names = dict.fromkeys(name for definition in good for name in definition.experiments)
-        return (needs_any(*map(needs_experiment, names)),) if names else ()
+    """Scores tonight, without those of experiments that are switched off; blocked where no other one has data."""
 
     def faults(self, config: Mapping[str, Any], shown: str, home: Home) -> Sequence[str]:
         good, faults = definitions.parse_all(config["scores"], shown)
@@ -47,11 +45,28 @@ class Score(Subsystem):
 
     def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
         good, faults = definitions.parse_all(config["scores"])
+        off = {item.id: _switched_off(item, home) for item in good}
+        used = [item for item in good if not off[item.id]]
+        left_out = [LeftOut(item.id, item.title, off[item.id]) for item in good if off[item.id]]
+        _refuse_without_data(used, home, tonight)
         resampling = Resampling(config["bootstrap"], config["seed"])
-        scored = history.bring_up_to_date(good, home, output, tonight.stamp, resampling)
+        scored = history.bring_up_to_date(used, home, output, tonight.stamp, resampling)
         plot_files.draw_changed(telling.plots(scored), output / "graphs")
-        common.write_json(output / "page.json", telling.page(tonight.stamp, scored, faults))
-        return telling.report(scored, faults)
+        common.write_json(output / "page.json", telling.page(tonight.stamp, scored, left_out, faults))
+        return telling.report(scored, left_out, faults)
+
+
+def _switched_off(definition: Definition, home: Home) -> tuple[str, ...]:
+    """Those of its experiments that this home has and does not run."""
+    return tuple(name for name in definition.experiments if is_switched_off(home, "experiment", name))
+
+
+def _refuse_without_data(used: Sequence[Definition], home: Home, tonight: Night) -> None:
+    """Blocked, with the reasons, where not one of the experiments has data tonight."""
+    names = dict.fromkeys(name for definition in used for name in definition.experiments)
+    missing = unmet([needs_any(*map(needs_experiment, names))], home, tonight) if names else ()
+    if missing:
+        raise Blocked(" ".join(missing))
 
 
 def main(arguments: Sequence[str]) -> int:

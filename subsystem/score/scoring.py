@@ -37,7 +37,7 @@ class ExperimentNight:
 
 @dataclass(frozen=True)
 class WorkloadValue:
-    """A workload's part of a score: a ratio, a time, or `value` correct points of `total`."""
+    """A workload's part of a score: a ratio, a time, or `value` correct points of `total`, and those not checked."""
 
     workload: str
     value: float
@@ -194,8 +194,10 @@ def _count(selector: Selector, night: ExperimentNight, workload: str) -> Workloa
     bad = [failure for failure in _failed(selector, night) if _is(failure.workload, workload)]
     if not good and not bad:
         raise DashboardError(f"neither a record nor a failure of {selector}")
-    unchecked = sum("max_error" not in record.additional_info for record in good)
-    return WorkloadValue(workload, float(len(good)), total=len(good) + len(bad), unchecked=unchecked)
+    checked = sum("max_error" in record.additional_info for record in good)
+    if not checked and not bad:
+        raise DashboardError(f"none of its {len(good)} answers was checked" if len(good) > 1 else "it was not checked")
+    return WorkloadValue(workload, float(checked), total=checked + len(bad), unchecked=len(good) - checked)
 
 
 _Estimate = tuple[float | None, float | None, float | None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP
@@ -22,8 +22,17 @@ _SAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _TOLD_MISSING = 3
 
 
-def report(scored: Sequence[Scored], faults: Sequence[str]) -> Report:
-    """A line for each score, then what is wrong with the config."""
+@dataclass(frozen=True)
+class LeftOut:
+    """A score that is not made, because these experiments that it reads are switched off."""
+
+    id: str
+    title: str
+    experiments: tuple[str, ...]
+
+
+def report(scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequence[str]) -> Report:
+    """A line for each score, then what is left out, then what is wrong with the config."""
     complete = sum(item.tonight.complete for item in scored)
     title = (
         f"Scores: all {complete} complete"
@@ -31,11 +40,20 @@ def report(scored: Sequence[Scored], faults: Sequence[str]) -> Report:
         else f"Scores: {complete} of {len(scored)} complete"
     )
     if not scored:
-        title = "Scores: none is defined"
+        title = "Scores: none tonight" if left_out else "Scores: none is defined"
+    if left_out:
+        title += f", {len(left_out)} left out"
     if faults:
         title += f", {len(faults)} cannot be used"
     lines = [f"{elide(item.definition.title, 120)}: {in_words(item)}" for item in scored]
+    lines += [_left_out_in_words(left_out)] if left_out else []
     return Report(title, "\n".join([*lines, *(f"Not used: {fault}" for fault in faults)])[:4000])
+
+
+def _left_out_in_words(left_out: Sequence[LeftOut]) -> str:
+    names = list(dict.fromkeys(name for item in left_out for name in item.experiments))
+    scores = f"{len(left_out)} score{'' if len(left_out) == 1 else 's'}"
+    return f"Left out: {scores} of {list_in_words(names, 6)}, switched off in this home."
 
 
 def in_words(scored: Scored) -> str:
@@ -77,8 +95,8 @@ def _value_in_words(scored: Scored, point: Point) -> str:
         return words + (f"; within noise of it: {list_in_words(close, 4)}" if close else "")
     total, unchecked = sum(item.total or 0 for item in point.workloads), sum(item.unchecked for item in point.workloads)
     wrong = [item.workload for item in point.workloads if item.value < (item.total or 0)]
-    words = f"{value:.0f} of {total} points correct"
-    words += f", {unchecked} of them never checked" if unchecked else ""
+    words = f"{value:.0f} of {total} {'checked points' if unchecked else 'points'} correct"
+    words += f", {unchecked} more never checked" if unchecked else ""
     return words + (f"; failures in {list_in_words(wrong, 4)}" if wrong else "")
 
 
@@ -156,7 +174,7 @@ def _line(scored: Scored) -> Longitudinal:
     )
 
 
-def page(stamp: str, scored: Sequence[Scored], faults: Sequence[str]) -> dict[str, Any]:
+def page(stamp: str, scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequence[str]) -> dict[str, Any]:
     """What the website shows; paths are relative to the output folder."""
     pictures = plots(scored)
     return {
@@ -165,6 +183,7 @@ def page(stamp: str, scored: Sequence[Scored], faults: Sequence[str]) -> dict[st
         "title": "Scores",
         "history": SCORES_FILE,
         "faults": list(faults),
+        "left_out": [asdict(item) for item in left_out],
         "scores": [_on_page(item, pictures) for item in scored],
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,15 @@ class Score:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """A score that is not made while these experiments are switched off."""
+
+    id: str
+    title: str
+    experiments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Scores:
     """All of them; `stamp` is the night that they are of ("" where there are none).
 
@@ -78,6 +87,7 @@ class Scores:
     stamp: str = ""
     scores: tuple[Score, ...] = ()
     told: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     faults: tuple[str, ...] = ()
     history: tuple[tuple[str, str, str, tuple[Point, ...]], ...] = ()
 
@@ -91,7 +101,7 @@ def read_scores(home: Home) -> Scores:
     )
     points = {name: found for name, _, _, found in history}
     read = _guarded(folder / PAGE_FILE, faults, lambda value: _parse(value, points)) or Scores()
-    return Scores(read.stamp, read.scores, read.told, tuple(faults), history)
+    return replace(read, faults=tuple(faults), history=history)
 
 
 def _guarded(path: Path, faults: list[str], parse: Any) -> Any:
@@ -105,7 +115,11 @@ def _guarded(path: Path, faults: list[str], parse: Any) -> Any:
 
 def _parse(page: Mapping[str, Any], points: Mapping[str, tuple[Point, ...]]) -> Scores:
     scores = tuple(_score(one, points) for one in objects(page["scores"]))
-    return Scores(stamp(page["stamp"]), scores, reading.texts(page["faults"]))
+    left_out = tuple(
+        LeftOut(text(one["id"]), text(one["title"]), reading.texts(one["experiments"]))
+        for one in objects(page.get("left_out", []))
+    )
+    return Scores(stamp(page["stamp"]), scores, reading.texts(page["faults"]), left_out)
 
 
 def _score(one: Mapping[str, Any], points: Mapping[str, tuple[Point, ...]]) -> Score:

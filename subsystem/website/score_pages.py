@@ -51,7 +51,7 @@ class Retired:
 def write_scores(context: SiteContext, new: Path) -> None:
     """Write scores.html, with the pictures that it shows."""
     scores = context.scores
-    shown = {score.id for score in scores.scores}
+    defined = {*(score.id for score in scores.scores), *(one.id for one in scores.left_out)}
     text = pages.render(
         "scores.html",
         context.frame("scores"),
@@ -59,11 +59,12 @@ def write_scores(context: SiteContext, new: Path) -> None:
         retired=[
             Retired(title, _line(title, unit, points), points[-1].stamp)
             for name, title, unit, points in scores.history
-            if name not in shown and points
+            if name not in defined and points
         ],
         stamp=scores.stamp,
         tonight=context.tonight.stamp,
         told=scores.told,
+        left_out=scores.left_out,
         faults=scores.faults,
     )
     (new / "scores.html").write_text(text, encoding="utf-8")

@@ -284,9 +284,67 @@ def test_correct_answers_are_counted_against_failures(tmp_path: Path) -> None:
     del unchecked["additional_info"]["max_error"]
     home.night(NIGHTS[0], [*THREE, unchecked], (failure("a", "other", "error 0.5 is beyond 1e-5"),))
     score = home.after(NIGHTS[0])
-    assert score["value"] == 7
-    assert score["complete"] is True
-    assert "7 of 8 points correct, 1 of them never checked; failures in a" in home.report()
+    assert score["value"] == 6
+    assert [item["workload"] for item in score["missing"]] == ["d"]
+    assert "6 points, incomplete" not in home.report()
+    assert "6 of 7 points correct; failures in a, incomplete" in home.report()
+    assert "Missing: d (it was not checked)." in home.report()
+
+
+def test_answers_that_nobody_checked_are_not_told_as_correct(tmp_path: Path) -> None:
+    home = Home(tmp_path, {"title": "correct", "experiment": "opt", "kind": "correct_count"})
+    some = [
+        record("a", "zero", 1.0),
+        record("a", "default", 1.0),
+        record("b", "zero", 1.0),
+        record("b", "default", 1.0),
+    ]
+    for one in some:
+        del one["additional_info"]["max_error"]
+    home.night(NIGHTS[0], some)
+    score = home.after(NIGHTS[0])
+    assert score["value"] is None
+    assert home.report() == "correct: no value tonight. Missing: a and b (none of its 2 answers was checked)."
+    home.night(NIGHTS[1], [*pairs(a=(1.0, 1.0)), *pairs(b=(1.0, 1.0))[:1], some[2]])
+    assert home.after(NIGHTS[1])["value"] == 3
+    assert home.report().startswith("correct: 3 of 3 checked points correct, 1 more never checked.")
+
+
+def switched_off(home: Home, experiment: str) -> None:
+    """The home knows the experiment and does not run it."""
+    write(home.root / "config" / "experiments" / experiment / "config.json", {"active": False})
+
+
+def test_scores_of_experiments_that_are_switched_off_are_left_out_and_said_in_one_line(tmp_path: Path) -> None:
+    others = [{**SPEEDUP, "title": f"other {number}", "experiment": f"other_{number}"} for number in range(3)]
+    home = Home(tmp_path, SPEEDUP, *others)
+    home.night(NIGHTS[0], THREE)
+    for number in range(3):
+        switched_off(home, f"other_{number}")
+    assert home.score(NIGHTS[0]) == {"success": True, "message": "Scores: all 1 complete, 3 left out"}
+    left_out = "Left out: 3 scores of other_0, other_1 and other_2, switched off in this home."
+    assert home.report().splitlines()[1:] == [left_out]
+    assert [score["title"] for score in home.page()["scores"]] == [SPEEDUP["title"]]
+    assert [item["title"] for item in home.page()["left_out"]] == ["other 0", "other 1", "other 2"]
+
+
+def test_a_home_that_switched_off_all_that_is_scored_is_no_failure(tmp_path: Path) -> None:
+    home = Home(tmp_path, SPEEDUP)
+    home.night(NIGHTS[0], THREE)
+    night = home.root / "results" / "nights" / f"{NIGHTS[1]}.json"
+    write(night, {"stamp": NIGHTS[1], "state": "running", "notes": [], "artifacts": [], "jobs": []})
+    switched_off(home, "opt")
+    assert home.score(NIGHTS[1]) == {"success": True, "message": "Scores: none tonight, 1 left out"}
+
+
+def test_an_experiment_that_the_home_does_not_know_is_still_a_fault(tmp_path: Path) -> None:
+    home = Home(tmp_path, {**SPEEDUP, "experiment": "optt"}, {**SPEEDUP, "title": "off"})
+    home.night(NIGHTS[0], None)
+    switched_off(home, "opt")
+    status = home.score(NIGHTS[0])
+    assert status["blocked"] is True
+    assert status["message"].startswith("experiment optt is not known here: there is no config/experiments/optt/")
+    assert "opt is not active" not in status["message"]
 
 
 def test_another_metric_can_be_compared(tmp_path: Path) -> None:

@@ -73,6 +73,11 @@ def needs_any(*needs: Need) -> Need:
     return _Any(needs)
 
 
+def is_switched_off(home: Home, kind: str, name: str) -> bool:
+    """Whether the home knows this job and its config says that it is not active."""
+    return _read(home.config(kind, name) / config_util.CONFIG_FILE).get("active") is False
+
+
 def _known_stage(kind: str, stage: str) -> str:
     names = [item.name for item in pipeline(kind).stages]
     if stage not in names:
@@ -113,7 +118,7 @@ class _Job:
         shown = file.relative_to(home.root)
         if not file.exists():
             return f"{self.kind} {self.name} is not known here: there is no {shown}. Add it."
-        if _read(file).get("active") is False:
+        if is_switched_off(home, self.kind, self.name):
             return f"{self.kind} {self.name} is not active. Set active to true in {shown}."
         return f"{self.kind} {self.name} took no part in night {night.stamp}."
 

@@ -40,7 +40,10 @@ class Subsystem:
         return ()
 
     def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report | None:
-        """Do the night's work; what is returned is left as report.json, None where there is nothing to tell."""
+        """Do the night's work; what is returned is left as report.json, None where there is nothing to tell.
+
+        Where only the home tells what must be there, it may raise Blocked as well.
+        """
         raise NotImplementedError
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
@@ -70,7 +73,11 @@ class Subsystem:
         if missing:
             (output / _REPORT_FILE).unlink(missing_ok=True)
             raise Blocked(" ".join(missing))
-        report = self.work(config, output, home, tonight)
+        try:
+            report = self.work(config, output, home, tonight)
+        except Blocked:
+            (output / _REPORT_FILE).unlink(missing_ok=True)
+            raise
         if report is None:
             (output / _REPORT_FILE).unlink(missing_ok=True)  # an earlier night's words are not tonight's
             return "done, nothing to tell"

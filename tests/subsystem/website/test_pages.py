@@ -274,6 +274,19 @@ def test_an_empty_home_has_all_pages(site: Site) -> None:
     assert f"{', '.join(names)} and {last} do" in words, "the experiments here that measure several engines"
 
 
+def test_a_score_that_is_left_out_is_told_as_that_and_not_as_one_that_is_no_longer_defined(site: Site) -> None:
+    site.night(job("cnn"))
+    scores(site, point(stamp(1), 1.4), point(STAMP, 1.5))
+    left_out = [{"id": "abc", "title": "Speed", "experiments": ["relax_opt"]}]
+    site.output("score", "page.json", {"stamp": STAMP, "faults": [], "scores": [], "left_out": left_out})
+    site.publish_here()
+    words = site.page("scores.html").words
+    assert "Left out Scores of experiments that are switched off in this home." in words
+    assert "Speed relax_opt" in words
+    assert "No longer defined" not in words
+    assert_whole(site)
+
+
 def test_a_score_tells_its_value_once(site: Site) -> None:
     site.night(job("cnn"))
     scores(site, point(stamp(1), 1.47), point(STAMP, 1.5))
