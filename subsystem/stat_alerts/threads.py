@@ -195,9 +195,6 @@ def _iso_days(first: str, last: str) -> float:
 
 def _brief(report: str, done: Done, ledger: Ledger) -> str:
     """The report without what the threads say: how many, then its other lines."""
-    counts = [f"{len(done.new)} new incident{'' if len(done.new) == 1 else 's'}"] if done.new else []
-    counts += [f"{len(done.changed)} changed"] if done.changed else []
-    counts += [f"{len(ledger.open())} open"] if ledger.open() else []
     said = {
         line
         for name in done.threaded
@@ -205,7 +202,21 @@ def _brief(report: str, done: Done, ledger: Ledger) -> str:
         for line in in_words(ledger.incidents[name]).splitlines()
     }
     kept = [line for line in report.splitlines() if line not in said and not _is_in_threads(line, done.threaded)]
-    return "\n".join([*([f"{', '.join(counts)}: told in threads of their own."] if counts else []), *kept])
+    first = _counts(done, [one.id for one in ledger.open()])
+    return "\n".join([*([first] if first else []), *kept])
+
+
+def _counts(done: Done, is_open: Sequence[str]) -> str:
+    """How many incidents are new, changed, open, and which of them have threads."""
+    counts = [f"{len(done.new)} new incident{'' if len(done.new) == 1 else 's'}"] if done.new else []
+    counts += [f"{len(done.changed)} changed"] if done.changed else []
+    without = [name for name in is_open if name not in done.threaded]
+    if is_open and not without:
+        counts.append(f"{len(is_open)} open")
+    told = [f"{', '.join(counts)}: told in threads of their own."] if counts else []
+    how_many = "none" if len(without) == len(is_open) else f"{len(is_open) - len(without)} of them"
+    told += [f"{len(is_open)} open, {how_many} with a thread."] if without else []
+    return " ".join(told)
 
 
 def _is_in_threads(line: str, threaded: frozenset[str]) -> bool:

@@ -372,6 +372,18 @@ def test_incidents_from_before_threads_were_switched_on_get_none(home: Home) -> 
     assert home.heads() == ["⚠️ gru run time +5.2 %"]
 
 
+def test_the_nightly_message_claims_no_thread_for_incidents_that_have_none(home: Home) -> None:
+    home.opens(10)
+    home.tell(20, text="Nothing moved.")
+    assert home.state.channel() == []
+    assert home.brief() == "1 open, none with a thread.\nNothing moved."
+    home.opens(21, "i20260511-00bb", what="gru run time")
+    home.tell(21, text="gru moved.")
+    assert home.brief() == (
+        "1 new incident: told in threads of their own. 2 open, 1 of them with a thread.\ngru moved."
+    )
+
+
 def test_nights_on_which_the_subsystem_did_not_run_are_caught_up(home: Home) -> None:
     home.tell(8)
     home.opens(10)
