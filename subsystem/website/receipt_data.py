@@ -23,7 +23,6 @@ from tvmdash import common, config_util, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.metrics import FOREIGN, Declarations, declared_in
-from tvmdash.words import elide
 
 SCHEMA_VERSION = 1
 FOLDER = "receipts"
@@ -31,6 +30,8 @@ Ids = Mapping[tuple[str, str], str]
 """The name of a series' files, by its ID and unit."""
 _LEAST_IN_PROCESS = 30
 """Fewer receipts are made sooner than a process is forked."""
+_PINS = ("config", "seed", "artifact", "fingerprint")
+"""What `reproduce` needs of a night."""
 _log = logging.getLogger("website")
 
 
@@ -193,7 +194,7 @@ def _receipt(place: Place, data: Mapping[str, Any]) -> dict[str, Any]:
         "night": night,
         "environment": data.get("environment", {}),
         "failures": data.get("failures", []) if "records" in data else [],
-        "repeat": repeat_of(night),
+        "repeat": repeat_of(place, night),
         "data_file": f"results/experiments/data/{place.experiment}/{place.data.name}",
     }
 
@@ -214,33 +215,8 @@ def _records(
         yield {"series": series, "record": {"path": path, "value": number}, **Measured().to_json()}
 
 
-def repeat_of(night: Mapping[str, Any]) -> str:
-    """Commands that repeat the night's measurements, as far as it is known what it was."""
-    lines = []
-    repository, artifact = common.object_in(night, "repository"), common.object_in(night, "artifact")
-    if repository.get("commit"):
-        lines.append(f"git checkout {shlex.quote(_short(repository['commit']))}")
-        if repository.get("dirty"):
-            lines.append("# the dashboard had changes that were not committed")
-    wanted = _wanted(artifact)
-    if wanted:
-        lines.append(f"# in HOME/config/config.json: {wanted}")
-    seed = night.get("seed")
-    lines.append(f"./run_dashboard.sh HOME --seed {seed}" if isinstance(seed, int) else "./run_dashboard.sh HOME")
-    return "\n".join(lines)
-
-
-def _wanted(artifact: Mapping[str, Any]) -> str:
-    """The config's lines that ask for this artifact: a wheel by its version, a source build by its commit."""
-    remote = common.object_in(artifact, "facts").get("remote") or "pypi"
-    branch = artifact.get("version" if artifact.get("provider") == "wheel" else "commit")
-    values = {"tvm_remote": remote, "tvm_branch": branch}
-    return (
-        ", ".join(f"{json.dumps(name)}: {json.dumps(_short(value))}" for name, value in values.items())
-        if branch
-        else ""
-    )
-
-
-def _short(value: object) -> str:
-    return elide(" ".join(str(value).split()), 200)
+def repeat_of(place: Place, night: Mapping[str, Any]) -> str:
+    """The command that measures the receipt again; empty where the night does not pin what that needs."""
+    if any(night.get(pin) is None for pin in _PINS):
+        return ""
+    return f"python3 -m dashboard reproduce HOME {shlex.quote(f'{place.experiment}/{place.stamp}')}"

@@ -241,7 +241,7 @@ def test_receipts_hold_records_samples_and_operators(told: Home) -> None:
             assert [name for name, _ in record["passes"]] == ["FoldConstant", "FuseOps", "<b>DeadCode</b>"]
         assert receipt["trace"] == f"{name}.perfetto-trace"
         assert (site / "receipts" / STAMP / receipt["trace"]).stat().st_size > 1000
-        assert "./run_dashboard.sh HOME --seed 1059" in receipt["repeat"]
+        assert receipt["repeat"] == f"python3 -m dashboard reproduce HOME {one['name']}/{STAMP}"
     assert len(list((site / "receipts").iterdir())) == 30
     older = read(next(path for path in site.glob("receipts/20261101*/*.json")))
     assert "not kept" in older["samples_words"]

@@ -89,7 +89,7 @@ function parts(entry, shard, stamp, receipt) {
   if (receipt instanceof SiteError)
     all.push(section("What reproduces it", el("p", {}, noReceipt(receipt, entry, stamp))));
   else {
-    all.push(repeat(receipt));
+    all.push(repeat(receipt, entry));
     if (found?.samples_ms?.length && entry.unit === "ms" && entry.metric === "run_time")
       all.push(section("Raw samples", samplesPart(found.samples_ms)));
     else if (entry.metric === "run_time")
@@ -155,9 +155,9 @@ function head(entry, shard, stamp, at) {
   );
 }
 
-/** @param {any} receipt */
-function repeat(receipt) {
-  const command = String(receipt.repeat ?? "");
+/** @param {any} receipt @param {Entry} entry */
+function repeat(receipt, entry) {
+  const command = receipt.repeat ? `${receipt.repeat} ${entry.id}` : "";
   return section(
     "To repeat it",
     command
@@ -166,8 +166,13 @@ function repeat(receipt) {
           { class: "command" },
           el("pre", { tabindex: 0, role: "region", "aria-label": "Command" }, el("code", {}, command)),
           copyButton("Copy", () => command),
+          el(
+            "p",
+            { class: "quiet" },
+            "It measures this series again with the TVM, code, config and seed of that night. HOME is the home’s folder.",
+          ),
         )
-      : el("p", {}, "This night does not say how it was started."),
+      : el("p", {}, "It cannot be measured again: its night does not say with what config, seed, TVM and code."),
   );
 }
 
