@@ -42,6 +42,19 @@ def test_two_nights_are_compared_series_by_series_worst_first(opened: Watched, c
     assert names == sorted(names)
 
 
+def test_better_and_worse_have_the_signs_that_they_have_on_the_other_pages(
+    opened: Watched, catalogue: dict[str, list]
+) -> None:
+    opened.go("nights/index.html")
+    signs = {way: opened.text(f".legend .icon.is-{way}") for way in ("worse", "better")}
+    last = max(catalogue["last_stamp"])
+    for order, (a, b) in {"worst": ("20261105T031500Z", last), "best": (last, "20261105T031500Z")}.items():
+        compare(opened, f"a={a}&b={b}&order={order}")
+        way = {"worst": "worse", "best": "better"}[order]
+        assert f"{signs[way]} {way}" in rows(opened)[0]
+        assert opened.text("#verdict").startswith(signs[way])
+
+
 def test_only_real_changes_leaves_noise_out_and_the_rule_is_said(opened: Watched, catalogue: dict[str, list]) -> None:
     compare(opened, before_and_after(catalogue))
     opened.page.check("#real")
@@ -109,10 +122,10 @@ def test_a_receipt_has_all_that_reproduces_the_point(opened: Watched, catalogue:
     series, night = point(catalogue)
     receipt(opened, night, series)
     words = opened.text("#receipt")
+    assert re.search(rf"^python3 -m dashboard reproduce HOME \w+/{night} {series}$", words, re.MULTILINE)
     for part in (
         "95 %:",
         "from the night before",
-        "./run_dashboard.sh",
         "10 samples",
         "Where the time goes",
         "workload_args.batch",
