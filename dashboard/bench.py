@@ -76,7 +76,7 @@ class Bench:
         """
         path = self._run(experiment, artifact, points)
         try:
-            night = records.read_data(path, experiment)
+            night = records.read_data(path, experiment, home=self.place.home.machine())
         finally:
             path.unlink(missing_ok=True)
         found = list(night.values())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dashboard import home_machine
 from dashboard.artifacts import spec_names
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.provide import PROVIDERS, check_spec, provider_of
@@ -25,7 +26,7 @@ _TVM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 @dataclass(frozen=True)
 class HomeConfig:
-    """What config/config.json says; every folder absolute."""
+    """What config/config.json says; every folder absolute. env_name: where it says none, the home's machine's."""
 
     tmp_data: Path
     backup: Path
@@ -101,7 +102,7 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         keep_raw_nights=value["keep_raw_nights"],
         telemetry_rate=value["telemetry_rate"],
         env=value["env"],
-        env_name=value["env_name"],
+        env_name=value["env_name"] or home_machine.name_of(home),
         heartbeat_url=value["heartbeat_url"],
     )
 

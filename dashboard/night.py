@@ -14,6 +14,7 @@ from dashboard import (
     archive,
     engine,
     guardian,
+    home_machine,
     leftovers,
     night_folders,
     process,
@@ -33,6 +34,7 @@ from dashboard.progress import Progress
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, RUNNING, MissingBackup, Night, StepResult
 from tvmdash.errors import DashboardError
+from tvmdash.machine_identity import change_in_words
 from tvmdash.stages import PRECHECK, Stage, pipeline
 from tvmdash.words import list_in_words
 
@@ -50,13 +52,18 @@ def run_night(plan: Plan, *, rebuild: bool) -> Night:
     with night_lock(plan.home):
         leftovers.become_subreaper()
         _make_room(plan)
+        machine, changes = home_machine.keep(plan.home, plan.config.env_name)
         saved = recovery.recover(plan)
         context = _begin(plan)
         process.begin_night(context.mark)
-        notes = (*saved, *filter(None, [os.environ.get("TVMDASH_NOTE")]))
+        notes = (*map(change_in_words, changes), *saved, *filter(None, [os.environ.get("TVMDASH_NOTE")]))
         journal = Journal(
-            plan.home, Night(context.stamp, RUNNING, seed=plan.seed, repository=context.repository, notes=notes)
-        )
+            plan.home,
+            Night(
+                context.stamp, RUNNING, seed=plan.seed, repository=context.repository, notes=notes, machine=machine,
+                machine_changes=changes,
+            ),
+        )  # fmt: skip
         with guardian.watch(context.mark), contextlib.ExitStack() as leases:
             try:
                 _Phases(context, journal, rebuild, leases).perform()

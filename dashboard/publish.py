@@ -76,6 +76,7 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
     return {
         "stamp": context.stamp,
         "experiment": job.name,
+        "machine": context.plan.config.env_name,
         **({"variant": job.variant} if job.variant else {}),
         "fingerprint": context.workspace(job).fingerprint.read_text(encoding="ascii"),
         "config": dict(job.config),
@@ -93,12 +94,21 @@ def index(context: Context, job: Job) -> None:
     path = context.home.store_file
     try:
         with _one_writer, store.open_for_writing(path) as opened:
-            opened.ingest(context.home.data(job.name), job.name)
+            for name in _to_take_in(context, job, opened):
+                opened.ingest(context.home.data(name), name)
     except (sqlite3.Error, OSError) as error:
         raise DashboardError(
             f"{path}: the index could not take in {job.name}: {error}."
             " The data files are whole; the next night adds them."
         ) from error
+
+
+def _to_take_in(context: Context, job: Job, opened: store.Store) -> list[str]:
+    """The job; with an index that is made anew also the experiments that do not run tonight."""
+    if not opened.is_empty:
+        return [job.name]
+    folders = context.home.data(job.name).parent.glob("*")
+    return sorted({job.name, *(folder.name for folder in folders if folder.is_dir())})
 
 
 def _check_words(path: Path) -> None:

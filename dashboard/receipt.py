@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tvmdash import common, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.records import NightData, PointValue, Record
+from tvmdash.records import PointValue
 
 _PINS = ("config", "seed", "artifact", "fingerprint")
 
@@ -46,8 +46,9 @@ def read(home: Home, name: str) -> Receipt:
     owner = str(night.get("experiment") or value.get("experiment") or path.parent.name)
     when = str(night.get("stamp") or value.get("stamp") or "")
     try:
+        values = tuple(_values(home, path, value, owner, when))
         return Receipt(
-            str(path), owner, when, tuple(_values(path, value, owner, when)), dict(night["config"]), int(night["seed"]),
+            str(path), owner, when, values, dict(night["config"]), int(night["seed"]),
             str(night["fingerprint"]), dict(night["artifact"]), dict(night.get("repository") or {}),
             dict(value.get("environment") or {}),
         )  # fmt: skip
@@ -55,11 +56,12 @@ def read(home: Home, name: str) -> Receipt:
         raise DashboardError(f"{path}: is no receipt: {error!r}.") from error
 
 
-def _values(path: Path, value: Mapping[str, Any], experiment: str, stamp: str) -> Iterator[PointValue]:
+def _values(home: Home, path: Path, value: Mapping[str, Any], experiment: str, stamp: str) -> Iterator[PointValue]:
     if "data_file" not in value:  # a data file
-        yield from records.read_data(path, experiment).values()
+        yield from records.read_data(path, experiment, home=home.machine()).values()
         return
     told = [one["record"] for one in value["records"]]
     leaves = {str(one["path"]): float(one["value"]) for one in told if "path" in one}
-    whole = tuple(Record.from_json(one) for one in told if "path" not in one)
-    yield from NightData(experiment, stamp, "", whole, (), leaves).values()
+    whole = [one for one in told if "path" not in one]
+    night = records.night_of({"night": value["night"], "records": whole}, experiment, stamp, home.machine())
+    yield from replace(night, leaves=leaves).values()

@@ -20,6 +20,7 @@ LAYERS: dict[float, tuple[str, ...]] = {
     0.2: (
         "config_fields",
         "data_migrations",
+        "machine_identity",
     ),
     # 1: the protocol, configs, records; what describes a machine and holds raw samples
     1.0: ("stages", "config_util", "records", "machine", "capture", "network_ops", "elf"),

@@ -150,6 +150,7 @@ def _event(table: Table, night: int, fleet: str, anchor: int, moved: Sequence[Mo
         "size": None if size is None else math.expm1(size),
         "fleet": fleet,
         "direction": table.direction(rows),
+        "fleet_name": table.rows[row].fleet_name,
     }
     digest = hashlib.sha256(f"{fleet} {size is None}".encode()).hexdigest()[:4]
     name = f"c{table.stamps[night][:8]}-{digest}"

@@ -166,6 +166,7 @@ def _machine(table: Table, night: int, fleet: FleetNight) -> Event:
         "size": math.expm1(machine.shift),
         "fleet": fleet.name,
         "direction": table.direction(fleet.rows.values()),
+        "fleet_name": table.rows[row].fleet_name,
     }
     return Event(iso_of(table.stamps[night]), DETECTOR, ledgers.OPENED, _name(data["begin"], [fleet.name]), data)
 

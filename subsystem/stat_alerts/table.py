@@ -14,6 +14,7 @@ from tvmdash import series_names, store
 from tvmdash.change_noise import FloatArray, IntArray
 from tvmdash.change_series import History
 from tvmdash.dashboard_info import Home
+from tvmdash.machine_identity import MachineIdentity
 from tvmdash.metrics import Direction, Kind
 from tvmdash.store import Series
 from tvmdash.store_packed import floats, integers
@@ -26,9 +27,9 @@ GONE_NIGHTS = 30
 
 @dataclass(frozen=True)
 class Row:
-    """One series. fleet: the machine and kind of metric that it is judged with. key: its ID, once a unit.
+    """One series. fleet: the key of the machine and kind of metric that it is judged with. key: its ID, once a unit.
 
-    labels: what was measured; they name its point. direction, kind: of the number.
+    labels: what was measured; they name its point. direction, kind: of the number. fleet_name: the fleet, for people.
     """
 
     key: str
@@ -40,6 +41,7 @@ class Row:
     fleet: str
     labels: Mapping[str, Any] = field(default_factory=dict)
     kind: Kind = "time"
+    fleet_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,17 @@ def read_table(home: Home, tonight: str, reach: int | None) -> Table:
     for name in names:
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             series += opened.series(name, since=since)
-    return make_table(series, stamps, offset, versions)
+    return make_table(series, stamps, offset, versions, home.machine())
 
 
 def make_table(
-    series: Sequence[Series], stamps: Sequence[str], offset: int, versions: Mapping[str, Mapping[str, str]]
+    series: Sequence[Series],
+    stamps: Sequence[str],
+    offset: int,
+    versions: Mapping[str, Mapping[str, str]],
+    machine: MachineIdentity | None = None,
 ) -> Table:
-    """The table of `series` over `stamps[offset:]`."""
+    """The table of `series` over `stamps[offset:]`; `machine`: that of their home."""
     column = {stamp: index for index, stamp in enumerate(stamps[offset:])}
     known = [one for one in series if one.stamps]
     shape = (len(known), len(column))
@@ -134,13 +140,14 @@ def make_table(
             code[index, where] = codes[source]
         else:  # a compile time, a size, a number of a foreign experiment: what could change it is TVM as a whole
             code[index, where] = version[where]
-    return Table(tuple(stamps), offset, tuple(_rows(known)), values, std, repeats, code, versions)
+    return Table(tuple(stamps), offset, tuple(_rows(known, machine)), values, std, repeats, code, versions)
 
 
-def _rows(series: Sequence[Series]) -> Iterator[Row]:
+def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator[Row]:
     for one, key, name in zip(series, series_names.keys(series), series_names.names(series), strict=True):
-        fleet = series_names.fleet(one)
-        yield Row(key, one.experiment, one.metric, one.unit, one.direction, name, fleet, one.labels, one.kind)
+        fleet, told = series_names.fleet(one, machine), series_names.fleet(one)
+        labels, kind = one.labels, one.kind
+        yield Row(key, one.experiment, one.metric, one.unit, one.direction, name, fleet, labels, kind, told)
 
 
 def last_values(table: Table, row: int, count: int) -> list[float | None]:

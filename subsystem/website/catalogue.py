@@ -19,6 +19,7 @@ from site_files import safe_name
 from tvmdash import common, config_util, series_names, store
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
+from tvmdash.machine_identity import MachineIdentity
 from tvmdash.store import Count, Outline, Series, Store
 from tvmdash.words import elide
 
@@ -150,7 +151,7 @@ def read_catalogue(site: SiteContext, stores: Stores, known: Mapping[str, Any]) 
     entries: list[Entry] = []
     experiments: dict[str, Experiment] = {}
     memory: dict[str, Any] = {}
-    titles = _titles(site.home, site.tonight)
+    titles, machine = _titles(site.home, site.tonight), site.home.machine()
     measured = experiments_with_data(site.home)
     for name in dict.fromkeys([*sorted(titles), *measured]):
         title, active = titles.get(name, (name, False))
@@ -159,7 +160,7 @@ def read_catalogue(site: SiteContext, stores: Stores, known: Mapping[str, Any]) 
             opened, nights = stores.of(name), stores.nights(name)
             counts = counted(opened, name, nights, boundary, known.get(name, {}))
             memory[name] = to_json(nights, boundary, counts)
-            entries += _entries(opened, name, counts, views)
+            entries += _entries(opened, name, counts, views, machine)
             failures = opened.failures(name).get(site.tonight.stamp, 0)
         experiments[name] = Experiment(name, elide(title, _NAME_CHARS), active, nights, failures)
     place = {key: at for at, key in enumerate(views)}
@@ -182,7 +183,11 @@ def _titles(home: Home, tonight: Night) -> dict[str, tuple[str, bool]]:
 
 
 def _entries(
-    opened: Store, experiment: str, counts: Mapping[int, Count], views: Mapping[str, SeriesView]
+    opened: Store,
+    experiment: str,
+    counts: Mapping[int, Count],
+    views: Mapping[str, SeriesView],
+    machine: MachineIdentity | None,
 ) -> Iterator[Entry]:
     outlines = opened.outlines(experiment)
     keys, names = series_names.keys(outlines), series_names.names(outlines)
@@ -198,7 +203,7 @@ def _entries(
             outline=one,
             count=count,
             labels=dict(flat_labels(one.labels)),
-            fleet=series_names.fleet(one),
+            fleet=series_names.fleet(one, machine),
             last=last,
             low=low,
             high=high,

@@ -26,6 +26,7 @@ from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.incident_ledger import MACHINE
 from tvmdash.incident_words import headline
+from tvmdash.machine_identity import change_in_words
 from tvmdash.words import bytes_in_words, elide, list_in_words
 
 FACTS_FILE = "machines.json"
@@ -93,6 +94,10 @@ def write_machines(context: SiteContext, new: Path) -> None:
         facts=list(_lines(newest[1])) if newest else [],
         known=len(nights),
         first=next(iter(nights), None),
+        identity=context.home.machine(),
+        exchanged=[
+            (night.stamp, change_in_words(change)) for night in context.last_nights for change in night.machine_changes
+        ],
         changes=list(_changes(nights))[::-1],
         measured_by=measured_by(context.machines),
         incidents=[(one, headline(one)) for one in context.alerts.incidents if one.kind == MACHINE],

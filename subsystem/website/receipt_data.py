@@ -19,10 +19,10 @@ from reading import WRONG, reason_of
 from site_context import SiteContext
 from site_files import safe_name
 
-from tvmdash import common, config_util, records
+from tvmdash import common, config_util, machine_identity, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.metrics import FOREIGN, Declarations, declared_in
+from tvmdash.metrics import FOREIGN, Declarations
 
 SCHEMA_VERSION = 1
 FOLDER = "receipts"
@@ -80,14 +80,16 @@ class _Names:
         self._newest = {name: found for (name, _), found in ids.items()}
         self._found: dict[tuple[str, ...], str | None] = {}
 
-    def of_record(self, experiment: str, record: records.Record, identity: str) -> dict[str, str | None]:
+    def of_record(self, night: records.NightData, record: records.Record, identity: str) -> dict[str, str | None]:
         """By metric; `identity` is that of the record."""
         labels = {column: getattr(record, column) for column in records.IDENTITY}
         found = {}
         for metric, _ in record.metrics():
-            known = (experiment, metric.name, identity, record.env_name, record.hw_model)
+            home = "" if night.home is None else night.home.name
+            known = (night.experiment, metric.name, identity, record.env_name, record.hw_model, home)
             if known not in self._found:
-                self._found[known] = self.of(records.SeriesKey(experiment, metric.name, labels), metric.unit)
+                key = records.SeriesKey.of(night.experiment, metric.name, labels, night.home)
+                self._found[known] = self.of(key, metric.unit)
             found[metric.name] = self._found[known]
         return found
 
@@ -180,7 +182,8 @@ def _without_trace(receipt: Mapping[str, Any]) -> dict[str, Any]:
 def _made(place: Place, names: _Names) -> dict[str, Any]:
     value = common.read_json(place.data)  # it was checked when it was taken into the index
     measured, fault = read_measured(place.raw)
-    told = {"samples_words": fault, "records": list(_records(place.experiment, value, names, measured))}
+    night = records.night_of(value, place.experiment, place.stamp, machine_identity.of_folder(place.data.parent))
+    told = {"samples_words": fault, "records": list(_records(night, names, measured))}
     return _without_trace({**_receipt(place, value), **told})
 
 
@@ -199,19 +202,16 @@ def _receipt(place: Place, data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _records(
-    experiment: str, data: Mapping[str, Any], names: _Names, measured: Mapping[str, Measured]
-) -> Iterator[dict[str, Any]]:
+def _records(night: records.NightData, names: _Names, measured: Mapping[str, Measured]) -> Iterator[dict[str, Any]]:
     """Each record with the IDs of its series by metric; of a foreign experiment, each of its numbers."""
-    declarations = Declarations(declared_in(data))
-    for value in data.get("records", ()):
-        record = records.Record.from_json(value)
+    declarations = Declarations(night.declarations)
+    for record in night.records:
+        value = dict(vars(record))
         identity = identity_of(record.workload, record.engine, record.target, value)
         raw = measured.get(identity, Measured())
-        yield {"series": names.of_record(experiment, record, identity), "record": value, **raw.to_json()}
-    for path, number in records.numeric_leaves(data) if "records" not in data else ():
-        key = records.SeriesKey(experiment, FOREIGN.name, {"path": path})
-        series = {FOREIGN.name: names.of(key, declarations.of(path).unit)}
+        yield {"series": names.of_record(night, record, identity), "record": value, **raw.to_json()}
+    for path, number in night.leaves.items():
+        series = {FOREIGN.name: names.of(night.key_of_leaf(path), declarations.of(path).unit)}
         yield {"series": series, "record": {"path": path, "value": number}, **Measured().to_json()}
 
 

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from tests.subsystem import scripts
 from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, RUNNING, Home, JobResult, MissingBackup, Night, StepResult
+from tvmdash.machine_identity import MachineChange
 
 REPO = Path(__file__).resolve().parents[2]
 SCRIPT = REPO / "subsystem" / "website" / "run.sh"
@@ -75,13 +76,14 @@ class Site:
         state: str = RUNNING,
         notes: tuple[str, ...] = (),
         missing_backups: tuple[MissingBackup, ...] = (),
+        machine_changes: tuple[MachineChange, ...] = (),
         **built: Any,
     ) -> None:
         """Leave a night's record; `built` are fields of its artifact."""
         artifact = {"key": "wheel-0.27", "provider": "wheel", "version": "0.27.0", "commit": "7b5acb32b", "facts": {}}
         artifact |= built
         website = JobResult("subsystem", "website", "Website", "", (StepResult("precheck", OK, "", at),))
-        own = {"notes": notes, "missing_backups": missing_backups}
+        own = {"notes": notes, "missing_backups": missing_backups, "machine_changes": machine_changes}
         night = Night(at, state, elapsed_s=754, artifacts=(artifact,), jobs=(*jobs, website), **own)
         self.home.nights.mkdir(parents=True, exist_ok=True)
         common.write_json(self.home.night_file(at), night.to_json())

@@ -161,7 +161,12 @@ HOME_FIELDS: Fields = {
         min=0,
         max=10,
     ),
-    "env_name": Field("str", "Name of this machine's set-up in records; by default its host name.", default="", min=0),
+    "env_name": Field(
+        "str",
+        "Name of this machine in records; by default the host's at the first night (results/machine.json).",
+        default="",
+        min=0,
+    ),
     "heartbeat_url": Field("str", "Fetched when a night ends (`/fail` added where a job failed).", default="", min=0),
     "website_url": Field("str", "Where the website is served, for links in messages.", default="", min=0),
 }

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, config_util, records, stages
+from tvmdash import common, config_util, machine_identity, records, stages
 from tvmdash.errors import DashboardError
+from tvmdash.machine_identity import MachineChange, MachineIdentity
 
 OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
 """How a step ended. Blocked: something that it needs is missing. Skipped: it was not needed."""
@@ -117,6 +118,8 @@ class Night:
     repository: Mapping[str, Any] = field(default_factory=dict)
     artifacts: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
+    machine: MachineIdentity | None = None
+    machine_changes: tuple[MachineChange, ...] = ()
     jobs: tuple[JobResult, ...] = ()
     missing_backups: tuple[MissingBackup, ...] = ()
 
@@ -139,7 +142,10 @@ class Night:
         known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
         missing = tuple(MissingBackup(**item) for item in value.get("missing_backups", ()))
         lists = {"notes": tuple(value["notes"]), "artifacts": tuple(value["artifacts"])}
-        return cls(**{**known, **lists, "jobs": jobs, "missing_backups": missing})
+        machine = MachineIdentity.from_json(value["machine"]) if value.get("machine") else None
+        changes = tuple(MachineChange(**item) for item in value.get("machine_changes", ()))
+        seen = {"machine": machine, "machine_changes": changes}
+        return cls(**{**known, **lists, **seen, "jobs": jobs, "missing_backups": missing})
 
 
 @dataclass(frozen=True)
@@ -212,6 +218,15 @@ class Home:
     def night_file(self, stamp: str) -> Path:
         """The record of one night."""
         return self.nights / f"{stamp}.json"
+
+    @property
+    def machine_file(self) -> Path:
+        """What the home keeps of the machine that its numbers are of."""
+        return self.root / "results" / machine_identity.FILE
+
+    def machine(self) -> MachineIdentity | None:
+        """The machine that the home's numbers are of; None before its first night. DashboardError: a damaged file."""
+        return machine_identity.read(self.machine_file)
 
     @property
     def store_file(self) -> Path:

@@ -97,6 +97,7 @@ class Incident:
     changes: tuple[Change, ...] = ()
     size: float | None = None
     fleet: str = ""
+    fleet_name: str = ""
     bisected: Mapping[str, Any] | None = None
     direction: Direction = "lower"
 

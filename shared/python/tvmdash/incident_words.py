@@ -60,7 +60,7 @@ def _lines(incident: Incident) -> Iterator[str]:
     if len(shown) > _TOLD_SERIES:
         yield f"And {len(shown) - _TOLD_SERIES} more: {list_in_words([one.name for one in shown[_TOLD_SERIES:]], 4)}."
     if incident.size is not None:
-        yield f"{headline(incident)} ({incident.fleet})."
+        yield f"{headline(incident)} ({incident.fleet_name or incident.fleet})."
     if incident.bisected:
         yield bisected(incident.bisected)
     yield f"{_since(incident)} {_sure(incident)} Incident {incident.id}.".replace("  ", " ")

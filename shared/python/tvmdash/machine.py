@@ -19,8 +19,8 @@ def hw_model() -> str:
 
 
 def env_name() -> str:
-    """The name that the home gives this set-up, or `default`."""
-    return os.environ.get("TVMDASH_ENV_NAME") or "default"
+    """The name that the home gives this machine; outside of a night the host's name."""
+    return os.environ.get("TVMDASH_ENV_NAME") or socket.gethostname()
 
 
 def facts() -> dict[str, Any]:

@@ -10,12 +10,13 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvmdash import common, data_migrations
+from tvmdash import common, data_migrations, machine_identity
 from tvmdash.errors import DashboardError
+from tvmdash.machine_identity import MachineIdentity
 from tvmdash.metrics import FOREIGN, METRICS, Declarations, Direction, Kind, Metric, declared_in
 
 if TYPE_CHECKING:
@@ -89,16 +90,26 @@ class Failure:
 
 @dataclass(frozen=True)
 class SeriesKey:
-    """Identity of a series: an experiment, a metric, and what was measured as `labels`."""
+    """Identity of a series: an experiment, a metric, and what was measured as `labels`.
+
+    id_labels: what the ID is made of, where the series began under other labels.
+    """
 
     experiment: str
     metric: str
     labels: Mapping[str, Any]
+    id_labels: Mapping[str, Any] | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, experiment: str, metric: str, labels: Mapping[str, Any], home: MachineIdentity | None) -> SeriesKey:
+        """The series in a home with that machine; None: the data is of no home, or of another."""
+        return cls(experiment, metric, labels, home.labels_of_id(labels) if home else None)
 
     @functools.cached_property
     def id(self) -> str:
         """Sixteen hex digits that name the series for ever."""
-        text = json.dumps([self.experiment, self.metric, self.labels], sort_keys=True, ensure_ascii=False)
+        labels = self.labels if self.id_labels is None else self.id_labels
+        text = json.dumps([self.experiment, self.metric, labels], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -126,7 +137,8 @@ class PointValue:
 class NightData:
     """One data_<stamp>.json: `records` of ours, or the numeric leaves of a foreign experiment in `leaves`.
 
-    declarations: what the foreign experiment says of them.
+    declarations: what the foreign experiment says of them. env_name: of the machine that they are of, empty where it is
+    unknown. home: what the home keeps of its machine, where this is its own data and not imported.
     """
 
     experiment: str
@@ -138,6 +150,9 @@ class NightData:
     declarations: Mapping[str, Any] = field(default_factory=dict)
     machine: str = ""
     """What measured, in words: two nights of the same machine in the same state say the same."""
+    env_name: str = ""
+    home: MachineIdentity | None = None
+    is_imported: bool = False
 
     def values(self) -> Iterator[PointValue]:
         """Every series' value of this night."""
@@ -147,7 +162,7 @@ class NightData:
             for metric, value in record.metrics():
                 timed = metric.name == "run_time"
                 yield PointValue(
-                    SeriesKey(self.experiment, metric.name, labels),
+                    SeriesKey.of(self.experiment, metric.name, labels, self.home),
                     metric.unit,
                     metric.direction,
                     value,
@@ -160,21 +175,30 @@ class NightData:
                 )
         declarations = Declarations(self.declarations)
         for path, value in self.leaves.items():
-            key, one = SeriesKey(self.experiment, FOREIGN.name, {"path": path}), declarations.of(path)
+            key, one = self.key_of_leaf(path), declarations.of(path)
             yield PointValue(key, one.unit, one.direction, value, kind=one.kind, title=one.name)
 
+    def key_of_leaf(self, path: str) -> SeriesKey:
+        """The series of the number at that JSON path."""
+        labels = {machine_identity.PATH: path}
+        if self.env_name:
+            labels[machine_identity.ENV_NAME] = self.env_name
+        return SeriesKey.of(self.experiment, FOREIGN.name, labels, self.home)
 
-def read_data(path: Path, experiment: str, *, checked: bool = False) -> NightData:
+
+def read_data(path: Path, experiment: str, *, checked: bool = False, home: MachineIdentity | None = None) -> NightData:
     """The night in a data_<stamp>.json of any version; DashboardError names file, place and value of what is wrong.
 
-    checked: it was, when the store took it in; that takes 0.4 ms a record, and all else 0.07.
+    checked: it was, when the store took it in; that takes 0.4 ms a record, and all else 0.07. home: the machine of the
+    home that it is of; where it is not given, of the home in which it lies.
     """
+    home = home or machine_identity.of_folder(path.parent)
     value = common.read_json(path)
     try:
         value = data_migrations.migrate(value)
         if not checked:
             check_data(value)
-        return _parse(value, experiment, path.stem.removeprefix("data_"))
+        return night_of(value, experiment, path.stem.removeprefix("data_"), home)
     except DashboardError as error:
         raise DashboardError(f"{path}: {error}") from error
 
@@ -183,7 +207,7 @@ def values_of(value: common.Json, experiment: str, stamp: str) -> Iterator[Point
     """Every series' value in what a data file of any version holds; DashboardError where it is none."""
     value = data_migrations.migrate(value)
     check_data(value)
-    yield from _parse(value, experiment, stamp).values()
+    yield from night_of(value, experiment, stamp, None).values()
 
 
 def data_stamps(folder: Path) -> list[str]:
@@ -217,30 +241,48 @@ def _validator() -> Draft202012Validator:
     return Draft202012Validator(common.read_json(SCHEMAS / "data_v1.json"))
 
 
-def _parse(value: dict[str, Any], experiment: str, stamp: str) -> NightData:
+def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: MachineIdentity | None) -> NightData:
+    """The night in what a checked data file of the newest version holds; `home` is the machine of the home it is of.
+
+    What was imported keeps what it says; a home's own records say its machine's name of today.
+    """
     ours = "records" in value
+    night = common.object_in(value, "night")
+    is_imported = "imported" in night
+    home = None if is_imported else home
+    env_name = str(night.get("machine") or (home.name if home else ""))
     return NightData(
         experiment=experiment,
         stamp=stamp,
         tvm_hash=str(value.get("tvm_hash", "")),
-        records=tuple(Record.from_json(item) for item in value["records"]) if ours else (),
+        records=tuple(_record(item, home) for item in value["records"]) if ours else (),
         failures=tuple(Failure(**item) for item in value.get("failures", ())) if ours else (),
         leaves={} if ours else dict(numeric_leaves(value)),
         declarations={} if ours else declared_in(value),
-        machine=_machine(value.get("environment")),
+        machine=_machine(value.get("environment"), env_name),
+        env_name=env_name,
+        home=home,
+        is_imported=is_imported,
     )
 
 
+def _record(value: Mapping[str, Any], home: MachineIdentity | None) -> Record:
+    record = Record.from_json(value)
+    return replace(record, env_name=home.name_now(record.env_name)) if home else record
+
+
 _MACHINE_FACTS = {
-    "host": "{}", "hw_model": "{}", "system": "{}", "distribution": "{}", "libc": "{}", "python": "Python {}",
+    "name": "{}", "hw_model": "{}", "system": "{}", "distribution": "{}", "libc": "{}", "python": "Python {}",
     "cpu_microcode": "microcode {}", "governor": "governor {}",
 }  # fmt: skip
 
 
-def _machine(environment: common.Json) -> str:
+def _machine(environment: common.Json, name: str = "") -> str:
+    """The machine in words, by its home's name for it: a container has another host name each night."""
     machine = environment.get("machine") if isinstance(environment, dict) else None
     if not isinstance(machine, dict):
         return ""
+    machine = {**machine, "name": name or machine.get("host")}
     return ", ".join(form.format(machine[name]) for name, form in _MACHINE_FACTS.items() if machine.get(name))
 
 

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from tvmdash.machine_identity import MachineIdentity
+
 _HIDDEN = frozenset({"workload", "env_name", "hw_model", "target", "engine_config"})
 
 
@@ -63,13 +65,15 @@ def label_of(workload: str, values: Mapping[str, Any]) -> str:
     return ", ".join([name, *(str(value) for key, value in values.items() if str(value) != name and key != "workload")])
 
 
-def fleet(series: Named) -> str:
-    """The fleet of a series: what its machine does to one of them, it does to all.
+def fleet(series: Named, home: MachineIdentity | None = None) -> str:
+    """The fleet of a series, in words: what its machine does to one of them, it does to all.
 
-    Sizes in bytes are no times, and a foreign experiment's numbers are of unknown kind: they stand apart.
+    Sizes in bytes are no times, and a foreign experiment's numbers are of unknown kind: they stand apart. With the
+    machine of its `home` it is the key of the fleet, which stays when that machine gets a name.
     """
-    machine = [str(series.labels[name]) for name in ("hw_model", "env_name") if series.labels.get(name)]
-    if not machine:
+    labels = home.labels_of_id(series.labels) if home else series.labels
+    machine = [str(labels[name]) for name in ("hw_model", "env_name") if labels.get(name)]
+    if not machine or "path" in labels:
         return f"numbers of {series.experiment}"
     kind = "sizes" if series.unit == "bytes" else "times"
     return f"{kind} on {', '.join(machine)}"

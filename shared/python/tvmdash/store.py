@@ -16,11 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tvmdash import records, store_packed
+from tvmdash import machine_identity, records, store_packed
 from tvmdash.errors import DashboardError
+from tvmdash.machine_identity import MachineIdentity
 from tvmdash.metrics import FOREIGN, Direction, Kind
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _SCHEMA = """
 CREATE TABLE born (name TEXT);
 INSERT INTO born VALUES (hex(randomblob(8)));
@@ -111,14 +112,15 @@ class Store:
             row[0] for row in self._connection.execute("SELECT stamp FROM nights WHERE experiment = ?", (experiment,))
         }
         new = [stamp for stamp in records.data_stamps(folder) if stamp not in known]
+        home = machine_identity.of_folder(folder) if new else None
         with self._connection:
             for stamp in new:
-                self._take(folder / f"data_{stamp}.json", experiment, stamp)
+                self._take(folder / f"data_{stamp}.json", experiment, stamp, home)
         return len(new)
 
-    def _take(self, path: Path, experiment: str, stamp: str) -> None:
+    def _take(self, path: Path, experiment: str, stamp: str, home: MachineIdentity | None) -> None:
         try:
-            night = records.read_data(path, experiment)
+            night = records.read_data(path, experiment, home=home)
         except DashboardError as error:
             _log.warning("%s", error)
             self._connection.execute("INSERT INTO nights VALUES (?, ?, '', 0, ?, '')", (experiment, stamp, str(error)))
@@ -202,6 +204,11 @@ class Store:
             {"after": after, "before": before, "experiment": experiment},
         )
         return {number: Count(points, past, last) for number, past, points, last in rows}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no night is in yet: the index is new, or was made anew."""
+        return self._connection.execute("SELECT 1 FROM nights LIMIT 1").fetchone() is None
 
     @property
     def born(self) -> str:

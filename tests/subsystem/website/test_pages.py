@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.subsystem.website_sites import STAMP, Site, assert_whole, failure, job, record, stamp
-from tvmdash import common
+from tvmdash import common, machine_identity
 from tvmdash.dashboard_info import COMPLETE, Home, MissingBackup
 from tvmdash.incident_ledger import Change, Incident, Moved
+from tvmdash.machine_identity import MachineChange, MachineIdentity
 
 REPO = Path(__file__).resolve().parents[3]
 SEVERAL = re.compile(r"^    engines = \([^)]*,\s*[^)\s]", re.MULTILINE)
@@ -205,6 +206,29 @@ def test_a_change_of_machine_is_told_and_stays_told(site: Site) -> None:
     words = site.page("machines.html").words
     assert "20 November 2026 cpu flags +avx512 and -avx system Linux 6 → Linux 7" in words
     assert_whole(site)
+
+
+def test_a_container_is_the_machine_that_its_home_names_and_an_exchange_is_told(site: Site) -> None:
+    ids = []
+    for kept in (None, MachineIdentity("lab7", stamp(1), None, "AMD EPYC x 2", formerly="sample")):
+        for ago in (1, 0):
+            change = (MachineChange("hw_model", "AMD EPYC x 2", "AMD EPYC x 4"),) if kept and not ago else ()
+            site.night(job("cnn", stamp(ago)), at=stamp(ago), state=COMPLETE, machine_changes=change)
+            site.data("cnn", [record("mlp", 1.0)], at=stamp(ago), host=f"container{ago}")
+        if kept:
+            machine_identity.write(site.home.machine_file, kept)
+        page = site.publish_here()
+        (path,) = (site.folder / "receipts" / STAMP).glob("cnn*.json")
+        (receipt,) = common.read_json(path)["records"]
+        ids.append(receipt["series"]["run_time"])
+        is_other = "another machine, 21 November 2026" in [item["title"] for item in page.all("abbr")]
+        assert is_other is (kept is None), "without a name kept, a machine is known by its host's"
+    words = site.page("machines.html").words
+    assert "This home\u2019s machine is called lab7 since 2026-11-20: AMD EPYC x 2." in words
+    assert "The processor is another: AMD EPYC x 4, before it was AMD EPYC x 2." in words
+    assert receipt["record"]["env_name"] == "lab7"
+    assert ids[0] is not None
+    assert ids[0] == ids[1], "links to a series still lead to it"
 
 
 def test_scores_show_value_interval_change_and_line(site: Site) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, records
+from tvmdash import common, machine_identity, records
 from tvmdash.dashboard_info import Home
 from tvmdash.data_migrations import migrate
 from tvmdash.errors import DashboardError
@@ -60,9 +60,10 @@ def records_in(source: Path) -> Iterator[PlacedRecord]:
         if "records" not in value:
             continue
         records.check_data(value)
-        stamp = path.stem.removeprefix("data_")
-        for item in value["records"]:
-            yield PlacedRecord(path.parent.name, stamp, str(value.get("tvm_hash", "")), Record.from_json(item))
+        home = machine_identity.of_folder(path.parent)
+        night = records.night_of(value, path.parent.name, path.stem.removeprefix("data_"), home)
+        for record in night.records:
+            yield PlacedRecord(night.experiment, night.stamp, night.tvm_hash, record)
 
 
 def _data_files(source: Path) -> Iterator[Path]:
@@ -80,6 +81,10 @@ def _data_files(source: Path) -> Iterator[Path]:
 
 def _read(path: Path) -> common.Json:
     return common.read_json(path)
+
+
+_IMPORTED: Mapping[str, Any] = {"imported": {"format": "records"}}
+"""What such a file says of its night: it is not of the home in which it may come to lie, and keeps what it says."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ def keep(rows: Iterable[PlacedRecord], folder: Path) -> Kept:
     for row in rows:
         path = folder / row.experiment / f"data_{row.night}.json"
         start = {"schema_version": records.SCHEMA_VERSION, "timestamp": row.night, "tvm_hash": row.tvm_hash}
-        whole = files.setdefault(path, {**start, "records": []})
+        whole = files.setdefault(path, {**start, "night": _IMPORTED, "records": []})
         if whole["tvm_hash"] != row.tvm_hash:
             raise DashboardError(
                 f"{path}: would be of two TVMs, {whole['tvm_hash']} and {row.tvm_hash}. Split the source."
@@ -119,4 +124,4 @@ def keep(rows: Iterable[PlacedRecord], folder: Path) -> Kept:
 
 def _same(path: Path, value: Mapping[str, Any]) -> bool:
     found = _read(path)
-    return isinstance(found, dict) and all(found.get(name) == item for name, item in value.items())
+    return isinstance(found, dict) and all(found.get(name) == item for name, item in value.items() if name != "night")
