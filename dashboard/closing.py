@@ -9,6 +9,8 @@ from dashboard import estimate, progress
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan import Job, Plan
 from tvmdash.dashboard_info import BLOCKED, FAILED, INTERRUPTED, OK, RUNNING, SKIPPED, Home, JobResult, Night
+from tvmdash.errors import DashboardError
+from tvmdash.verdict import read_verdict
 from tvmdash.words import duration_in_words, elide, list_in_words, missing_backups_in_words
 
 _NAMED = 8
@@ -19,9 +21,9 @@ _WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
 
 def night_in_words(home: Home, night: Night) -> str:
     """What happened, what failed and why, which TVM, where the page is."""
-    lines = [f"{_headline(night)} It took {duration_in_words(night.elapsed_s)}."]
+    lines = [f"{_headline(home, night)} It took {duration_in_words(night.elapsed_s)}."]
     if night.state == RUNNING:
-        lines = [_headline(night), *_now(home, night)]
+        lines = [_headline(home, night), *_now(home, night)]
     lines += [f"  {line}" for line in _failures(night)]
     lines += [f"  Note: {note}" for note in night.notes if not _is_told(note, night)]
     if night.artifacts:
@@ -42,7 +44,7 @@ def _now(home: Home, night: Night) -> list[str]:
     return [*(doing or ["  Now: between two steps."]), f"  {now.done} of {now.total} steps are done."]
 
 
-def _headline(night: Night) -> str:
+def _headline(home: Home, night: Night) -> str:
     if night.state in {INTERRUPTED, RUNNING}:
         state = (
             "was interrupted; what it measured is saved by the next start"
@@ -60,8 +62,19 @@ def _headline(night: Night) -> str:
         of_kind = [job for job in night.jobs if job.kind == kind]
         if of_kind:
             counts.append(f"{sum(job in good for job in of_kind)} of {len(of_kind)} {kind}s")
-    verdict = "SOME FAILED" if len(good) < len(night.jobs) else "NOT BACKED UP" if backup else "all well"
-    return f"Night {night.stamp}: {verdict}, {' and '.join(counts)} ok{f', but {backup}' if backup else ''}."
+    trouble = "SOME FAILED, " if len(good) < len(night.jobs) else "NOT BACKED UP, " if backup else ""
+    jobs = f"{trouble}{' and '.join(counts)} ok{f', but {backup}' if backup else ''}"
+    said = [jobs, _of_tvm(home, night)] if trouble else [_of_tvm(home, night), jobs]
+    return f"Night {night.stamp}: {'. '.join(said)}."
+
+
+def _of_tvm(home: Home, night: Night) -> str:
+    """What the night says of TVM, without a full stop."""
+    try:
+        verdict = read_verdict(home, night.stamp)
+    except DashboardError as error:
+        return f"TVM's verdict cannot be read: {str(error).removesuffix('.')}"
+    return verdict.headline if verdict else "TVM was not judged"
 
 
 def _failures(night: Night) -> list[str]:

@@ -28,6 +28,7 @@ LAYERS: dict[float, tuple[str, ...]] = {
     # 2: the home, the index, trials and their reduction
     2.0: ("bisection", "dashboard_info", "store", "trial_util", "convert", "series_names", "reduction", "engines"),
     2.1: (
+        "verdict",
         "backfill_calls",
         "backfill_nights",
         "comparison",

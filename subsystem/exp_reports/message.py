@@ -19,6 +19,7 @@ from tvmdash.slack_parts import (
     in_a_line,
     is_unfinished,
     note_parts,
+    opening,
     read_notify,
     rest,
     website_url,
@@ -34,14 +35,15 @@ def of_night(home: Home, night: Night, whole: str) -> Message:
     """The message; `whole` is the file that holds it where Slack has no room for all of it."""
     jobs = [(job, read_notify(home, job.kind, job.name)) for job in _experiments(night)]
     website = website_url(home)
-    parts = [failed_part(job, notify) for job, notify in jobs if job.state == FAILED]
+    headline, parts = opening(home, night, _icon(night), verdict(night))
+    parts += [failed_part(job, notify) for job, notify in jobs if job.state == FAILED]
     parts += blocked_parts([item for item in jobs if item[0].state == BLOCKED])
     parts += [_unfinished_part(job, notify) for job, notify in jobs if is_unfinished(job)]
     parts += note_parts(night, [fault for _, notify in jobs for fault in notify.faults])
     measured = [job for job, _ in jobs if _is_good(job) or _is_partly_good(job)]
     troubled = telemetry_data.abnormal(home.output("telemetry") / "page.json", night.stamp) or {}
     parts += [_good_part(home, job, night.stamp, troubled.get(job.name, "")) for job in sorted(measured, key=_is_good)]
-    return build(f"{_icon(night)} {verdict(night)}", about(night, website), parts, rest(night, website, whole))
+    return build(headline, about(night, website), parts, rest(night, website, whole))
 
 
 def verdict(night: Night) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import allowed
+import concluding
 import honesty
 import telling
 import threads
@@ -22,6 +23,7 @@ from tvmdash.change_series import Settings
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.incident_ledger import Ledger
 from tvmdash.subsys_templates import Report, Subsystem
+from tvmdash.verdict import write_verdict
 from tvmdash.words import elide, list_in_words
 
 PAGE_FILE = "page.json"
@@ -38,11 +40,15 @@ class StatAlerts(Subsystem):
         done = judge_pending(home, output, tonight.stamp, options)
         _write_view(output, done.ledger)
         if done.judged is None or done.table.stamps[-1] != tonight.stamp:
+            write_verdict(home, concluding.nothing_measured(tonight))
             report = _without_data(done, tonight.stamp)
             return threads.told(report, config, output, home, tonight, done.ledger)
         rates = honesty.measured(output, done.table, done.judged, options.settings, config["honesty_series"])
-        common.write_json(output / PAGE_FILE, telling.page(done.table, done.judged, done.ledger, rates, options))
-        report = telling.report(done.table, done.judged, done.ledger, done.events, rates)
+        verdict, stands = concluding.conclude(home, tonight, done.table, done.judged, done.ledger, options)
+        write_verdict(home, verdict)
+        page = telling.page(done.table, done.judged, done.ledger, rates, options, stands)
+        common.write_json(output / PAGE_FILE, page)
+        report = telling.report(done.table, done.judged, done.ledger, done.events, rates, verdict)
         return threads.told(report, config, output, home, tonight, done.ledger)
 
 

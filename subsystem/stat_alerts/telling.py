@@ -11,7 +11,9 @@ from honesty import TARGET, UNCHANGED, Rate
 from judging import Judged, Options
 from outcomes import lines as measured_again
 from remeasured import Confirmation, Evidence
+from standings import Stand
 from table import Table, last_values
+from verdict_text import suspect_text
 
 from tvmdash import incident_ledger as ledgers
 from tvmdash.annotations import Annotation
@@ -19,14 +21,23 @@ from tvmdash.change_grade import noise_grade, smallest_visible_change
 from tvmdash.incident_ledger import CHANGE, Event, Incident, Ledger, iso_of
 from tvmdash.incident_words import headline, in_words
 from tvmdash.subsys_templates import Report
+from tvmdash.verdict import NightVerdict
 from tvmdash.words import elide, list_in_words, percent_in_words
 
 SCHEMA_VERSION = 1
 MOST_CHARS = 6000
 _SHOWN_NIGHTS = 30
+_SHOWN_SUSPECTS = 8
 
 
-def report(table: Table, judged: Judged, ledger: Ledger, events: Sequence[Event], rates: Mapping[str, Rate]) -> Report:
+def report(
+    table: Table,
+    judged: Judged,
+    ledger: Ledger,
+    events: Sequence[Event],
+    rates: Mapping[str, Rate],
+    verdict: NightVerdict,
+) -> Report:
     """The verdict, then what is new, what went away, what is open, what could not be judged."""
     now = iso_of(table.stamps[judged.night])
     named = [ledger.incidents[event.incident] for event in events if event.incident in ledger.incidents]
@@ -42,11 +53,11 @@ def report(table: Table, judged: Judged, ledger: Ledger, events: Sequence[Event]
         lines.append(f"Silenced: {list_in_words([one.id for one in hushed], 5)}.")
     lines += measured_again(judged.confirmation) if judged.confirmation else []
     lines += _not_judged(table, judged, {moved.series for one in ledger.incidents.values() for moved in one.moved})
-    quiet = _quiet(judged)
     if not new:
-        lines.insert(0, quiet)
+        lines.insert(0, _quiet(judged, verdict))
+    lines = [*_suspects(verdict), *lines]
     lines += _honesty(rates)
-    return Report(_title(new, still) if new or still or _count(judged) else "Too early to tell", _cut("\n".join(lines)))
+    return Report(verdict.headline, _cut("\n".join(lines)))
 
 
 def _rank(incident: Incident) -> tuple[bool, bool, float]:
@@ -54,25 +65,22 @@ def _rank(incident: Incident) -> tuple[bool, bool, float]:
     return not incident.is_worse, incident.kind != CHANGE, -size
 
 
-def _title(new: Sequence[Incident], still: Sequence[Incident]) -> str:
-    if new:
-        first, *others = sorted(new, key=_rank)
-        more = f", and {len(others)} more" if others else ""
-        return f"{headline(first)}{more}"
-    if still:
-        return f"Nothing new; {len(still)} regression{'s are' if len(still) > 1 else ' is'} open"
-    return "Nothing moved"
+def _suspects(verdict: NightVerdict) -> Iterable[str]:
+    if verdict.suspects:
+        shown = [suspect_text(one) for one in verdict.suspects]
+        yield f"Beyond their noise, not confirmed yet: {list_in_words(shown, _SHOWN_SUSPECTS)}."
 
 
-def _count(judged: Judged) -> int:
-    """How many series were judged."""
-    return sum(1 for _, decision, _ in judged.decisions() if not _unjudged(decision.reason))
-
-
-def _quiet(judged: Judged) -> str:
-    count = _count(judged)
+def _quiet(judged: Judged, verdict: NightVerdict) -> str:
+    suspects = {one.series for one in verdict.suspects}
+    count = sum(
+        not _unjudged(decision.reason) and key not in suspects
+        for fleet in judged.fleets
+        for key, decision in fleet.decided.decisions.items()
+    )
     common = [fleet.decided.common for fleet in judged.fleets if fleet.decided.common is not None]
-    told = f"Nothing moved beyond its noise in {count} series." if count else "No series could be judged."
+    told = f"Nothing {'else ' * bool(suspects)}moved beyond its noise in {count} series."
+    told = told if count else "No series could be judged." if not suspects else "No other series could be judged."
     if common:
         shift = percent_in_words(common[0].shift)
         told += f" Tonight all moved together by {shift}; that was taken out before each was judged."
@@ -138,13 +146,16 @@ def page(
     ledger: Ledger,
     rates: Mapping[str, Rate],
     options: Options,
+    stands: Mapping[int, Stand],
 ) -> dict[str, Any]:
     """What the website shows."""
     now = iso_of(table.stamps[judged.night])
     return {
         "schema_version": SCHEMA_VERSION,
         "night": table.stamps[judged.night],
-        "series": [_series(table, row, decision, fleet, options) for row, decision, fleet in judged.decisions()],
+        "series": [
+            _series(table, row, decision, fleet, options, stands[row]) for row, decision, fleet in judged.decisions()
+        ],
         "stamps": list(table.stamps[-_SHOWN_NIGHTS:]),
         "incidents": [
             {
@@ -176,7 +187,9 @@ def _annotation(table: Table, annotation: Annotation) -> dict[str, Any]:
     return {**named, "break": annotation.is_break, "scope": annotation.scope}
 
 
-def _series(table: Table, row: int, decision: Any, fleet: Any, options: Options) -> dict[str, Any]:
+def _series(
+    table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: Stand
+) -> dict[str, Any]:
     series = table.rows[row]
     history = fleet.histories[series.key]
     grade = noise_grade(history, decision.state)
@@ -186,6 +199,10 @@ def _series(table: Table, row: int, decision: Any, fleet: Any, options: Options)
         "experiment": series.experiment,
         "metric": series.metric,
         "unit": series.unit,
+        "standing": stand.kind,
+        "effect": stand.effect,
+        "effect_low": stand.low,
+        "effect_high": stand.high,
         "verdict": decision.kind,
         "reason": decision.reason,
         "z": decision.z,

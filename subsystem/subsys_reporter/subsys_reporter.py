@@ -19,6 +19,7 @@ from tvmdash.slack_parts import (
     blocked_parts,
     failed_part,
     fault_part,
+    opening,
     read_notify,
     rest,
     website_url,
@@ -62,16 +63,17 @@ def of_night(home: Home, night: Night, jobs: Sequence[JobResult], whole: str) ->
     """The message; `whole` is the file that holds it where Slack has no room for all of it."""
     told = [(job, read_notify(home, job.kind, job.name)) for job in jobs]
     website = website_url(home)
-    parts = [failed_part(job, notify) for job, notify in told if job.state == FAILED]
+    states = {job.state for job in jobs}
+    icon = BAD if FAILED in states else STOPPED if BLOCKED in states else GOOD
+    headline, parts = opening(home, night, icon, verdict(jobs))
+    parts += [failed_part(job, notify) for job, notify in told if job.state == FAILED]
     parts += blocked_parts([item for item in told if item[0].state == BLOCKED])
     parts += [fault_part(fault) for _, notify in told for fault in notify.faults]
     reports = [(job, report_of_tonight(home, job, night)) for job in jobs if job.state == OK]
     parts += [_report_part(job, report, in_threads(home, job, night, website)) for job, report in reports if report]
     quiet = [_title(job) for job, report in reports if not report]
     parts += [Part(f"{GOOD} {escape(list_in_words(quiet, 20), 1500)}: nothing to report.", group=GOOD)] if quiet else []
-    states = {job.state for job in jobs}
-    icon = BAD if FAILED in states else STOPPED if BLOCKED in states else GOOD
-    return build(f"{icon} {verdict(jobs)}", about(night, website), parts, rest(night, website, whole))
+    return build(headline, about(night, website), parts, rest(night, website, whole))
 
 
 def report_of_tonight(home: Home, job: JobResult, night: Night) -> tuple[str, str] | None:

@@ -13,6 +13,7 @@ from reading import number, objects, stamp, text
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.incident_ledger import MACHINE, OPEN_STATES, STATES, SUBSYSTEM, Change, Incident, Moved
+from tvmdash.verdict import Standing
 
 PAGE_FILE, LEDGER_VIEW = "page.json", "incidents.json"
 
@@ -21,7 +22,8 @@ PAGE_FILE, LEDGER_VIEW = "page.json", "incidents.json"
 class Verdict:
     """What the detector says of a series. noise: robust standard deviation, as a fraction of the value.
 
-    visible: the smallest relative change that it would tell within a week in four cases of five.
+    visible: the smallest relative change that it would tell within a week in four cases of five. effect: of a suspect,
+    how far it is from its level, as a fraction.
     """
 
     name: str
@@ -32,11 +34,8 @@ class Verdict:
     noise: float | None
     visible: float | None
     control: bool
-
-    @property
-    def judged(self) -> bool:
-        """Whether the detector could say anything."""
-        return not any(words in self.reason for words in ("no value tonight", "nights of history", "not positive"))
+    standing: Standing = Standing.STEADY
+    effect: float | None = None
 
 
 @dataclass(frozen=True)
@@ -162,6 +161,8 @@ def _verdict(one: Mapping[str, Any]) -> Verdict:
         number(one["noise"]),
         number(one["smallest_visible_change"]),
         control=bool(one["control"]),
+        standing=Standing(one["standing"]),
+        effect=number(one["effect"]),
     )
 
 

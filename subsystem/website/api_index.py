@@ -9,7 +9,7 @@ from typing import Any
 
 import night_views
 from catalogue import Catalogue, Entry
-from series_views import MISSING, NIGHTS, STEADY, UNJUDGED, YOUNG
+from series_views import BLIND, GONE, MISSING, NIGHTS, STEADY, SUSPECT, UNJUDGED, YOUNG
 from site_context import SiteContext
 
 from tvmdash.dashboard_info import Night
@@ -54,7 +54,8 @@ def _verdicts(catalogue: Catalogue) -> dict[str, int]:
     states = [entry.state for entry in catalogue.entries]
     failed = sum(one.failures for one in catalogue.experiments.values())
     names = {"regressions": WORSE, "improvements": BETTER, "steady": STEADY, "missing": MISSING, "young": YOUNG,
-             "changed": CHANGED, "unjudged": UNJUDGED}  # fmt: skip
+             "changed": CHANGED, "unjudged": UNJUDGED, "suspects": SUSPECT, "blind": BLIND,
+             "gone": GONE}  # fmt: skip
     return {**{name: states.count(state) for name, state in names.items()}, "failed": failed}
 
 

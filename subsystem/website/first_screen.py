@@ -11,17 +11,17 @@ import night_views
 import verdict
 from incident_views import IncidentView
 from night_facts import NextRun
+from night_sentence import Said
 from night_views import Failure
 from other_data import Deadlines
 from score_data import Score
-from series_views import MISSING, YOUNG, SeriesView, counts, some_of_each
+from series_views import GONE, MISSING, YOUNG, SeriesView, counts, some_of_each
 from site_context import SiteContext
 from strip import Strip, machine_changes, make_strip
 from tonight_views import ExperimentView, ReportView, report_views
 from verdict import Sentence, Tally, Went
 
 from tvmdash.dashboard_info import RUNNING, Night
-from tvmdash.words import elide, list_in_words
 
 MOST_SERIES = 50
 MOST_YOUNG = 8
@@ -67,34 +67,31 @@ class FirstScreen:
     reports: list[ReportView]
 
 
-def first_screen(context: SiteContext, experiments: list[ExperimentView], own: str = "website") -> FirstScreen:
-    """The view; `own` is the subsystem that writes this."""
+def first_screen(
+    context: SiteContext, experiments: list[ExperimentView], said: Said, own: str = "website"
+) -> FirstScreen:
+    """The view; `said` is what is said of tonight, `own` the subsystem that writes this."""
     night, series = context.tonight, context.series
     states = counts(series)
     failed_points = sum(view.points.failed for view in experiments if view.points)
-    sentence = verdict.speed(context.alerts, night.stamp, states)
     earlier = context.last_nights[1] if len(context.last_nights) > 1 else None
     told = night_views.judge(night, context.now)
-    points = sum(view.points.total for view in experiments if view.points)
-    unreadable = any(view.data_fault for view in experiments)
-    went = verdict.how_it_went(told, failed_points, points, unreadable=unreadable)
     incidents = _incidents(context)
-    disturbed = _disturbed(context)
     young = bool(series) and states[YOUNG] == len(series)
     return FirstScreen(
         night=night,
-        sentence=verdict.of_night(sentence, went, disturbed=bool(disturbed)),
-        went=went,
+        sentence=said.sentence,
+        went=said.went,
         judged=context.alerts.night == night.stamp,
         not_judged=verdict.why_not_judged(context.alerts, night) if series else "",
         completeness=told.completeness,
         took=told.elapsed + (" up to this page" if night.state == RUNNING else ""),
         versions=night_facts.versions_in_words(night, earlier),
-        measured=len(series) - states[MISSING],
-        expected=len(series),
+        measured=len(series) - states[MISSING] - states[GONE],
+        expected=len(series) - states[GONE],
         tallies=verdict.tallies(states, failed_points),
         troubles=verdict.names_of_failed(night),
-        disturbed=disturbed,
+        disturbed=said.disturbed,
         incidents=incidents[:MOST_INCIDENTS],
         more_incidents=incidents[MOST_INCIDENTS:],
         faults=_faults(context, experiments),
@@ -125,6 +122,7 @@ def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str
     )
     found = [f"{name}: {fault}" for name, faults in read for fault in faults]
     unreadable = [view for view in experiments if view.data_fault]
+    found += [f"Verdict: {context.verdict.fault}"] if context.verdict.fault else []
     return found + [f"{view.title}: Its data cannot be read: {view.data_fault}" for view in unreadable]
 
 
@@ -133,15 +131,6 @@ def _too_young(series: list[SeriesView], nights: int) -> str:
     needed = _NEEDED.search(series[0].reason)
     so_far = "this was the first" if nights == 1 else f"so far there are {nights}"
     return f"A series is judged once it has {f'{needed[1]} nights' if needed else 'enough nights'}; {so_far}."
-
-
-def _disturbed(context: SiteContext) -> str:
-    """Which of tonight's runs the machine may have disturbed, in words; empty where none."""
-    runs, names = context.telemetry.runs, context.telemetry.disturbed
-    if not names or context.telemetry.stamp != context.tonight.stamp:
-        return ""
-    of, were = f"{len(runs)} run{'' if len(runs) == 1 else 's'}", "was" if len(names) == 1 else "were"
-    return f"{len(names)} of {of} {were} perhaps disturbed: {list_in_words([elide(name, 60) for name in names], 3)}"
 
 
 def _incidents(context: SiteContext) -> list[IncidentView]:

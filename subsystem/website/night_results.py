@@ -11,6 +11,7 @@ from reading import WRONG, text
 from series_views import counts
 from site_context import SiteContext
 from tonight_views import ExperimentView
+from verdict import Sentence
 from words_shown import amount
 
 from tvmdash.incident_words import headline
@@ -24,11 +25,13 @@ _MOST_WORDS = 600
 class Kept:
     """What only the night itself can tell: kept beside the year's list when the night is published.
 
-    series: how many were in which state; summaries: experiment, title, words.
+    series: how many were in which state; summaries: experiment, title, words; sentence: its state and words, as the
+    first page had it that morning.
     """
 
     series: Mapping[str, int] = field(default_factory=dict)
     summaries: tuple[tuple[str, str, str], ...] = ()
+    sentence: tuple[str, str] | None = None
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Kept:
@@ -36,7 +39,8 @@ class Kept:
         try:
             series = {text(name): int(count) for name, count in value["series"].items()}
             summaries = tuple((text(one), text(title), text(words)) for one, title, words in value["summaries"])
-            return cls(series, summaries)
+            said = value.get("sentence")
+            return cls(series, summaries, (text(said[0]), text(said[1])) if said else None)
         except WRONG:
             return cls()
 
@@ -77,7 +81,7 @@ class Results:
 class NightResults:
     """The results by night; `experiments` are tonight's."""
 
-    def __init__(self, context: SiteContext, experiments: Sequence[ExperimentView]) -> None:
+    def __init__(self, context: SiteContext, experiments: Sequence[ExperimentView], sentence: Sentence) -> None:
         self._tonight = context.tonight.stamp
         self._begun: dict[str, list[Begun]] = {}
         for one in reversed(context.alerts.incidents):
@@ -86,7 +90,7 @@ class NightResults:
         for stamp, value in _scores(context):
             self._scores.setdefault(stamp, []).append(value)
         self._machines = context.machines
-        self._kept = _tonight(context, experiments)
+        self._kept = _tonight(context, experiments, sentence)
 
     def of(self, stamp: str, known: Kept) -> Results:
         """The night's results; `known` is what was kept of it before."""
@@ -107,10 +111,11 @@ def _scores(context: SiteContext) -> Iterator[tuple[str, ScoreValue]]:
                 yield point.stamp, ScoreValue(name if name in shown else None, title, words)
 
 
-def _tonight(context: SiteContext, experiments: Sequence[ExperimentView]) -> Kept:
+def _tonight(context: SiteContext, experiments: Sequence[ExperimentView], sentence: Sentence) -> Kept:
     summaries = tuple(
         (view.title, view.summary.title, view.summary.value[:_MOST_WORDS])
         for view in experiments
         if view.summary is not None and view.summary.stamp is None
     )
-    return Kept({state: count for state, count in counts(context.series).items() if count}, summaries)
+    series = {state: count for state, count in counts(context.series).items() if count}
+    return Kept(series, summaries, (sentence.state, sentence.words))

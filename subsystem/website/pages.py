@@ -10,6 +10,7 @@ from typing import Any
 
 import job_rows
 import night_views
+import verdict
 import words_shown
 from compiled_templates import CompiledTemplates
 from escaping import clean
@@ -102,6 +103,7 @@ def _environment() -> Environment:
         icons=icons,
         state_words=night_views.STATE_WORDS,
         series_words=words_shown.SERIES_WORDS,
+        sentence_icons=verdict.ICONS,
         has_receipts="receipt" in pages_with_scripts(),
         has_explorer="explore" in pages_with_scripts(),
     )

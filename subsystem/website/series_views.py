@@ -17,14 +17,17 @@ from tvmdash.dashboard_info import Home
 from tvmdash.incident_ledger import Incident, Moved
 from tvmdash.metrics import BETTER, CHANGED, WAYS, WORSE, Direction
 from tvmdash.store import Series
+from tvmdash.verdict import Standing
 from tvmdash.words import percent_in_words, quantity_in_words
 
 NIGHTS = 30
 """As many nights are in a small line; a series without a value for so long has ended."""
-MISSING, YOUNG, UNJUDGED, STEADY = "missing", "young", "unjudged", "steady"
-STATES = (WORSE, MISSING, BETTER, CHANGED, YOUNG, UNJUDGED, STEADY)
+SUSPECT, MISSING = "suspect", "missing"
+YOUNG, UNJUDGED, BLIND, STEADY, GONE = "young", "unjudged", "blind", "steady", "gone"
+STATES = (WORSE, SUSPECT, MISSING, BETTER, CHANGED, YOUNG, UNJUDGED, BLIND, STEADY, GONE)
 """In the order of their need for attention."""
 RUN_TIME = "run_time"
+_STATE_OF = {Standing.SUSPECT: SUSPECT, Standing.YOUNG: YOUNG, Standing.BLIND: BLIND}
 _SIGMAS = 2
 _LEAST_CHANGE = 0.00005
 
@@ -66,7 +69,7 @@ class SeriesView:
 
     @property
     def change_in_words(self) -> str:
-        if self.change is None or self.state == MISSING:
+        if self.change is None or self.state in (MISSING, GONE):
             return ""
         return percent_in_words(self.change) if abs(self.change) >= _LEAST_CHANGE else "0 %"
 
@@ -116,7 +119,7 @@ def experiments_with_data(home: Home) -> list[str]:
 
 
 def _need(view: SeriesView) -> tuple[int, float, bool, str]:
-    size = abs(view.change or 0.0) if view.state in WAYS else 0.0
+    size = abs(view.change or 0.0) if view.state in (*WAYS, SUSPECT) else 0.0
     return STATES.index(view.state), -size, view.metric != RUN_TIME, view.name
 
 
@@ -156,6 +159,8 @@ class Nights:
         begin = move[0].begin if move else verdict.since if verdict else ""
         first = sum(stamp < begin for stamp in self.stamps)
         baseline, change = _change(values, first, at[last_stamp], move)
+        if state == SUSPECT and verdict is not None:
+            change = verdict.effect
         return SeriesView(
             id=key,
             experiment=one.experiment,
@@ -184,14 +189,14 @@ class Nights:
         if move and move[1].worse:
             return WORSE, f"Part of incident {move[0].id}."
         if last_stamp != self.tonight:
-            return MISSING, f"No value tonight; the last one is of {common.parse_stamp(last_stamp):%Y-%m-%d}."
+            gone = verdict is not None and verdict.standing == Standing.GONE
+            words = f"No value tonight; the last one is of {common.parse_stamp(last_stamp):%Y-%m-%d}."
+            return (GONE if gone else MISSING), words
         if move:
             return move[1].way, f"Part of incident {move[0].id}."
         if verdict is None or self.alerts.night != self.tonight:
             return UNJUDGED, "The alerts have not judged it tonight."
-        if not verdict.judged:
-            return YOUNG, verdict.reason
-        return STEADY, verdict.reason
+        return _STATE_OF.get(verdict.standing, STEADY), verdict.reason
 
     def _spark(
         self,

@@ -13,6 +13,7 @@ from other_data import TELEMETRY, Deadlines, TelemetryRuns, read_deadlines, read
 from pages import Frame
 from score_data import Scores, read_scores
 from series_views import NIGHTS, Measured, SeriesView, read_measured
+from verdict import ReadVerdict, read_tonights
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night
@@ -46,6 +47,10 @@ class SiteContext:
     @functools.cached_property
     def alerts(self) -> Alerts:
         return read_alerts(self.home)
+
+    @functools.cached_property
+    def verdict(self) -> ReadVerdict:
+        return read_tonights(self.home, self.tonight)
 
     @functools.cached_property
     def scores(self) -> Scores:

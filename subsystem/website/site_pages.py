@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import night_sentence
 import pages
 from alert_pages import write_alerts
 from carrier import Carrier
@@ -29,11 +30,12 @@ def write(site: SiteContext, new: Path, carrier: Carrier) -> Written:
     The site's data files, if any, are there already: pages link those that are.
     """
     views = experiment_views(site, new)
-    written = write_nights(site, NightResults(site, views), new)
+    said = night_sentence.of_tonight(site, views)
+    written = write_nights(site, NightResults(site, views, said.sentence), new)
     text = pages.render(
         "index.html",
         site.frame("index"),
-        view=first_screen(site, views),
+        view=first_screen(site, views, said),
         stamp=site.tonight.stamp,
         written=site.written,
         data_files=[(name, words) for name, words in DATA_FILES if (new / name).is_file()],

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import night_views
 from alert_data import Alerts
 from night_views import ABSENT, FAILED, OK, PARTIAL, experiments, job_state, subsystems
-from series_views import MISSING, STATES, STEADY, UNJUDGED, YOUNG
+from series_views import BLIND, GONE, MISSING, STATES, STEADY, SUSPECT, UNJUDGED, YOUNG
 from words_shown import SERIES_WORDS
 
-from tvmdash.dashboard_info import Night
-from tvmdash.incident_ledger import SUBSYSTEM, Incident
-from tvmdash.incident_words import headline as incident_headline
+from tvmdash.dashboard_info import Home, Night
+from tvmdash.errors import DashboardError
+from tvmdash.incident_ledger import SUBSYSTEM
 from tvmdash.metrics import BETTER, CHANGED, WORSE
+from tvmdash.verdict import Level, NightVerdict, read_verdict
 from tvmdash.words import elide, list_in_words
 
 _MOST_NAMES = 3
@@ -34,42 +35,37 @@ class Sentence:
         return ICONS[self.state]
 
 
-def speed(alerts: Alerts, tonight: str, counts: Mapping[str, int]) -> Sentence | None:
-    """Whether TVM got slower tonight; None where nothing was measured. `counts` are of the series by state."""
-    if sum(counts.values()) == counts[MISSING]:
+@dataclass(frozen=True)
+class ReadVerdict:
+    """What stat_alerts says of tonight; None where it says nothing. fault: why it cannot be read."""
+
+    value: NightVerdict | None = None
+    fault: str = ""
+
+
+def read_tonights(home: Home, tonight: Night) -> ReadVerdict:
+    """The verdict on tonight, where there is one."""
+    try:
+        return ReadVerdict(read_verdict(home, tonight.stamp))
+    except DashboardError as error:
+        return ReadVerdict(fault=str(error))
+
+
+def speed(verdict: NightVerdict | None, counts: Mapping[str, int]) -> Sentence | None:
+    """What the night says of TVM; None where nothing was measured. `counts` are of the series by state."""
+    if sum(counts.values()) == counts[MISSING] + counts[GONE]:
         return None
-    if alerts.night != tonight:
+    if verdict is None or verdict.level == Level.NO_DATA:
         return Sentence(UNKNOWN, "Measured, but not judged against noise")
-    judged = counts[STEADY] + counts[BETTER] + counts[CHANGED] + counts[WORSE]
-    return _judged(alerts.news(tonight), alerts.open, judged)
+    return Sentence(_state(verdict), verdict.headline)
 
 
-def _judged(news: Sequence[Incident], still: Sequence[Incident], judged: int) -> Sentence:
-    """From what is new tonight and what is open, worst first, and how many series could be judged."""
-    worse = [one for one in news if one.is_open]
-    better = [one for one in news if one.moved and one.way == BETTER]
-    if worse:
-        sentence = Sentence(BAD, f"TVM got {_direction(worse)}: {_told(worse)}")
-    elif still:
-        are = "1 regression is" if len(still) == 1 else f"{len(still)} regressions are"
-        sentence = Sentence(WARN, f"Nothing new; {are} open: {_told(still)}")
-    elif news:
-        sentence = Sentence(GOOD, f"TVM got better: {_told(better)}" if better else _told(news))
-    elif not judged:
-        sentence = Sentence(UNKNOWN, "Too early to tell: no series could be judged")
-    else:
-        sentence = Sentence(GOOD, "TVM did not get slower: nothing moved beyond its noise")
-    return sentence
-
-
-def _direction(incidents: Sequence[Incident]) -> str:
-    metrics = {moved.metric for one in incidents for moved in one.moved if moved.worse}
-    return "slower" if all(metric.endswith("time") for metric in metrics) else "worse"
-
-
-def _told(incidents: Sequence[Incident]) -> str:
-    more = f", and {len(incidents) - 1} more" if len(incidents) > 1 else ""
-    return incident_headline(incidents[0]) + more
+def _state(verdict: NightVerdict) -> str:
+    if verdict.level == Level.REGRESSION:
+        return BAD if verdict.new else WARN
+    if verdict.level == Level.BLIND:
+        return UNKNOWN
+    return GOOD if verdict.is_green else WARN
 
 
 def of_night(sentence: Sentence | None, went: Went, *, disturbed: bool = False) -> Sentence:
@@ -128,8 +124,8 @@ def tallies(counts: Mapping[str, int], failed_points: int) -> list[Tally]:
     """How many series are in which state; what is nobody's case is left out, but for the five that people look for."""
     shown = [
         state
-        for state in (WORSE, BETTER, CHANGED, STEADY, YOUNG, UNJUDGED, MISSING)
-        if counts[state] or state not in (CHANGED, YOUNG, UNJUDGED)
+        for state in (WORSE, SUSPECT, BETTER, CHANGED, STEADY, BLIND, YOUNG, UNJUDGED, MISSING, GONE)
+        if counts[state] or state not in (SUSPECT, CHANGED, BLIND, YOUNG, UNJUDGED, GONE)
     ]
     assert set(shown) <= set(STATES)
     rows = [Tally(state, counts[state], SERIES_WORDS[state]) for state in shown]

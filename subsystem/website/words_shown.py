@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import night_views
-from series_views import MISSING, STEADY, UNJUDGED, YOUNG
+from series_views import BLIND, GONE, MISSING, STEADY, SUSPECT, UNJUDGED, YOUNG
 from site_files import safe_name
 
 from tvmdash import common
@@ -23,15 +23,29 @@ from tvmdash.metrics import BETTER, CHANGED, WORSE
 from tvmdash.words import bytes_in_words, duration_in_words, elide, quantity_in_words, three_digits
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
-SERIES_ICONS = {WORSE: "▼", BETTER: "▲", CHANGED: "◇", STEADY: "=", MISSING: "∅", YOUNG: "◔", UNJUDGED: "?"}
+SERIES_ICONS = {
+    WORSE: "▼",
+    SUSPECT: "!",
+    BETTER: "▲",
+    CHANGED: "◇",
+    STEADY: "=",
+    BLIND: "≈",
+    MISSING: "∅",
+    YOUNG: "◔",
+    UNJUDGED: "?",
+    GONE: "\u2013",
+}
 SERIES_WORDS = {
     WORSE: "worse",
+    SUSPECT: "suspect",
     BETTER: "better",
     CHANGED: "changed",
     STEADY: "steady",
     MISSING: "missing",
+    BLIND: "too noisy",
     YOUNG: "too young",
     UNJUDGED: "not judged",
+    GONE: "not measured any more",
 }
 INCIDENT_ICONS = {NEW: "●", CONFIRMED: "●", ACKNOWLEDGED: "◐", EXPECTED: "○", FIXED: "✓", FALSE_ALARM: "○"}
 

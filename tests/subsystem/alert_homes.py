@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tvmdash import common, store
-from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info import Home, JobResult, Night
 
 REPO = Path(__file__).resolve().parents[2]
 FIRST = datetime.datetime(2026, 5, 1, 3, 15, tzinfo=datetime.timezone.utc)
@@ -44,6 +44,7 @@ class Truth:
     canary: str = "canary"
     absent: set[tuple[str, int]] = field(default_factory=set)
     off: set[int] = field(default_factory=set)
+    canaries_off: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.machine = np.ones(self.nights)
@@ -117,7 +118,7 @@ class AlertHome:
             here = [pair for pair in enumerate(pairs) if (pair[1][0], night) not in truth.absent]
             records = [truth.record(name, level, night, noise[night, at]) for at, (name, level) in here]
             self._data(EXPERIMENT, night, truth.versions[night], records)
-            if truth.canaries:
+            if truth.canaries and night not in truth.canaries_off:
                 names = [f"canary{at}" for at in range(truth.canaries)]
                 rows = [truth.record(name, 0, night, noise[night, len(pairs) + at]) for at, name in enumerate(names)]
                 for row in rows:
@@ -141,11 +142,11 @@ class AlertHome:
             for folder in sorted(self.home.data("x").parent.iterdir()):
                 opened.ingest(folder, folder.name)
 
-    def run(self, night: int, **config: Any) -> dict[str, str]:
-        """Run the subsystem's own run.sh for a night; its report."""
+    def run(self, night: int, *, jobs: tuple[JobResult, ...] = (), **config: Any) -> dict[str, str]:
+        """Run the subsystem's own run.sh for a night, of which `jobs` are known; its report."""
         stamp = stamp_of(night)
         self.home.nights.mkdir(parents=True, exist_ok=True)
-        common.write_json(self.home.night_file(stamp), Night(stamp, "running").to_json())
+        common.write_json(self.home.night_file(stamp), Night(stamp, "running", jobs=jobs).to_json())
         folder = self.home.config("subsystem", "stat_alerts")
         folder.mkdir(parents=True, exist_ok=True)
         common.write_json(folder / "config.json", {"active": True, **config})

@@ -121,7 +121,7 @@ def _stage(lab: Lab, stamp: str) -> None:
 def test_a_disturbed_first_measurement_is_no_alert_and_told_as_an_outlier(lab: Lab) -> None:
     lab.change(first_only={"mlp": 1.08})
     report, confirmation, incidents = told(lab)
-    assert report["title"] == "Nothing moved"
+    assert report["title"] == "TVM did not get slower: nothing moved beyond its noise"
     assert incidents == []
     (series,) = confirmation["series"]
     assert series["outcome"] == "outlier"

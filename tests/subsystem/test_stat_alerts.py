@@ -21,13 +21,16 @@ from tvmdash import change_fleet
 SUBSYSTEM = scripts.load("stat_alerts")
 
 
+STEADY = "TVM did not get slower: nothing moved beyond its noise"
+
+
 def home_of(folder: Path, truth: Truth) -> AlertHome:
     return AlertHome(folder).fill(truth)
 
 
 def test_a_quiet_home_is_told_in_one_sentence(tmp_path: Path) -> None:
     home = home_of(tmp_path, Truth())
-    assert home.run(69) == {"title": "Nothing moved", "value": "Nothing moved beyond its noise in 32 series."}
+    assert home.run(69) == {"title": STEADY, "value": "Nothing moved beyond its noise in 32 series."}
     page = home.page()
     assert len(page["series"]) == 32
     assert {one["verdict"] for one in page["series"]} == {"quiet"}
@@ -41,10 +44,13 @@ def test_a_quiet_home_is_told_in_one_sentence(tmp_path: Path) -> None:
 def test_a_step_in_one_workload_is_one_incident_with_night_versions_size_and_interval(tmp_path: Path) -> None:
     truth = Truth().step("mlp", 3, "run", 64, 1.05)
     home = home_of(tmp_path, truth)
-    for night in (63, 65, 66):
-        assert home.run(night)["title"] == "Nothing moved"
+    assert home.run(63)["title"] == STEADY
+    for night in (65, 66):
+        report = home.run(night)
+        assert report["title"].startswith("Perhaps worse, not confirmed yet: relax_opt mlp run time (opt_level 3) +")
+        assert "Nothing else moved beyond its noise in 31 series." in report["value"]
     report = home.run(67)
-    assert report["title"].startswith("relax_opt mlp run time (opt_level 3) +5")
+    assert report["title"].startswith("TVM got slower: relax_opt mlp run time (opt_level 3) +5")
     (incident,) = home.incidents()
     assert (incident["begin"], incident["after"]) == (stamp_of(64), stamp_of(63))
     assert incident["versions"] == [truth.versions[63], truth.versions[64]]
@@ -54,7 +60,7 @@ def test_a_step_in_one_workload_is_one_incident_with_night_versions_size_and_int
     for part in ("slower", "0.250 ms", "95 %", "2026-07-04", truth.versions[64], truth.versions[63], incident["id"]):
         assert part in report["value"]
     later = home.run(69)
-    assert later["title"] == "Nothing new; 1 regression is open"
+    assert later["title"].startswith("Nothing new; 1 regression is open: relax_opt mlp run time (opt_level 3) +5")
     assert incident["id"] in later["value"]
 
 
@@ -162,7 +168,7 @@ def test_unchanged_code_that_got_slower_is_not_told_as_tvms(tmp_path: Path) -> N
     report = home.run(69)
     (incident,) = home.incidents()
     assert (incident["kind"], incident["blame"], incident["open"]) == ("machine", "machine", False)
-    assert "not TVM" in report["value"] or report["title"] == "Nothing moved"
+    assert "not TVM" in report["value"] or report["title"] == STEADY
 
 
 def test_a_compile_time_step_is_tvms_even_where_the_code_is_the_same(tmp_path: Path) -> None:
@@ -189,7 +195,7 @@ def test_a_fixed_regression_closes_itself_and_its_return_is_no_news(tmp_path: Pa
     assert [change["state"] for change in incident["changes"]] == ["new", "confirmed", "fixed"]
     told = [report["value"] for report in reports if "Fixed: " in report["value"]]
     assert len(told) == 1
-    assert reports[-1]["title"] == "Nothing moved"
+    assert reports[-1]["title"] == STEADY
 
 
 def test_a_return_on_the_same_tvm_was_a_false_alarm(tmp_path: Path) -> None:
@@ -329,7 +335,7 @@ def test_an_accepted_change_is_not_told_again_and_its_return_is_news(tmp_path: P
     done = home.command("incidents", "expect", incident["id"], "bigger model", "--who", "ann")
     assert done.returncode == 0, done.stderr
     _move_back(home, stamp_of(60))
-    assert home.run(61)["title"] == "Nothing moved"
+    assert home.run(61)["title"] == STEADY
     home.run(94)
     first, second = home.incidents()
     assert first["state"] == "expected"
@@ -356,10 +362,10 @@ def test_a_silenced_incident_is_judged_and_not_told(tmp_path: Path) -> None:
     line["at"], line["data"]["until"] = "2026-06-01T00:00:00Z", "2026-07-08T23:00:00Z"
     (home.output / "incidents.jsonl").write_text(json.dumps(line) + "\n")
     report = home.run(67)
-    assert report["title"] == "Nothing moved"
+    assert report["title"] == STEADY
     assert "Silenced: i2026" in report["value"]
     assert len(home.incidents()) == 1
-    assert home.run(69)["title"] == "Nothing new; 1 regression is open", "a silence ends"
+    assert home.run(69)["title"].startswith("Nothing new; 1 regression is open: "), "a silence ends"
 
 
 def test_a_known_break_begins_a_level_without_an_alert(tmp_path: Path) -> None:
@@ -372,7 +378,7 @@ def test_a_known_break_begins_a_level_without_an_alert(tmp_path: Path) -> None:
     value["at"] = "2026-06-01T00:00:00Z"
     path.write_text(json.dumps(value) + "\n")
     assert stamp_of(50).startswith("20260620")
-    assert home.run(74)["title"] == "Nothing moved"
+    assert home.run(74)["title"] == STEADY
     assert home.incidents() == []
     assert home.page()["annotations"][0]["night"] == stamp_of(50)
 
@@ -416,7 +422,7 @@ def test_missing_values_silence_nothing_else_and_are_said(tmp_path: Path) -> Non
     truth = Truth(absent={("bert", night) for night in range(60, 70)}).step("mlp", 3, "run", 64, 1.05)
     home = home_of(tmp_path, truth)
     report = home.run(67)
-    assert report["title"].startswith("relax_opt mlp run time")
+    assert report["title"].startswith("TVM got slower: relax_opt mlp run time")
     assert "Not judged: 8 series had no value tonight" in report["value"]
 
 
@@ -429,7 +435,7 @@ def test_a_new_series_is_said_to_be_young_and_judged_from_eighteen_nights_on(tmp
 def test_two_nights_of_history_are_quiet_and_said(tmp_path: Path) -> None:
     home = home_of(tmp_path, Truth(nights=2))
     report = home.run(1)
-    assert report["title"] == "Too early to tell"
+    assert report["title"] == "Too early to tell: 32 of 32 series have too few nights to be judged"
     assert "Not judged: 32 series are too young" in report["value"]
 
 
@@ -549,7 +555,7 @@ def test_a_night_of_the_engine_judges_what_it_has_just_measured(tmp_path: Path, 
     done = night.run()
     assert done.code == 0, done.output
     report = json.loads((past.output / "report.json").read_text())
-    assert report["title"].startswith("good $.value +11")
+    assert report["title"].startswith("TVM got worse: good $.value +11")
     assert "Since the night 2026-06-27, first with TVM v57, last good v56" in report["value"]
     (incident,) = past.incidents()
     verbs = [["incidents"], ["explain", incident["id"]]]

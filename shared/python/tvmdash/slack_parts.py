@@ -10,10 +10,20 @@ from tvmdash.dashboard_info import BLOCKED, FAILED, Home, JobResult, Night, Step
 from tvmdash.errors import DashboardError
 from tvmdash.slack_payloads import Part, bold, code, escape, link, mention
 from tvmdash.stages import PRECHECK, pipeline
+from tvmdash.verdict import Level, read_verdict
 from tvmdash.words import duration_in_words, elide, list_in_words
 
 BAD, STOPPED, UNFINISHED, GOOD, NOTE = "❌", "⛔", "⏳", "✅", "⚠️"
-_REASON, _TAIL, _LISTED = 700, 1500, 8
+VERDICT_ICONS = {
+    Level.REGRESSION: "🔻",
+    Level.SUSPECT: NOTE,
+    Level.CHANGED: NOTE,
+    Level.INCOMPLETE: NOTE,
+    Level.BLIND: "❔",
+    Level.IMPROVED: GOOD,
+    Level.STEADY: GOOD,
+}
+_REASON, _TAIL, _LISTED, _HEADLINE = 700, 1500, 8, 135
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,26 @@ def notify_of(identities: Sequence[str], name: str) -> Notify:
         if ping is None
     ]
     return Notify(tuple(ping for _, ping in found if ping), tuple(faults))
+
+
+def opening(home: Home, night: Night, icon: str, jobs: str) -> tuple[str, list[Part]]:
+    """A message's headline, and what must follow it at once, from how the jobs went and what is said of TVM.
+
+    `icon` and `jobs` tell how the jobs went. Where all did, the verdict on TVM is the headline; a verdict too long for
+    a headline stands below it as a whole.
+    """
+    try:
+        verdict = read_verdict(home, night.stamp)
+    except DashboardError as error:
+        return f"{icon} {jobs}", [fault_part(str(error))]
+    if verdict is None or verdict.level == Level.NO_DATA:
+        return f"{icon} {jobs}", []
+    sign = VERDICT_ICONS[verdict.level]
+    line = Part(f"{sign} {bold(verdict.headline, 1000)}")
+    if icon != GOOD:
+        return f"{icon} {jobs}", [line]
+    whole = len(verdict.headline) < _HEADLINE
+    return f"{sign} {elide(verdict.headline, _HEADLINE)}", [*([] if whole else [line]), Part(f"{icon} {escape(jobs)}")]
 
 
 def failed_part(job: JobResult, notify: Notify) -> Part:

@@ -13,8 +13,10 @@ from tests.subsystem.alert_homes import AlertHome, Truth, stamp_of
 from tests.subsystem.website_sites import HOSTILE, STAMP, Page, Site, assert_whole, failure, job, record, stamp
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, OK, Home, JobResult, StepResult
+from tvmdash.verdict import Level, NightVerdict, write_verdict
 
 NIGHTS = 40
+STEADY = "TVM did not get slower: nothing moved beyond its noise"
 TONIGHT = stamp_of(NIGHTS - 1)
 
 
@@ -170,8 +172,9 @@ def test_one_night_with_one_series_looks_right(site: Site) -> None:
 
 
 def verdicts(site: Site, reason: str, noise: float | None) -> None:
-    """The alerts' words about every series of tonight's site, the same about each."""
+    """What the alerts say of every series of tonight's site, the same of each: too young, or steady at its noise."""
     about = {"metric": "run_time", "unit": "ms", "verdict": "quiet", "reason": reason, "z": None, "since": STAMP}
+    about |= {"standing": "steady" if noise else "young", "effect": None, "effect_low": None, "effect_high": None}
     about |= {"noise_grade": "A" if noise else "unknown", "noise": noise, "smallest_visible_change": noise}
     known = common.read_json(site.folder / "index.json")["series"]
     rows = [
@@ -183,6 +186,8 @@ def verdicts(site: Site, reason: str, noise: float | None) -> None:
     page |= {"incidents": [], "honesty": {"target_per_1000": 0.2, "shuffled": shuffled}}
     site.output("stat_alerts", "page.json", page)
     site.output("stat_alerts", "incidents.json", {"schema_version": 1, "incidents": []})
+    level, words = (Level.STEADY, STEADY) if noise else (Level.BLIND, "Too early to tell")
+    write_verdict(site.home, NightVerdict(STAMP, level, words, len(rows), len(rows)))
 
 
 def test_the_first_night_shows_a_few_run_times_and_when_there_will_be_verdicts(site: Site) -> None:

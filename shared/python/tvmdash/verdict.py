@@ -1,0 +1,147 @@
+"""What a night says of TVM: made once by stat_alerts, read by whatever tells people about the night."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+SUBSYSTEM = "stat_alerts"
+VERDICT_FILE = "verdict.json"
+SCHEMA_VERSION = 1
+TELL, MATTERS = 0.01, 0.05
+"""A smaller change is not told as a suspicion; a series that could not have shown the larger one is blind."""
+
+
+class Level(str, enum.Enum):
+    """What a night comes to, the gravest first; none below `IMPROVED` is said while one above it holds."""
+
+    REGRESSION = "regression"
+    SUSPECT = "suspect"
+    CHANGED = "changed"
+    INCOMPLETE = "incomplete"
+    BLIND = "blind"
+    IMPROVED = "improved"
+    STEADY = "steady"
+    NO_DATA = "no_data"
+
+
+class Standing(str, enum.Enum):
+    """How one series stands tonight.
+
+    moved: part of an incident that is open. suspect: beyond its noise, not confirmed. missing: expected, without a
+    value. gone: without a value, and not expected any more. young: too few nights to judge. blind: judged, but a
+    change of MATTERS would not have been seen.
+    """
+
+    MOVED = "moved"
+    SUSPECT = "suspect"
+    MISSING = "missing"
+    GONE = "gone"
+    YOUNG = "young"
+    BLIND = "blind"
+    STEADY = "steady"
+
+
+class Absence(str, enum.Enum):
+    """Why series of an experiment have no value tonight."""
+
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    NOT_RUN = "not_run"
+    NO_VALUE = "no_value"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """`series` of the `expected` ones of an experiment have no value tonight."""
+
+    experiment: str
+    title: str
+    series: int
+    expected: int
+    why: Absence
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A series beyond its noise tonight, not confirmed. effect: fraction of its level; low, high: where re-measured.
+
+    worse: None where its number has no better way.
+    """
+
+    series: str
+    name: str
+    effect: float
+    worse: bool | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class NightVerdict:
+    """The night in one value. `headline` says it in words; new, open: IDs of incidents, nobody having settled them.
+
+    Of `expected` series `seen` have a value; `blind` of these could not have shown a change of MATTERS.
+    """
+
+    night: str
+    level: Level
+    headline: str
+    expected: int = 0
+    seen: int = 0
+    blind: int = 0
+    new: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    improved: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def is_green(self) -> bool:
+        """Whether nothing speaks against TVM, and everything that was expected was seen."""
+        return self.level in (Level.IMPROVED, Level.STEADY)
+
+    def to_json(self) -> dict[str, Any]:
+        """As verdict.json holds it."""
+        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> NightVerdict:
+        """What `to_json` wrote; KeyError, TypeError or ValueError where it is anything else."""
+        known = {name: value[name] for name in cls.__dataclass_fields__}
+        return cls(
+            **{
+                **known,
+                "level": Level(value["level"]),
+                "suspects": tuple(Suspect(**one) for one in value["suspects"]),
+                "missing": tuple(Missing(**{**one, "why": Absence(one["why"])}) for one in value["missing"]),
+                **{name: tuple(map(str, value[name])) for name in ("new", "open", "improved", "changed")},
+            }
+        )
+
+
+def write_verdict(home: Home, verdict: NightVerdict) -> None:
+    """Leave it for the night's other readers."""
+    path = home.output(SUBSYSTEM) / VERDICT_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    common.write_json(path, verdict.to_json())
+
+
+def read_verdict(home: Home, stamp: str) -> NightVerdict | None:
+    """The verdict on the night `stamp`, None where that night was not judged; DashboardError where it is damaged."""
+    path = home.output(SUBSYSTEM) / VERDICT_FILE
+    if not path.is_file():
+        return None
+    value = common.read_json(path, max_bytes=8 << 20)
+    try:
+        verdict = NightVerdict.from_json(value)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DashboardError(f"{path}: not a verdict: {error!r}. Delete it; the next night writes it again.") from error
+    return verdict if verdict.night == stamp else None
