@@ -41,6 +41,7 @@ def read(kind: str, folder: Path, path: Path, shown: str) -> dict[str, Any]:
 
 def _read_undeclared(file: Path, fields: config_util.Fields, shown: str) -> dict[str, Any]:
     """The config of a job that declares no fields of its own: whatever else it holds is its own affair."""
+    fields = {name: field for name, field in fields.items() if name not in config_util.SIZES}
     try:
         value = common.read_json(file, max_bytes=4 << 20)
     except DashboardError as error:

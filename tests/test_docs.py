@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,6 +94,24 @@ def test_every_experiment_and_subsystem_is_documented() -> None:
     folders = [path.parent for row in PIPELINES for path in (REPOSITORY / row.folder).glob("*/run.sh")]
     assert folders
     assert not [folder.name for folder in folders if folder.name not in whole]
+
+
+def test_an_experiment_can_be_tried_as_the_page_says(tmp_path: Path) -> None:
+    page = text("experiments.md")
+    block = page[page.index("### Trying it") :].partition("```bash\n")[2].partition("```")[0]
+    for folder in ("shared", "experiments/canary"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "setup"))
+    setup = tmp_path / "experiments" / "canary" / "setup.sh"
+    setup.write_text('#!/bin/sh\nset -eu\ntest -f "$1/config.json"\necho made > "$2/made"\n')
+    setup.chmod(0o755)
+    command = block.replace("NAME", "canary").replace("ARTIFACT", str(tmp_path / "artifact"))
+    env = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
+    argv = ["bash", "-euo", "pipefail", "-c", command]
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"success": true' in done.stdout
+    assert '"records": [' in done.stdout
+    assert (setup.parent / "setup" / "made").is_file()
 
 
 def test_the_page_of_every_document_is_in_the_index() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tvmdash import config_util
 from tvmdash.config_util import FIELD_SETS, HOME_FIELDS, ConfigError, Field
 from tvmdash.errors import DashboardError
 
+REPO = Path(__file__).resolve().parents[2]
 FIELDS = {
     "active": Field("bool", "Whether."),
     "repeat": Field("int", "Samples.", default=10, min=1, max=99),
@@ -147,3 +149,43 @@ def test_the_smoke_defaults_of_every_experiment_are_valid_values(path: Path) -> 
     given = {"active": True, "size": "smoke"}
     config_util.check(config_util.check(given, fields, "c.json"), fields, "c.json")
     assert config_util.read_takes_minutes(path).keys() == {"smoke", "nightly"}
+
+
+def test_what_is_said_for_a_size_counts_for_it_alone() -> None:
+    fields = {**config_util.EXPERIMENT_FIELDS, "repeat": Field("int", "Samples.", default=10, smoke=3)}
+    given = {"active": True, "nightly": {"repeat": 7, "title": "All"}, "smoke": {"title": "Few"}}
+    nightly = config_util.check(given, fields, "c.json")
+    smoke = config_util.check({**given, "size": "smoke"}, fields, "c.json")
+    assert (nightly["repeat"], nightly["title"]) == (7, "All")
+    assert (smoke["repeat"], smoke["title"]) == (3, "Few")
+    assert not {"nightly", "smoke"} & {*nightly, *smoke}, "whoever reads a config sees its fields alone"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"repaet": 7}, "$.nightly.repaet: there is no such field. Did you mean 'repeat'?"),
+        ({"repeat": "7"}, "$.nightly.repeat: '7' is not a whole number."),
+        ({"size": "smoke"}, "$.nightly.size: there is no such field."),
+        (7, "$.nightly: 7 is not an object."),
+    ],
+)
+def test_what_is_said_for_a_size_is_checked_whatever_the_size_is(wrong: object, words: str) -> None:
+    fields = {**config_util.EXPERIMENT_FIELDS, "repeat": Field("int", "Samples.", default=10, smoke=3)}
+    with pytest.raises(ConfigError) as raised:
+        config_util.check({"active": True, "size": "smoke", "nightly": wrong}, fields, "c.json")
+    assert words in str(raised.value)
+
+
+def test_an_experiments_own_field_of_the_name_of_a_size_is_its_own() -> None:
+    fields = {**config_util.EXPERIMENT_FIELDS, "nightly": Field("bool", "Every night.", default=False)}
+    assert config_util.check({"active": True, "nightly": True}, fields, "c.json")["nightly"] is True
+
+
+@pytest.mark.parametrize("path", sorted(REPO.glob("sample-dashboard-home/config/experiments/*/config.json")), ids=str)
+def test_smoke_makes_every_experiment_of_the_sample_home_small(path: Path) -> None:
+    own = config_util.read_fields(REPO / "experiments" / path.parent.name / "fields.json")
+    given = {**json.loads(path.read_text()), "size": "smoke"}
+    config = config_util.check(given, {**config_util.EXPERIMENT_FIELDS, **own}, "c.json")
+    sized = {name: field.smoke for name, field in own.items() if field.smoke is not config_util.SAME}
+    assert {name: config[name] for name in sized} == sized

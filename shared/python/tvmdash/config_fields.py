@@ -79,6 +79,11 @@ JOB_FIELDS: Fields = {
     "timeouts": Field("map", 'Seconds allowed by stage, as in {"run": 600}.', default={}, of=_TIMEOUTS),
     "env": Field("map", "Environment variables added for its stages.", default={}, of=_VARIABLES),
 }
+OF_A_SIZE: dict[str, Field] = {
+    NIGHTLY: Field("map", "Fields that count only where `size` is nightly.", default={}, of=Field("any", "")),
+    SMOKE: Field("map", "Fields that count only where `size` is smoke.", default={}, of=Field("any", "")),
+}
+"""What a config says for one size; it stands in the place of those fields."""
 EXPERIMENT_FIELDS: Fields = {
     **JOB_FIELDS,
     "tvm_remote": Field("str", "Where its TVM comes from; by default the home's.", default=None, nullable=True),
@@ -109,6 +114,7 @@ EXPERIMENT_FIELDS: Fields = {
         default=NIGHTLY,
         choices=SIZES,
     ),
+    **OF_A_SIZE,
     "rerun_setup": Field("bool", "Run setup.sh every night, changed or not.", default=False),
 }
 SUBSYSTEM_FIELDS: Fields = JOB_FIELDS

@@ -25,6 +25,7 @@ from tvmdash.config_fields import (
     JOB_FIELDS,
     JSON_TYPES,
     NIGHTLY,
+    OF_A_SIZE,
     REQUIRED,
     SAME,
     SIZES,
@@ -43,6 +44,7 @@ __all__ = [
     "HOME_FIELDS",
     "JOB_FIELDS",
     "REQUIRED",
+    "SIZES",
     "SUBSYSTEM_FIELDS",
     "ConfigError",
     "Field",
@@ -73,13 +75,23 @@ class ConfigError(DashboardError):
 
 def compile_schema(fields: Fields) -> dict[str, Any]:
     """The fields as one JSON Schema object that refuses every other name."""
+    properties = {name: field.schema() for name, field in fields.items()}
+    sizes = _of_a_size(fields)
+    of_a_size = {name: schema for name, schema in properties.items() if name not in {"size", *sizes}}
+    for name in sizes:
+        properties[name] = {**properties[name], "properties": of_a_size, "additionalProperties": False}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
-        "properties": {name: field.schema() for name, field in fields.items()},
+        "properties": properties,
         "required": [name for name, field in fields.items() if field.default is REQUIRED],
         "additionalProperties": False,
     }
+
+
+def _of_a_size(fields: Fields) -> list[str]:
+    """The names of the fields that hold others for one size; an experiment may have its own of that name."""
+    return [name for name, field in OF_A_SIZE.items() if fields.get(name) is field]
 
 
 def read_config(path: Path, fields: Fields, *, shown_as: str = "") -> dict[str, Any]:
@@ -93,7 +105,10 @@ def read_config(path: Path, fields: Fields, *, shown_as: str = "") -> dict[str, 
 
 
 def check(value: common.Json, fields: Fields, shown: str) -> dict[str, Any]:
-    """`value` with the defaults of its size filled in; ConfigError lists every fault, `shown` names the file."""
+    """`value` with the defaults of its size filled in; ConfigError lists every fault, `shown` names the file.
+
+    What it says under the name of its size stands in the place of those fields; what it says of another, nowhere.
+    """
     from jsonschema import Draft202012Validator  # here, so that importing this module is cheap
 
     if not isinstance(value, dict):
@@ -104,7 +119,9 @@ def check(value: common.Json, fields: Fields, shown: str) -> dict[str, Any]:
         raise ConfigError(faults)
     size = value.get("size", NIGHTLY)
     defaults = {name: copy.deepcopy(field.default_of(size)) for name, field in fields.items()}
-    return {**{name: default for name, default in defaults.items() if default is not REQUIRED}, **value}
+    filled = {**{name: default for name, default in defaults.items() if default is not REQUIRED}, **value}
+    of_sizes = {name: filled.pop(name) for name in _of_a_size(fields)}
+    return {**filled, **of_sizes.get(size, {})}
 
 
 def faults_of(error: ValidationError) -> Iterator[str]:
