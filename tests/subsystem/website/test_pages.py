@@ -298,6 +298,14 @@ def test_an_empty_home_has_all_pages(site: Site) -> None:
     assert f"{', '.join(names)} and {last} do" in words, "the experiments here that measure several engines"
 
 
+def test_the_receipt_of_a_night_that_pins_nothing_names_no_command(site: Site) -> None:
+    site.night(job("cnn"))
+    site.data("cnn", [record("mlp", 1.0)])
+    site.publish_here()
+    (receipt,) = site.folder.glob(f"receipts/{STAMP}/cnn*.json")
+    assert common.read_json(receipt)["repeat"] == ""
+
+
 def test_a_score_that_is_left_out_is_told_as_that_and_not_as_one_that_is_no_longer_defined(site: Site) -> None:
     site.night(job("cnn"))
     scores(site, point(stamp(1), 1.4), point(STAMP, 1.5))

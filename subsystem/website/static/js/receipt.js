@@ -158,21 +158,23 @@ function head(entry, shard, stamp, at) {
 /** @param {any} receipt @param {Entry} entry */
 function repeat(receipt, entry) {
   const command = receipt.repeat ? `${receipt.repeat} ${entry.id}` : "";
+  if (!command) {
+    const why = "It cannot be measured again: its night does not say with what config, seed, TVM and code.";
+    return section("To repeat it", el("p", {}, why));
+  }
   return section(
     "To repeat it",
-    command
-      ? el(
-          "div",
-          { class: "command" },
-          el("pre", { tabindex: 0, role: "region", "aria-label": "Command" }, el("code", {}, command)),
-          copyButton("Copy", () => command),
-          el(
-            "p",
-            { class: "quiet" },
-            "It measures this series again with the TVM, code, config and seed of that night. HOME is the home’s folder.",
-          ),
-        )
-      : el("p", {}, "It cannot be measured again: its night does not say with what config, seed, TVM and code."),
+    el(
+      "div",
+      { class: "command" },
+      el("pre", { tabindex: 0, role: "region", "aria-label": "Command" }, el("code", {}, command)),
+      copyButton("Copy", () => command),
+    ),
+    el(
+      "p",
+      { class: "quiet" },
+      "It measures this series again with the TVM, code, config and seed of that night. HOME is the home’s folder.",
+    ),
   );
 }
 
