@@ -28,7 +28,7 @@ function shardOf(values, more = {}) {
     experiment: "e",
     metric: "run_time",
     unit: "ms",
-    lower_is_better: true,
+    direction: "lower",
     labels: {},
     stamp,
     value: values,
@@ -58,7 +58,7 @@ function entryOf(id, more = {}) {
     name: `e ${id}`,
     metric: "run_time",
     unit: "ms",
-    lowerIsBetter: true,
+    direction: "lower",
     labels: {},
     text: `e ${id}`,
     ...more,
@@ -331,7 +331,7 @@ test("worst comes first whichever direction is better, and means do not mix metr
   const all = [
     row("slower", 1.1),
     row("faster", 0.8),
-    row("less", 0.5, { lowerIsBetter: false, metric: "rate" }),
+    row("less", 0.5, { direction: "higher", metric: "rate" }),
     row("same", 1),
   ];
   const names = (how) => rows.arranged(all, how).map((one) => one.entry.id);
@@ -461,7 +461,7 @@ function indexOf(count) {
       name: column(0).map((_v, at) => `e net${at}`),
       metric: column("run_time"),
       unit: column("ms"),
-      lower_is_better: column(1),
+      direction: column("lower"),
       labels: column({ engine: "tvm" }),
       last: column(1),
       low: column(null),
