@@ -60,11 +60,11 @@ class Format:
 
 
 def reduced(samples_ms: Sequence[float]) -> dict[str, Any]:
-    """Mean and standard deviation as columns, and what `additional_info` says of these samples."""
+    """Mean and standard deviation (None of one sample) as columns, and what `additional_info` says of these samples."""
     found = reduction.reduce_processes([samples_ms])
     return {
         "mean": found.mean,
-        "std": found.std,
+        "std": found.std if found.count > 1 else None,
         "info": {
             "execution_elapsed_ms_median": found.median,
             "execution_elapsed_ms_min": found.min,
@@ -75,7 +75,7 @@ def reduced(samples_ms: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def stated(mean_ms: float, *, std_ms: float = 0.0, median_ms: float | None = None) -> dict[str, Any]:
+def stated(mean_ms: float, *, std_ms: float | None = None, median_ms: float | None = None) -> dict[str, Any]:
     """As `reduced`, of a source that gives no samples."""
     if median_ms is not None:
         return {"mean": mean_ms, "std": std_ms, "info": {"execution_elapsed_ms_median": median_ms}}

@@ -105,7 +105,7 @@ def _measured(group: list[dict[str, Any]]) -> dict[str, Any] | None:
         return reduced(samples)
     if "mean" not in known:
         return None
-    return stated(known["mean"], std_ms=known.get("stddev", 0.0), median_ms=known.get("median"))
+    return stated(known["mean"], std_ms=known.get("stddev"), median_ms=known.get("median"))
 
 
 def _record(

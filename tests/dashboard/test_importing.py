@@ -190,6 +190,18 @@ def test_google_benchmark_repetitions_are_samples_and_errors_failures(
     assert [(one.workload, one.error) for one in found.failures] == [("google_benchmark.BM_Broken", "no GPU")]
 
 
+def test_a_deviation_that_the_source_does_not_tell_is_null(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = json.loads((GOLDEN / "google_benchmark.json").read_text())
+    once, mean = told["benchmarks"][0], told["benchmarks"][3]
+    (tmp_path / "few.json").write_text(json.dumps({**told, "benchmarks": [once, mean]}))
+    take(home, tmp_path / "few.json", capsys)
+    found, _ = night(home, "bench_runtime")
+    assert [record.execution_elapsed_ms_std for record in found.records] == [None, None]
+    assert [point.std for point in found.values()] == [None, None]
+
+
 def test_a_name_can_be_given_and_must_be_one(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     take(home, GOLDEN / "pyperf.json", capsys, "--experiment", "python_speed")
     assert home.data_stamps("python_speed")

@@ -104,6 +104,15 @@ def test_records_come_back_as_they_went(style: str, home: Path, tmp_path: Path) 
     assert list(read_records(tmp_path / "none", style)) == []
 
 
+@pytest.mark.parametrize("style", FORMATS)
+def test_a_deviation_that_is_not_known_stays_unknown(style: str, tmp_path: Path) -> None:
+    if style == "parquet":
+        pytest.importorskip("duckdb", reason="duckdb is not installed: Parquet cannot be written")
+    rows = [placed(execution_elapsed_ms_std=None), placed(execution_elapsed_ms_std=0.5)]
+    write_records(tmp_path / "out", rows, style)
+    assert list(read_records(tmp_path / "out", style)) == rows
+
+
 JSON_OBJECT = st.dictionaries(
     st.text(max_size=5),
     st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
@@ -117,11 +126,18 @@ JSON_OBJECT = st.dictionaries(
     st.text(min_size=1, max_size=8),
     JSON_OBJECT,
     st.floats(0, 1e9),
+    st.floats(0, 1e9) | st.none(),
 )
 def test_any_record_comes_back(
-    tmp_path_factory: pytest.TempPathFactory, style: str, engine: str, config: dict[str, Any], mean: float
+    tmp_path_factory: pytest.TempPathFactory,
+    style: str,
+    engine: str,
+    config: dict[str, Any],
+    mean: float,
+    std: float | None,
 ) -> None:
-    row = placed(engine=engine, build_config=config, workload_args=config, execution_elapsed_ms_mean=mean)
+    times = {"execution_elapsed_ms_mean": mean, "execution_elapsed_ms_std": std}
+    row = placed(engine=engine, build_config=config, workload_args=config, **times)
     path = tmp_path_factory.mktemp("any") / "out"
     write_records(path, [row], style)
     assert list(read_records(path, style)) == [row]
@@ -139,7 +155,7 @@ def test_the_log_format_of_tvm_is_read_as_its_documentation_prints_it() -> None:
     assert info["validation_accuracy"] == 48.5
     assert two.record.workload == "bert.base"
     assert two.record.additional_info["doubts"] == [NO_MEDIAN]
-    assert (two.night, two.record.execution_elapsed_ms_std) == ("20191028T171139Z", 0.0)
+    assert (two.night, two.record.execution_elapsed_ms_std) == ("20191028T171139Z", None)
 
 
 def test_the_log_format_has_the_fields_of_the_documentation(tmp_path: Path) -> None:
@@ -225,3 +241,28 @@ def test_the_commands_export_and_import(home: Path, tmp_path: Path) -> None:
     again = run("export", home, "--to", tmp_path / "all.jsonl")
     assert again.returncode == 2
     assert "is there already" in again.stderr
+
+
+def test_what_was_imported_is_exported_as_it_was(home: Path, tmp_path: Path) -> None:
+    run("export", home, "--to", tmp_path / "first.jsonl")
+    run("import", tmp_path / "first.jsonl", "--to", tmp_path / "copy")
+    for name, source in (("all", tmp_path / "copy"), ("one", tmp_path / "copy" / "relax_opt")):
+        out = run("export", source, "--to", tmp_path / f"{name}.jsonl")
+        assert (out.returncode, out.stdout) == (0, f"{tmp_path / f'{name}.jsonl'}: 1 records.\n")
+        assert (tmp_path / f"{name}.jsonl").read_text() == (tmp_path / "first.jsonl").read_text()
+
+
+def test_an_export_or_import_of_nothing_says_so_and_fails(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for words, said in (
+        ([tmp_path / "empty"], f"{tmp_path / 'empty'}: no records. Name a home,"),
+        ([home, "--experiment", "none"], f"{home}: no records of experiment none."),
+    ):
+        out = run("export", *words, "--to", tmp_path / "out.jsonl")
+        assert (out.returncode, out.stdout) == (2, "")
+        assert out.stderr.startswith(said)
+        assert not (tmp_path / "out.jsonl").exists()
+    (tmp_path / "none.jsonl").write_text("")
+    into = run("import", tmp_path / "none.jsonl", "--to", tmp_path / "copy")
+    assert (into.returncode, into.stdout) == (2, "")
+    assert into.stderr.startswith(f"{tmp_path / 'none.jsonl'}: holds no records.")

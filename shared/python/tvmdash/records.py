@@ -58,7 +58,7 @@ class Record:
     runtime_config: Mapping[str, Any]
     execution_config: Mapping[str, Any]
     execution_elapsed_ms_mean: float
-    execution_elapsed_ms_std: float
+    execution_elapsed_ms_std: float | None
 
     def to_json(self) -> dict[str, Any]:
         """The record as a JSON object."""

@@ -16,13 +16,20 @@ from tvmdash.records_exchange.rows import keep, records_in
 def _export(options: argparse.Namespace) -> str:
     rows = itertools.chain.from_iterable(records_in(source) for source in options.sources)
     chosen = (row for row in rows if options.experiment in {None, row.experiment})
-    count = write_records(options.to, chosen, options.format)
+    first = next(chosen, None)
+    if first is None:
+        whose = f" of experiment {options.experiment}" if options.experiment else ""
+        sources = ", ".join(map(str, options.sources))
+        raise DashboardError(f"{sources}: no records{whose}. Name a home, a data folder or a data file with records.")
+    count = write_records(options.to, itertools.chain([first], chosen), options.format)
     return f"{options.to}: {count} records."
 
 
 def _import(options: argparse.Namespace) -> str:
     rows = read_records(options.source, options.format, options.experiment or "imported")
     kept = keep(rows, options.to)
+    if not kept.written and not kept.there:
+        raise DashboardError(f"{options.source}: holds no records. Name what `export` wrote, or a log of TVM's format.")
     return f"{options.to}: {len(kept.written)} data files written, {len(kept.there)} were there already."
 
 

@@ -162,12 +162,17 @@ def _write_parquet(place: Path, rows: Iterable[PlacedRecord]) -> int:
     database = _duckdb()
     try:
         database.register("rows", arrays)
-        chosen = ", ".join(f'CAST("{name}" AS {kind}) AS "{name}"' for name, kind in _COLUMNS.items())
+        chosen = ", ".join(f'CAST({_known(name)} AS {kind}) AS "{name}"' for name, kind in _COLUMNS.items())
         selection = f"SELECT {chosen} FROM rows"  # noqa: S608 - our own names
         database.execute(f"COPY ({selection}) TO {_literal(place)} (FORMAT parquet, COMPRESSION zstd)")
     finally:
         database.close()
     return len(table)
+
+
+def _known(name: str) -> str:
+    """A column of the arrays as SQL: NaN, which stands for null there, is NULL."""
+    return f'CASE WHEN isnan("{name}") THEN NULL ELSE "{name}" END' if _COLUMNS[name] == "DOUBLE" else f'"{name}"'
 
 
 def _read_parquet(place: Path, experiment: str) -> Iterator[PlacedRecord]:

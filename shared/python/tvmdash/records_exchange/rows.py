@@ -50,7 +50,7 @@ def _check_name(experiment: str) -> None:
 
 
 def records_in(source: Path) -> Iterator[PlacedRecord]:
-    """The records of a home, of a folder of data files, or of one data file; in order of nights.
+    """The records of a home, of data files, of a folder of these or of such folders; in order of nights.
 
     A data file's folder is named after its experiment. Files without records hold none. DashboardError for a file that
     cannot be read.
@@ -73,8 +73,8 @@ def _data_files(source: Path) -> Iterator[Path]:
     if not source.is_dir():
         raise DashboardError(f"{source}: there is no such file or folder. Name a home, a data folder or a data file.")
     data = Home(source).data("any").parent
-    folders = sorted(path for path in data.iterdir() if path.is_dir()) if data.is_dir() else [source]
-    for folder in folders:
+    top = data if data.is_dir() else source
+    for folder in [top, *sorted(path for path in top.iterdir() if path.is_dir())]:
         for stamp in records.data_stamps(folder):
             yield folder / f"data_{stamp}.json"
 

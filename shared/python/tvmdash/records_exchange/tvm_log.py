@@ -2,7 +2,8 @@
 
 What it has no field for travels in its `metadata`, so that a record comes back as it was. A foreign entry becomes a
 record thus: a workload without a domain gets `network.`; a text of `engine_config.tvm_target` is the target; where it
-gives no raw times the mean stands for the median, which the record says as a doubt.
+gives no raw times the mean stands for the median, which the record says as a doubt; a deviation
+that it does not give is null.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def from_log(entry: Mapping[str, Any], experiment: str) -> PlacedRecord:
     ours = parts["metadata"].get(_OURS)
     ours = ours if isinstance(ours, dict) else {}
     moment = _moment(entry.get("timestamp"))
-    mean, std = _number(entry, "runtime_ms_mean"), _number(entry, "runtime_ms_std", 0.0)
+    mean, std = _number(entry, "runtime_ms_mean"), entry.get("runtime_ms_std")
     workload = _text(entry, "workload")
     target = parts["engine_config"].get("tvm_target", "")
     columns = {
@@ -100,7 +101,7 @@ def from_log(entry: Mapping[str, Any], experiment: str) -> PlacedRecord:
         "runtime_config": parts["runtime_config"],
         "execution_config": parts["execution_config"],
         "execution_elapsed_ms_mean": mean,
-        "execution_elapsed_ms_std": std,
+        "execution_elapsed_ms_std": None if std is None else _number(entry, "runtime_ms_std"),
     }
     place = {
         "experiment": ours.get("experiment", experiment),
@@ -148,9 +149,9 @@ def _text(entry: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _number(entry: Mapping[str, Any], name: str, default: float | None = None) -> float:
-    value = entry.get(name, default)
-    if not _is_number(value):
+def _number(entry: Mapping[str, Any], name: str) -> float:
+    value = entry.get(name)
+    if value is None or not _is_number(value):
         raise DashboardError(f"$.{name}: {value!r:.60} is not a number. The log format requires one.")
     return float(value)
 
