@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tvmdash.errors import DashboardError
 from tvmdash.traces.tables import INT, TABLES, TEXT
 
 if TYPE_CHECKING:
@@ -19,6 +18,10 @@ if TYPE_CHECKING:
 
 NULL_INT = -(2**63)
 """Stands for NULL among integers; no measurement is that long ago."""
+
+
+class WrongValue(ValueError):
+    """A value that its column cannot hold; the words name table, column and value."""
 
 
 @dataclass(frozen=True)
@@ -84,18 +87,31 @@ def batch_of_rows(table: str, rows: Sequence[Mapping[str, Any]]) -> Batch:
         if all(value is None for value in values):
             continue
         if kind == TEXT:
-            columns[name] = texts([None if value is None else str(value) for value in values])
+            columns[name] = texts([None if value is None else _text(value, table, name) for value in values])
         elif kind == INT:
             columns[name] = ints(NULL_INT if value is None else _whole(value, table, name) for value in values)
         else:
-            columns[name] = numpy.array([numpy.nan if value is None else float(value) for value in values])
+            columns[name] = numpy.array([numpy.nan if value is None else _real(value, table, name) for value in values])
     return Batch(table, len(rows), columns)
 
 
 def _whole(value: object, table: str, column: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) < value < 2**63:
-        raise DashboardError(f"{table}.{column}: {value!r:.80} is not a whole number of 64 bits.")
+        raise WrongValue(f"{table}.{column}: {value!r:.80} is not a whole number of 64 bits")
     return value
+
+
+def _text(value: object, table: str, column: str) -> str:
+    if isinstance(value, bytes):
+        raise WrongValue(f"{table}.{column}: {value!r:.80} is not a text")
+    return str(value)
+
+
+def _real(value: Any, table: str, column: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise WrongValue(f"{table}.{column}: {value!r:.80} is not a number") from None
 
 
 def values(batch: Batch, name: str) -> list[Any]:

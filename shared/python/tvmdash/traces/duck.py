@@ -205,8 +205,11 @@ def _told(work: Callable[[], Any]) -> Any:
 
     try:
         return work()
-    except (duckdb.Error, UnicodeError) as error:
+    except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException, duckdb.DataError) as error:
         raise DashboardError(f"DuckDB: {error}") from error
+    except (duckdb.Error, UnicodeError) as error:
+        hint = "If sealed runs are among the inputs, ask `verify` whether one is broken; restore it or leave it out."
+        raise DashboardError(f"DuckDB: {error}\n{hint}") from error
 
 
 def _first(batch: Batch, order: Sequence[str]) -> int:

@@ -13,9 +13,9 @@ from tvmdash.capture_format import READABLE_VERSIONS
 from tvmdash.errors import DashboardError
 from tvmdash.phases import COMPILE, TIMING
 from tvmdash.traces import raw_runs
-from tvmdash.traces.batches import NULL_INT, Batch, Wanted, batch_of_rows, ints
-from tvmdash.traces.raw_reading import NODE, Reading, guid_of, mapping
-from tvmdash.traces.sqlite_input import int_columns, opened, rows_of, tables_of
+from tvmdash.traces.batches import NULL_INT, Batch, Wanted, WrongValue, batch_of_rows, ints
+from tvmdash.traces.raw_reading import NODE, Reading, check_ns, guid_of, mapping, processes_of
+from tvmdash.traces.sqlite_input import int_columns, opened, real_column, tables_of
 
 if TYPE_CHECKING:
     from tvmdash.traces.batches import Ints
@@ -38,6 +38,8 @@ class RawSource:
                 reading = Reading(database, self.path, wanted)
                 for table in sorted(wanted.tables.keys() & _READERS.keys()):
                     yield from _READERS[table](reading)
+            except WrongValue:
+                raise
             except (ValueError, IndexError, KeyError, AttributeError) as error:
                 raise DashboardError(f"{self.path}: not a raw database: {error}. Leave it out.") from error
 
@@ -74,7 +76,10 @@ def raw_source(path: Path, database: sqlite3.Connection) -> RawSource:
     if version not in READABLE_VERSIONS:
         newest = READABLE_VERSIONS[-1]
         raise DashboardError(f"{path}: format version {version} is newer than {newest}. Update the dashboard.")
-    row = rows_of(database, "SELECT * FROM process LIMIT 1")
+    try:
+        row = processes_of(database)
+    except WrongValue as error:
+        raise DashboardError(f"{path}: {error}. It is broken; restore it or leave it out.") from error
     if not row:
         raise DashboardError(f"{path}: names no process: it was ended before it measured anything. Leave it out.")
     return RawSource(path, (guid_of(row[0]),))
@@ -129,7 +134,7 @@ def _thread(reading: Reading) -> Iterator[Batch]:
 def _trial(reading: Reading) -> Iterator[Batch]:
     rows = []
     for trial in reading.trials:
-        identity, ended = mapping(trial["point"]), trial["ended_ns"]
+        identity, ended = mapping(trial["point"], "trials.point"), trial["ended_ns"]
         values = identity.get("values", identity)
         row = {
             **reading.place,
@@ -152,6 +157,7 @@ def _trial(reading: Reading) -> Iterator[Batch]:
 def _timing(reading: Reading) -> Iterator[Batch]:
     columns = ("trial", "position", "elapsed_ns", "number")
     arrays = dict(zip(columns, int_columns(reading.database, columns, "samples"), strict=True))
+    check_ns("samples.elapsed_ns", arrays["elapsed_ns"])
     count = len(arrays["trial"])
     moments = {"id": ints(range(1, count + 1)), "timestamp": _begins(reading, arrays["trial"], arrays["elapsed_ns"])}
     yield Batch("timing", count, {**reading.place, "tid": reading.pid, **moments, **arrays})
@@ -174,6 +180,7 @@ def _pass(reading: Reading) -> Iterator[Batch]:
 
     columns = int_columns(reading.database, ("trial", "position", "name", "duration_ns"), "passes ORDER BY rowid")
     trial, position, name, duration = columns
+    check_ns("passes.duration_ns", duration)
     begun = reading.phases(COMPILE, trial)
     begun = numpy.where(begun == NULL_INT, reading.at_trial(trial, "started_ns"), begun)
     timed = {"timestamp": begun, "duration": duration}
@@ -183,6 +190,7 @@ def _pass(reading: Reading) -> Iterator[Batch]:
 
 def _operator(reading: Reading) -> Iterator[Batch]:
     arrays = raw_runs.operators(reading.database, reading.tables, reading.trials)
+    check_ns("the times of runs or operators", arrays["start"], arrays["duration"])
     arrays = reading.in_window(arrays)
     codes = arrays.pop("name")
     columns = {**reading.place, "tid": reading.pid, **arrays, "name": reading.names(codes)}
@@ -194,20 +202,18 @@ def _region(reading: Reading) -> Iterator[Batch]:
         return
     columns = ("trial", "name", "category", "start_ns", "duration_ns")
     trial, name, category, start, duration = int_columns(reading.database, columns, "regions ORDER BY rowid")
+    check_ns("regions", start, duration)
     texts = {"name": reading.names(name), "category": reading.names(category)}
     numbers = {"id": ints(range(1, len(trial) + 1)), "trial": trial, "start": start, "duration": duration}
     yield Batch("region", len(trial), {**reading.place, "tid": reading.pid, **numbers, **texts})
 
 
 def _telemetry(reading: Reading) -> Iterator[Batch]:
-    import numpy
-
     if "telemetry" not in reading.tables:
         return
     source = "telemetry ORDER BY rowid"
     timestamp, name, unit = int_columns(reading.database, ("timestamp_ns", "name", "unit"), source)
-    query = f"SELECT CAST(value AS REAL) FROM {source}"  # noqa: S608 - our own words
-    value = numpy.array([row[0] for row in reading.database.execute(query)], dtype=numpy.float64)
+    value = real_column(reading.database, "value", source)
     texts = {"name": reading.names(name), "unit": reading.names(unit)}
     yield Batch("telemetry", len(timestamp), {**reading.place, "timestamp": timestamp, "value": value, **texts})
 

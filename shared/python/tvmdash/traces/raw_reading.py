@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import NULL_INT, Texts, Wanted, ints
-from tvmdash.traces.sqlite_input import rows_of, tables_of
+from tvmdash.traces.batches import NULL_INT, Texts, Wanted, WrongValue, ints
+from tvmdash.traces.sqlite_input import int_columns, tables_of, typed_rows
 
 if TYPE_CHECKING:
     from tvmdash.traces.batches import Ints
@@ -19,6 +18,29 @@ if TYPE_CHECKING:
 NODE, PROCESS = 1, 1
 """The numbers of a raw database's only node and only process."""
 _MOST_NAMES = 10**8
+_MOST_NS = 2**61
+"""No time is so far from 1970, so that the sum of two is a number of 64 bits."""
+_TEXTS = ("guid", "night", "experiment", "command")
+
+
+def processes_of(database: sqlite3.Connection) -> list[dict[str, Any]]:
+    """The rows of the table of processes, of which there should be one; WrongValue where one is broken."""
+    known = {**dict.fromkeys(_TEXTS, str), **dict.fromkeys(("ppid", "ended_ns"), int)}
+    return typed_rows(database, "process", {"pid": int, "started_ns": int, "facts": str}, known)
+
+
+def _trials_of(database: sqlite3.Connection) -> list[dict[str, Any]]:
+    known = {"ended_ns": int, "error": str, "facts": str}
+    rows = typed_rows(database, "trials", {"id": int, "point": str, "started_ns": int}, known)
+    return sorted(({**dict.fromkeys(known), **row} for row in rows), key=lambda row: int(row["id"]))
+
+
+def check_ns(place: str, *columns: Ints) -> None:
+    """WrongValue where a number is no time since 1970, and no length of time, in ns."""
+    for column in columns:
+        wrong = column[((column > _MOST_NS) | (column < 0)) & (column != NULL_INT)]
+        if len(wrong):
+            raise WrongValue(f"{place}: {wrong[0]} is not a time in nanoseconds")
 
 
 def guid_of(process: Mapping[str, Any]) -> str:
@@ -46,23 +68,24 @@ class Reading:
     def __init__(self, database: sqlite3.Connection, path: Path, wanted: Wanted) -> None:
         self.database, self.path, self.wanted = database, path, wanted
         self.tables = tables_of(database)
-        self.process = rows_of(database, "SELECT * FROM process LIMIT 1")[0]
-        self.facts = mapping(self.process["facts"])
-        self.machine = mapping(self.facts.get("machine"))
-        self.engine = mapping(self.facts.get("engine"))
+        self.process = processes_of(database)[0]
+        self.facts = mapping(self.process["facts"], "process.facts")
+        self.machine = mapping(self.facts.get("machine"), "process.facts")
+        self.engine = mapping(self.facts.get("engine"), "process.facts")
         self.pid = int(self.process["pid"])
         self.place = {"guid": guid_of(self.process), "process": PROCESS, "nid": NODE, "pid": self.pid}
-        self.trials = rows_of(database, "SELECT * FROM trials ORDER BY id") if "trials" in self.tables else []
+        self.trials = _trials_of(database) if "trials" in self.tables else []
 
     def names(self, codes: Ints) -> Texts:
         """The names that `codes` number."""
         import numpy
 
-        pool = {int(number): str(name) for number, name in self.database.execute("SELECT id, name FROM names")}
+        rows = typed_rows(self.database, "names", {"id": int, "name": str}, {})
+        pool = {int(row["id"]): str(row["name"]) for row in rows}
         known = distinct(codes)
         missing = [code for code in known if code not in pool]
         if missing:
-            raise DashboardError(f"{self.path}: no name has number {missing[0]}. It is broken; leave it out.")
+            raise WrongValue(f"names.id: no name has number {missing[0]}")
         place = numpy.zeros(max(known, default=0) + 1, dtype=numpy.int64)
         place[known] = numpy.arange(len(known))
         return Texts(place[codes], [pool[code] for code in known])
@@ -84,11 +107,12 @@ class Reading:
         """When the last phase of that name began, or ended, in each trial in `trials`; NULL_INT where none did."""
         if "regions" not in self.tables:
             return self._known({}, trials)
-        query = """SELECT trial, start_ns, start_ns + duration_ns FROM regions
-            WHERE name = (SELECT id FROM names WHERE name = ?)
-            AND category = (SELECT id FROM names WHERE name = 'phase') ORDER BY start_ns"""
-        found = self.database.execute(query, (name,))
-        return self._known({trial: end if at_end else start for trial, start, end in found}, trials)
+        number, kind = (f"(SELECT id FROM names WHERE name = '{word}')" for word in (name, "phase"))  # noqa: S608 - ours
+        source = f"regions WHERE name = {number} AND category = {kind} ORDER BY start_ns"
+        trial, start, duration = int_columns(self.database, ("trial", "start_ns", "duration_ns"), source)
+        check_ns("regions", start, duration)
+        moments = start + duration if at_end else start
+        return self._known(dict(zip(trial.tolist(), moments.tolist(), strict=True)), trials)
 
     def _known(self, found: Mapping[Any, int | None], trials: Ints) -> Ints:
         import numpy
@@ -98,6 +122,10 @@ class Reading:
         return ints(NULL_INT if one is None else one for one in stored)[places]
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    loaded = json.loads(value) if isinstance(value, str) else value
+def mapping(value: object, place: str) -> Mapping[str, Any]:
+    """The object that a value is, or that its text is as JSON, at `place`; an empty one for anything else."""
+    try:
+        loaded = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        raise WrongValue(f"{place}: {value!r:.60} is not JSON") from None
     return loaded if isinstance(loaded, dict) else {}

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from tvmdash.traces.batches import Batch, Wanted
+from tvmdash.errors import DashboardError
+from tvmdash.traces.batches import Batch, Wanted, WrongValue
 from tvmdash.traces.sources import Source
 
 Progress = Callable[[str, int, int], None]
@@ -39,4 +40,7 @@ def read_all(sources: Sequence[Source], wanted: Wanted, progress: Progress | Non
 
 
 def _read(source: Source, wanted: Wanted) -> list[Batch]:
-    return list(source.read(wanted))
+    try:
+        return list(source.read(wanted))
+    except WrongValue as error:
+        raise DashboardError(f"{source.path}: {error}. It is broken; restore it or leave it out.") from error

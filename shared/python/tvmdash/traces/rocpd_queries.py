@@ -38,6 +38,13 @@ _EVENT = {
 _SAID = {name: f"E.event.{name}" for name in ("extdata", "call_stack", "line_info")}
 
 
+def _duration(alias: str) -> str:
+    """End less start; of what are no whole numbers SQLite would make 0, so they come as a text, which is refused."""
+    end, start = f'{alias}."end"', f"{alias}.start"
+    whole = f"typeof({end}) = 'integer' AND typeof({start}) = 'integer'"
+    return f"CASE WHEN {whole} THEN {end} - {start} WHEN {end} IS NOT NULL AND {start} IS NOT NULL THEN {end} || '' END"
+
+
 def _event(alias: str, table: str) -> dict[str, str]:
     return {name: place.format(alias, table) for name, place in _EVENT.items()}
 
@@ -111,7 +118,7 @@ QUERIES: Mapping[str, Query] = {
         "R",
         {
             **_same("R", "region", "id nid start"),
-            "duration": 'R."end" - R.start',
+            "duration": _duration("R"),
             "name": "R.region.name_id",
             "process": "R.region.pid",
             **_PLACE,
@@ -142,7 +149,7 @@ QUERIES: Mapping[str, Query] = {
         {
             **_same("K", "kernel_dispatch", "id nid agent_id kernel_id dispatch_id stream_id queue_id start"),
             **_same("K", "kernel_dispatch", "graph_exec_id graph_node_id"),
-            "duration": 'K."end" - K.start',
+            "duration": _duration("K"),
             "process": "K.kernel_dispatch.pid",
             "region": "K.kernel_dispatch.region_name_id",
             "name": "K.kernel_dispatch.kernel_id",
@@ -176,7 +183,7 @@ QUERIES: Mapping[str, Query] = {
         {
             **_same("M", "memory_copy", "id nid start stream_id queue_id graph_exec_id graph_node_id size"),
             **_same("M", "memory_copy", "dst_address src_address dst_agent_id src_agent_id"),
-            "duration": 'M."end" - M.start',
+            "duration": _duration("M"),
             "process": "M.memory_copy.pid",
             "name": "M.memory_copy.name_id",
             "region_name": "M.memory_copy.region_name_id",

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import Batch, Column, Texts, Wanted, batch_of_rows, texts
+from tvmdash.traces.batches import Batch, Column, Texts, Wanted, WrongValue, batch_of_rows, texts
 from tvmdash.traces.rocpd_joins import Joined, Tables
 from tvmdash.traces.rocpd_queries import QUERIES, Query
-from tvmdash.traces.sqlite_input import opened, quoted, rows_of, tables_of
+from tvmdash.traces.sqlite_input import opened, quoted, real_column, rows_of, tables_of
 from tvmdash.traces.tables import INT, REAL, TABLES
 
 SCHEMA_VERSION = 3
@@ -55,7 +55,9 @@ class RocpdSource:
                     reading = _Reading(Tables(database, present, one.suffix), one.guid, wanted)
                     for table in sorted(wanted.tables.keys() & QUERIES.keys()):
                         yield from reading.batches(table, QUERIES[table])
-            except (ValueError, IndexError, KeyError, DashboardError) as error:
+            except WrongValue:
+                raise
+            except (ValueError, IndexError, KeyError) as error:
                 raise DashboardError(f"{self.path}: not a RocPD database: {error}. Leave it out.") from error
 
     def counts(self) -> dict[str, int]:
@@ -158,14 +160,13 @@ class _Reading:
 
     def _slow(self, query: Query, expression: str, where: str, *, real: bool) -> Column:
         """A column of reals, or of texts that are stored row by row."""
-        import numpy
-
-        kind, alias = "REAL" if real else "TEXT", expression.partition(".")[0]
+        alias = expression.partition(".")[0]
         source = self._source(query, [alias]) + (f" WHERE {where}" if where else "")
-        chosen = f"CAST({self.tables.existing(expression)} AS {kind})"
-        rows = self.tables.database.execute(f"SELECT {chosen} FROM {source} ORDER BY {query.alias}._rowid_")  # noqa: S608
-        found = [row[0] for row in rows]
-        return numpy.array(found, dtype=numpy.float64) if real else texts(found)
+        chosen, ordered = self.tables.existing(expression), f"{source} ORDER BY {query.alias}._rowid_"
+        if real:
+            return real_column(self.tables.database, chosen, ordered)
+        rows = self.tables.database.execute(f"SELECT CAST({chosen} AS TEXT) FROM {ordered}")  # noqa: S608 - quoted
+        return texts([row[0] for row in rows])
 
     def _source(self, query: Query, aliases: Iterable[str]) -> str:
         """The main table with these joined ones, and those that they are found by."""

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import NULL_INT
+from tvmdash.traces.batches import NULL_INT, WrongValue
 
 if TYPE_CHECKING:
-    from tvmdash.traces.batches import Ints
+    from tvmdash.traces.batches import Ints, Reals
 
 MAGIC = b"SQLite format 3\0"
 _LOGS = ("-wal", "-journal")
 _ROWS_AT_ONCE = 4096
 _ROWS_IN_A_PAGE = 1 << 18
 _DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
+_COLUMN = re.compile(r'(?:\w+\.)"?\w+"?')
+_NOT_WHOLE = re.compile(r'["A-Za-z.]')
+"""What JSON has in a text, an infinity or a real."""
 
 
 def is_sqlite(path: Path) -> bool:
@@ -109,15 +113,18 @@ def quoted(name: str) -> str:
 def int_columns(database: sqlite3.Connection, expressions: Sequence[str], source: str) -> list[Ints]:
     """Columns of whole numbers from `SELECT expressions FROM source`; NULL becomes NULL_INT.
 
-    TypeError where a value is no whole number.
+    WrongValue where a value is no whole number.
     """
     import numpy
 
     chosen = ", ".join(f"ifnull({expression}, {NULL_INT + 1} - 1)" for expression in expressions)
     cursor = database.execute(f"SELECT {chosen} FROM {source}")  # noqa: S608 - names from tables_of, quoted
     flat = array("q")
-    while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-        flat.extend(chain.from_iterable(rows))
+    try:
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            flat.extend(chain.from_iterable(rows))
+    except TypeError:
+        raise _wrong_value(database, expressions, source) from None
     whole = numpy.frombuffer(flat, dtype=numpy.int64).reshape(-1, len(expressions))
     return [numpy.ascontiguousarray(whole[:, index]) for index in range(len(expressions))]
 
@@ -141,21 +148,70 @@ def paged_columns(database: sqlite3.Connection, expressions: Sequence[str], sour
     pages: list[list[Ints]] = [[] for _ in expressions]
     last, count = -(2**63), _ROWS_IN_A_PAGE
     while count == _ROWS_IN_A_PAGE:
-        count, last, *texts = database.execute(query, (last,)).fetchone()
+        try:
+            count, last, *texts = database.execute(query, (last,)).fetchone()
+        except sqlite3.OperationalError:  # JSON has no blobs
+            raise _wrong_value(database, expressions, source) from None
+        if any(_NOT_WHOLE.search(text) for text in texts):
+            raise _wrong_value(database, expressions, source)
         for page, text in zip(pages, texts, strict=True):
             page.append(_whole_numbers(text, count))
     return [page[0] if len(page) == 1 else numpy.concatenate(page) for page in pages]
 
 
 def _whole_numbers(text: str, count: int) -> Ints:
-    """The numbers in a JSON list that SQLite wrote: texts have quotes there, reals a point."""
+    """The numbers in a JSON list that SQLite wrote."""
     import numpy
 
-    if '"' in text or "." in text:
-        raise TypeError("a value is not a whole number")
     if not count:
         return numpy.empty(0, numpy.int64)
     return numpy.fromstring(text[1:-1], dtype=numpy.int64, sep=",")
+
+
+def _wrong_value(database: sqlite3.Connection, expressions: Sequence[str], source: str) -> Exception:
+    """Which value is no whole number; sqlite3.DatabaseError where none is found, as the file itself is broken."""
+    columns = [column for expression in expressions for column in _COLUMN.findall(expression) or [expression]]
+    for expression in columns:
+        values = f"(SELECT {expression} AS value FROM {source})"  # noqa: S608 - names from tables_of, quoted
+        query = f"SELECT value FROM {values} WHERE typeof(value) NOT IN ('integer', 'null') LIMIT 1"  # noqa: S608
+        row = database.execute(query).fetchone()
+        if row is not None:
+            return WrongValue(f"{_place(source, expression)}: {row[0]!r:.60} is not a whole number")
+    return sqlite3.DatabaseError(f"{_place(source)} cannot be read")
+
+
+def _place(source: str, expression: str = "") -> str:
+    """The table of a source and the column that an expression is, in words."""
+    table, column = source.partition(" ")[0].strip('"'), expression.rpartition(".")[2].strip('"')
+    return f"{table}.{column}" if column else table
+
+
+def real_column(database: sqlite3.Connection, expression: str, source: str) -> Reals:
+    """A column of numbers from `SELECT expression FROM source`; NULL becomes NaN; WrongValue for what is no number."""
+    import numpy
+
+    values = [row[0] for row in database.execute(f"SELECT {expression} FROM {source}")]  # noqa: S608 - quoted
+    wrong = next((value for value in values if not isinstance(value, (int, float, type(None)))), None)
+    if wrong is not None:
+        raise WrongValue(f"{_place(source, expression)}: {wrong!r:.60} is not a number")
+    return numpy.array(values, dtype=numpy.float64)
+
+
+def typed_rows(
+    database: sqlite3.Connection, table: str, needed: Mapping[str, type], known: Mapping[str, type]
+) -> list[dict[str, Any]]:
+    """The rows of a small table in their order; WrongValue where a value is not of its column's type.
+
+    `needed` are the columns that have a value in each row, `known` those that may be NULL or not there.
+    """
+    rows = rows_of(database, f"SELECT * FROM {quoted(table)} ORDER BY rowid")  # noqa: S608 - quoted
+    for row in rows:
+        for name, kind in {**known, **needed}.items():
+            value = row.get(name)
+            if (value is None and name in needed) or (value is not None and not isinstance(value, kind)):
+                words = {int: "a whole number", str: "a text"}[kind]
+                raise WrongValue(f"{table}.{name}: {value!r:.60} is not {words}")
+    return rows
 
 
 def rows_of(database: sqlite3.Connection, query: str) -> list[dict[str, Any]]:
