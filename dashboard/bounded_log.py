@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from tvmdash.redaction import redact
+
 HEAD_BYTES = 64 << 10
 TAIL_BYTES = 192 << 10
 _CHUNK_BYTES = 64 << 10
+_END_BYTES = 8192
 
 
 class BoundedLog:
@@ -42,7 +46,7 @@ class BoundedLog:
 
     def write(self, chunk: bytes) -> None:
         """Keep `chunk` where it falls within the bounds."""
-        self._end = (self._end + chunk)[-4096:]
+        self._end = (self._end + chunk)[-_END_BYTES:]
         head = chunk[: max(0, HEAD_BYTES - self._head_bytes)]
         self._head_bytes += len(head)
         self._put(head)
@@ -85,9 +89,13 @@ class BoundedLog:
         """How much of the output is not in the file."""
         return self._left_out_bytes
 
+    def _whole_words(self) -> bytes:
+        """The end of the output from a word's begin on: half a secret could not be told from other text."""
+        return self._end if len(self._end) < _END_BYTES else re.sub(rb"^\S*", b"", self._end)
+
     def tail(self, lines: int = 20) -> str:
-        """The last lines of the output as text, control characters replaced, at most 2,000 characters."""
-        text = self._end.decode("utf-8", errors="replace") + self._fault
+        """The last lines of the output, at most 2,000 characters; secrets are hidden, control characters replaced."""
+        text = redact(self._whole_words().decode("utf-8", errors="replace")) + self._fault
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         clean = "".join(char if char in "\n\t" or char.isprintable() else "�" for char in text)
         return "\n".join(clean.strip().split("\n")[-lines:])[-2000:]

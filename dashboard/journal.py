@@ -7,7 +7,6 @@ import dataclasses
 import errno
 import logging
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +16,8 @@ from typing import Any
 from dashboard.plan import Job
 from tvmdash import common
 from tvmdash.dashboard_info import RUNNING, Home, JobResult, Night, StepResult
+from tvmdash.home_secrets import secrets_of
+from tvmdash.redaction import redact, redact_json
 
 _BALLAST_BYTES = 4 << 20
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
@@ -29,6 +30,7 @@ class Journal:
     def __init__(self, home: Home, night: Night) -> None:
         self._home = home
         self._night = night
+        self._secrets = secrets_of(home)
         self._begun = time.monotonic()
         self._lock = threading.Lock()
         self._ballast = home.nights.parent / ".ballast.keep.tmp"
@@ -52,7 +54,12 @@ class Journal:
         self.change(notes=(*self._night.notes, words))
 
     def record(self, job: Job, result: StepResult, log: Path | None = None) -> None:
-        """Keep how a step went: in the job's status folder, with its log, and in the night's record."""
+        """Keep how a step went: in the job's status folder, with its log, and in the night's record.
+
+        Secrets are hidden in all of them.
+        """
+        message, log_tail = (redact(text, self._secrets) for text in (result.message, result.log_tail))
+        result = dataclasses.replace(result, message=message, log_tail=log_tail)
         with self._lock:
             jobs = {(item.kind, item.name): item for item in self._night.jobs}
             before = jobs.get((job.kind, job.name), JobResult(job.kind, job.name, job.title, job.description, ()))
@@ -77,13 +84,18 @@ class Journal:
             return
         part = folder / f".{result.stage}.log.part.tmp"
         with contextlib.suppress(OSError):  # the status holds the log's tail; a full disk costs the rest of it
-            shutil.copyfile(log, part)
+            text = log.read_bytes().decode("utf-8", errors="surrogateescape")
+            part.write_bytes(redact(text, self._secrets).encode("utf-8", errors="surrogateescape"))
             os.replace(part, kept)
 
     def _write(self) -> None:
         path = self._home.night_file(self._night.stamp)
         durable = self._night.state != RUNNING
-        self._despite_full_disk(lambda: common.write_json(path, self._night.to_json(), durable=durable))
+        self._despite_full_disk(lambda: common.write_json(path, self._shown(), durable=durable))
+
+    def _shown(self) -> dict[str, Any]:
+        """The night's record without secrets."""
+        return dict(redact_json(self._night.to_json(), self._secrets))
 
     def _despite_full_disk(self, write: Callable[[], None]) -> None:
         """Write; on a full disk give up the ballast, which was kept for just that, and write again.

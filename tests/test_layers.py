@@ -15,7 +15,8 @@ LIBRARY = REPO / "shared" / "python" / "tvmdash"
 
 LAYERS: dict[float, tuple[str, ...]] = {
     # 0: errors, files, words
-    0.0: ("__init__", "errors", "removal", "words"),
+    0.0: ("__init__", "errors", "removal", "redaction"),
+    0.05: ("words",),
     0.1: ("common", "capture_format", "phases", "metrics"),
     0.2: (
         "config_fields",
@@ -38,6 +39,7 @@ LAYERS: dict[float, tuple[str, ...]] = {
         "networks",
         "traces",
         "records_exchange",
+        "home_secrets",
         "ratios",
     ),
     2.2: ("analysis_util", "engine_words", "network_layers", "version_history"),

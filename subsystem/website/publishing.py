@@ -12,10 +12,12 @@ import pages
 import site_data
 import site_pages
 from carrier import Carrier, code_version
+from hiding import hide_secrets
 from site_context import SiteContext
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night
+from tvmdash.home_secrets import secrets_of
 
 CACHE_TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -41,7 +43,7 @@ def publish(home: Home, tonight: Night, output: Path, now: datetime.datetime, *,
     """Make `output` the site of `home`, with `tonight` on its first page.
 
     Killed at any instant, `output` is the old site or the new one, whole. It belongs to the site: other files in it
-    are gone afterwards.
+    are gone afterwards. Secrets are hidden in every file of it.
     """
     place = output.resolve()  # where the operator made it a link, the folder behind it is what is swapped
     site = SiteContext(home, tonight, place, now)
@@ -52,6 +54,7 @@ def publish(home: Home, tonight: Night, output: Path, now: datetime.datetime, *,
         counted = site_data.write(site, new, carrier, receipt_nights)
         written = site_pages.write(site, new, carrier)
         carrier.close(counted)
+        hide_secrets(new, secrets_of(home))
     return Published((output / "index.html").as_uri(), written.nights, len(written.rendered))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from series_views import experiments_with_data
 from site_context import SiteContext
 from site_files import carry_over, regular_file_bytes, safe_name
 
-from tvmdash import common, config_util, records
+from tvmdash import common, config_util, records, redaction
 from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of
 from tvmdash.errors import DashboardError
 from tvmdash.series_names import label_of
@@ -26,7 +25,6 @@ from tvmdash.words import bytes_in_words
 
 MAX_POINTS = 20
 MAX_TEXT = 4000
-_SECRET = re.compile(r"token|secret|passw|credential|api_?key", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
             left_out=taken.left_out,
             points=points,
             data_fault=fault,
-            config="" if config is None else json.dumps(_without_secrets(config), indent=1, ensure_ascii=False),
+            config="" if config is None else _shown(config),
         )
         views.append(view)
     return sorted(views, key=lambda view: (view.job is None, view.title.lower(), view.name))
@@ -144,6 +142,10 @@ def _configs(home: Home) -> dict[str, Mapping[str, Any]]:
     return found
 
 
+def _shown(config: Mapping[str, Any]) -> str:
+    return json.dumps(redaction.without_secrets(config), indent=1, ensure_ascii=False)
+
+
 def _active(config: Mapping[str, Any] | None) -> bool | None:
     value = (config or {}).get("active")
     return value if isinstance(value, bool) else None
@@ -152,13 +154,6 @@ def _active(config: Mapping[str, Any] | None) -> bool | None:
 def _state(job: JobResult | None, points: Points | None) -> str:
     state = job_state(job) if job else ABSENT
     return PARTIAL if state == OK and points and points.failed else state
-
-
-def _without_secrets(value: Any) -> Any:
-    """The config without the values of fields whose names speak of secrets."""
-    if isinstance(value, dict):
-        return {name: "hidden" if _SECRET.search(name) else _without_secrets(item) for name, item in value.items()}
-    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def _text(words: tuple[str, str] | None, stamp: str | None, tonight: str) -> Text | None:

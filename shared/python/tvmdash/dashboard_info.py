@@ -12,6 +12,7 @@ from typing import Any
 from tvmdash import common, config_util, machine_identity, records, stages
 from tvmdash.errors import DashboardError
 from tvmdash.machine_identity import MachineChange, MachineIdentity
+from tvmdash.redaction import redact_json
 
 OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
 """How a step ended. Blocked: something that it needs is missing. Skipped: it was not needed."""
@@ -57,8 +58,8 @@ class StepResult:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> StepResult:
-        """What `to_json` wrote."""
-        return cls(**{name: value[name] for name in cls.__dataclass_fields__ if name in value})
+        """What `to_json` wrote; secrets in it, which an older dashboard let through, are hidden."""
+        return cls(**{name: redact_json(value[name]) for name in cls.__dataclass_fields__ if name in value})
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,8 @@ class Night:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Night:
-        """What `to_json` wrote."""
+        """What `to_json` wrote; secrets in it, which an older dashboard let through, are hidden."""
+        value = redact_json(value)
         jobs = tuple(
             JobResult(**{**job, "steps": tuple(StepResult.from_json(step) for step in job["steps"])})
             for job in value["jobs"]

@@ -16,6 +16,7 @@ from tvmdash import common, config_util, slack_secrets
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.redaction import redact, redact_json
 from tvmdash.slack_errors import MESSAGE_FAULTS, BusyError, RefusedError, SlackError, UncertainError
 from tvmdash.slack_ledger import FILE, GIVEN_UP, QUEUED, REFUSED, SENDING, SENT, Entry, Ledger, only_one
 from tvmdash.slack_patience import Patience
@@ -62,8 +63,8 @@ def tell(slack: Slack | None, output: Path, stamp: str, message: Message, *, sin
     those after that moment, before it is posted: files that were lost make nothing be said twice.
     DashboardError where Slack refuses and will again. A Slack that is down fails nothing: the message waits.
     """
-    common.write_text(output / "message.txt", message.plain())
-    common.write_json(output / "message.json", message.to_json())
+    common.write_text(output / "message.txt", redact(message.plain()))
+    common.write_json(output / "message.json", redact_json(message.to_json()))
     if slack is None:
         return "No Slack token is configured: the message is in message.txt only."
     with only_one(output):

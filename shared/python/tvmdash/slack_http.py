@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tvmdash.common import Json
+from tvmdash.redaction import redact_json
 from tvmdash.slack_errors import UncertainError, refusal_of
 from tvmdash.slack_secrets import is_local
 
@@ -93,7 +94,8 @@ def call_method(client: WebClient, limit_s: float, method: str, *, body: Json = 
 
     client.timeout = limit_s  # type: ignore[assignment]
     try:
-        answer = client.api_call(method, json=body) if body is not None else client.api_call(method, params=form)
+        said = {"params": form} if body is None else {"json": redact_json(body)}
+        answer = client.api_call(method, **said)
     except SlackApiError as error:
         data = error.response.data
         code = data.get("error") if isinstance(data, dict) else None
@@ -108,7 +110,7 @@ def call_method(client: WebClient, limit_s: float, method: str, *, body: Json = 
 def call_hook(client: WebhookClient, limit_s: float, body: dict[str, Any]) -> None:
     """Post through a webhook; SlackError for every other outcome."""
     client.timeout = limit_s  # type: ignore[assignment]
-    answer = client.send_dict(body)
+    answer = client.send_dict(redact_json(body))
     if answer.status_code != 200:
         raise refusal_of(answer.status_code, str(answer.body), answer.headers)
     if answer.body.strip() != "ok":

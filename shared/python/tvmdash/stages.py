@@ -16,6 +16,7 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.redaction import redact
 
 STATUS_FILE = "status.json"
 SETUP_RETRY_FILE = "retry"
@@ -123,7 +124,7 @@ def read_status(folder: Path) -> Status:
         raise DashboardError(f"{STATUS_FILE}: $.blocked: {blocked!r:.80} is not true or false.")
     if blocked and success:
         raise DashboardError(f"{STATUS_FILE}: $.blocked: true, but $.success is true as well. Say one of them.")
-    return Status(success, message[:MAX_MESSAGE_CHARS], blocked)
+    return Status(success, redact(message)[:MAX_MESSAGE_CHARS], blocked)
 
 
 def _remedy(name: str, value: Mapping[str, Any]) -> str:
@@ -147,7 +148,8 @@ def write_status(
     blocked: bool = False,
 ) -> None:
     """Leave status.json in `folder`."""
-    status = {"success": success, "message": message[:MAX_MESSAGE_CHARS], **({"blocked": True} if blocked else {})}
+    shown = redact(message)[:MAX_MESSAGE_CHARS]
+    status = {"success": success, "message": shown, **({"blocked": True} if blocked else {})}
     common.write_json(folder / STATUS_FILE, status, durable=False)
 
 

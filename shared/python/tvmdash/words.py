@@ -6,6 +6,8 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
+from tvmdash.redaction import redact
+
 TIME_UNITS = ("ns", "µs", "us", "ms", "s")
 _SMALLER = {"s": ("ms", 1000.0), "ms": ("µs", 1000.0), "µs": ("ns", 1000.0), "us": ("ns", 1000.0)}
 _LARGER = {"ns": ("µs", 1000.0), "µs": ("ms", 1000.0), "us": ("ms", 1000.0), "ms": ("s", 1000.0)}
@@ -30,8 +32,11 @@ def _columns(character: str) -> int:
 
 
 def elide(text: str, limit: int) -> str:
-    """`text` on one line in at most `limit` columns, its middle replaced by an ellipsis where it is longer."""
-    text = clean(" ".join(text.split()))
+    """`text` on one line in at most `limit` columns, its middle replaced by an ellipsis where it is longer.
+
+    Secrets are hidden first: half of one could not be told from other text.
+    """
+    text = clean(" ".join(redact(text).split()))
     if width_of(text) <= limit:
         return text
     head, tail = (limit - 1) - (limit - 1) // 2, (limit - 1) // 2
