@@ -131,8 +131,8 @@ def _honesty(rates: Mapping[str, Rate]) -> Iterable[str]:
     rate = rates.get(UNCHANGED)
     if rate and rate.alerts and rate.rate is not None and rate.rate > TARGET:
         yield (
-            f"Trust: on history of unchanged code the detector alerts {rate.rate:.2f} times per 1000 series-nights; "
-            f"its target is {TARGET}."
+            f"Trust: on {rate.nights} series-nights of unchanged code the history alone alerts {rate.rate:.2f} times "
+            f"per 1000 (95 %: below {rate.at_most:.2f}); the target is {TARGET}."
         )
 
 

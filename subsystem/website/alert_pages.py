@@ -15,7 +15,7 @@ from tvmdash.words import three_digits
 
 @dataclass(frozen=True)
 class RateView:
-    """The error rate in words; `state` is ok, partial where it is beyond the target, absent where it is not known."""
+    """The error rate in words; `state` is ok, partial where it is beyond the target, absent where that is not known."""
 
     name: str
     words: str
@@ -57,4 +57,6 @@ def _rate(rate: Rate, target: float | None) -> RateView:
     words += f"; with 95 % confidence below {three_digits(rate.at_most)})" if rate.at_most is not None else ")"
     if target is None:
         return RateView(name, words, "absent")
+    if rate.at_most is not None and rate.rate <= target < rate.at_most:
+        return RateView(name, f"{words}: too few nights yet to say that it is below the target", "absent")
     return RateView(name, words, "partial" if rate.rate > target else "ok")

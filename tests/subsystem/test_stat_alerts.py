@@ -37,7 +37,7 @@ def test_a_quiet_home_is_told_in_one_sentence(tmp_path: Path) -> None:
     assert {one["noise_grade"] for one in page["series"]} == {"A", "B"}
     assert all(len(one["last"]) == 30 and one["smallest_visible_change"] >= 0.005 for one in page["series"])
     assert page["honesty"]["target_per_1000"] == 0.2
-    assert page["honesty"]["shuffled"]["nights"] > 1000
+    assert page["honesty"]["shuffled"]["nights"] == 24 * (70 - 17)
     assert page["honesty"]["unchanged"]["nights"] == 0, "every night has another TVM here"
 
 
@@ -147,6 +147,61 @@ def test_a_told_machine_step_is_no_false_alarm_of_the_detectors_own_test(tmp_pat
     assert unchanged["nights"] > 40
     assert unchanged["alerts"] == 0
     assert "Trust" not in report["value"]
+
+
+def own_test(home: AlertHome, night: int, settings: Any) -> Any:
+    """The rates of the detector's test of itself on all series of a home, in this process."""
+    done = judged(home, night)
+    return SUBSYSTEM.honesty.measured(home.output, done.table, done.judged, settings, 1000)
+
+
+def of_one_version(nights: int, **more: Any) -> Truth:
+    """A home whose code never changes."""
+    return Truth(nights=nights, workloads=("mlp", "dqn"), sigma=0.004, versions=["0.27.0"] * nights, **more)
+
+
+def test_each_night_of_a_series_counts_once_in_the_detectors_test_of_itself(tmp_path: Path) -> None:
+    truth = of_one_version(98)
+    truth.code_of = {(name, level): np.ones(98) for name in truth.workloads for level in (0, 3)}
+    home = home_of(tmp_path, truth)
+    for night in range(90, 98):
+        rates = own_test(home, night, SUBSYSTEM.Settings())
+    again = own_test(home, 97, SUBSYSTEM.Settings())
+    assert {kind: rate.nights for kind, rate in rates.items()} == {
+        "shuffled": 16 * (98 - 17),
+        "unchanged": 16 * (98 - 17),
+    }
+    assert again == rates
+
+
+def test_a_file_that_counted_nights_again_and_again_is_not_gone_on_with(tmp_path: Path) -> None:
+    home = home_of(tmp_path, of_one_version(70))
+    home.output.mkdir(parents=True)
+    old = {"nights": {stamp_of(68): {"shuffled": [395_280, 0], "unchanged": [395_280, 0]}}}
+    (home.output / "honesty.json").write_text(json.dumps(old))
+    rates = own_test(home, 69, SUBSYSTEM.Settings())
+    assert rates["shuffled"].nights == 16 * (70 - 17)
+
+
+def test_the_detectors_test_of_itself_takes_out_what_the_whole_machine_did_as_judging_does(tmp_path: Path) -> None:
+    truth = of_one_version(110, canaries=5)
+    truth.code_of = {(name, level): np.ones(110) for name in truth.workloads for level in (0, 3)}
+    truth.machine[80:100:2] = 1.06
+    home = home_of(tmp_path, truth)
+    rates = own_test(home, 109, SUBSYSTEM.Settings())
+    assert home_events(home) == []
+    assert rates["unchanged"].nights > 1000
+    assert rates["unchanged"].alerts == 0
+
+
+def home_events(home: AlertHome) -> list[str]:
+    """The lines of the ledger."""
+    path = home.output / "incidents.jsonl"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_no_alert_in_6960_nights_says_below_0_43_per_1000() -> None:
+    assert SUBSYSTEM.honesty.Rate(6960, 0).at_most == pytest.approx(0.43, abs=0.001)
 
 
 def test_series_whose_code_does_not_change_tell_the_machine_without_any_canary(tmp_path: Path) -> None:
