@@ -7,12 +7,16 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from dashboard.compare import Compared, Comparison, Side
-from tvmdash.comparison import Difference
+from tvmdash.comparison import NAMED_ROUNDS, Difference
 from tvmdash.metrics import is_worse, way
 from tvmdash.words import duration_in_words, elide, list_in_words, percent_in_words, quantity_in_words
 
 _NAME_COLUMNS = 70
 _LEAST = 1e-9
+_FEW_ROUNDS = (
+    f"Of fewer than {NAMED_ROUNDS} rounds only what differs by the same in each is named, as sizes do, and the interval"
+    " is Student's t of the mean: no interval of the median has 95 % there."
+)
 _HEAD = ("series", "A", "B", "B against A", "95 %", "")
 
 
@@ -55,6 +59,10 @@ def _how(done: Comparison) -> Iterator[str]:
     rounds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0] if counts else 0}"
     place = f"{done.machine['host']} ({done.machine['hw_model']})"
     yield f"{rounds} rounds, A and B in turn, on {place}, in {duration_in_words(done.elapsed_s)}."
+    if any(one.difference and one.difference.rounds >= NAMED_ROUNDS for one in done.series.values()):
+        yield "B against A is the median of the rounds' ratios, with that median's 95 % interval."
+    if any(one.difference and one.difference.rounds < NAMED_ROUNDS for one in done.series.values()):
+        yield _FEW_ROUNDS
     if done.over:
         yield f"The time was over before all rounds were done: {list_in_words(done.over, 5)}."
     for name, error in done.errors.items():

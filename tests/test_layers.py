@@ -27,7 +27,17 @@ LAYERS: dict[float, tuple[str, ...]] = {
     1.0: ("stages", "config_util", "records", "machine", "capture", "network_ops", "elf"),
     1.1: ("store_packed", "telemetry_data", "accuracy"),
     # 2: the home, the index, trials and their reduction
-    2.0: ("bisection", "dashboard_info", "store", "trial_util", "convert", "series_names", "reduction", "engines"),
+    2.0: (
+        "bisection",
+        "convert",
+        "dashboard_info",
+        "engines",
+        "reduction",
+        "series_names",
+        "signs",
+        "store",
+        "trial_util",
+    ),
     2.1: (
         "verdict",
         "backfill_calls",

@@ -7,12 +7,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tvmdash import signs
 from tvmdash.reduction import t_975
 
 LEAST_ROUNDS = 3
 """Fewer say nothing of how much one round differs from the next."""
-NAMED_ROUNDS = 5
-"""Of fewer, only what differed by the same in each is named: on a busy machine three rounds may agree by chance."""
+NAMED_ROUNDS = 6
+"""Of fewer, only what differs by the same in each is named: of five, equal builds all agree by chance too often."""
 ERROR = 0.05
 HOLDS, DOES_NOT_HOLD, CANNOT_TELL = "holds", "does not hold", "cannot tell"
 """What can be said of an old number that was measured again."""
@@ -23,8 +24,9 @@ _SAME = 1e-12
 class Difference:
     """B against A, from rounds that measured both: `effect` is a fraction (0.05: B is 5 % larger).
 
-    `low` and `high` bound it with 95 % confidence. `p`: how often equal builds would look this different.
-    `real`: beyond chance, all series of the comparison considered.
+    The median of the rounds' ratios, `low` and `high` bound it with 95 % confidence; of fewer than NAMED_ROUNDS no
+    interval of the median can, and Student's t of their mean stands there. `p`: how often equal builds would have any
+    series this clear in the comparison. `real`: beyond chance, all series considered.
     """
 
     effect: float
@@ -38,18 +40,31 @@ class Difference:
 def differences(series: Sequence[Sequence[tuple[float, float]]]) -> list[Difference | None]:
     """For each series' rounds, as (A, B), its difference; None where a value is not positive or rounds are too few.
 
-    Student's t on the logarithms of the rounds' ratios: a round's pair shares the machine's state. Real are those that
-    Holm's procedure admits at 5 %: equal builds have any real difference in at most one of twenty comparisons (Holm
-    1979, "A simple sequentially rejective multiple test procedure").
+    Real is what a permutation test of the ratios' signs, round by round and over all series at once, admits at 5 %:
+    equal builds have any real difference in at most one of twenty comparisons, whatever the noise is like (see
+    `tvmdash.signs`). A ratio that is the same in every round has no noise: it is real where it is not 1.
     """
-    found = [_difference(rounds) for rounds in series]
-    admitted = _holm({at: one.p for at, one in enumerate(found) if one is not None})
-    named = [one is not None and at in admitted and _may_be_named(one) for at, one in enumerate(found)]
-    return [replace(one, real=real) if one else None for one, real in zip(found, named, strict=True)]
+    ratios = {
+        at: [math.log(after / before) for before, after in rounds]
+        for at, rounds in enumerate(series)
+        if len(rounds) >= LEAST_ROUNDS and all(min(pair) > 0 for pair in rounds)
+    }
+    noisy = {at: one for at, one in ratios.items() if max(one) - min(one) > _SAME}
+    chances = dict(zip(noisy, signs.chances(list(noisy.values())), strict=True))
+    p = {at: chances.get(at, 0.0 if abs(one[0]) > _SAME else 1.0) for at, one in ratios.items()}
+    return [_difference(ratios[at], p[at]) if at in ratios else None for at in range(len(series))]
 
 
-def _may_be_named(one: Difference) -> bool:
-    return one.rounds >= NAMED_ROUNDS or not one.p
+def _difference(ratios: Sequence[float], p: float) -> Difference:
+    middle = statistics.median(ratios)
+    low, high = signs.interval(ratios) if len(ratios) >= NAMED_ROUNDS else _student(ratios)
+    return Difference(math.expm1(middle), math.expm1(low), math.expm1(high), p, len(ratios), real=p <= ERROR)
+
+
+def _student(ratios: Sequence[float]) -> tuple[float, float]:
+    middle, error = statistics.fmean(ratios), statistics.stdev(ratios) / math.sqrt(len(ratios))
+    reach = t_975(len(ratios) - 1) * error
+    return middle - reach, middle + reach
 
 
 def _holm(p: Mapping[int, float]) -> set[int]:
@@ -99,16 +114,6 @@ def repeated(old: Sequence[float], new: Sequence[Sequence[float]]) -> list[Repea
         found.append(Repeated(before, level, level / before - 1, *bounds))
     admitted = _holm(p)
     return [replace(one, holds=at not in admitted) if one else None for at, one in enumerate(found)]
-
-
-def _difference(rounds: Sequence[tuple[float, float]]) -> Difference | None:
-    if len(rounds) < LEAST_ROUNDS or any(min(pair) <= 0 for pair in rounds):
-        return None
-    ratios = [math.log(after / before) for before, after in rounds]
-    middle, error = statistics.fmean(ratios), statistics.stdev(ratios) / math.sqrt(len(ratios))
-    reach = t_975(len(ratios) - 1) * error
-    low, high = math.expm1(middle - reach), math.expm1(middle + reach)
-    return Difference(math.expm1(middle), low, high, _p(middle, error, len(ratios) - 1), len(ratios))
 
 
 def _p(middle: float, error: float, degrees: int) -> float:

@@ -191,7 +191,7 @@ def _outline(point: PointValue) -> Outline:
 
 
 def _judge(history: History) -> None:
-    """Name the series, and say which steps are real, as `compare` does: Holm over all steps of all series."""
+    """Name the series, and say which steps are real, as `compare` does, all steps of all series considered."""
     courses = history.courses
     for course, name in zip(courses, series_names.names([course.series for course in courses]), strict=True):
         course.name = name
