@@ -70,7 +70,10 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Context:
-    """What every step of a night shares."""
+    """What every step of a night shares.
+
+    partial: the run was ended in the middle, and only what it had committed by then counts.
+    """
 
     home: Home
     plan: Plan
@@ -79,6 +82,7 @@ class Context:
     repository: Mapping[str, Any]
     artifacts: dict[ArtifactSpec, Artifact] = field(default_factory=dict)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
+    partial: bool = False
 
     @property
     def mark(self) -> str:

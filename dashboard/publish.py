@@ -40,6 +40,10 @@ def _publish_data(context: Context, job: Job, path: Path) -> int:
         records.check_data(value)
     except DashboardError as error:
         raise DashboardError(f"{path.name}: {str(error).removeprefix(f'{path}: ')}") from error
+    if context.partial and "records" not in value:
+        raise DashboardError(
+            f"{path.name}: its run was ended in the middle, and numbers of half a run are not published."
+        )
     declared = {} if "records" in value else _declared(job, value)
     artifact = context.artifact(job)
     own_hash = value.get("tvm_hash")
@@ -78,6 +82,7 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
         "experiment": job.name,
         "machine": context.plan.config.env_name,
         **({"variant": job.variant} if job.variant else {}),
+        **({"partial": True} if context.partial else {}),
         "fingerprint": context.workspace(job).fingerprint.read_text(encoding="ascii"),
         "config": dict(job.config),
         "seed": context.plan.seed,

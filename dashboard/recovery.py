@@ -7,14 +7,16 @@ import dataclasses
 import logging
 from pathlib import Path
 
-from dashboard import engine, guardian, night_folders, publish, raw_keeping
+from dashboard import engine, guardian, night_folders, publish, raw_keeping, recovery_words
 from dashboard.artifacts.artifact import ArtifactSpec, read_artifact
 from dashboard.engine import Context
 from dashboard.plan import Job, Plan
+from dashboard.recovery_words import Saved
 from tvmdash import common, removal
-from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, Home, Night
+from tvmdash.capture import CAPTURED
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, Home, Night, PartialData
 from tvmdash.errors import DashboardError
-from tvmdash.stages import pipeline
+from tvmdash.stages import pipeline, read_status
 
 _log = logging.getLogger("night")
 
@@ -49,25 +51,20 @@ def _recover(plan: Plan, folder: Path) -> list[str]:
         folder,
         repository={**night.repository, "recovered": True},
     )
-    failed = {(job.kind, job.name) for job in night.jobs if job.state != OK}
-    good = [path for path in _experiments(folder) if ("experiment", _name(path)) not in failed]
     try:
         with guardian.watch(context.mark):
-            saved = [_name(path) for path in good if _save(context, path)]
+            saved = [kept for path in _experiments(folder) if (kept := _save(context, path, night))]
         for path in _experiments(folder):
             raw_keeping.keep_raw(context, _job(context, path), path / "run")
+        words = recovery_words.of_night(stamp, saved)
+        partial = tuple(kept.partial for kept in saved if kept.partial)
+        closed = dataclasses.replace(night, state=INTERRUPTED, notes=(*night.notes, words), partial=partial)
+        common.write_json(plan.home.night_file(stamp), closed.to_json())
     except (DashboardError, OSError) as error:
-        words = (
-            f"Night {stamp} was interrupted, and what it measured is not saved yet: {error} The next start tries again."
-        )
+        words = recovery_words.not_saved(stamp, error)
         _log.warning("%s", words)
         return [words]
-    words = f"Night {stamp} was interrupted; " + (
-        f"saved its measurements of {', '.join(saved)}." if saved else "nothing new was measured."
-    )
     _log.warning("%s", words)
-    closed = dataclasses.replace(night, state=INTERRUPTED, notes=(*night.notes, words))
-    common.write_json(plan.home.night_file(stamp), closed.to_json())
     night_folders.remove(folder)
     return [words]
 
@@ -87,21 +84,51 @@ def _name(folder: Path) -> str:
     return folder.name.partition("-")[2]
 
 
-def _save(context: Context, folder: Path) -> bool:
-    """Analyze the raw measurements that the dead night had not come to; whether there is a new data file."""
-    raw = folder / "run"
-    if not raw.is_dir() or not any(raw.iterdir()):
-        return False
+def _save(context: Context, folder: Path, night: Night) -> Saved | None:
+    """Analyze the raw measurements that the dead night had not come to; None where there is nothing that counts."""
+    name, raw = _name(folder), folder / "run"
+    if not raw.is_dir() or not any(raw.iterdir()) or _failed(night, name):
+        return None
     job = _job(context, folder)
-    published = context.home.data_file(job.name, context.stamp).exists()
-    if not published:
+    if not context.home.data_file(name, context.stamp).exists():
+        ended = _has_ended(night, name, raw)
+        if ended is False or (ended is None and not any(raw.rglob(CAPTURED))):
+            return None if ended is False else Saved(name, published=False)
         removal.remove_tree(folder / "analyze")  # what the killed one left there must not count as this one's
+        context = dataclasses.replace(context, partial=ended is None)
         result = engine.perform(context, job, pipeline("experiment").stage("analyze"))
-        _log.warning("interrupted night %s, experiment %s: %s", context.stamp, job.name, result.message)
-        published = result.success
-    if published:
-        publish.index(context, job)
-    return published
+        _log.warning("interrupted night %s, experiment %s: %s", context.stamp, name, result.message)
+        if not result.success:
+            return Saved(name, published=False) if context.partial else None
+    publish.index(context, job)
+    return Saved(name, published=True, partial=_partial(context, name))
+
+
+def _failed(night: Night, name: str) -> bool:
+    return any((job.kind, job.name) == ("experiment", name) and job.state != OK for job in night.jobs)
+
+
+def _has_ended(night: Night, name: str, raw: Path) -> bool | None:
+    """Whether the run ended well; None where it was ended in the middle.
+
+    The night's record says so, or, where the night was killed before it was written, the status that the run left.
+    """
+    steps = [step for job in night.jobs if (job.kind, job.name) == ("experiment", name) for step in job.steps]
+    if any(step.stage == "run" for step in steps):
+        return True  # one that failed is not asked about
+    try:
+        return read_status(raw).success
+    except DashboardError:
+        return None
+
+
+def _partial(context: Context, name: str) -> PartialData | None:
+    """How much of the experiment there is in the night's data, where that is partial."""
+    value = common.read_json(context.home.data_file(name, context.stamp))
+    if common.object_in(value, "night").get("partial") is not True:
+        return None
+    measured = len(value["records"])
+    return PartialData(name, measured, measured + len(value.get("failures", ())))
 
 
 def _job(context: Context, folder: Path) -> Job:

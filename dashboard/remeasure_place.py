@@ -54,7 +54,7 @@ class Place:
         scratch = Home(self.folder / "home")
         plan = replace(self.plan, config=config, home=scratch)
         mark = engine.night_mark(self.home, self.stamp)
-        return Apart(scratch, plan, self.stamp, self.folder, {}, {}, numbers, mark)
+        return Apart(scratch, plan, self.stamp, self.folder, {}, {}, numbers, night_mark=mark)
 
     def job(self, name: str) -> Job | None:
         """The experiment as tonight runs it; None where it does not."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tvmdash import common
 from tvmdash.change_rules import StddevSettings, stddev
 from tvmdash.change_series import Settings
 from tvmdash.dashboard_info import Home, Night
+from tvmdash.errors import DashboardError
 from tvmdash.incident_ledger import Ledger
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.verdict import write_verdict
@@ -47,7 +49,7 @@ class StatAlerts(Subsystem):
         verdict, stands = concluding.conclude(home, tonight, done.table, done.judged, done.ledger, options)
         write_verdict(home, verdict)
         page = telling.page(done.table, done.judged, done.ledger, rates, options, stands)
-        common.write_json(output / PAGE_FILE, page)
+        common.write_json(output / PAGE_FILE, {**page, "partial": _partial(home, page["stamps"])})
         report = telling.report(done.table, done.judged, done.ledger, done.events, rates, verdict)
         return threads.told(report, config, output, home, tonight, done.ledger)
 
@@ -61,6 +63,15 @@ def _options(config: Mapping[str, Any], home: Home, tonight: Night) -> Options:
         tuple(known.read(home.root)),
         *allowed.confirming(config, home, tonight),
     )
+
+
+def _partial(home: Home, stamps: Sequence[str]) -> dict[str, list[str]]:
+    """The experiments with partial data by night: what such a night lacks has not ended, it was not measured."""
+    found: dict[str, list[str]] = {}
+    for stamp in stamps:
+        with contextlib.suppress(DashboardError):  # an imported night has no record
+            found[stamp] = [partial.experiment for partial in home.read_night(stamp).partial]
+    return {stamp: names for stamp, names in found.items() if names}
 
 
 def _write_view(output: Path, ledger: Ledger) -> None:

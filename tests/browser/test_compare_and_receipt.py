@@ -11,7 +11,7 @@ from watching import Watched, opening
 from tvmdash import common
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
 STEP = "20261115T031500Z"
 """The night of the newest step of a made home: two run times 12 % slower."""
@@ -161,6 +161,23 @@ def test_the_trace_of_the_last_night_is_there_to_download(
     assert waiting.value.suggested_filename.endswith(".perfetto-trace")
     assert Path(waiting.value.path()).stat().st_size > 100
     assert "ui.perfetto.dev" in opened.text("#receipt")
+
+
+def test_a_receipt_of_partial_data_says_so(opened: Watched, catalogue: dict[str, list]) -> None:
+    series, night = point(catalogue)
+    receipt(opened, night, series)
+    assert "Partial data" not in opened.text("#receipt")
+
+    def made_partial(route: Route) -> None:
+        answer = route.fetch()
+        value = answer.json()
+        value["night"]["partial"] = True
+        route.fulfill(response=answer, json=value)
+
+    opened.page.route("**/receipts/**", made_partial)
+    opened.page.reload()
+    opened.page.wait_for_function("() => document.body.dataset.drawn === '1'")
+    assert re.search(r"The run was ended in the middle: \d+ of \d+ points were finished", opened.text("#receipt"))
 
 
 def test_a_night_without_a_receipt_keeps_its_value_and_says_where_its_record_is(

@@ -245,7 +245,8 @@ def test_a_stage_that_fails_on_one_tvm_fails_there_only(home: homes.HomeForTests
 
 
 def test_a_night_killed_in_the_second_tvm_saves_each_under_its_own(home: homes.HomeForTests) -> None:
-    hangs = f"{homes.WORK['run']}; case $TVMDASH_JOB in *@*) touch {home.root}/hangs; sleep 1000;; esac"
+    well = homes.says("run")
+    hangs = f"{homes.WORK['run']}; {well}; case $TVMDASH_JOB in *@*) touch {home.root}/hangs; sleep 1000;; esac"
     analyze = homes.good("analyze").replace('cp "$2/raw.json" ', BUILD)
     home.experiment("x", run=homes.good("run", hangs), analyze=analyze)
     process: subprocess.Popen[str] = home.start()
@@ -260,7 +261,7 @@ def test_a_night_killed_in_the_second_tvm_saves_each_under_its_own(home: homes.H
         data = homes.read(home.home.data_file(name, stamp))
         assert data["night"]["artifact"]["version"] == version
         assert data["tvm_hash"] == data["night"]["artifact"]["key"]
-    assert "saved its measurements of x, x@release" in " ".join(home.last()["notes"])
+    assert "saved its measurements of x and x@release" in " ".join(home.last()["notes"])
     assert homes.read(home.home.night_file(stamp))["state"] == "interrupted"
 
 

@@ -61,9 +61,7 @@ def test_series_that_an_experiment_left_out_are_missing_and_counted(tmp_path: Pa
     verdict = judged(AlertHome(tmp_path).fill(Truth(**FEW, absent={("dqn", 39)})), 39, job("relax_opt"))
     assert verdict.level is Level.INCOMPLETE
     assert (verdict.seen, verdict.expected) == (8, 16)
-    assert verdict.headline == (
-        "Nothing moved, but 8 of 16 series have no value: relax_opt ran without measuring them"
-    )
+    assert verdict.headline == ("Nothing moved, but 8 of 16 series have no value: relax_opt ran without measuring them")
 
 
 @pytest.mark.parametrize(
@@ -261,5 +259,3 @@ def test_a_verdict_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_verdict(home, verdict)
     assert read_verdict(home, stamp_of(1)) == verdict
     assert read_verdict(home, stamp_of(2)) is None
-
-

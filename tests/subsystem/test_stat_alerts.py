@@ -16,7 +16,8 @@ import pytest
 from tests.dashboard import homes
 from tests.subsystem import alert_homes, scripts
 from tests.subsystem.alert_homes import AlertHome, Truth, stamp_of
-from tvmdash import change_fleet
+from tvmdash import change_fleet, common
+from tvmdash.dashboard_info import Night, PartialData
 
 SUBSYSTEM = scripts.load("stat_alerts")
 
@@ -62,6 +63,20 @@ def test_a_step_in_one_workload_is_one_incident_with_night_versions_size_and_int
     later = home.run(69)
     assert later["title"].startswith("Nothing new; 1 regression is open: relax_opt mlp run time (opt_level 3) +5")
     assert incident["id"] in later["value"]
+
+
+def test_series_that_a_partial_night_lacks_have_not_ended(tmp_path: Path) -> None:
+    truth = Truth()
+    truth.absent.add(("mlp", 68))
+    home = home_of(tmp_path, truth)
+    killed = Night(stamp_of(68), "interrupted", partial=(PartialData("relax_opt", 28, 32),))
+    home.home.nights.mkdir(parents=True, exist_ok=True)
+    common.write_json(home.home.night_file(killed.stamp), killed.to_json())
+    home.run(69)
+    page = home.page()
+    assert page["partial"] == {stamp_of(68): ["relax_opt"]}
+    assert {one["verdict"] for one in page["series"]} == {"quiet"}
+    assert sum(one["last"][-2] is None for one in page["series"]) > 0
 
 
 def test_an_incident_says_what_else_changed_at_that_night(tmp_path: Path) -> None:

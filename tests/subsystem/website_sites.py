@@ -15,7 +15,18 @@ from urllib.parse import unquote
 
 from tests.subsystem import scripts
 from tvmdash import common
-from tvmdash.dashboard_info import BLOCKED, FAILED, OK, RUNNING, Home, JobResult, MissingBackup, Night, StepResult
+from tvmdash.dashboard_info import (
+    BLOCKED,
+    FAILED,
+    OK,
+    RUNNING,
+    Home,
+    JobResult,
+    MissingBackup,
+    Night,
+    PartialData,
+    StepResult,
+)
 from tvmdash.machine_identity import MachineChange
 
 REPO = Path(__file__).resolve().parents[2]
@@ -77,13 +88,19 @@ class Site:
         notes: tuple[str, ...] = (),
         missing_backups: tuple[MissingBackup, ...] = (),
         machine_changes: tuple[MachineChange, ...] = (),
+        partial: tuple[PartialData, ...] = (),
         **built: Any,
     ) -> None:
         """Leave a night's record; `built` are fields of its artifact."""
         artifact = {"key": "wheel-0.27", "provider": "wheel", "version": "0.27.0", "commit": "7b5acb32b", "facts": {}}
         artifact |= built
         website = JobResult("subsystem", "website", "Website", "", (StepResult("precheck", OK, "", at),))
-        own = {"notes": notes, "missing_backups": missing_backups, "machine_changes": machine_changes}
+        own = {
+            "notes": notes,
+            "missing_backups": missing_backups,
+            "partial": partial,
+            "machine_changes": machine_changes,
+        }
         night = Night(at, state, elapsed_s=754, artifacts=(artifact,), jobs=(*jobs, website), **own)
         self.home.nights.mkdir(parents=True, exist_ok=True)
         common.write_json(self.home.night_file(at), night.to_json())

@@ -37,6 +37,8 @@ from tvmdash.errors import DashboardError
 
 _CHECKPOINT_PAGES = 10_000
 """As many pages the log takes before SQLite waits for the disk: rarely between trials, mostly at the end."""
+CAPTURED = "raw_*.db"
+"""The names of raw databases."""
 _json = json.JSONEncoder(allow_nan=False).encode
 
 
@@ -85,7 +87,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class Trial:
-    """One point measured once. `error` says why there is no answer to trust."""
+    """One point measured once. `error` says why there is no answer to trust.
+
+    Not `finished`: its process was killed in it.
+    """
 
     point: Mapping[str, Any]
     started_ns: int
@@ -94,6 +99,7 @@ class Trial:
     facts: Mapping[str, Any]
     samples: tuple[Sample, ...]
     process: Mapping[str, Any]
+    finished: bool = True
 
 
 class Capture:
@@ -215,7 +221,7 @@ def _runs(trial: int, names: Names, operators: Sequence[OperatorSpan], starts_ns
 
 def read_trials(folder: Path) -> Iterator[Trial]:
     """The ended trials of every raw database below `folder`, and the one that a killed process was in, as failed."""
-    for path in sorted(folder.rglob("raw_*.db")):
+    for path in sorted(folder.rglob(CAPTURED)):
         try:
             yield from _read(path)
         except (sqlite3.DatabaseError, ValueError) as error:
@@ -245,6 +251,7 @@ def _read(path: Path) -> Iterator[Trial]:
                 facts=json.loads(facts or "{}"),
                 samples=tuple(Sample(*row) for row in samples),
                 process=process,
+                finished=ended is not None,
             )
     finally:
         database.close()

@@ -108,6 +108,15 @@ class MissingBackup:
 
 
 @dataclass(frozen=True)
+class PartialData:
+    """Data of a run that was ended in the middle: `measured` of the `planned` points of an experiment."""
+
+    experiment: str
+    measured: int
+    planned: int
+
+
+@dataclass(frozen=True)
 class Night:
     """One night: results/nights/<stamp>.json."""
 
@@ -123,6 +132,7 @@ class Night:
     machine_changes: tuple[MachineChange, ...] = ()
     jobs: tuple[JobResult, ...] = ()
     missing_backups: tuple[MissingBackup, ...] = ()
+    partial: tuple[PartialData, ...] = ()
 
     @property
     def well(self) -> bool:
@@ -143,11 +153,12 @@ class Night:
         )
         known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
         missing = tuple(MissingBackup(**item) for item in value.get("missing_backups", ()))
+        partial = tuple(PartialData(**item) for item in value.get("partial", ()))
         lists = {"notes": tuple(value["notes"]), "artifacts": tuple(value["artifacts"])}
         machine = MachineIdentity.from_json(value["machine"]) if value.get("machine") else None
         changes = tuple(MachineChange(**item) for item in value.get("machine_changes", ()))
         seen = {"machine": machine, "machine_changes": changes}
-        return cls(**{**known, **lists, **seen, "jobs": jobs, "missing_backups": missing})
+        return cls(**{**known, **lists, **seen, "jobs": jobs, "missing_backups": missing, "partial": partial})
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tvmdash.reduction import Reduced, reduce_processes
 from tvmdash.trial_util import MIN_SAMPLES
 
 INTERVAL, PROCESSES, MINUTES, BROKEN = "interval", "max_processes", "max_minutes", "a process that did not end well"
-ONCE = "once"
+ONCE, KILLED = "once", "the run was ended in the middle"
 """What ended a point's measurement."""
 MOST_TIMES = 4
 """A later process takes at most this many times `repeat` samples."""

@@ -10,7 +10,7 @@ import pytest
 
 from tests.subsystem.website_sites import STAMP, Site, assert_whole, failure, job, record, stamp
 from tvmdash import common, machine_identity
-from tvmdash.dashboard_info import COMPLETE, Home, MissingBackup
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, MissingBackup, PartialData
 from tvmdash.incident_ledger import Change, Incident, Moved
 from tvmdash.machine_identity import MachineChange, MachineIdentity
 
@@ -130,6 +130,15 @@ def test_a_nights_page_keeps_its_results_when_the_next_night_has_run(site: Site)
     assert "▼cnn mlp run time +20.0 %" in page.words, "an incident that a later night found, at the night it began"
     assert "mlp takes longer." in site.page(f"nights/{STAMP}.html").words
     assert "cnn mlp run time +20.0 %" in site.page("nights/2026.html").words
+    assert_whole(site)
+
+
+def test_the_page_of_a_night_that_was_killed_says_which_data_is_partial(site: Site) -> None:
+    site.night(job("cnn", stamp(1)), at=stamp(1), state=INTERRUPTED, partial=(PartialData("cnn", 2, 6),))
+    site.night(job("cnn"))
+    site.publish_here()
+    assert "the data of cnn is partial, 2 of 6 points." in site.page(f"nights/{stamp(1)}.html").words
+    assert "partial" not in site.page(f"nights/{STAMP}.html").words
     assert_whole(site)
 
 

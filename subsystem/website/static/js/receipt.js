@@ -89,6 +89,7 @@ function parts(entry, shard, stamp, receipt) {
   if (receipt instanceof SiteError)
     all.push(section("What reproduces it", el("p", {}, noReceipt(receipt, entry, stamp))));
   else {
+    if (receipt.night?.partial === true) all.push(partial(receipt));
     all.push(repeat(receipt, entry));
     if (found?.samples_ms?.length && entry.unit === "ms" && entry.metric === "run_time")
       all.push(section("Raw samples", samplesPart(found.samples_ms)));
@@ -101,6 +102,15 @@ function parts(entry, shard, stamp, receipt) {
   }
   all.push(el("div", { class: "receipt-facts" }, ...facts(receipt, found, entry, shard, at)));
   return all;
+}
+
+/** @param {any} receipt */
+function partial(receipt) {
+  const [measured, lost] = [receipt.records.length, receipt.failures.length];
+  return section(
+    "Partial data",
+    el("p", {}, `The run was ended in the middle: ${measured} of ${measured + lost} points were finished.`),
+  );
 }
 
 /** @param {any} receipt @param {Entry} entry */
