@@ -19,8 +19,6 @@ def read(kind: str, folder: Path, path: Path, shown: str) -> dict[str, Any]:
 
     DashboardError says what is wrong with the folder, ConfigError every fault of the config; `shown` names the folder.
     """
-    if not path.is_dir():
-        raise DashboardError(f"{shown}: not a folder. Each {kind} has a folder with config.json in it; move this away.")
     try:
         path.name.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,10 +1,11 @@
-"""The record of a running night: statuses by stage and results/nights/<stamp>.json, written as things happen."""
+"""The record of a running night: statuses by stage, and results/nights/<stamp>.json with its journal."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import errno
+import json
 import logging
 import os
 import threading
@@ -20,38 +21,48 @@ from tvmdash.home_secrets import secrets_of
 from tvmdash.redaction import redact, redact_json
 
 _BALLAST_BYTES = 4 << 20
+_LEAST_JOURNAL_BYTES = 64 << 10
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 _log = logging.getLogger("night")
 
 
 class Journal:
-    """What is known of the night so far; safe to be called from several threads."""
+    """What is known of the night so far; safe to be called from several threads.
+
+    What happens is added to the night's journal; the record is written whole only when the journal has grown as long as
+    the record, so that a night writes a small multiple of what its record holds in the end, however many jobs it has.
+    """
 
     def __init__(self, home: Home, night: Night) -> None:
         self._home = home
         self._night = night
         self._secrets = secrets_of(home)
+        self._jobs = {(job.kind, job.name): job for job in night.jobs}
         self._begun = time.monotonic()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._ballast = home.nights.parent / ".ballast.keep.tmp"
+        self._added_bytes = self._whole_bytes = 0
         home.nights.mkdir(parents=True, exist_ok=True)
         _make_ballast(self._ballast)
-        self._write()
+        self.write_whole()
 
     @property
     def night(self) -> Night:
         """The night so far."""
-        return self._night
+        with self._lock:
+            return dataclasses.replace(self._night, jobs=tuple(self._jobs.values()))
 
     def change(self, **changes: Any) -> None:
         """Set fields of the night's record."""
         with self._lock:
             self._night = dataclasses.replace(self._night, **changes)
-            self._write()
+            self.write_whole()
 
     def note(self, words: str) -> None:
         """Add a sentence that the night's readers should see."""
-        self.change(notes=(*self._night.notes, words))
+        with self._lock:
+            self._night = dataclasses.replace(self._night, notes=(*self._night.notes, words))
+            self._add({"note": words})
 
     def record(self, job: Job, result: StepResult, log: Path | None = None) -> None:
         """Keep how a step went: in the job's status folder, with its log, and in the night's record.
@@ -61,19 +72,40 @@ class Journal:
         message, log_tail = (redact(text, self._secrets) for text in (result.message, result.log_tail))
         result = dataclasses.replace(result, message=message, log_tail=log_tail)
         with self._lock:
-            jobs = {(item.kind, item.name): item for item in self._night.jobs}
-            before = jobs.get((job.kind, job.name), JobResult(job.kind, job.name, job.title, job.description, ()))
-            jobs[job.kind, job.name] = dataclasses.replace(before, steps=(*before.steps, result))
-            self._night = dataclasses.replace(self._night, jobs=tuple(jobs.values()))
+            new = JobResult(job.kind, job.name, job.title, job.description, ())
+            before = self._jobs.get((job.kind, job.name), new)
+            self._jobs[job.kind, job.name] = dataclasses.replace(before, steps=(*before.steps, result))
             self._write_status(job, result, log)
-            self._write()
+            self._add({"job": dataclasses.asdict(dataclasses.replace(before, steps=(result,)))})
+
+    def _add(self, entry: dict[str, Any]) -> None:
+        """Add a line to the journal, or, where the night has ended or there are many lines, write the whole record."""
+        text = json.dumps(redact_json(entry, self._secrets), allow_nan=False, ensure_ascii=False)
+        line = f"\n{text}".encode(errors="replace")  # a line that a full disk cut ends where the next one begins
+        self._added_bytes += len(line)
+        if self._night.state != RUNNING or self._added_bytes > max(_LEAST_JOURNAL_BYTES, self._whole_bytes):
+            self.write_whole()
+            return
+        self._despite_full_disk(lambda: _append(self._home.night_journal(self._night.stamp), line))
+
+    def write_whole(self) -> None:
+        """Write the whole record, for readers who know no journal; the journal is empty then."""
+        with self._lock:
+            self._despite_full_disk(self._write_record)
+
+    def _write_record(self) -> None:
+        shown = redact_json(self.night.to_json(), self._secrets)
+        raw = common.dump_json(shown).encode("utf-8", errors="replace")
+        common.write_bytes(self._home.night_file(self._night.stamp), raw, durable=self._night.state != RUNNING)
+        self._home.night_journal(self._night.stamp).unlink(missing_ok=True)
+        self._added_bytes, self._whole_bytes = 0, len(raw)
 
     def close(self, state: str) -> Night:
         """End the record."""
         elapsed = time.monotonic() - self._begun
         self.change(state=state, ended=common.stamp_of(common.utc_now()), elapsed_s=round(elapsed, 3))
         self._ballast.unlink(missing_ok=True)
-        return self._night
+        return self.night
 
     def _write_status(self, job: Job, result: StepResult, log: Path | None) -> None:
         folder = self._home.status(job.kind, job.name)
@@ -87,15 +119,6 @@ class Journal:
             text = log.read_bytes().decode("utf-8", errors="surrogateescape")
             part.write_bytes(redact(text, self._secrets).encode("utf-8", errors="surrogateescape"))
             os.replace(part, kept)
-
-    def _write(self) -> None:
-        path = self._home.night_file(self._night.stamp)
-        durable = self._night.state != RUNNING
-        self._despite_full_disk(lambda: common.write_json(path, self._shown(), durable=durable))
-
-    def _shown(self) -> dict[str, Any]:
-        """The night's record without secrets."""
-        return dict(redact_json(self._night.to_json(), self._secrets))
 
     def _despite_full_disk(self, write: Callable[[], None]) -> None:
         """Write; on a full disk give up the ballast, which was kept for just that, and write again.
@@ -116,6 +139,12 @@ class Journal:
                 if again.errno not in _FULL:
                     raise
                 _log.warning("%s: the disk is full: how this step went is not written down.", self._home.root)
+
+
+def _append(path: Path, line: bytes) -> None:
+    with path.open("ab", buffering=0) as file:
+        if file.write(line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 def _write_beside(path: Path, value: dict[str, Any]) -> None:

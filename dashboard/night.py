@@ -122,6 +122,7 @@ class _Phases:
             experiments = self._each(experiments, _SETUP)
             experiments = self._each(experiments, _RUN)
             self._tails(experiments)
+            self._journal.write_whole()
             self._each([job for job in going if job.kind == "subsystem"], _RUN)
         self._prune()
         # Closed first: the archive holds the whole record, and a folder half removed is not taken for a killed night's.

@@ -163,9 +163,29 @@ def _jobs(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline) -> Iterato
     folder = home.configs(row.kind)
     if not folder.is_dir():
         return
-    for path in sorted(folder.iterdir()):
-        if not path.name.startswith("."):
-            yield _job(home, known, code, row, path)
+    paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    strays = [path for path in paths if not path.is_dir()]
+    yield from (_job(home, known, code, row, path) for path in paths if path.is_dir())
+    if strays:
+        yield Job(
+            row.kind,
+            strays[0].name,
+            code.of(row, strays[0].name),
+            strays[0],
+            {},
+            None,
+            (_stray_fault(home, row, strays),),
+        )
+
+
+def _stray_fault(home: Home, row: Pipeline, strays: Sequence[Path]) -> str:
+    """One sentence for all that lies where only folders belong, however much it is."""
+    more = f" and {len(strays) - 1} more here" if len(strays) > 1 else ""
+    it = "them" if more else "this"
+    return (
+        f"{_shown(home, strays[0])}{more}: not a folder. Each {row.kind} has a folder with config.json in it;"
+        f" move {it} away."
+    )
 
 
 def _job(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline, path: Path) -> Job:

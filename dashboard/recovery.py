@@ -60,6 +60,7 @@ def _recover(plan: Plan, folder: Path) -> list[str]:
         partial = tuple(kept.partial for kept in saved if kept.partial)
         closed = dataclasses.replace(night, state=INTERRUPTED, notes=(*night.notes, words), partial=partial)
         common.write_json(plan.home.night_file(stamp), closed.to_json())
+        plan.home.night_journal(stamp).unlink(missing_ok=True)
     except (DashboardError, OSError) as error:
         words = recovery_words.not_saved(stamp, error)
         _log.warning("%s", words)

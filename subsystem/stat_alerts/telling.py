@@ -187,7 +187,9 @@ def _annotation(table: Table, annotation: Annotation) -> dict[str, Any]:
     return {**named, "break": annotation.is_break, "scope": annotation.scope}
 
 
-def _series(table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: Stand) -> dict[str, Any]:
+def _series(
+    table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: Stand
+) -> dict[str, Any]:
     series = table.rows[row]
     history = fleet.histories[series.key]
     grade = noise_grade(history, decision.state)

@@ -83,6 +83,20 @@ def test_hidden_entries_of_the_config_tree_are_no_jobs(home: homes.HomeForTests)
     assert ([job.name for job in plan.experiments], plan.rejected) == (["cnn"], ())
 
 
+def test_however_many_files_lie_where_folders_belong_they_are_one_fault(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    for index in range(2500):
+        home.home.configs("experiment").joinpath(f"file-{index:04}.txt").touch()
+    plan = plan_of(home)
+    assert [job.name for job in plan.experiments] == ["cnn"]
+    (rejected,) = plan.rejected
+    (fault,) = rejected.faults
+    assert fault == (
+        "config/experiments/file-0000.txt and 2499 more here: not a folder."
+        " Each experiment has a folder with config.json in it; move them away."
+    )
+
+
 def test_a_job_without_declared_fields_keeps_its_own(home: homes.HomeForTests) -> None:
     home.experiment("cnn", config={"networks": ["vgg"], "batch": 3})
     (job,) = plan_of(home).experiments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,11 @@ class JobResult:
         """The seconds of all its steps together."""
         return sum(step.elapsed_s for step in self.steps)
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> JobResult:
+        """What `asdict` made."""
+        return cls(**{**value, "steps": tuple(StepResult.from_json(step) for step in value["steps"])})
+
 
 @dataclass(frozen=True)
 class MissingBackup:
@@ -147,10 +152,7 @@ class Night:
     def from_json(cls, value: Mapping[str, Any]) -> Night:
         """What `to_json` wrote; secrets in it, which an older dashboard let through, are hidden."""
         value = redact_json(value)
-        jobs = tuple(
-            JobResult(**{**job, "steps": tuple(StepResult.from_json(step) for step in job["steps"])})
-            for job in value["jobs"]
-        )
+        jobs = tuple(map(JobResult.from_json, value["jobs"]))
         known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
         missing = tuple(MissingBackup(**item) for item in value.get("missing_backups", ()))
         partial = tuple(PartialData(**item) for item in value.get("partial", ()))
@@ -232,6 +234,10 @@ class Home:
         """The record of one night."""
         return self.nights / f"{stamp}.json"
 
+    def night_journal(self, stamp: str) -> Path:
+        """What a running night, or one that was killed, did since its record was last written whole, one line each."""
+        return self.nights / f"{stamp}.jsonl"
+
     @property
     def machine_file(self) -> Path:
         """What the home keeps of the machine that its numbers are of."""
@@ -264,11 +270,12 @@ class Home:
         return sorted(name for name in names if common.is_stamp(name))
 
     def read_night(self, stamp: str) -> Night:
-        """The record of one night; DashboardError where it is not readable."""
+        """The record of one night, of a running one up to now; DashboardError where it is not readable."""
         path = self.night_file(stamp)
         value = common.read_json(path)
         try:
-            return Night.from_json(value)
+            night = Night.from_json(value)
+            return night if night.state != RUNNING else _with_journal(night, self.night_journal(stamp))
         except (KeyError, TypeError, AttributeError) as error:
             raise DashboardError(
                 f"{path}: not a night's record: {error}. Move it away; it is told as missing."
@@ -296,6 +303,27 @@ class Home:
         """The night that a graph or summary folder is from."""
         path = folder / STAMP_FILE
         return path.read_text(encoding="ascii").strip() if path.is_file() else None
+
+
+def _with_journal(night: Night, path: Path) -> Night:
+    """The night with what its journal adds; what the record already holds, and a line cut by a kill, add nothing."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError:
+        return night
+    jobs, notes = {(job.kind, job.name): job for job in night.jobs}, dict.fromkeys(night.notes)
+    for line in filter(None, lines):
+        with contextlib.suppress(DashboardError):
+            entry = common.parse_json(line, str(path))
+            if "note" in entry:
+                notes[entry["note"]] = None
+                continue
+            new = JobResult.from_json(entry["job"])
+            known = jobs.setdefault((new.kind, new.name), replace(new, steps=()))
+            stages_known = {step.stage for step in known.steps}
+            added = tuple(step for step in new.steps if step.stage not in stages_known)
+            jobs[new.kind, new.name] = replace(known, steps=(*known.steps, *added))
+    return replace(night, jobs=tuple(jobs.values()), notes=tuple(notes))
 
 
 STAMP_FILE = ".stamp"
