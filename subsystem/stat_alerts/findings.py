@@ -42,9 +42,7 @@ class Findings:
         return self.counts[Standing.BLIND] + self.counts[Standing.YOUNG]
 
 
-def find(
-    tonight: Night, table: Table, judged: Judged, ledger: Ledger, stands: Mapping[int, Stand]
-) -> Findings:
+def find(tonight: Night, table: Table, judged: Judged, ledger: Ledger, stands: Mapping[int, Stand]) -> Findings:
     """The findings on the night; `stands` says by row how each series stands."""
     stamp = table.stamps[judged.night]
     told = [one for one in ledger.incidents.values() if ledger.silent(one, iso_of(stamp)) is None]

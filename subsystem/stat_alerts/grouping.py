@@ -86,7 +86,7 @@ def _alike(table: Table, first: _Hit, hit: _Hit) -> bool:
 def _to_join(table: Table, night: int, ledger: Ledger, hit: _Hit) -> Incident | None:
     """The incident that began where this series moved, on the same version."""
     for incident in reversed(list(ledger.incidents.values())):
-        if incident.kind != hit.kind or incident.size is not None:
+        if incident.kind != hit.kind or incident.size is not None or incident.is_exact:
             continue
         begin = table.index_of(incident.begin)
         recent = night - table.index_of(incident.found) <= LATEST_JOIN

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+from exact import Exact, exact_numbers, remembered
 from memory import ALERT, BREAK, ENVIRONMENT, WHOLE, Memory, Step
 from remeasured import Confirmation
 from screening import Screen
@@ -63,12 +64,13 @@ class FleetNight:
 
 @dataclass(frozen=True)
 class Judged:
-    """One night of all fleets."""
+    """One night of all fleets; exact: by row, the numbers that have no noise and are in none of them."""
 
     night: int
     fleets: tuple[FleetNight, ...]
     memory: Memory
     confirmation: Confirmation | None = None
+    exact: Mapping[int, Exact] = field(default_factory=dict)
 
     def decisions(self) -> Iterator[tuple[int, Decision, FleetNight]]:
         """Each row with what was said of it."""
@@ -91,8 +93,11 @@ def judge(
     screen: knows which series can say something; only these have a decision then.
     """
     memory = _with_new_levels(table, night, memory, _known_breaks(table, night, ledger, options))
+    exact = exact_numbers(table, night)
+    memory = remembered(table, memory, exact)
     fleets = []
-    for name, rows in table.fleets(night).items():
+    for name, members in table.fleets(night).items():
+        rows = [row for row in members if row not in exact]
         keys = {table.rows[row].key: row for row in rows}
         state = memory.fleets.get(name, FleetState())
         controls = _controls(table, night, rows, options)
@@ -108,7 +113,7 @@ def judge(
         fleets.append(FleetNight(name, keys, histories, state, controls, decided))
     states = {**memory.fleets, **{fleet.name: fleet.decided.state for fleet in fleets}}
     memory = replace(memory, night=table.stamps[night], count=night + 1, fleets=states)
-    judged = Judged(night, tuple(fleets), memory)
+    judged = Judged(night, tuple(fleets), memory, exact=exact)
     return replace(judged, memory=memory.with_steps(dict(_steps(table, judged))))
 
 

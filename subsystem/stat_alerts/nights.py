@@ -12,9 +12,11 @@ from typing import Any
 import confirming
 import creep
 import evidence
+import exact_events
 import grouping
 import memory as memories
 import recovering
+from builds import Builds
 from confirming import Confirming
 from judging import MOST_REPLAYED, FleetNight, Judged, Options, judge, scanned
 from memory import Memory
@@ -57,6 +59,7 @@ def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Ton
     events: list[Event] = []
     fresh: list[Event] = []
     previous = before
+    builds = Builds(home)
     screen = Screen(table, len(table.stamps) - 1, options.settings)
     view = _Past(written, iso_of(table.stamps[before.count])) if before.count < len(table.stamps) else None
     for night in range(before.count, len(table.stamps)):
@@ -69,6 +72,7 @@ def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Ton
         ledger = view.before(iso_of(table.stamps[night]))
         past = screen if night < screen.stop else None
         after, judged, events = one_night(table, night, after, ledger, options, again, past)
+        events += exact_events.events_of(table, judged, builds)
         events = [_with_notes(event, home, table) for event in events]
         view.add(events)
         fresh += [event for event in events if event.key not in known]
@@ -155,6 +159,11 @@ def _keep_inputs(output: Path, table: Table, judged: Judged, events: Sequence[Ev
     fleets = {fleet.name: fleet for fleet in judged.fleets}
     for event in events:
         if event.event != OPENED or event.data["kind"] == ledgers.CREEP:
+            continue
+        exact = [one for one in event.data["moved"] if one.get("processes") is not None]
+        if exact:
+            rests = {one["name"]: exact_events.inputs_of(table, judged.night, one["series"]) for one in exact}
+            incidents[event.incident] = {"exact": rests}
             continue
         fleet = fleets[event.data["fleet"]]
         if event.data.get("size") is not None:

@@ -50,7 +50,7 @@ def standings(
     told = {
         moved.series
         for incident in ledger.incidents.values()
-        if incident.state in OPEN_STATES
+        if incident.state in OPEN_STATES and not incident.is_exact
         for moved in incident.moved
         if not moved.recovered
     }
@@ -65,6 +65,8 @@ def standings(
             found[row] = Stand(Standing.MOVED)
         else:
             found[row] = _stand(table, row, decision, fleet, outcomes.get(key), scatter[fleet.name], settings)
+    for row, one in judged.exact.items():
+        found[row] = Stand(Standing.MOVED if one.is_changed else Standing.STEADY, visible=0.0)
     return found
 
 

@@ -17,7 +17,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.machine_identity import MachineIdentity
 from tvmdash.metrics import Direction, Kind
 from tvmdash.store import Series
-from tvmdash.store_packed import floats, integers
+from tvmdash.store_packed import counts, floats, integers
 
 REACH = 300
 """Nights of history that a night is judged with."""
@@ -46,7 +46,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """`values[row, column]` is night `offset + column`; NaN where there is no value, code 0 where unknown.
+    """`values[row, column]` is night `offset + column`; NaN where there is no value, code 0 and alike -1 where unknown.
 
     stamps: all nights of the home, from its first. versions: by experiment and stamp.
     """
@@ -58,6 +58,7 @@ class Table:
     std: FloatArray
     repeats: FloatArray
     code: IntArray
+    alike: IntArray
     versions: Mapping[str, Mapping[str, str]]
 
     def history(self, row: int, night: int, reach: int = REACH) -> History:
@@ -120,7 +121,7 @@ def make_table(
     known = [one for one in series if one.stamps]
     shape = (len(known), len(column))
     values, std, repeats = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
-    code = np.zeros(shape, np.int64)
+    code, alike = np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
     numbers = {
         name: np.array([store.code_number(one[stamp]) if one.get(stamp) else 0 for stamp in stamps[offset:]], np.int64)
         for name, one in versions.items()
@@ -135,12 +136,14 @@ def make_table(
         std[index, where] = floats(one.std)[source]
         if one.samples:
             repeats[index, where] = floats(one.samples)[source]
+        if one.alike:
+            alike[index, where] = counts(one.alike)[source]
         version, codes = numbers[one.experiment], integers(one.code)
         if codes.any():
             code[index, where] = codes[source]
         else:  # a compile time, a size, a number of a foreign experiment: what could change it is TVM as a whole
             code[index, where] = version[where]
-    return Table(tuple(stamps), offset, tuple(_rows(known, machine)), values, std, repeats, code, versions)
+    return Table(tuple(stamps), offset, tuple(_rows(known, machine)), values, std, repeats, code, alike, versions)
 
 
 def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator[Row]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from exact import Exact
 from honesty import TARGET, UNCHANGED, Rate
 from judging import Judged, Options
 from outcomes import lines as measured_again
@@ -73,7 +74,7 @@ def _suspects(verdict: NightVerdict) -> Iterable[str]:
 
 def _quiet(judged: Judged, verdict: NightVerdict) -> str:
     suspects = {one.series for one in verdict.suspects}
-    count = sum(
+    count = len(judged.exact) + sum(
         not _unjudged(decision.reason) and key not in suspects
         for fleet in judged.fleets
         for key, decision in fleet.decided.decisions.items()
@@ -154,7 +155,11 @@ def page(
         "schema_version": SCHEMA_VERSION,
         "night": table.stamps[judged.night],
         "series": [
-            _series(table, row, decision, fleet, options, stands[row]) for row, decision, fleet in judged.decisions()
+            *(
+                _series(table, row, decision, fleet, options, stands[row])
+                for row, decision, fleet in judged.decisions()
+            ),
+            *(_exact(table, one, stands[one.row]) for one in judged.exact.values()),
         ],
         "stamps": list(table.stamps[-_SHOWN_NIGHTS:]),
         "incidents": [
@@ -187,22 +192,42 @@ def _annotation(table: Table, annotation: Annotation) -> dict[str, Any]:
     return {**named, "break": annotation.is_break, "scope": annotation.scope}
 
 
-def _series(
-    table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: Stand
-) -> dict[str, Any]:
-    series = table.rows[row]
-    history = fleet.histories[series.key]
-    grade = noise_grade(history, decision.state)
+def _named(table: Table, row: int, stand: Stand) -> dict[str, Any]:
+    one = table.rows[row]
     return {
-        "id": series.key,
-        "name": series.name,
-        "experiment": series.experiment,
-        "metric": series.metric,
-        "unit": series.unit,
+        "id": one.key,
+        "name": one.name,
+        "experiment": one.experiment,
+        "metric": one.metric,
+        "unit": one.unit,
         "standing": stand.kind,
         "effect": stand.effect,
         "effect_low": stand.low,
         "effect_high": stand.high,
+    }
+
+
+def _exact(table: Table, one: Exact, stand: Stand) -> dict[str, Any]:
+    return {
+        **_named(table, one.row, stand),
+        "verdict": "alert" if one.is_changed else "quiet",
+        "reason": one.reason,
+        "z": None,
+        "since": table.stamps[one.since],
+        "noise_grade": "exact",
+        "noise": None,
+        "smallest_visible_change": None,
+        "control": False,
+        "last": last_values(table, one.row, _SHOWN_NIGHTS),
+    }
+
+
+def _series(table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: Stand) -> dict[str, Any]:
+    series = table.rows[row]
+    history = fleet.histories[series.key]
+    grade = noise_grade(history, decision.state)
+    return {
+        **_named(table, row, stand),
         "verdict": decision.kind,
         "reason": decision.reason,
         "z": decision.z,

@@ -9,9 +9,9 @@ from markupsafe import Markup
 from series_views import SeriesView
 
 from tvmdash.incident_ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident, Moved
-from tvmdash.incident_words import headline, in_words, night_in_words
+from tvmdash.incident_words import headline, in_words, level_in_words, night_in_words, size_in_words
 from tvmdash.metrics import BETTER, CHANGED, WORSE, Way
-from tvmdash.words import percent_in_words, quantity_in_words
+from tvmdash.words import percent_in_words
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def view(one: Incident, series: Mapping[str, SeriesView], *, silent: bool) -> In
         end=one.end,
         found=one.found,
         versions=one.versions,
-        size=_size(moved[0]) if moved else percent_in_words(one.size or 0.0),
+        size=size_in_words(moved[0]) if moved else percent_in_words(one.size or 0.0),
         moves=tuple(map(_move, moved)),
         brief=_brief(one) or sure,
         sure=sure,
@@ -116,9 +116,5 @@ def _move(item: Moved) -> MoveView:
     interval = ""
     if item.relative and item.low is not None and item.high is not None:
         interval = f"{percent_in_words(item.low).removesuffix(' %')} to {percent_in_words(item.high)}"
-    before, after = (quantity_in_words(value, item.unit) for value in (item.before, item.after))
-    return MoveView(item.series, item.name, item.way, before, after, _size(item), interval, item.recovered)
-
-
-def _size(item: Moved) -> str:
-    return percent_in_words(item.effect) if item.relative else f"{item.effect:+.1f} of its scatter"
+    before, after = (level_in_words(value, item) for value in (item.before, item.after))
+    return MoveView(item.series, item.name, item.way, before, after, size_in_words(item), interval, item.recovered)

@@ -15,6 +15,7 @@ from sparks import Band, sparkline
 from tvmdash import common, series_names, store
 from tvmdash.dashboard_info import Home
 from tvmdash.incident_ledger import Incident, Moved
+from tvmdash.incident_words import size_in_words
 from tvmdash.metrics import BETTER, CHANGED, WAYS, WORSE, Direction
 from tvmdash.store import Series
 from tvmdash.verdict import Standing
@@ -34,7 +35,10 @@ _LEAST_CHANGE = 0.00005
 
 @dataclass(frozen=True)
 class SeriesView:
-    """A row of a table of series. change: from the level before, as a fraction; visible: the least that is told."""
+    """A row of a table of series. change: from the level before, as a fraction; exact_change: in its unit.
+
+    visible: the least that is told.
+    """
 
     id: str
     experiment: str
@@ -57,6 +61,7 @@ class SeriesView:
     visible: float | None
     incident: str | None
     spark: Markup
+    exact_change: str = ""
 
     @property
     def short_name(self) -> str:
@@ -69,6 +74,8 @@ class SeriesView:
 
     @property
     def change_in_words(self) -> str:
+        if self.exact_change:
+            return self.exact_change
         if self.change is None or self.state in (MISSING, GONE):
             return ""
         return percent_in_words(self.change) if abs(self.change) >= _LEAST_CHANGE else "0 %"
@@ -182,6 +189,7 @@ class Nights:
             noise=verdict.noise if verdict else None,
             visible=verdict.visible if verdict else None,
             incident=move[0].id if move else None,
+            exact_change=size_in_words(move[1]) if move and move[1].is_exact else "",
             spark=self._spark(values, one.unit, baseline, verdict, (first, move)),
         )
 

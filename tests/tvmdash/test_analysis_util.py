@@ -89,3 +89,14 @@ def test_an_unstable_point_and_a_busy_machine_are_said_in_words() -> None:
     doubts = " ".join(record.additional_info["doubts"])
     assert "may be unstable: the standard deviation is" in doubts
     assert "the machine was busy: load 7.5 on 2 cores" in doubts
+
+
+@pytest.mark.parametrize(
+    ("sizes", "alike"), [([20480, 20480], {"code_size": 2}), ([20480, 20481], {"code_size": 0}), ([20480], None)]
+)
+def test_a_size_proves_itself_exact_by_processes_that_agree(sizes: list[int], alike: dict[str, int] | None) -> None:
+    one = trial("a", [1.0])
+    (record,), _ = analysis_util.reduce(
+        [dataclasses.replace(one, facts={**one.facts, "code_size": size}) for size in sizes]
+    )
+    assert record.additional_info.get("alike") == alike

@@ -10,6 +10,7 @@ from typing import Any
 
 from tvmdash.capture import Trial
 from tvmdash.doubts import doubts
+from tvmdash.metrics import MAY_BE_EXACT, METRICS
 from tvmdash.records import SCHEMA_VERSION, Failure, Record
 from tvmdash.reduction import Reduced, reduce_processes
 
@@ -59,6 +60,7 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None) -> Record:
         "ended_by": ended_by(trials, reduced) if ended_by else None,
         "compile_time": _middle(trials, "compile_time"),
         **{name: value for name, value in first.facts.items() if name not in _OWN_PLACE},
+        "alike": _alike(trials) or None,
         "load_before": first.facts["load_before"],
         "load_after": trials[-1].facts["load_after"],
     }
@@ -100,6 +102,20 @@ def _statistics(reduced: Reduced) -> dict[str, Any]:
 
 def _percent(share: float | None) -> float | None:
     return None if share is None else round(share * 100, 3)
+
+
+def _alike(trials: Sequence[Trial]) -> dict[str, int]:
+    """By name, how many processes gave this very size, count or accuracy; 0 where they differ.
+
+    One process alone proves nothing.
+    """
+    names = [metric.place[-1] for metric in METRICS if metric.kind in MAY_BE_EXACT]
+    found = {name: [trial.facts[name] for trial in trials if trial.facts.get(name) is not None] for name in names}
+    return {
+        name: len(values) if len(set(values)) == 1 else 0
+        for name, values in found.items()
+        if len(values) == len(trials) > 1
+    }
 
 
 def _middle(trials: Sequence[Trial], name: str) -> float | None:

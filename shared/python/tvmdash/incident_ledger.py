@@ -37,6 +37,7 @@ class Moved:
 
     For a series that is not positive, effects are in units of its own scatter (`relative` is False).
     worse: None where it is neither worse nor better: changed. kind: of the number, "" in old incidents.
+    processes: of an exact number, how many agreed on `after` (1: declared exact, 0: one alone measured it); else None.
     recovered: the stamp of the night since which it is back. z: standard errors, over so many `nights`.
     again_new, again_old: how often it was measured again the night it was found, with artifacts since and before.
     """
@@ -58,6 +59,12 @@ class Moved:
     again_new: int = 0
     again_old: int = 0
     kind: str = ""
+    processes: int | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it was told as an exact number, which has no noise."""
+        return self.processes is not None
 
     @property
     def way(self) -> Way:
@@ -101,6 +108,11 @@ class Incident:
     fleet_name: str = ""
     bisected: Mapping[str, Any] | None = None
     direction: Direction = "lower"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is of exact numbers, which are told apart from what has noise."""
+        return bool(self.moved) and all(moved.is_exact for moved in self.moved)
 
     @property
     def is_worse(self) -> bool:

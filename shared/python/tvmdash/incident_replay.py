@@ -17,8 +17,8 @@ from tvmdash.change_points import observe
 from tvmdash.change_series import Decision, History, Measured, SeriesState, Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incident_ledger import Incident
-from tvmdash.incident_words import in_words
-from tvmdash.words import percent_in_words
+from tvmdash.incident_words import in_words, night_in_words
+from tvmdash.words import exact_in_words, percent_in_words
 
 FOLDER = "decisions"
 KEPT_VALUES = 300
@@ -74,6 +74,8 @@ def explain(output: Path, incident: Incident) -> str:
         raise DashboardError(f"{path}: {incident.id} is not in it; slow creep keeps no inputs.") from None
     lines = [in_words(incident), ""]
     try:
+        for name, value in inputs.get("exact", {}).items():
+            lines += _exact(name, value)
         for name, value in inputs.get("series", {}).items():
             lines += _explained(name, value)
         if "fleet" in inputs:
@@ -82,6 +84,16 @@ def explain(output: Path, incident: Incident) -> str:
         raise DashboardError(f"{path}: damaged: {error!r}. Restore it from the backup.") from error
     lines += ["", *(f"{change.at} {change.who}: {change.state}. {change.words}" for change in incident.changes)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
+    """The last nights of an exact number up to the one that told it."""
+    yield f"{name}:"
+    for stamp, number, alike in list(zip(value["stamps"], value["values"], value["alike"], strict=True))[-3:]:
+        agreed = f"{alike} processes agree" if alike > 1 else "declared exact" if alike == 1 else "one process"
+        yield f"  {night_in_words(stamp)}: {exact_in_words(number, '')} ({agreed})."
+    same = len(value["values"]) > 1 and value["values"][-1] == value["values"][-2]
+    yield f"  What is exact has no noise; any other value than before is told: {'NOT ' * same}the same decision."
 
 
 def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:

@@ -7,10 +7,12 @@ from typing import Any
 
 from tvmdash.common import parse_stamp
 from tvmdash.incident_ledger import CREEP, MACHINE, Incident, Moved
-from tvmdash.words import elide, list_in_words, percent_in_words, quantity_in_words
+from tvmdash.words import elide, exact_in_words, list_in_words, percent_in_words, quantity_in_words
 
 _TOLD_SERIES = 4
 _NAME_COLUMNS = 100
+_LEAST_SHOWN = 0.0005
+"""Less than this share of an exact number is told in its unit alone."""
 
 
 def night_in_words(stamp: str) -> str:
@@ -30,9 +32,20 @@ def headline(incident: Incident) -> str:
     if not moved:
         return "An incident without series"
     kind = {MACHINE: "Not TVM: ", CREEP: "Slow creep: "}.get(incident.kind, "")
+    if incident.is_exact and incident.blame in _NOT_TVMS:
+        kind = "Not TVM: "
     if len(moved) == 1:
-        return f"{kind}{elide(moved[0].name, 70)} {_size(moved[0])}"
-    return f"{kind}{len(moved)} series {_ways(moved)}, up to {_size(moved[0])}"
+        return f"{kind}{elide(moved[0].name, 70)} {size_in_words(moved[0])}"
+    return f"{kind}{len(moved)} series {_ways(moved)}{_most(moved)}"
+
+
+def _most(moved: Sequence[Moved]) -> str:
+    """How far the one moved that went the furthest; nothing where that is in several units."""
+    if not all(one.is_exact for one in moved):
+        return f", up to {size_in_words(moved[0])}"
+    if len({one.unit for one in moved}) > 1:
+        return ""
+    return f", up to {size_in_words(max(moved, key=lambda one: abs(one.after - one.before)))}"
 
 
 def _ways(moved: Sequence[Moved]) -> str:
@@ -44,7 +57,10 @@ def _ways(moved: Sequence[Moved]) -> str:
     return f"moved, {worse} of them for the worse" if worse else "moved, none of them for the worse"
 
 
-def _size(moved: Moved) -> str:
+def size_in_words(moved: Moved) -> str:
+    """By how much it moved: an exact number in its unit, any other in percent."""
+    if moved.is_exact:
+        return exact_in_words(moved.after - moved.before, moved.unit, sign=True)
     return percent_in_words(moved.effect) if moved.relative else f"{moved.effect:+.1f} of its scatter"
 
 
@@ -93,12 +109,20 @@ def _verdict(moved: Moved) -> str:
     return ("higher" if up else "lower") + ("" if moved.worse is None else f" ({moved.way})")
 
 
+def level_in_words(value: float, moved: Moved) -> str:
+    """A value of the series: all digits of an exact number, three of any other."""
+    return (exact_in_words if moved.is_exact else quantity_in_words)(value, moved.unit)
+
+
 def _from_to(moved: Moved) -> str:
-    levels = f"{quantity_in_words(moved.before, moved.unit)} → {quantity_in_words(moved.after, moved.unit)}"
+    levels = f"{level_in_words(moved.before, moved)} → {level_in_words(moved.after, moved)}"
+    if moved.is_exact:
+        percent = f" ({percent_in_words(moved.effect)})" if moved.relative and abs(moved.effect) >= _LEAST_SHOWN else ""
+        return f"{levels}, {size_in_words(moved)}{percent}"
     interval = ""
     if moved.relative and moved.low is not None and moved.high is not None:
         interval = f" (95 %: {percent_in_words(moved.low)} to {percent_in_words(moved.high)})"
-    return f"{levels}, {_size(moved)}{interval}"
+    return f"{levels}, {size_in_words(moved)}{interval}"
 
 
 def _since(incident: Incident) -> str:
@@ -122,12 +146,30 @@ def measured_again(moved: Moved) -> str:
     if moved.again_new != moved.again_old:
         times = f"{moved.again_new} times, older artifacts {moved.again_old} times"
     if not moved.relative or moved.low is None or moved.high is None:
-        return f"measured again the same night, {times}: {_size(moved)}"
+        return f"measured again the same night, {times}: {size_in_words(moved)}"
     half = 50 * (moved.high - moved.low)
-    return f"measured again the same night, {times}: {_size(moved)} ± {half:.{1 if half >= 0.095 else 2}f} %"
+    return f"measured again the same night, {times}: {size_in_words(moved)} ± {half:.{1 if half >= 0.095 else 2}f} %"
+
+
+def _exactly(incident: Incident) -> str:
+    """Why there is no doubt, and whose doing it is where that is not plainly TVM's."""
+    agreed = min(moved.processes or 0 for moved in incident.moved)
+    sure = f"{agreed} processes agree" if agreed > 1 else "it has no noise"
+    also = f" ({'; '.join(incident.notes)})" if incident.notes else ""
+    return f"How sure: exact, {sure}. {_BLAMED.get(incident.blame, '').format(also=also)}".strip()
+
+
+_NOT_TVMS = ("experiment", "machine")
+_BLAMED = {
+    "experiment": "The artifact is the same on both nights; the experiment's own code or config changed{also}.",
+    "machine": "Artifact and experiment are the same on both nights: something else on the machine changed{also}.",
+    "unknown": "TVM and the experiment itself both changed{also}: it may be either.",
+}
 
 
 def _sure(incident: Incident) -> str:
+    if incident.is_exact:
+        return _exactly(incident)
     if incident.kind == MACHINE:
         notes = "; ".join(incident.notes)
         if incident.blame == "machine":

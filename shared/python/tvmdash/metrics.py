@@ -32,7 +32,10 @@ METRICS = (
     Metric("code_size", "bytes", "lower", ("additional_info", "code_size"), "exact"),
     Metric("planned_memory", "bytes", "lower", ("additional_info", "device_memory_usage"), "exact"),
     Metric("memory_traffic", "bytes", "lower", ("additional_info", "memory_traffic"), "exact"),
+    Metric("accuracy", "", "higher", ("additional_info", "validation_accuracy"), "accuracy"),
 )
+MAY_BE_EXACT = frozenset({"exact", "accuracy"})
+"""Kinds of numbers that have no noise where all processes of a night agree."""
 FOREIGN = Metric("value", "", "none", (), "number")
 """What is known of a foreign experiment's number that nobody declared."""
 

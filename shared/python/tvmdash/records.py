@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tvmdash import common, data_migrations, machine_identity
 from tvmdash.errors import DashboardError
 from tvmdash.machine_identity import MachineIdentity
-from tvmdash.metrics import FOREIGN, METRICS, Declarations, Direction, Kind, Metric, declared_in
+from tvmdash.metrics import FOREIGN, MAY_BE_EXACT, METRICS, Declarations, Direction, Kind, Metric, declared_in
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -117,7 +117,8 @@ class SeriesKey:
 class PointValue:
     """Tonight's value of one series; `low` and `high` bound it with 95 % confidence where known.
 
-    `code` is the hash of the compiled module that was timed, where it is known.
+    `code` is the hash of the compiled module that was timed, where it is known. alike: of an exact number, how many
+    processes gave this very value, 1 where it is declared exact; 0 where they differ, None where that is not known.
     """
 
     key: SeriesKey
@@ -131,6 +132,7 @@ class PointValue:
     code: str | None = None
     kind: Kind = "time"
     title: str = ""
+    alike: int | None = None
 
 
 @dataclass(frozen=True)
@@ -172,11 +174,19 @@ class NightData:
                     samples=info.get("samples") if timed else None,
                     code=info.get("module_hash") if timed else None,
                     kind=metric.kind,
+                    alike=info.get("alike", {}).get(metric.place[-1]),
                 )
         declarations = Declarations(self.declarations)
         for path, value in self.leaves.items():
             key, one = self.key_of_leaf(path), declarations.of(path)
-            yield PointValue(key, one.unit, one.direction, value, kind=one.kind, title=one.name)
+            alike = self._alike(path) if one.kind in MAY_BE_EXACT else None
+            yield PointValue(key, one.unit, one.direction, value, kind=one.kind, title=one.name, alike=alike)
+
+    def _alike(self, path: str) -> int:
+        """How often the foreign number was measured, the numbers of a list being repetitions; 0 where they differ."""
+        name = path.rpartition("[")[0] if path.endswith("]") else ""
+        values = [value for other, value in self.leaves.items() if name and other.rpartition("[")[0] == name]
+        return 0 if len(set(values)) > 1 else max(1, len(values))
 
     def key_of_leaf(self, path: str) -> SeriesKey:
         """The series of the number at that JSON path."""

@@ -21,7 +21,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.machine_identity import MachineIdentity
 from tvmdash.metrics import FOREIGN, Direction, Kind
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 _SCHEMA = """
 CREATE TABLE born (name TEXT);
 INSERT INTO born VALUES (hex(randomblob(8)));
@@ -32,7 +32,7 @@ CREATE TABLE series (number INTEGER PRIMARY KEY, id TEXT, experiment TEXT, metri
 CREATE INDEX series_of ON series (experiment, metric);
 CREATE TABLE packed (experiment TEXT, stamp TEXT, points BLOB, PRIMARY KEY (experiment, stamp));
 CREATE TABLE points (series INTEGER, stamp TEXT, value REAL, std REAL, low REAL, high REAL, samples INTEGER,
-    code INTEGER, PRIMARY KEY (series, stamp)) WITHOUT ROWID;
+    code INTEGER, alike INTEGER, PRIMARY KEY (series, stamp)) WITHOUT ROWID;
 """
 _UNDECLARED = [FOREIGN.unit, FOREIGN.direction, FOREIGN.kind, ""]
 _log = logging.getLogger("store")
@@ -44,7 +44,7 @@ class Series:
 
     `store_packed.floats` and `integers` make arrays of columns; out of thousands of nights that is ten times faster.
     `code` is a number that stands for the compiled module that was timed: equal code, equal number. A metric whose
-    unit changes begins another series of the same id.
+    unit changes begins another series of the same id. alike: as in `records.PointValue`.
     """
 
     id: str
@@ -60,6 +60,7 @@ class Series:
     std: Sequence[float | None]
     samples: Sequence[int | None] = ()
     code: Sequence[int | None] = ()
+    alike: Sequence[int | None] = ()
     kind: Kind = field(default="time", kw_only=True)
     title: str = field(default="", kw_only=True)
 
@@ -128,14 +129,16 @@ class Store:
         row = (experiment, stamp, night.tvm_hash, len(night.failures), night.machine)
         self._connection.execute("INSERT INTO nights VALUES (?, ?, ?, ?, NULL, ?)", row)
         points = [self._point(point) for point in night.values()]
-        rows = ((p.number, stamp, p.value, p.std, p.low, p.high, p.samples, p.code) for p in points)
-        self._connection.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        rows = ((p.number, stamp, p.value, p.std, p.low, p.high, p.samples, p.code, p.alike) for p in points)
+        self._connection.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         self._connection.execute("INSERT INTO packed VALUES (?, ?, ?)", (experiment, stamp, store_packed.pack(points)))
 
     def _point(self, point: records.PointValue) -> store_packed.Point:
         code = code_number(str(point.code)) if point.code else None
         number = self._number(point)
-        return store_packed.Point(number, point.value, point.low, point.high, point.std, point.samples, code)
+        return store_packed.Point(
+            number, point.value, point.low, point.high, point.std, point.samples, code, point.alike
+        )
 
     def _number(self, point: records.PointValue) -> int:
         """The series of the point, which is as its newest declaration says; to get a unit is not to change it."""
@@ -220,13 +223,13 @@ class Store:
         return _series(outline, self._columns(outline.number, since, until))
 
     def _columns(self, number: int, since: str, until: str) -> tuple[Any, ...]:
-        """Stamps, values, low, high, std, samples and code of the points from `since` on and before `until`."""
+        """Stamps, values, low, high, std, samples, code and alike of the points from `since` on and before `until`."""
         points = self._connection.execute(
-            "SELECT stamp, value, low, high, std, samples, code FROM points"
+            "SELECT stamp, value, low, high, std, samples, code, alike FROM points"
             " WHERE series = ? AND stamp >= ? AND stamp < ? ORDER BY stamp",
             (number, since, until),
         ).fetchall()
-        return tuple(zip(*points, strict=True)) if points else ((),) * 7
+        return tuple(zip(*points, strict=True)) if points else ((),) * 8
 
     def stamps(self, experiment: str) -> list[str]:
         """The nights on which the experiment has readable data, oldest first."""

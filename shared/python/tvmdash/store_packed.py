@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-_POINT = struct.Struct("<iddddiq")
+_POINT = struct.Struct("<iddddiqi")
 BYTES = _POINT.size
 """Of one point."""
 _FIELDS = [
@@ -22,6 +22,7 @@ _FIELDS = [
     *((name, "<f8") for name in ("value", "low", "high", "std")),
     ("samples", "<i4"),
     ("code", "<i8"),
+    ("alike", "<i4"),
 ]
 _NAN = float("nan")
 
@@ -37,6 +38,7 @@ class Point:
     std: float | None
     samples: int | None
     code: int | None
+    alike: int | None = None
 
 
 def pack(points: Iterable[Point]) -> bytes:
@@ -44,7 +46,10 @@ def pack(points: Iterable[Point]) -> bytes:
     last = {point.number: point for point in points}
     return b"".join(
         _POINT.pack(
-            one.number, one.value, *map(_known, (one.low, one.high, one.std)), *map(_counted, (one.samples, one.code))
+            one.number,
+            one.value,
+            *map(_known, (one.low, one.high, one.std)),
+            *map(_counted, (one.samples, one.code, one.alike)),
         )
         for one in last.values()
     )
@@ -132,8 +137,17 @@ def integers(column: Sequence[int | None]) -> NDArray[numpy.int64]:
     return numpy.maximum(column.array.astype(numpy.int64), 0)
 
 
+def counts(column: Sequence[int | None]) -> NDArray[numpy.int64]:
+    """A column of numbers from 0 on as an array, -1 where unknown."""
+    import numpy
+
+    if not isinstance(column, Column):
+        return numpy.array([-1 if one is None else one for one in column], numpy.int64)
+    return column.array.astype(numpy.int64)
+
+
 Columns = tuple[Any, ...]
-"""Stamps ascending, and values, low, high, std, samples and code of a series, of one length."""
+"""Stamps ascending, and values, low, high, std, samples, code and alike of a series, of one length."""
 
 
 class Nights:

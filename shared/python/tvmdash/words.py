@@ -106,6 +106,13 @@ def percent_in_words(effect: float) -> str:
     return f"{percent:+.{0 if abs(percent) >= 99.5 else 1 if abs(percent) >= 0.995 else 2}f} %"
 
 
+def exact_in_words(value: float, unit: str, *, sign: bool = False) -> str:
+    """A size or a count with all its digits: 20,481 bytes, 1 byte; as a difference, +1 byte."""
+    number = f"{value:{'+' if sign else ''},.0f}" if value == round(value) else f"{value:{'+' if sign else ''},.12g}"
+    name = "bytes" if unit == "B" else unit
+    return f"{number} {'byte' if name == 'bytes' and abs(value) == 1 else name}".rstrip()
+
+
 def quantity_in_words(value: float, unit: str) -> str:
     """`value` with three significant digits; times in the unit that suits them: 0.105 ms, 12.1 ms, 1.74 s, 350 ns."""
     if unit in ("bytes", "B"):
