@@ -621,7 +621,10 @@ def test_a_night_of_the_engine_judges_what_it_has_just_measured(tmp_path: Path, 
     rng = np.random.default_rng(4)
     for at in range(60):
         factor = 0.9 if at < 57 else 1.0
-        past.write_data("good", at, {"tvm_hash": f"v{at}", "value": 1.5 * factor * (1 + 0.004 * rng.standard_normal())})
+        value = 1.5 * factor * (1 + 0.004 * rng.standard_normal())
+        past.write_data(
+            "good", at, {"tvm_hash": f"v{at}", "metrics": {"value": {"direction": "lower"}}, "value": value}
+        )
     done = night.run()
     assert done.code == 0, done.output
     report = json.loads((past.output / "report.json").read_text())
