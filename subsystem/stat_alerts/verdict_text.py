@@ -109,7 +109,7 @@ _MATTERS = f"{100 * MATTERS:.0f} %"
 _MAIN: Mapping[Level, Callable[[Findings], str]] = {
     Level.REGRESSION: _regression,
     Level.SUSPECT: _suspicion,
-    Level.CHANGED: lambda found: f"Changed, neither better nor worse: {_worst(found.changed)}",
+    Level.CHANGED: lambda found: f"Changed: {_worst(found.changed)}",
     Level.INCOMPLETE: _incomplete,
     Level.BLIND: _blind,
     Level.IMPROVED: lambda found: f"TVM got better: {_worst(found.better)}",

@@ -60,7 +60,7 @@ def runs_again(lab: Lab) -> list[str]:
 def test_a_slower_artifact_is_told_and_confirmed_the_same_night(lab: Lab) -> None:
     lab.change(slow={builds(lab)[1]: {"mlp": 1.08}})
     report, confirmation, (incident,) = told(lab)
-    assert report["title"].startswith("speed net.mlp run time +")
+    assert report["title"].startswith("TVM got slower: speed net.mlp run time +")
     assert "measured again the same night" in report["value"]
     assert incident["state"] == "confirmed"
     assert incident["begin"] == lab.home.stamps()[-1]

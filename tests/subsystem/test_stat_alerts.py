@@ -628,10 +628,10 @@ def test_a_night_of_the_engine_judges_what_it_has_just_measured(tmp_path: Path, 
     done = night.run()
     assert done.code == 0, done.output
     report = json.loads((past.output / "report.json").read_text())
-    assert report["title"].startswith("TVM got worse: good $.value +11")
+    assert report["title"].startswith("Changed: good $.value +11")
     assert "Since the night 2026-06-27, first with TVM v57, last good v56" in report["value"]
     (incident,) = past.incidents()
-    verbs = [["incidents"], ["explain", incident["id"]]]
+    verbs = [["incidents", "list", "--all"], ["explain", incident["id"]]]
     for verb, *rest in verbs:
         shown = subprocess.run(
             [sys.executable, "-m", "dashboard", verb, str(night.path), *rest],
