@@ -11,6 +11,7 @@ from urllib.parse import quote
 from tvmdash import incident_ledger as ledgers
 from tvmdash.incident_ledger import Change, Incident, Moved
 from tvmdash.incident_words import headline, in_words, night_in_words
+from tvmdash.metrics import CHANGED
 from tvmdash.slack_parts import GOOD, NOTE
 from tvmdash.slack_payloads import Message, Part, bold, build, escape, link
 from tvmdash.slack_threads import Reply
@@ -38,7 +39,8 @@ def first_message(incidents: Sequence[Incident], night: str, website: str) -> Me
 
 def _title(incident: Incident) -> str:
     settled = incident.state not in ledgers.OPEN_STATES
-    icon = NOTE if incident.is_open or (incident.kind == ledgers.MACHINE and not settled) else GOOD
+    unsure = incident.kind == ledgers.MACHINE or incident.way == CHANGED
+    icon = NOTE if incident.is_open or (unsure and not settled) else GOOD
     state = "" if incident.state == ledgers.NEW else f"{_state(incident.state)}: "
     return f"{icon} {state}{headline(incident)}"
 

@@ -145,6 +145,12 @@ def test_an_improvement_and_a_move_of_the_machine_have_their_threads_too(home: H
     assert sorted(home.heads()) == ["⚠️ The machine got slower: +4.0 %", "✅ gru run time -10.0 %"]
 
 
+def test_a_change_that_is_neither_worse_nor_better_has_no_tick(home: Home) -> None:
+    home.opens(10, "i20260501-00dd", moved=[{**moved("count"), "worse": None, "effect": 0.1}])
+    home.tell(10)
+    assert home.heads() == ["⚠️ count +10.0 %"]
+
+
 def test_a_rerun_and_the_nights_after_say_nothing_more(home: Home) -> None:
     home.opens(10)
     for at in (10, 10, 11, 12):
