@@ -18,6 +18,7 @@ FILE holds such lines, and # comments; nothing in it is executed or expanded exc
 on the command line wins. Where a night does not go well, its last words are printed, for cron's mail; else nothing is.
 Exit code: that of run_dashboard.sh; 2 also for bad settings, a foreign FOLDER, a first fetch that fails, or a BRANCH
 that REMOTE does not have (a night from the last good commit is run first); 75 also where another job works in FOLDER.
+SIGTERM, SIGINT and SIGHUP end the night; started under nohup, the job goes on after a hangup.
 USAGE
 }
 

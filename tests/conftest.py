@@ -13,9 +13,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import artifact_for_tests
+from time_limit import pytest_runtest_call, pytest_runtest_protocol, pytest_runtest_setup, pytest_runtest_teardown
 
 from dashboard.artifacts.artifact import Artifact
 
+__all__ = ["pytest_runtest_call", "pytest_runtest_protocol", "pytest_runtest_setup", "pytest_runtest_teardown"]
+"""Every test has a time-out."""
 os.environ.pop("PYTHONSAFEPATH", None)  # run.sh sets it for pytest itself; a night's stages do not have it
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so starts what stands before & in a script; programs inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)

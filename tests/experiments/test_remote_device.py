@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboard.homes import wait_for
 from tests.experiments.trying import EXPERIMENTS, Tried, modules
 from tvmdash import config_util, engine_store, networks, records, relax_lower, relax_util, rpc_sessions
 from tvmdash.errors import DashboardError
@@ -161,9 +161,11 @@ def test_when_its_starter_is_killed_the_loopback_ends_with_all_its_processes(tmp
     path = os.pathsep.join([str(tmp_path), str(EXPERIMENTS / "remote_device"), *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONPATH": path, MARK: "killed"}
     with subprocess.Popen([sys.executable, "-c", starter], env=environment, stdout=subprocess.PIPE) as process:
-        assert int(process.stdout.readline()) > 0
-        assert len(living("killed")) == 4
-        process.send_signal(signal.SIGKILL)
+        try:
+            assert int(process.stdout.readline()) > 0
+            wait_for(lambda: len(living("killed")) == 4, "the starter, the guard, the tracker's worker and the server")
+        finally:
+            process.kill()
     assert all_ended("killed")
 
 

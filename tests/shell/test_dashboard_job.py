@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,8 +140,17 @@ def test_what_a_night_that_did_not_go_well_said_last_is_printed_for_the_mail(job
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_reaches_the_night_and_its_exit_code_comes_back(job: Job, number: int) -> None:
+def test_a_signal_reaches_the_night_and_its_exit_code_comes_back(job: Job, number: signal.Signals) -> None:
     assert signalled(job, SCRIPT, number) == (130, 1)
+
+
+def test_under_nohup_a_job_and_its_night_outlive_a_hangup(job: Job) -> None:
+    with begun(job, SCRIPT, 'until test -e "$1.go"; do sleep 0.02; done', hangup=signal.SIG_IGN) as started:
+        started.send_signal(signal.SIGHUP)
+        Path(f"{job.home}.go").touch()
+        started.communicate(timeout=TIMEOUT_S)
+    assert started.returncode == 0
+    assert "went on to its end" in job.log()
 
 
 @pytest.mark.parametrize("line", ['"$@" >>"$log" 2>&1 </dev/null &\n', "child=$!\n"])
@@ -153,26 +164,44 @@ def test_a_signal_while_the_night_starts_ends_it_as_well(job: Job, tmp_path: Pat
     assert signalled(job, slow, signal.SIGINT) == (130, 1)
 
 
-def signalled(job: Job, script: Path, number: int) -> tuple[int, int]:
+def signalled(job: Job, script: Path, number: signal.Signals) -> tuple[int, int]:
     """The exit code of a job that gets the signal once its night has begun, and how often it says it was stopped."""
+    with begun(job, script, "sleep 60 & wait") as started:
+        started.send_signal(number)
+        _, stderr = started.communicate(timeout=TIMEOUT_S)
+    return started.returncode, stderr.count("stopped")
+
+
+START = "import os, signal, sys; signal.signal(signal.SIGHUP, int(sys.argv[1])); os.execv(sys.argv[2], sys.argv[2:])"
+"""Starts a program that heeds or ignores SIGHUP, however these tests themselves were started."""
+
+
+@contextlib.contextmanager
+def begun(
+    job: Job, script: Path, waits: str, *, hangup: signal.Handlers = signal.SIG_DFL
+) -> Iterator[subprocess.Popen[str]]:
+    """A job whose night has begun and does `waits`; it does not outlive the block."""
     lines = (
         "#!/bin/sh",
         "trap 'kill $!; echo stopped; exit 130' TERM",
-        'sleep 60 & echo begun > "$1.begun"',
-        "wait",
+        'echo begun > "$1.begun"',
+        waits,
+        "echo went on to its end",
     )
     work = job.remote.parent / "work"
     (work / "run_dashboard.sh").write_text("\n".join(lines) + "\n")
     git(work, "commit", "-q", "-a", "-m", "waits")
     git(work, "push", "-q", str(job.remote), "HEAD:refs/heads/main")
-    with subprocess.Popen([script, *job.settings], env=job.env, stderr=subprocess.PIPE, text=True) as started:
-        deadline = time.monotonic() + TIMEOUT_S
-        while not Path(f"{job.home}.begun").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        started.send_signal(number)
-        _, stderr = started.communicate(timeout=TIMEOUT_S)
-    return started.returncode, stderr.count("stopped")
+    argv = [sys.executable, "-c", START, str(int(hangup)), str(script), *job.settings]
+    with subprocess.Popen(argv, env=job.env, stderr=subprocess.PIPE, text=True) as started:
+        try:
+            deadline = time.monotonic() + TIMEOUT_S
+            while not Path(f"{job.home}.begun").exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            yield started
+        finally:
+            started.kill()
 
 
 def test_a_first_fetch_that_fails_ends_with_2(job: Job) -> None:
