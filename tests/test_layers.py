@@ -52,11 +52,12 @@ LAYERS: dict[float, tuple[str, ...]] = {
         "home_secrets",
         "ratios",
     ),
-    2.2: ("analysis_util", "engine_words", "network_layers", "version_history"),
+    2.2: ("analysis_util", "change_cause", "engine_words", "network_layers", "version_history"),
     2.3: ("version_history_words",),
     # 3: what is seen, said and compiled
     3.0: (
         "annotations",
+        "cause_words",
         "incident_ledger",
         "change_noise",
         "plot_layout",
@@ -83,7 +84,7 @@ LAYERS: dict[float, tuple[str, ...]] = {
     ),
     3.2: (
         "change_rerun",
-        "change_common",
+        "change_controls",
         "change_levels",
         "plot_lines",
         "plot_rows",
@@ -95,6 +96,7 @@ LAYERS: dict[float, tuple[str, ...]] = {
         "slack_parts",
     ),
     3.3: (
+        "change_common",
         "relax_tuning",
         "change_scan",
         "change_locate",

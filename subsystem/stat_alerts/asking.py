@@ -15,14 +15,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from builds import Builds
 from remeasured import Evidence
 from table import Table
 
 from tvmdash import records
-
-_SAME = "the same artifact on both nights, so the difference is the machine's"
-_SAME_BUT_CHANGED = "the same artifact on both nights; the experiment's own code or config changed between them"
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,6 @@ class Asking:
     """
 
     table: Table
-    builds: Builds
     evidence: Evidence
     depth: int
     only: AbstractSet[str] | None = None
@@ -68,7 +63,7 @@ class Asking:
         experiment = self.table.rows[self._rows[series]].experiment
         stamp = self.table.stamps[night]
         self.asked.setdefault(series, []).append(stamp)
-        artifact = self.builds.of(experiment, stamp).artifact
+        artifact = self.artifact(experiment, stamp)
         if series in self.silent or artifact is None:
             return None
         values = self.evidence.values(id_of(series), artifact)
@@ -96,7 +91,7 @@ class Asking:
             for series, stamps in self.wants.items():
                 if step < len(stamps):
                     experiment = self.table.rows[self._rows[series]].experiment
-                    artifact = self.builds.of(experiment, stamps[step]).artifact or ""
+                    artifact = self.artifact(experiment, stamps[step]) or ""
                     together.setdefault((experiment, artifact), (stamps[step], []))[1].append(series)
             for (experiment, artifact), (stamp, members) in together.items():
                 yield Wanted(experiment, stamp, artifact, tuple(members))
@@ -109,13 +104,9 @@ class Asking:
             found[json.dumps(point, sort_keys=True)] = point
         return list(found.values())
 
-    def not_tvms(self, series: str, before: int, since: int) -> str:
-        """Why a shift between two nights cannot be TVM's; empty where it can."""
-        experiment = self.table.rows[self._rows[series]].experiment
-        one, other = (self.builds.of(experiment, self.table.stamps[night]) for night in (before, since))
-        if one.artifact is None or one.artifact != other.artifact:
-            return ""
-        return _SAME if one.fingerprint == other.fingerprint else _SAME_BUT_CHANGED
+    def artifact(self, experiment: str, stamp: str) -> str | None:
+        """What the experiment measured on that night; None where it is not recorded."""
+        return self.table.build(experiment, self.table.index_of(stamp)).artifact
 
 
 IDENTITY = tuple(name for name in records.IDENTITY if name not in {"env_name", "hw_model"})

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -21,7 +21,6 @@ import calling
 import outcomes
 import remeasured
 from asking import Asking, Wanted, id_of
-from builds import Builds
 from judging import Judged
 from remeasured import BROKEN, BUDGET, COMPLETE, MEASURED, RUNNING, Confirmation, Evidence, Lack, Run
 from table import Table
@@ -52,11 +51,9 @@ class Confirming:
     evidence: Evidence
     may_measure: bool
     measure: Measure = calling.measured
-    _builds: Builds = field(init=False)
     _passes: int = 0
 
     def __post_init__(self) -> None:
-        self._builds = Builds(self.home)
         self._begun = time.monotonic()
 
     def judged(self, judge: Judge) -> Judged:
@@ -71,7 +68,7 @@ class Confirming:
     def _pass(
         self, judge: Judge, depth: int, only: AbstractSet[str] | None, silent: AbstractSet[str] = frozenset()
     ) -> tuple[Judged, Asking]:
-        asking = Asking(self.table, self._builds, self.evidence, depth, only, silent)
+        asking = Asking(self.table, self.evidence, depth, only, silent)
         return judge(asking), asking
 
     def _measure_all(self, judge: Judge, first: AbstractSet[str]) -> None:
@@ -139,7 +136,7 @@ class Confirming:
             silent = asking.stalled - sure
             judged, again = self._pass(judge, 0, None, silent)
             asking = replace(asking, asked={**asking.asked, **again.asked})
-        found = outcomes.outcomes_of(judged, self.table, self._builds, self.evidence, asking)
+        found = outcomes.outcomes_of(judged, self.table, self.evidence, asking)
         return replace(judged, confirmation=Confirmation(self.evidence, tuple(found)))
 
 

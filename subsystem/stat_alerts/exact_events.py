@@ -9,25 +9,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from builds import Build, Builds
 from exact import RECENT, Exact, by_experiment
 from judging import Judged
 from table import Table
 
 from tvmdash import incident_ledger as ledgers
 from tvmdash.incident_ledger import CHANGE, CONFIRMED, DETECTOR, Event, Moved, iso_of
+from tvmdash.records import Build
 
 
-def events_of(table: Table, judged: Judged, builds: Builds) -> list[Event]:
+def events_of(table: Table, judged: Judged) -> list[Event]:
     """An incident for each experiment whose exact numbers are others than on its last night, confirmed at once."""
     return [
         event
         for experiment, found in by_experiment(table, judged.exact)
-        for event in _events(table, experiment, found, builds)
+        for event in _events(table, experiment, found)
     ]
 
 
-def _events(table: Table, experiment: str, found: Sequence[Exact], builds: Builds) -> Iterator[Event]:
+def _events(table: Table, experiment: str, found: Sequence[Exact]) -> Iterator[Event]:
     night, after = found[0].night, max(one.after for one in found)
     begin, last = table.stamps[night], table.stamps[after]
     keys = sorted(table.rows[one.row].key for one in found)
@@ -39,7 +39,7 @@ def _events(table: Table, experiment: str, found: Sequence[Exact], builds: Build
         "after": last,
         "found": begin,
         "versions": version,
-        "blame": _blame(builds.of(experiment, last), builds.of(experiment, begin), version),
+        "blame": _blame(table.build(experiment, after), table.build(experiment, night), version),
         "notes": [],
         "moved": [asdict(_moved(table, one)) for one in sorted(found, key=lambda one: table.rows[one.row].key)],
         "fleet": table.rows[found[0].row].fleet,

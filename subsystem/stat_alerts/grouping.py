@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from causes import is_reproduced
 from judging import FleetNight, Judged, Options
-from outcomes import is_reproduced
 from recovering import BACK
 from table import Table, finite
 
 from tvmdash import incident_ledger as ledgers
+from tvmdash.change_cause import Cause, of_many
 from tvmdash.change_series import Decision, SeriesState
 from tvmdash.incident_ledger import CHANGE, DETECTOR, MACHINE, NEW, Event, Incident, Ledger, Moved, iso_of
 from tvmdash.metrics import is_worse
@@ -37,6 +38,10 @@ class _Hit:
     def cut(self) -> int:
         assert self.decision.cut is not None
         return self.decision.cut
+
+    @property
+    def cause(self) -> Cause:
+        return self.decision.cause or Cause()
 
     @property
     def after(self) -> int:
@@ -124,14 +129,16 @@ def _level_before(table: Table, hit: _Hit) -> float:
 
 def _opened(table: Table, at: str, members: Sequence[_Hit], moved: list[dict[str, object]], night: int) -> Event:
     first = members[0]
+    cause = of_many([hit.cause for hit in members])
     data = {
         "kind": first.kind,
         "begin": table.stamps[first.cut],
         "after": table.stamps[first.after],
         "found": table.stamps[night],
         "versions": [table.version(first.row, first.after), table.version(first.row, first.cut)],
-        "blame": "compiler" if first.kind == CHANGE else "machine",
-        "notes": sorted({hit.decision.reason for hit in members}) if first.kind == MACHINE else [],
+        "blame": cause.blame,
+        "cause": cause.to_json(),
+        "notes": [],
         "moved": moved,
         "fleet": first.fleet.name,
     }
@@ -152,8 +159,7 @@ def _machine(table: Table, night: int, fleet: FleetNight) -> Event:
     assert cut is not None
     row = next(iter(fleet.rows.values()))
     after = max(0, cut - 1)
-    words = {"machine": "the controls moved with them", "unknown": "there are no controls that could tell whose it is"}
-    share = f"{100 * machine.share:.0f} % of {len(fleet.rows)} series went the same way"
+    share = f"{100 * machine.share:.0f} % of {machine.series} series went the same way"
     data = {
         "kind": MACHINE,
         "begin": table.stamps[cut],
@@ -161,7 +167,8 @@ def _machine(table: Table, night: int, fleet: FleetNight) -> Event:
         "found": table.stamps[night],
         "versions": [table.version(row, after), table.version(row, cut)],
         "blame": machine.blame,
-        "notes": [f"{share}; {words.get(machine.blame, '')}"],
+        "cause": machine.cause.to_json(),
+        "notes": [share],
         "moved": [],
         "size": math.expm1(machine.shift),
         "fleet": fleet.name,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from judging import FleetNight, Judged
+from judging import FleetNight, Judged, Options
 from memory import BREAK, WHOLE
 from table import Table
 
@@ -102,13 +102,13 @@ def _poisson_limit(count: int) -> float:
     return high
 
 
-def measured(output: Path, table: Table, judged: Judged, settings: Settings, count: int) -> dict[str, Rate]:
+def measured(output: Path, table: Table, judged: Judged, options: Options, count: int) -> dict[str, Rate]:
     """The rates that the last nights' tests give, tonight's share of series included."""
     path = output / HONESTY_FILE
     tonight = table.stamps[judged.night]
     tests = dict(sorted((stamp, test) for stamp, test in _read(path).items() if stamp < tonight)[1 - KEPT_NIGHTS :])
     counted = {(one.kind, one.series): one.until for test in tests.values() for one in test}
-    tests[tonight] = list(_tonight(table, judged, settings, count, counted))
+    tests[tonight] = list(_tonight(table, judged, options, count, counted))
     nights = {stamp: [one.to_json() for one in test] for stamp, test in tests.items()}
     common.write_json(path, {"version": VERSION, "nights": nights}, durable=False)
     return {kind: _sum(tests, kind) for kind in (SHUFFLED, UNCHANGED)}
@@ -132,14 +132,14 @@ def _sum(tests: Mapping[str, list[_Count]], kind: str) -> Rate:
 
 
 def _tonight(
-    table: Table, judged: Judged, settings: Settings, count: int, counted: Mapping[tuple[str, str], str]
+    table: Table, judged: Judged, options: Options, count: int, counted: Mapping[tuple[str, str], str]
 ) -> Iterator[_Count]:
     """The tests of tonight's share of series, each from where the last one of its series ended."""
     rows = [(row, key, fleet) for fleet in judged.fleets for key, row in fleet.rows.items()]
     for at in range(min(count, len(rows))):
         row, key, fleet = rows[(judged.night * count + at) % len(rows)]
-        used = replace(settings, threshold=night_threshold(settings, len(fleet.rows)))
-        for stretch in _stretches(table, row, fleet, judged):
+        used = replace(options.settings, threshold=night_threshold(options.settings, len(fleet.rows)))
+        for stretch in _stretches(table, row, fleet, judged, options):
             until = counted.get((stretch.kind, key), "")
             first = table.index_of(until) + 1 if until else 0
             nights, alerts = _ordered(stretch, first, (judged.night, row)).from_night(first, used)
@@ -159,8 +159,10 @@ def _ordered(stretch: _Stretch, first: int, seed: tuple[int, int]) -> _Stretch:
     return replace(stretch, history=History(whole.values[order], std, repeats))
 
 
-def _stretches(table: Table, row: int, fleet: FleetNight, judged: Judged) -> Iterator[_Stretch]:
-    """The nights of the row's present level, and those on the code of tonight.
+def _stretches(
+    table: Table, row: int, fleet: FleetNight, judged: Judged, options: Options
+) -> Iterator[_Stretch]:
+    """The nights of the row's present level, and those on tonight's artifact (of a control, on any).
 
     The second from the night on since which the machine has not moved as a whole, and no break is known.
     """
@@ -169,14 +171,26 @@ def _stretches(table: Table, row: int, fleet: FleetNight, judged: Judged) -> Ite
     reach = min(CORRECTED_NIGHTS, judged.night + 1 - table.offset)
     offset = judged.night + 1 - reach
     part = (row, slice(offset - table.offset, judged.night + 1 - table.offset))
-    code = table.code[part]
-    other = ((code != code[-1]) & (code != 0)).nonzero()[0]
+    nights = range(offset, judged.night + 1)
+    control = options.is_control(table.rows[row])
+    same = offset if control else _same_since(table, table.rows[row].experiment, nights)
     steps = judged.memory.steps.get(key, ())
     moved = max((table.index_of(step.stamp) for step in steps if step.kind in (WHOLE, BREAK)), default=0)
-    since = max(moved, offset + int(other[-1]) + 1 if len(other) else 0) if code[-1] != 0 else judged.night + 1
+    since = max(moved, same)
     series = scaled(History(table.values[part], offset=offset), state)
     values = np.exp(series.x) if series.unit is None else series.x * series.unit
     for kind, first in ((SHUFFLED, state.start), (UNCHANGED, since)):
-        nights = series.nights[series.nights >= first]
-        std, repeats = table.std[row, nights - table.offset], table.repeats[row, nights - table.offset]
-        yield _Stretch(kind, key, nights, History(values[series.nights >= first], std, repeats))
+        known = series.nights[series.nights >= first]
+        std, repeats = table.std[row, known - table.offset], table.repeats[row, known - table.offset]
+        yield _Stretch(kind, key, known, History(values[series.nights >= first], std, repeats))
+
+
+def _same_since(table: Table, experiment: str, nights: range) -> int:
+    """The first of the nights since which the experiment measured no other TVM than on the last one."""
+    tonight = table.measured(experiment, nights[-1])
+    if tonight is None:
+        return nights.stop
+    for night in reversed(nights):
+        if table.measured(experiment, night) not in {tonight, None}:
+            return night + 1
+    return nights.start

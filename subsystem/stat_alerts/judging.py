@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
+import causes
 import numpy as np
 from exact import Exact, exact_numbers, remembered
 from memory import ALERT, BREAK, ENVIRONMENT, WHOLE, Memory, Step
 from remeasured import Confirmation
 from screening import Screen
-from table import Table
+from table import Row, Table
 
 from tvmdash import change_fleet
 from tvmdash.annotations import Annotation
+from tvmdash.cause_words import cause_in_short
+from tvmdash.change_cause import MACHINE
 from tvmdash.change_common import FleetRerun
 from tvmdash.change_fleet import FleetState, NightDecision
 from tvmdash.change_points import change_points, rebased
-from tvmdash.change_series import Decision, History, SeriesState, Settings, scaled
+from tvmdash.change_series import Decision, History, Kind, SeriesState, Settings, scaled
 from tvmdash.dashboard_info import experiment_of
 from tvmdash.incident_ledger import EXPECTED, Ledger
 
-CONTROL_NIGHTS = 40
 MOST_REPLAYED = 400
 """A rebuild judges so many nights; what lies before is scanned, without the fleet's view."""
 
@@ -39,12 +40,9 @@ class Options:
     confirm_s: float = 0.0
     confirm_off: str = "not asked for"
 
-
-class Again(FleetRerun, Protocol):
-    """Answers the detector's wish to measure again, and knows what was measured with the same artifact."""
-
-    def not_tvms(self, series: str, before: int, since: int) -> str:
-        """Why a shift between two nights cannot be TVM's; empty where it can."""
+    def is_control(self, row: Row) -> bool:
+        """Whether the config names the series, or its experiment, as one whose program never changes."""
+        return bool({row.experiment, experiment_of(row.experiment), row.key} & self.controls)
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def judge(
     memory: Memory,
     ledger: Ledger,
     options: Options,
-    again: Again | None = None,
+    again: FleetRerun | None = None,
     screen: Screen | None = None,
 ) -> Judged:
     """Judge the night; `memory` is as before it, with levels that begin anew. `again`: measures suspects again.
@@ -108,8 +106,7 @@ def judge(
             decided = change_fleet.night(histories, state, controls=controls, settings=options.settings, rerun=again)
         else:
             decided = change_fleet.few(histories, state, keys, night, controls=controls, settings=options.settings)
-        if again is not None:
-            decided = _blamed(decided, again)
+        decided = _with_causes(table, night, keys, controls, decided)
         fleets.append(FleetNight(name, keys, histories, state, controls, decided))
     states = {**memory.fleets, **{fleet.name: fleet.decided.state for fleet in fleets}}
     memory = replace(memory, night=table.stamps[night], count=night + 1, fleets=states)
@@ -117,13 +114,22 @@ def judge(
     return replace(judged, memory=memory.with_steps(dict(_steps(table, judged))))
 
 
-def _blamed(decided: NightDecision, again: Again) -> NightDecision:
-    """The decisions in which no shift is TVM's that came with the same artifact."""
+def _with_causes(
+    table: Table, night: int, keys: Mapping[str, int], controls: frozenset[str], decided: NightDecision
+) -> NightDecision:
+    """The decisions with the cause of each shift; what is the machine's is no alert."""
+    if decided.machine is not None and decided.cut is not None:
+        cause = causes.of_fleet(table, keys.values(), decided.machine.cause, decided.cut, night)
+        return replace(decided, machine=replace(decided.machine, cause=cause))
     told = dict(decided.decisions)
+    if not any(decision.cut is not None for decision in told.values()):
+        return decided
+    rows = sorted({*(keys[key] for key in controls), *causes.unchanged(table, night, list(keys.values()))})
     for key, decision in told.items():
-        if decision.kind == "alert" and decision.cut is not None and decision.after is not None:
-            why = again.not_tvms(key, decision.after, decision.cut)
-            told[key] = replace(decision, kind="environment", reason=why) if why else decision
+        if decision.kind != "quiet" and decision.cut is not None:
+            cause = causes.cause_of(table, keys[key], decision, rows, night)
+            kind: Kind = "environment" if cause.whose == MACHINE else "alert"
+            told[key] = replace(decision, kind=kind, cause=cause, reason=f"the level shifted; {cause_in_short(cause)}")
     return replace(decided, decisions=told)
 
 
@@ -139,23 +145,15 @@ def _steps(table: Table, judged: Judged) -> Iterator[tuple[str, Step]]:
 
 
 def _controls(table: Table, night: int, rows: Sequence[int], options: Options) -> frozenset[str]:
-    """The fleet's controls: those of the config; else half of the series whose code has long been the same.
+    """The fleet's controls: those of the config; else half of the series that have long been on one artifact.
 
-    Only half, because controls do not count as series that moved.
+    Only half, because controls do not count as series that moved; none where all are, as nothing is TVM's then.
     """
-    given = frozenset(
-        one.key
-        for one in map(table.rows.__getitem__, rows)
-        if {one.experiment, experiment_of(one.experiment), one.key} & options.controls
-    )
+    given = frozenset(one.key for one in map(table.rows.__getitem__, rows) if options.is_control(one))
     if given:
         return given
-    stop = night + 1 - table.offset
-    code = table.code[rows, max(0, stop - CONTROL_NIGHTS) : stop]
-    known = np.where(code == 0, code.max(axis=1, initial=0)[:, None], code)
-    same = (known == known[:, :1]).all(axis=1) & (known[:, 0] != 0) if code.shape[1] else np.zeros(len(rows), bool)
-    unchanged = sorted(table.rows[row].key for row, still in zip(rows, same, strict=True) if still)
-    return frozenset(unchanged[::2]) if len(unchanged) >= 2 * 4 else frozenset()
+    unchanged = sorted(table.rows[row].key for row in causes.unchanged(table, night, rows))
+    return frozenset(unchanged[::2]) if len(unchanged) < len(rows) else frozenset()
 
 
 def _known_breaks(table: Table, night: int, ledger: Ledger, options: Options) -> dict[int, int]:

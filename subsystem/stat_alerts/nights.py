@@ -16,7 +16,6 @@ import exact_events
 import grouping
 import memory as memories
 import recovering
-from builds import Builds
 from confirming import Confirming
 from judging import MOST_REPLAYED, FleetNight, Judged, Options, judge, scanned
 from memory import Memory
@@ -59,7 +58,6 @@ def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Ton
     events: list[Event] = []
     fresh: list[Event] = []
     previous = before
-    builds = Builds(home)
     screen = Screen(table, len(table.stamps) - 1, options.settings)
     view = _Past(written, iso_of(table.stamps[before.count])) if before.count < len(table.stamps) else None
     for night in range(before.count, len(table.stamps)):
@@ -72,7 +70,7 @@ def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Ton
         ledger = view.before(iso_of(table.stamps[night]))
         past = screen if night < screen.stop else None
         after, judged, events = one_night(table, night, after, ledger, options, again, past)
-        events += exact_events.events_of(table, judged, builds)
+        events += exact_events.events_of(table, judged)
         events = [_with_notes(event, home, table) for event in events]
         view.add(events)
         fresh += [event for event in events if event.key not in known]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from asking import Asking
-from builds import Builds
+from causes import is_reproduced
 from judging import Judged
 from remeasured import (
     BROKEN,
@@ -24,7 +24,8 @@ from remeasured import (
 )
 from table import Table
 
-from tvmdash.change_points import GLUED_NIGHTS, WORDS
+from tvmdash.change_cause import CONTROLS, OLDER_ARTIFACTS, SAME_ARTIFACT, SAME_VERSION
+from tvmdash.change_points import WORDS
 from tvmdash.change_series import Decision
 from tvmdash.words import duration_in_words, elide, list_in_words
 
@@ -32,7 +33,7 @@ _OF_REASON = {WORDS["refuted"]: OUTLIER, WORDS["open"]: UNCLEAR, WORDS["modes"]:
 _NAMED = 2
 
 
-def outcomes_of(judged: Judged, table: Table, builds: Builds, evidence: Evidence, asking: Asking) -> Iterator[Outcome]:
+def outcomes_of(judged: Judged, table: Table, evidence: Evidence, asking: Asking) -> Iterator[Outcome]:
     """One for each series that the detector wanted to be measured again."""
     for row, decision, fleet in judged.decisions():
         series = table.rows[row]
@@ -43,8 +44,8 @@ def outcomes_of(judged: Judged, table: Table, builds: Builds, evidence: Evidence
         cut = _cut(table, row, decision, judged.night)
         new = sum(one.night >= cut for one in decision.reruns)
         nights = {one.night for one in decision.reruns} | {cut, max(cut - 1, table.offset)}
-        used = [builds.of(series.experiment, table.stamps[night]) for night in nights]
-        artifacts = {builds.of(series.experiment, table.stamps[one.night]).artifact for one in decision.reruns}
+        used = [table.build(series.experiment, night) for night in nights]
+        artifacts = {table.build(series.experiment, one.night).artifact for one in decision.reruns}
         fingerprints = {one.fingerprint for one in used if one.fingerprint}
         measured = outcome != UNMEASURED
         yield Outcome(
@@ -52,17 +53,13 @@ def outcomes_of(judged: Judged, table: Table, builds: Builds, evidence: Evidence
             decision.effect if measured else None, decision.effect_low if measured else None,
             decision.effect_high if measured else None, same=len(artifacts) == 1, changed=len(fingerprints) > 1,
             why="" if measured else _why(series.key, series.experiment, evidence, asking),
+            evidence=_evidence(decision) if outcome == MACHINE else "",
         )  # fmt: skip
 
 
 def _was_suspect(decision: Decision) -> bool:
     """Whether it was for its own sake that the series was asked for, and not to tell the machine from the compiler."""
     return bool(decision.reruns) or decision.kind != "quiet" or decision.reason == WORDS["unmeasured"]
-
-
-def is_reproduced(decision: Decision, night: int) -> bool:
-    """Whether re-runs, both sides measured tonight, found the shift; an alert of builds with modes rests on history."""
-    return decision.kind == "alert" and bool(decision.reruns) and decision.state.glued_until != night + GLUED_NIGHTS
 
 
 def _outcome(decision: Decision, night: int) -> str:
@@ -73,6 +70,11 @@ def _outcome(decision: Decision, night: int) -> str:
     if decision.kind == "environment" or night in decision.state.moved:
         return MACHINE
     return _OF_REASON.get(decision.reason, UNCLEAR)
+
+
+def _evidence(decision: Decision) -> str:
+    """What says that it was the machine: re-runs where no cut has another cause."""
+    return OLDER_ARTIFACTS if decision.cause is None else decision.cause.evidence
 
 
 def _cut(table: Table, row: int, decision: Decision, night: int) -> int:
@@ -90,7 +92,7 @@ def _why(series: str, experiment: str, evidence: Evidence, asking: Asking) -> st
     if series in asking.stalled:
         return "the time was over"
     for stamp in asking.asked[series]:
-        artifact = asking.builds.of(experiment, stamp).artifact
+        artifact = asking.artifact(experiment, stamp)
         if artifact is None:
             return f"the artifact of {stamp} is not known: imported, or added by hand"
         lack = evidence.lack(series.partition("~")[0], experiment, artifact)
@@ -102,7 +104,7 @@ def _why(series: str, experiment: str, evidence: Evidence, asking: Asking) -> st
 def lines(confirmation: Confirmation) -> Iterator[str]:
     """A line or two for the report; nothing where nothing was suspicious."""
     evidence = confirmation.evidence
-    parts = [words for kind in _SAID if (words := _part(confirmation.outcomes, kind))]
+    parts = [words for kind in _SAID for words in _parts(confirmation.outcomes, kind)]
     if parts:
         runs = f"{len(evidence.runs)} run{'s' * (len(evidence.runs) != 1)}"
         yield f"Measured again tonight ({runs}, {duration_in_words(evidence.seconds)}): {'; '.join(parts)}."
@@ -117,20 +119,37 @@ def lines(confirmation: Confirmation) -> Iterator[str]:
 _SAID = {
     REPRODUCED: "the difference between the artifacts is there in {names}",
     OUTLIER: "it did not come back in {names}: the first measurement was an outlier of this night",
-    MACHINE: "the machine's, not TVM's, in {names}: {others} moved as well",
+    MACHINE: "the machine's, not TVM's, in {names}: {because}",
     UNCLEAR: "still unclear in {names}",
     MODES: "single builds differ by as much without any change in {names}",
     YOUNG: "there, but the level is too young to tell a step from a mode of single builds, in {names}",
 }
 
 
-def _part(found: Sequence[Outcome], kind: str) -> str:
+def _parts(found: Sequence[Outcome], kind: str) -> Iterator[str]:
+    """What is said of the series with this outcome, those with the same evidence together."""
     members = [one for one in found if one.outcome == kind]
-    if not members:
-        return ""
+    for evidence in dict.fromkeys(one.evidence for one in members):
+        yield _part([one for one in members if one.evidence == evidence], kind)
+
+
+def _part(members: Sequence[Outcome], kind: str) -> str:
     names = list_in_words([elide(one.name, 60) for one in members], _NAMED)
-    others = "the same artifact's other runs" if all(one.same for one in members) else "older artifacts"
-    words = _SAID[kind].format(names=names, others=others)
+    words = _SAID[kind].format(names=names, because=_because(members))
     if kind == MACHINE and any(one.changed for one in members):
         words += " (or the experiment's own: its code or config changed)"
     return words
+
+
+def _because(members: Sequence[Outcome]) -> str:
+    if members[0].evidence in _BECAUSE:
+        return _BECAUSE[members[0].evidence]
+    others = "the same artifact's other runs" if all(one.same for one in members) else "older artifacts"
+    return f"{others} moved as well"
+
+
+_BECAUSE = {
+    SAME_ARTIFACT: "the same artifact was measured before and after the shift",
+    SAME_VERSION: "the same version of TVM was measured before and after the shift",
+    CONTROLS: "controls moved as well",
+}

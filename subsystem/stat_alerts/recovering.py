@@ -12,6 +12,7 @@ from memory import ENVIRONMENT, RECOVERED, WHOLE, Memory, Step
 from table import Table
 
 from tvmdash import incident_ledger as ledgers
+from tvmdash.change_cause import MEASURED_AGAIN
 from tvmdash.change_fleet import FleetState
 from tvmdash.change_series import SeriesState
 from tvmdash.incident_ledger import CHANGE, DETECTOR, Event, Incident, Ledger, Moved, iso_of
@@ -80,11 +81,14 @@ def _recovered(
     if left:
         return
     row = rows[series[0]]
-    same = table.version(row, since) == table.version(row, max(0, since - 1)) != ""
+    measured = incident.cause is not None and incident.cause.evidence == MEASURED_AGAIN
+    same = None if measured else table.same(table.rows[row].experiment, [max(0, since - 1), since])
+    what = "artifact" if same is not None and same.recorded else "TVM"
+    stamp, version = table.stamps[since], table.version(row, since)
     words = (
-        f"went back in the night {table.stamps[since]} on the same TVM, {table.version(row, since)}: it was not TVM's"
+        f"went back in the night {stamp} on the same {what}, {version}: it was not TVM's"
         if same
-        else f"back where it was since the night {table.stamps[since]}, TVM {table.version(row, since) or 'unknown'}"
+        else f"back where it was since the night {stamp}, TVM {version or 'unknown'}"
     )
     state = ledgers.FALSE_ALARM if same else ledgers.FIXED
     yield ledgers.changed(incident.id, state, at=at, who=DETECTOR, words=words, end=table.stamps[since])

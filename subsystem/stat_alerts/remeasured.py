@@ -113,7 +113,8 @@ class Outcome:
     """What measuring one series again came to. new, old: how many runs of artifacts since and before the suspected cut.
 
     same: all were of one artifact. changed: the experiment's code or config did, within what was compared.
-    effect, low, high: of the new against the old, both measured tonight, with 95 % confidence.
+    effect, low, high: of the new against the old, both measured tonight, with 95 % confidence. evidence: what says that
+    it was the machine, in the words of change_cause.
     """
 
     series: str
@@ -127,6 +128,7 @@ class Outcome:
     same: bool = False
     changed: bool = False
     why: str = ""
+    evidence: str = ""
 
 
 @dataclass(frozen=True)

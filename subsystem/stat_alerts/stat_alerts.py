@@ -45,7 +45,7 @@ class StatAlerts(Subsystem):
             write_verdict(home, concluding.nothing_measured(tonight))
             report = _without_data(done, tonight.stamp)
             return threads.told(report, config, output, home, tonight, done.ledger)
-        rates = honesty.measured(output, done.table, done.judged, options.settings, config["honesty_series"])
+        rates = honesty.measured(output, done.table, done.judged, options, config["honesty_series"])
         verdict, stands = concluding.conclude(home, tonight, done.table, done.judged, done.ledger, options)
         write_verdict(home, verdict)
         page = telling.page(done.table, done.judged, done.ledger, rates, options, stands)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from tvmdash.change_series import History
 from tvmdash.dashboard_info import Home
 from tvmdash.machine_identity import MachineIdentity
 from tvmdash.metrics import Direction, Kind
+from tvmdash.records import Build
 from tvmdash.store import Series
 from tvmdash.store_packed import counts, floats, integers
 
@@ -45,10 +46,19 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
-    """`values[row, column]` is night `offset + column`; NaN where there is no value, code 0 and alike -1 where unknown.
+class Measured:
+    """Which TVM was measured: the key of its artifact where that is `recorded`, else its version."""
 
-    stamps: all nights of the home, from its first. versions: by experiment and stamp.
+    name: str
+    recorded: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """`values[row, column]` is night `offset + column`; NaN where there is no value.
+
+    code: a number for the generated code that was timed, 0 where unknown; alike: -1 where unknown. stamps: all nights
+    of the home, from its first. versions, builds: by experiment and stamp.
     """
 
     stamps: tuple[str, ...]
@@ -60,13 +70,14 @@ class Table:
     code: IntArray
     alike: IntArray
     versions: Mapping[str, Mapping[str, str]]
+    builds: Mapping[str, Mapping[str, Build]] = field(default_factory=dict)
 
     def history(self, row: int, night: int, reach: int = REACH) -> History:
         """The row's last `reach` nights up to `night`."""
         stop = night + 1 - self.offset
         start = max(0, stop - reach)
         part = (row, slice(start, stop))
-        return History(self.values[part], self.std[part], self.repeats[part], self.code[part], self.offset + start)
+        return History(self.values[part], self.std[part], self.repeats[part], self.offset + start)
 
     def index_of(self, stamp: str) -> int:
         """The number of the first night that is not before `stamp`."""
@@ -92,21 +103,37 @@ class Table:
         """The TVM that the row's experiment measured on a night; empty where unknown."""
         return self.versions[self.rows[row].experiment].get(self.stamps[night], "")
 
+    def build(self, experiment: str, night: int) -> Build:
+        """What the experiment measured on a night."""
+        return self.builds.get(experiment, {}).get(self.stamps[night], Build())
+
+    def measured(self, experiment: str, night: int) -> Measured | None:
+        """Which TVM the experiment measured: its artifact, or only its version where no artifact is recorded."""
+        version = self.versions.get(experiment, {}).get(self.stamps[night], "")
+        artifact = self.build(experiment, night).artifact
+        return Measured(artifact or version, recorded=artifact is not None) if artifact or version else None
+
+    def same(self, experiment: str, nights: Sequence[int]) -> Measured | None:
+        """Which TVM the experiment measured on all `nights`; None where it was not one and the same."""
+        found = {self.measured(experiment, night) for night in nights}
+        return found.pop() if len(found) == 1 else None
+
 
 def read_table(home: Home, tonight: str, reach: int | None) -> Table:
     """The home's series up to the night `tonight`, the last `reach` nights (all with None)."""
     names = sorted(path.name for path in home.data("x").parent.glob("*") if path.is_dir())
-    versions, series = {}, []
+    versions, builds, series = {}, {}, []
     for name in names:
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             versions[name] = {stamp: one for stamp, one in opened.versions(name).items() if stamp <= tonight}
+            builds[name] = opened.builds(name)
     stamps = sorted({stamp for one in versions.values() for stamp in one})
     offset = 0 if reach is None else max(0, len(stamps) - reach)
     since = stamps[offset] if stamps else ""
     for name in names:
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             series += opened.series(name, since=since)
-    return make_table(series, stamps, offset, versions, home.machine())
+    return replace(make_table(series, stamps, offset, versions, home.machine()), builds=builds)
 
 
 def make_table(
@@ -122,10 +149,6 @@ def make_table(
     shape = (len(known), len(column))
     values, std, repeats = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
     code, alike = np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
-    numbers = {
-        name: np.array([store.code_number(one[stamp]) if one.get(stamp) else 0 for stamp in stamps[offset:]], np.int64)
-        for name, one in versions.items()
-    }
     places: dict[tuple[str, ...], IntArray] = {}
     for index, one in enumerate(known):
         if one.stamps not in places:
@@ -138,11 +161,8 @@ def make_table(
             repeats[index, where] = floats(one.samples)[source]
         if one.alike:
             alike[index, where] = counts(one.alike)[source]
-        version, codes = numbers[one.experiment], integers(one.code)
-        if codes.any():
-            code[index, where] = codes[source]
-        else:  # a compile time, a size, a number of a foreign experiment: what could change it is TVM as a whole
-            code[index, where] = version[where]
+        if one.code:
+            code[index, where] = integers(one.code)[source]
     return Table(tuple(stamps), offset, tuple(_rows(known, machine)), values, std, repeats, code, alike, versions)
 
 

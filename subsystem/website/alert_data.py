@@ -10,6 +10,7 @@ from typing import Any
 import reading
 from reading import number, objects, stamp, text
 
+from tvmdash.change_cause import Cause
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.incident_ledger import MACHINE, OPEN_STATES, STATES, SUBSYSTEM, Change, Incident, Moved
@@ -218,5 +219,6 @@ def incident(one: Mapping[str, Any]) -> Incident:
         versions=(text(before), text(after)),
         notes=reading.texts(one.get("notes", [])),
         changes=tuple(Change(**item) for item in objects(one.get("changes", []))),
+        cause=Cause.from_json(one["cause"]) if one.get("cause") else None,
     )
     return Incident(**known)

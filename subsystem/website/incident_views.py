@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 from series_views import SeriesView
 
+from tvmdash.cause_words import cause_in_short
 from tvmdash.incident_ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident, Moved
 from tvmdash.incident_words import headline, in_words, level_in_words, night_in_words, size_in_words
 from tvmdash.metrics import BETTER, CHANGED, WORSE, Way
@@ -101,7 +102,8 @@ def _brief(one: Incident) -> str:
     before, after = one.versions
     version = f", TVM {before} → {after}" if before and after and before != after else f", TVM {after}" if after else ""
     over = f" over {best.nights} nights" if best.nights else ""
-    return f"Since {night_in_words(one.begin)}{version}; {abs(best.z):.1f} standard errors{over}."
+    cause = f"; {cause_in_short(one.cause)}" if one.cause is not None else ""
+    return f"Since {night_in_words(one.begin)}{version}{cause}; {abs(best.z):.1f} standard errors{over}."
 
 
 def _what(one: Incident) -> str:

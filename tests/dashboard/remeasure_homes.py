@@ -76,9 +76,11 @@ records = [
     for name, value in values.items()
 ]
 build = os.environ["TVMDASH_ARTIFACT"]
+lab = json.loads(pathlib.Path(os.environ["TVMDASH_HOME"]).parent.joinpath("lab.json").read_text())
+for record in records:
+    record["additional_info"] |= {"module_hash": lab["code"]} if "code" in lab else {}
 whole = {"schema_version": 1, "tvm_hash": build, "records": records, "failures": []}
-foreign = json.loads(pathlib.Path(os.environ["TVMDASH_HOME"]).parent.joinpath("lab.json").read_text()).get("foreign")
-pathlib.Path(sys.argv[3], "data.json").write_text(json.dumps(values if foreign else whole))
+pathlib.Path(sys.argv[3], "data.json").write_text(json.dumps(values if lab.get("foreign") else whole))
 pathlib.Path(sys.argv[3], "status.json").write_text('{"success": true, "message": "analyzed"}')
 """
 SETUP = homes.good("setup", 'echo setup >> "$TVMDASH_HOME/../setups"')
@@ -153,13 +155,16 @@ def past(lab: Lab, nights: int, artifact: Artifact, *, seed: int = 1, name: str 
         if lab.state.get("foreign"):
             homes.write(path, {**whole, **values})
         else:
-            homes.write(path, {**whole, "schema_version": 1, "records": [_record(*pair) for pair in values.items()]})
+            code = lab.state.get("code")
+            records = [_record(workload, value, code) for workload, value in values.items()]
+            homes.write(path, {**whole, "schema_version": 1, "records": records})
 
 
-def _record(workload: str, value: float) -> dict[str, Any]:
+def _record(workload: str, value: float, code: str | None) -> dict[str, Any]:
     labels = {"env_name": "lab", "hw_model": "lab", "engine_version": "1", "execution_config": {}}
     times = {"execution_elapsed_ms_mean": value, "execution_elapsed_ms_std": 0.0}
     info = {"docker_tag": None, "docker_hash": None, "execution_elapsed_ms_median": value}
+    info |= {"module_hash": code} if code else {}
     fixed = {"timestamp": "2026-11-21T10:19:13+00:00", "schema_version": 1, "additional_info": info}
     return {**fixed, **point(workload), **labels, **times}
 

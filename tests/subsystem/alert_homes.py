@@ -42,6 +42,7 @@ class Truth:
     machine: np.ndarray[Any, Any] = field(default_factory=lambda: np.ones(0))
     canaries: int = 0
     canary: str = "canary"
+    artifacts: list[str] = field(default_factory=list)
     absent: set[tuple[str, int]] = field(default_factory=set)
     off: set[int] = field(default_factory=set)
     canaries_off: set[int] = field(default_factory=set)
@@ -117,18 +118,21 @@ class AlertHome:
                 continue
             here = [pair for pair in enumerate(pairs) if (pair[1][0], night) not in truth.absent]
             records = [truth.record(name, level, night, noise[night, at]) for at, (name, level) in here]
-            self._data(EXPERIMENT, night, truth.versions[night], records)
+            self._data(EXPERIMENT, night, truth, records)
             if truth.canaries and night not in truth.canaries_off:
                 names = [f"canary{at}" for at in range(truth.canaries)]
                 rows = [truth.record(name, 0, night, noise[night, len(pairs) + at]) for at, name in enumerate(names)]
                 for row in rows:
                     row["additional_info"].update(module_hash="fixed", compile_time=None)
-                self._data(truth.canary, night, truth.versions[night], rows)
+                self._data(truth.canary, night, truth, rows)
         self.ingest()
         return self
 
-    def _data(self, experiment: str, night: int, version: str, records: list[dict[str, Any]]) -> None:
+    def _data(self, experiment: str, night: int, truth: Truth, records: list[dict[str, Any]]) -> None:
+        version = truth.versions[night]
         value = {"schema_version": 1, "timestamp": stamp_of(night), "tvm_hash": version, "records": records}
+        if truth.artifacts:
+            value["night"] = {"artifact": {"key": truth.artifacts[night]}, "fingerprint": "f"}
         self.write_data(experiment, night, value)
 
     def write_data(self, experiment: str, night: int, value: Mapping[str, Any]) -> None:

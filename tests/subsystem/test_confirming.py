@@ -77,6 +77,19 @@ def test_a_slower_artifact_is_told_and_confirmed_the_same_night(lab: Lab) -> Non
     assert all(run["points"] == ["mlp"] for run in lab.runs() if run["points"] is not None)
 
 
+def test_a_slower_runtime_under_the_same_generated_code_is_a_regression_of_tvm(lab: Lab) -> None:
+    lab.change(code="fixed", slow={builds(lab)[1]: {"mlp": 1.08, "bert": 1.08}})
+    past(lab, NIGHTS, put_artifact(lab.home.root / "other", "0.27.0"))
+    report, confirmation, (incident,) = told(lab)
+    assert (incident["kind"], incident["open"], len(incident["moved"])) == ("change", True, 2)
+    cause = incident["cause"]
+    assert (cause["whose"], cause["evidence"], cause["same_code"]) == ("runtime", "measured_again", 2)
+    assert (cause["old"], cause["new"]) == (pytest.approx(1.0, abs=0.01), pytest.approx(1.08, abs=0.01))
+    assert "This is TVM's runtime (VM, thread pool, allocator or FFI)" in report["value"]
+    assert {one["outcome"] for one in confirmation["series"]} == {"reproduced"}
+    assert "machine" not in report["value"]
+
+
 def explain(lab: Lab, incident: str) -> str:
     argv = [sys.executable, "-m", "dashboard", "explain", str(lab.home.path), incident]
     done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=60, check=False)

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from tests.subsystem import scripts
-from tvmdash import common
 from tvmdash.change_series import Settings
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.incident_ledger import Ledger
+from tvmdash.records import Build
 
 SUBSYSTEM = scripts.load("stat_alerts")
 CONFIRMING: Any = SUBSYSTEM.judge_pending.__globals__["confirming"]
@@ -41,10 +41,7 @@ class Lab:
         self.broken: set[str] = set()
         self.stops_after: int | None = None
         self.stamps = tuple(f"2026{1 + night // 28:02}{1 + night % 28:02}T031500Z" for night in range(NIGHTS))
-        for stamp in self.stamps:
-            path = self.home.data_file("e", stamp)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            common.write_json(path, {"night": {"artifact": {"key": f"build-{stamp}"}, "fingerprint": "f"}})
+        self.artifacts: dict[str, str] = {}
 
     def table(self) -> Any:
         values = np.exp(self.level + self.noise)
@@ -52,11 +49,13 @@ class Lab:
         nothing = np.full_like(values, np.nan)
         row = ASKING["Table"].history.__globals__["Row"]
         rows = [
-            row(f"s{at:02}", "e", "run_time", "ms", True, f"s{at:02}", "times on m", {"workload": f"n.{at}"})
+            row(f"s{at:02}", "e", "run_time", "ms", "lower", f"s{at:02}", "times on m", {"workload": f"n.{at}"})
             for at in range(self.points)
         ]
         code = np.tile(np.arange(1, NIGHTS + 1), (self.points, 1))
-        return ASKING["Table"](self.stamps, 0, tuple(rows), values, nothing, nothing, code, {"e": {}})
+        builds = {"e": {stamp: Build(self.artifacts.get(stamp, f"build-{stamp}"), "f") for stamp in self.stamps}}
+        unknown = np.full_like(code, -1)
+        return ASKING["Table"](self.stamps, 0, tuple(rows), values, nothing, nothing, code, unknown, {"e": {}}, builds)
 
     def value(self, point: int, night: int, turn: int) -> float:
         return float(np.exp(self.level[point, night] + self.machine + self.again[point, night, turn]))
@@ -103,14 +102,7 @@ class Lab:
         self.taken.clear()
         ask = self.at_once
 
-        class Direct:
-            def __call__(self, series: str, night: int, count: int) -> list[float]:
-                return ask(series, night, count)
-
-            def not_tvms(self, series: str, before: int, since: int) -> str:
-                return ""
-
-        return decisions(self.judge(Direct()))
+        return decisions(self.judge(ask))
 
 
 def decisions(judged: Any) -> dict[str, Any]:
@@ -228,7 +220,7 @@ def test_a_night_of_the_past_is_not_measured_again(tmp_path: Path) -> None:
 
 def test_strong_suspects_go_first_when_many_are_weak(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
-    asking = CONFIRMING.Asking(lab.table(), CONFIRMING.Builds(lab.home), CONFIRMING.Evidence("x"), 2, {"s01", "s02"})
+    asking = CONFIRMING.Asking(lab.table(), CONFIRMING.Evidence("x"), 2, {"s01", "s02"})
     for series in ("s01", "s02", "s03"):
         for night in (89, 0, 89):
             asking(series, night, 1)
@@ -250,20 +242,9 @@ def test_benjamini_and_hochberg_admit_by_the_whole_night() -> None:
 
 def test_a_shift_with_the_same_artifact_is_never_tvms(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
-    for stamp in lab.stamps[-2:]:
-        data = {"night": {"artifact": {"key": "same"}, "fingerprint": stamp}}
-        common.write_json(lab.home.data_file("e", stamp), data)
-    asking = CONFIRMING.Asking(lab.table(), CONFIRMING.Builds(lab.home), CONFIRMING.Evidence("x"), 0)
-    assert "the experiment's own code or config changed" in asking.not_tvms("s01", NIGHTS - 2, NIGHTS - 1)
-    assert asking.not_tvms("s01", NIGHTS - 3, NIGHTS - 1) == ""
     lab.level[3, -8:] += np.log(1.08)
-    direct = lab.judge(asking)
-    assert decisions(direct)["s03"].kind == "alert"
-    lab.level[3] = 0.0
-    for stamp in lab.stamps:
-        common.write_json(lab.home.data_file("e", stamp), {"night": {"artifact": {"key": "same"}, "fingerprint": "f"}})
-    lab.level[3, -8:] += np.log(1.08)
-    asking = CONFIRMING.Asking(lab.table(), CONFIRMING.Builds(lab.home), CONFIRMING.Evidence("x"), 0)
-    told = decisions(lab.judge(asking))["s03"]
-    assert told.kind == "environment"
-    assert told.reason == "the same artifact on both nights, so the difference is the machine's"
+    lab.artifacts = dict.fromkeys(lab.stamps[-8:], "new")
+    assert decisions(lab.judge(None))["s03"].kind == "alert"
+    lab.artifacts = dict.fromkeys(lab.stamps, "same")
+    told = decisions(lab.judge(None))["s03"]
+    assert (told.kind, told.cause.whose, told.cause.evidence) == ("environment", "machine", "same_artifact")

@@ -185,25 +185,6 @@ def test_drift_is_not_told_as_a_step() -> None:
     assert sum(len(alerts(noise(seed) * trend)) for seed in range(30, 60)) <= 2  # the trend gate off: 12
 
 
-def test_unchanged_code_makes_it_the_machine() -> None:
-    values = noise(9)
-    values[80:] *= 1.10
-    code = np.full(NIGHTS, 77)
-
-    def kinds(code: np.ndarray) -> list[str]:
-        state, found = SeriesState(), []
-        for night in range(NIGHTS):
-            decision = change_points.observe(History(values[: night + 1], code=code[: night + 1]), state)
-            state = decision.state
-            found += [decision.kind] if decision.kind != "quiet" else []
-        return found
-
-    assert kinds(code) == ["environment"]
-    code[80:] = 78
-    assert kinds(code) == ["alert"]
-    assert kinds(np.zeros(NIGHTS, int)) == ["alert"]
-
-
 def test_reruns_confirm_a_step_on_the_same_night() -> None:
     for seed in range(10):
         truth = np.full(NIGHTS, 3.0)

@@ -1,9 +1,8 @@
 """What all series of one machine did together on one night, and whose doing it was.
 
 Controls (programs built once, never recompiled) tell the machine from a compiler-wide change: they see
-the first and not the second. Some of them are enough: slower memory moves those that wait for memory, and
-nothing that a compiler does moves any. Where there are too few, or they are too noisy to say, older artifacts
-measured tonight answer the same question.
+the first and not the second (change_controls). Where there are none, or they are too noisy to say, older
+artifacts measured tonight answer the same question.
 
 Source: Kalibera & Jones 2013 (controls).
 """
@@ -13,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
+from tvmdash.change_cause import BUILD, CONTROLS, MACHINE, OLDER_ARTIFACTS, UNKNOWN, Cause
+from tvmdash.change_controls import ControlShift, weigh, weighted_median
 from tvmdash.change_noise import LEAST_FLOOR, MAD_TO_SD, FloatArray, row_medians
 from tvmdash.change_series import History, Rerun, Scaled, SeriesState, scaled
 
@@ -27,10 +28,7 @@ LEAST_SERIES = 8
 LEAST_SHIFT = 0.003
 SAME_WAY = 0.75
 LEAST_CONTROLS = 4
-CLEARLY = 4.0
-"""A control has moved where it is beyond so many of its scales, and half the shift."""
-SOME = 0.3
-"""This share of the controls, and two at least, must have moved for the machine to have."""
+"""So many controls are believed for one night even where they are not sure; as many older artifacts are needed."""
 PROBES = 6
 
 
@@ -40,23 +38,24 @@ class FleetRerun(Protocol):
     def __call__(self, series: str, night: int, count: int) -> Sequence[float]: ...
 
 
-Blame = Literal["machine", "compiler", "unknown"]
-
-
 @dataclass(frozen=True)
 class Common:
-    """What the series did together on one night: the shift (fraction), its standard error, whose it is.
+    """What the series did together on one night: the shift (logarithm), its standard error, whose it is.
 
-    share: of the series that went that way. witness: by how much the controls, or older artifacts
-    measured tonight, moved; None without either.
+    share: of so many series, controls not among them, which went that way.
     """
 
     night: int
     shift: float
     error: float
     share: float
-    blame: Blame
-    witness: float | None = None
+    series: int
+    cause: Cause
+
+    @property
+    def blame(self) -> str:
+        """The machine, the compiler or unknown."""
+        return self.cause.blame
 
 
 @dataclass
@@ -123,12 +122,6 @@ def _with_reserve(residual: FloatArray, reserve: FloatArray) -> FloatArray:
     return np.asarray(np.where(np.isfinite(residual), residual, padded[place]))
 
 
-def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    order = np.argsort(values)
-    total = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(total, total[-1] / 2)])
-
-
 def common_shift(
     table: Mapping[str, Deviation],
     controls: AbstractSet[str],
@@ -137,41 +130,62 @@ def common_shift(
     states: Mapping[str, SeriesState],
     purse: Purse,
 ) -> Common | None:
-    """The shift that most series share tonight, where there is one."""
-    moving = {name: row for name, row in table.items() if row.positive and name not in controls}
-    if len(moving) < LEAST_SERIES:
+    """The shift that most series share tonight, where there is one.
+
+    Few series alone cannot show one; with controls that moved as well they can.
+    """
+    rows = {name: row for name, row in table.items() if row.positive}
+    moving = {name: row for name, row in rows.items() if name not in controls}
+    few = len(moving) < LEAST_SERIES
+    seen = _together(list((rows if few else moving).values()))
+    if seen is None or not moving or len(rows) < LEAST_SERIES:
         return None
-    away = np.array([row.away for row in moving.values()])
-    scale = np.array([row.scale for row in moving.values()])
-    shift = _weighted_median(away, 1 / scale)
-    error = 1.25 * float(np.median(scale)) / math.sqrt(len(moving))
+    shift, error = seen
+    share = float(np.mean([row.away * shift > 0 for row in moving.values()]))
+    cause = weigh([_of_tonight(row) for name, row in rows.items() if name in controls], shift)
+    if few:
+        own = float(np.median([row.away for row in moving.values()]))
+        with_them = cause.whose == MACHINE and own / shift > 0.5
+        return Common(tonight, shift, error, share, len(moving), cause) if with_them else None
+    if cause.whose == UNKNOWN:
+        cause = _probed(cause, moving, histories, states, purse, shift)
+    return Common(tonight, shift, error, share, len(moving), cause)
+
+
+def _of_tonight(row: Deviation) -> ControlShift:
+    return ControlShift(row.away, row.scale, row.away)
+
+
+def _together(rows: Sequence[Deviation]) -> tuple[float, float] | None:
+    """The shift of these series and its standard error, where they did the same beyond chance."""
+    if not rows:
+        return None
+    away = np.array([row.away for row in rows])
+    scale = np.array([row.scale for row in rows])
+    shift = weighted_median(away, 1 / scale)
+    error = 1.25 * float(np.median(scale)) / math.sqrt(len(rows))
     share = float(np.mean(np.sign(away) == np.sign(shift)))
-    if abs(shift) <= max(4 * error, LEAST_SHIFT) or share < SAME_WAY:
-        return None
-    witness, doubt = _controls_shift(table, controls, shift)
-    if witness is None or abs(witness - shift / 2) < 2 * doubt:
-        probed = _probe(moving, histories, states, purse)
-        witness = probed if probed is not None else witness
-    if witness is None:
-        return Common(tonight, shift, error, share, "unknown")
-    return Common(tonight, shift, error, share, "machine" if witness / shift > 0.5 else "compiler", witness)
+    return None if abs(shift) <= max(4 * error, LEAST_SHIFT) or share < SAME_WAY else (shift, error)
 
 
-def _controls_shift(
-    table: Mapping[str, Deviation], controls: AbstractSet[str], shift: float
-) -> tuple[float | None, float]:
-    """By how much the controls moved, and the doubt about it; None where there are too few to say."""
-    rows = [row for name, row in table.items() if name in controls and row.positive]
-    if len(rows) < LEAST_CONTROLS:
-        return None, math.inf
-    away = [
-        row.away for row in rows if row.away * shift > 0 and abs(row.away) > max(CLEARLY * row.scale, abs(shift) / 2)
-    ]
-    if len(away) >= max(2, SOME * len(rows)):
-        return float(np.median(away)), 0.0
-    weights = np.array([1 / row.scale for row in rows])
-    doubt = 1.25 * math.sqrt(len(rows)) / float(weights.sum())
-    return _weighted_median(np.array([row.away for row in rows]), weights), doubt
+def _probed(
+    cause: Cause,
+    moving: Mapping[str, Deviation],
+    histories: Mapping[str, History],
+    states: Mapping[str, SeriesState],
+    purse: Purse,
+    shift: float,
+) -> Cause:
+    """The cause by older artifacts measured tonight; without them the one to which controls, if not few, are nearer."""
+    moved = _probe(moving, histories, states, purse)
+    if len(moved) >= LEAST_CONTROLS:
+        older = float(np.median(moved))
+        whose = MACHINE if older / shift > 0.5 else BUILD
+        return replace(cause, whose=whose, evidence=OLDER_ARTIFACTS, older=len(moved), older_shift=math.expm1(older))
+    if cause.controls >= LEAST_CONTROLS and cause.controls_shift is not None:
+        whose = MACHINE if math.log1p(cause.controls_shift) / shift > 0.5 else BUILD
+        return replace(cause, whose=whose, evidence=CONTROLS, older=len(moved))
+    return replace(cause, older=len(moved))
 
 
 def _probe(
@@ -179,10 +193,10 @@ def _probe(
     histories: Mapping[str, History],
     states: Mapping[str, SeriesState],
     purse: Purse,
-) -> float | None:
-    """By how much older artifacts of the quietest series moved, measured tonight; None without re-runs."""
+) -> list[float]:
+    """By how much older artifacts of the quietest series moved, measured tonight; empty without re-runs."""
     if purse.rerun is None:
-        return None
+        return []
     moved = []
     for name in sorted(moving, key=lambda name: moving[name].scale)[:PROBES]:
         measure = purse.of(name)
@@ -191,4 +205,4 @@ def _probe(
         values = list(measure(old[-1], 1)) if measure and old else []
         if values and math.isfinite(values[0]) and values[0] > 0:
             moved.append(math.log(values[0]) - moving[name].median)
-    return float(np.median(moved)) if len(moved) >= LEAST_CONTROLS else None
+    return moved

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tvmdash.change_cause import CONTROL, MACHINE, Cause
 from tvmdash.change_common import Common, Deviation, FleetRerun, Purse, common_shift, deviations
 from tvmdash.change_points import forgetting, observe, rebased
 from tvmdash.change_series import Decision, History, SeriesState, Settings, scaled
@@ -164,12 +165,13 @@ def _machine_alert(
 ) -> NightDecision:
     """One alert about the machine; every series begins a new level at its first night."""
     decisions = {}
-    reason = "the whole machine moved, and stayed"
+    who = "the whole machine" if common.cause.whose == MACHINE else "all series of the machine"
+    reason = f"{who} moved, and stayed"
     for name, history in histories.items():
         fixed = {night: value for night, value in states[name].fixed.items() if night < cut}
         state = rebased(scaled(history, replace(states[name], fixed=fixed)), replace(states[name], fixed=fixed), cut)
         decisions[name] = Decision(
-            "environment", reason, history.tonight, state, cut=cut, effect=math.expm1(common.shift)
+            "environment", reason, history.tonight, state, cut=cut, effect=math.expm1(common.shift), cause=common.cause
         )
     size = float(np.median([shift for _, shift in shifts[-LASTING_NIGHTS:]]))
     machine = replace(common, shift=size)
@@ -198,4 +200,5 @@ def _each(
 def _of_control(decision: Decision) -> Decision:
     if decision.kind != "alert":
         return decision
-    return replace(decision, kind="environment", reason="a control moved, and its program never changes")
+    reason = "a control moved, and its program never changes"
+    return replace(decision, kind="environment", reason=reason, cause=Cause(MACHINE, CONTROL))

@@ -259,7 +259,7 @@ def _alert(
     verdict: Verdict | None = None,
     reruns: tuple[Measured, ...] = (),
 ) -> Decision:
-    """The alert at a cut, or "environment" where the code did not change there."""
+    """The alert at a cut. Whose the shift is, is decided where the artifacts are known."""
     cut_night = int(series.nights[candidate.cut])
     after = int(series.nights[candidate.cut - 1])
     nights = candidate.nights
@@ -272,23 +272,12 @@ def _alert(
     )
     low, high = candidate.effect - 1.96 * error, candidate.effect + 1.96 * error
     relative = _relative(series)
-    same_code = _same_code(history, after, cut_night)
     return Decision(
-        "environment" if same_code else "alert",
-        "the compiled code did not change: the machine" if same_code else "the level shifted",
-        history.tonight, rebased(series, state, cut_night), cut=cut_night, after=after,
+        "alert", "the level shifted", history.tonight, rebased(series, state, cut_night), cut=cut_night, after=after,
         effect=relative(candidate.effect), effect_low=relative(low), effect_high=relative(high), z=candidate.z,
         nights=nights, threshold=settings.reproduced if verdict else settings.threshold,
         scale=candidate.scale, reruns=reruns,
     )  # fmt: skip
-
-
-def _same_code(history: History, *nights: int) -> bool:
-    """Whether the compiled module's hash is known and the same on all `nights`."""
-    if history.code is None:
-        return False
-    hashes = {int(history.code[night - history.offset]) for night in nights}
-    return len(hashes) == 1 and 0 not in hashes
 
 
 def _why_quiet(candidate: Candidate, settings: Settings) -> str:

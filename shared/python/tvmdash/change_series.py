@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from tvmdash.change_cause import Cause
 from tvmdash.change_noise import WIDTH, FloatArray, IntArray, noise_floors
 from tvmdash.errors import DashboardError
 
@@ -61,15 +62,13 @@ class Settings:
 class History:
     """One series over nights: `values[i]` is night `offset + i`, the last one is tonight.
 
-    std, repeats: the within-night repeats' standard deviation and number, where known. code: a hash of
-    the compiled module each night (0 = unknown); equal code cannot be TVM's change. The arrays may begin
-    late (`offset`), as long as they reach back KEPT_NIGHTS nights with values.
+    std, repeats: the within-night repeats' standard deviation and number, where known. The arrays may
+    begin late (`offset`), as long as they reach back KEPT_NIGHTS nights with values.
     """
 
     values: FloatArray
     std: FloatArray | None = None
     repeats: FloatArray | None = None
-    code: IntArray | None = None
     offset: int = 0
 
     @property
@@ -141,12 +140,13 @@ class Measured:
 class Decision:
     """What the detector says of one series on one night, with all that is needed to explain it.
 
-    kind: "alert" (TVM's level shifted), "environment" (a level shifted, and it was not TVM), "quiet".
+    kind: "alert" (the level shifted), "environment" (it did, and it was not TVM), "quiet".
     reason: why, in words. cut: first night of the new level; after: the last night with a value before
     it, so the culprit is in (after, cut]. effect: relative change of the value (0.03 = 3 % more; in
     units of `state.unit` for a series that is not positive), effect_low and effect_high its 95 %
     interval. z, nights, threshold: the statistic, how many nights it rests on, what it had to reach.
-    scale: the noise of one night, as effect. reruns: what was measured again.
+    scale: the noise of one night, as effect. reruns: what was measured again. cause: whose a shift is,
+    once that is decided.
     """
 
     kind: Kind
@@ -163,6 +163,7 @@ class Decision:
     threshold: float | None = None
     scale: float | None = None
     reruns: tuple[Measured, ...] = ()
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True)

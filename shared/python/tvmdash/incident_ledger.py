@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tvmdash import common, metrics
+from tvmdash.change_cause import Cause
 from tvmdash.errors import DashboardError
 from tvmdash.metrics import Direction, Way, is_worse, way
 
@@ -87,7 +88,8 @@ class Incident:
     """Series that moved together. begin: first night of the new level; after: the last one before it.
 
     The culprit came after version `versions[0]` and not later than `versions[1]`. found: the night that told it.
-    bisected: what `bisect` found out since, as its event holds it (see `bisected_by`).
+    bisected: what `bisect` found out since, as its event holds it (see `bisected_by`). cause: whose doing it was, by
+    which evidence; None in an incident of a ledger from before there were causes.
     direction: of the fleet whose `size` it is.
     """
 
@@ -108,6 +110,7 @@ class Incident:
     fleet_name: str = ""
     bisected: Mapping[str, Any] | None = None
     direction: Direction = "lower"
+    cause: Cause | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -237,7 +240,8 @@ def _opened(event: Event) -> Incident:
     data = dict(event.data)
     moved = tuple(Moved(**one) for one in data.pop("moved", ()))
     versions = (str(data["versions"][0]), str(data["versions"][1]))
-    data.update(moved=moved, versions=versions, notes=tuple(data.get("notes", ())))
+    cause = Cause.from_json(data["cause"]) if data.get("cause") else None
+    data.update(moved=moved, versions=versions, notes=tuple(data.get("notes", ())), cause=cause)
     return Incident(id=event.incident, state=NEW, changes=(Change(event.at, event.who, NEW),), **data)
 
 

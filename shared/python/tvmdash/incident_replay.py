@@ -32,7 +32,6 @@ def kept(history: History, state: SeriesState, settings: Settings, decision: Dec
     return {
         "values": values,
         **optional,
-        "code": None if history.code is None else [int(number) for number in history.code],
         "offset": history.offset,
         "state": state.to_json(),
         "settings": asdict(settings),
@@ -52,8 +51,7 @@ def replayed(value: Mapping[str, Any]) -> Decision:
         stored = value[name]
         return None if stored is None else np.array([math.nan if one is None else one for one in stored], float)
 
-    code = None if value["code"] is None else np.array(value["code"], np.int64)
-    history = History(column("values"), column("std"), column("repeats"), code, value["offset"])
+    history = History(column("values"), column("std"), column("repeats"), value["offset"])
     reruns = [Measured(int(night), float(again)) for night, again in value.get("reruns", ())]
     state, settings = SeriesState.from_json(value["state"]), Settings(**value["settings"])
     return observe(history, state, settings=settings, rerun=replay(reruns) if reruns else None)
@@ -104,7 +102,7 @@ def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
         return
     same = again.kind in (told["kind"], "alert") and again.cut == told["cut"] and again.effect == told["effect"]
     which = "the same decision" if same else "NOT the same decision"
-    yield f"  Replayed from the stored inputs: {which}, {again.kind}."
+    yield f"  Replayed from the stored inputs: {which}, {told['kind'] if same else again.kind}."
     noise = 100 * (again.scale or 0.0)
     nights = "night" if again.nights == 1 else f"{again.nights} nights"
     yield (
@@ -151,13 +149,13 @@ def _fleet(value: Mapping[str, Any]) -> Iterator[str]:
         return
     yield (
         f"The whole machine, replayed: a common shift of {again.shift:+.2%} (standard error {again.error:.2%}), "
-        f"{again.share:.0%} of {len(table) - len(value['controls'])} series the same way, for the third night in a row."
+        f"{again.share:.0%} of {again.series} series the same way, for the third night in a row."
     )
-    if again.witness is None:
-        yield "No controls could say whether it is the machine or all of TVM."
+    found = again.cause
+    if found.controls_shift is None:
+        yield "There is no control that could say whether it is the machine or all of TVM."
     else:
-        count = len(value["controls"])
-        yield f"The {count} controls moved by {again.witness:+.2%}: {again.blame}."
+        yield f"The {found.controls} controls moved by {found.controls_shift:+.2%}: {found.blame}."
 
 
 def inputs_of(series: Mapping[str, Mapping[str, Any]], fleet: Mapping[str, Any] | None) -> dict[str, Any]:

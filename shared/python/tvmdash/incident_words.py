@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tvmdash.cause_words import cause_in_words
 from tvmdash.common import parse_stamp
 from tvmdash.incident_ledger import CREEP, MACHINE, Incident, Moved
 from tvmdash.words import elide, exact_in_words, list_in_words, percent_in_words, quantity_in_words
@@ -170,11 +171,18 @@ _BLAMED = {
 def _sure(incident: Incident) -> str:
     if incident.is_exact:
         return _exactly(incident)
+    if incident.kind == MACHINE and incident.cause is not None:
+        notes = "".join(f" {note[:1].upper()}{note[1:]}." for note in incident.notes)
+        return f"{cause_in_words(incident.cause)}{notes}"
     if incident.kind == MACHINE:
-        notes = "; ".join(incident.notes)
-        if incident.blame == "machine":
-            return f"This is the machine, not TVM: {notes}."
-        return f"The machine, or all of TVM: {notes}."
+        whose = "This is the machine, not TVM" if incident.blame == "machine" else "The machine, or all of TVM"
+        return f"{whose}: {'; '.join(incident.notes)}."
+    cause = f"{cause_in_words(incident.cause)} " if incident.cause is not None else ""
+    return f"{cause}{_statistics(incident)}"
+
+
+def _statistics(incident: Incident) -> str:
+    """How large the shift is against the noise, or against what was measured again; what else changed that night."""
     also = f" At that night also: {'; '.join(incident.notes)}." if incident.notes else ""
     again = max((one for one in incident.moved if one.again_new), key=lambda one: abs(one.effect), default=None)
     if again is not None:

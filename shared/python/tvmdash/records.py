@@ -136,6 +136,17 @@ class PointValue:
 
 
 @dataclass(frozen=True)
+class Build:
+    """What an experiment measured on a night: the artifact's key and the fingerprint of its own code and config.
+
+    None where the data file does not say: imported, or added by hand.
+    """
+
+    artifact: str | None = None
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True)
 class NightData:
     """One data_<stamp>.json: `records` of ours, or the numeric leaves of a foreign experiment in `leaves`.
 
@@ -155,6 +166,7 @@ class NightData:
     env_name: str = ""
     home: MachineIdentity | None = None
     is_imported: bool = False
+    build: Build = Build()
 
     def values(self) -> Iterator[PointValue]:
         """Every series' value of this night."""
@@ -273,12 +285,18 @@ def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: Machin
         env_name=env_name,
         home=home,
         is_imported=is_imported,
+        build=_build(common.object_in(value, "night")),
     )
 
 
 def _record(value: Mapping[str, Any], home: MachineIdentity | None) -> Record:
     record = Record.from_json(value)
     return replace(record, env_name=home.name_now(record.env_name)) if home else record
+
+
+def _build(night: Mapping[str, common.Json]) -> Build:
+    named = (common.object_in(night, "artifact").get("key"), night.get("fingerprint"))
+    return Build(*(name if isinstance(name, str) else None for name in named))
 
 
 _MACHINE_FACTS = {

@@ -21,12 +21,14 @@ from tvmdash.errors import DashboardError
 from tvmdash.machine_identity import MachineIdentity
 from tvmdash.metrics import FOREIGN, Direction, Kind
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 _SCHEMA = """
 CREATE TABLE born (name TEXT);
 INSERT INTO born VALUES (hex(randomblob(8)));
 CREATE TABLE nights (experiment TEXT, stamp TEXT, tvm_hash TEXT, failures INTEGER, error TEXT,
     machine TEXT, PRIMARY KEY (experiment, stamp)) WITHOUT ROWID;
+CREATE TABLE builds (experiment TEXT, stamp TEXT, artifact TEXT, fingerprint TEXT,
+    PRIMARY KEY (experiment, stamp)) WITHOUT ROWID;
 CREATE TABLE series (number INTEGER PRIMARY KEY, id TEXT, experiment TEXT, metric TEXT, unit TEXT,
     direction TEXT, labels TEXT, kind TEXT, title TEXT, UNIQUE (id, unit));
 CREATE INDEX series_of ON series (experiment, metric);
@@ -128,6 +130,8 @@ class Store:
             return
         row = (experiment, stamp, night.tvm_hash, len(night.failures), night.machine)
         self._connection.execute("INSERT INTO nights VALUES (?, ?, ?, ?, NULL, ?)", row)
+        build = (experiment, stamp, night.build.artifact, night.build.fingerprint)
+        self._connection.execute("INSERT INTO builds VALUES (?, ?, ?, ?)", build)
         points = [self._point(point) for point in night.values()]
         rows = ((p.number, stamp, p.value, p.std, p.low, p.high, p.samples, p.code, p.alike) for p in points)
         self._connection.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
@@ -240,6 +244,11 @@ class Store:
         """The `tvm_hash` of each night on which the experiment has readable data, oldest first."""
         query = "SELECT stamp, tvm_hash FROM nights WHERE experiment = ? AND error IS NULL ORDER BY stamp"
         return dict(self._connection.execute(query, (experiment,)).fetchall())
+
+    def builds(self, experiment: str) -> dict[str, records.Build]:
+        """What was measured on each night on which the experiment has readable data, oldest first."""
+        query = "SELECT stamp, artifact, fingerprint FROM builds WHERE experiment = ? ORDER BY stamp"
+        return {stamp: records.Build(*build) for stamp, *build in self._connection.execute(query, (experiment,))}
 
     def machines(self, experiment: str) -> dict[str, str]:
         """The machine of each night on which the experiment has readable data, in words ("" where unknown)."""

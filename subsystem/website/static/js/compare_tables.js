@@ -110,7 +110,7 @@ export function rowTable(rows, a, b) {
         "span",
         { class: `way is-${state.replace(" ", "-")}` },
         words,
-        sameCode && real ? el("span", { class: "quiet" }, " same machine code: not TVM") : null,
+        sameCode && real ? el("span", { class: "quiet" }, " same generated code: TVM's runtime or the machine") : null,
       ),
       value(left, entry, a),
       value(right, entry, b),
