@@ -40,7 +40,8 @@ def _besides(level: Level, found: Findings) -> list[str]:
 def _regression(found: Findings) -> str:
     if found.new:
         ours = max(found.new, key=_size).blame == COMPILER
-        return f"TVM got {_direction(found.new)}: {_worst(found.new)}" if ours else _worst(found.new)
+        direction = _direction(found.new)
+        return f"{f'TVM got {direction}' if ours else f'{direction.capitalize()}, cause unknown'}: {_worst(found.new)}"
     are = "1 regression is" if len(found.still) == 1 else f"{len(found.still)} regressions are"
     return f"Nothing new; {are} open: {_worst(found.still)}"
 

@@ -51,7 +51,7 @@ def test_a_step_in_one_workload_is_one_incident_with_night_versions_size_and_int
         assert report["title"].startswith("Perhaps worse, not confirmed yet: relax_opt mlp run time (opt_level 3) +")
         assert "Nothing else moved beyond its noise in 31 series." in report["value"]
     report = home.run(67)
-    assert report["title"].startswith("TVM got slower: relax_opt mlp run time (opt_level 3) +5")
+    assert report["title"].startswith("Slower, cause unknown: relax_opt mlp run time (opt_level 3) +5")
     (incident,) = home.incidents()
     assert (incident["begin"], incident["after"]) == (stamp_of(64), stamp_of(63))
     assert incident["versions"] == [truth.versions[63], truth.versions[64]]
@@ -507,7 +507,7 @@ def test_missing_values_silence_nothing_else_and_are_said(tmp_path: Path) -> Non
     truth = Truth(absent={("bert", night) for night in range(60, 70)}).step("mlp", 3, "run", 64, 1.05)
     home = home_of(tmp_path, truth)
     report = home.run(67)
-    assert report["title"].startswith("TVM got slower: relax_opt mlp run time")
+    assert report["title"].startswith("Slower, cause unknown: relax_opt mlp run time")
     assert "Not judged: 8 series had no value tonight" in report["value"]
 
 
@@ -642,7 +642,7 @@ def test_a_night_of_the_engine_judges_what_it_has_just_measured(tmp_path: Path, 
     done = night.run()
     assert done.code == 0, done.output
     report = json.loads((past.output / "report.json").read_text())
-    assert report["title"].startswith("Changed: good $.value +11")
+    assert report["title"].startswith("Worse, cause unknown: good $.value +11")
     assert "Since the night 2026-06-27, first with TVM v57, last good v56" in report["value"]
     (incident,) = past.incidents()
     verbs = [["incidents", "list", "--all"], ["explain", incident["id"]]]

@@ -49,7 +49,7 @@ def tallies(page: Page) -> dict[str, int]:
 
 def test_the_verdict_says_what_got_slower_and_where(told: tuple[Site, Page]) -> None:
     site, page = told
-    assert page.first("h1").startswith("▼TVM got slower: relax_opt mlp run time (opt_level 3) +")
+    assert page.first("h1").startswith("▼Slower, cause unknown: relax_opt mlp run time (opt_level 3) +")
     assert "16 of 24 expected series" in page.words
     assert "TVM 0.27.0, commit 7b5acb32b, as the night before" in page.words
     assert_whole(site)
