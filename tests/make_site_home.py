@@ -162,10 +162,7 @@ def _fill_store(home: Home, truth: Truth, stop: int) -> None:
                 machine = records._machine(value["environment"])
                 row = (name, stamp, value["tvm_hash"], len(value["failures"]), None, machine)
                 connection.execute("INSERT INTO nights VALUES (?, ?, ?, ?, ?, ?)", row)
-                points = _points(opened, numbers, name, value)
-                rows = ((p.number, stamp, p.value, p.std, p.low, p.high, p.samples, p.code) for p in points)
-                connection.executemany("INSERT INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-                connection.execute("INSERT INTO packed VALUES (?, ?, ?)", (name, stamp, store_packed.pack(points)))
+                opened._put(name, stamp, _points(opened, numbers, name, value))
 
 
 def _points(

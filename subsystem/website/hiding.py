@@ -2,36 +2,75 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import html
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pages
-from site_files import write_new
+from carrier import fingerprint
+from site_files import write_data, write_new
 
+from tvmdash import common, config_util, redaction
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.home_secrets import secrets_of
 from tvmdash.redaction import blank, redact
+
+_MARK_FILE = "hidden.json"
+"""In a site whose secrets are hidden: by which code."""
 
 _COUNTED_BYTES = frozenset((".pftrace", ".png", ".gz", ".zip"))
 """Endings of files whose parts must keep their lengths."""
 
 
-def hide_secrets(new: Path, known: Sequence[str]) -> int:
-    """Hide what looks like a secret, and the `known` ones, in all files below `new` but our own static ones; how many.
+def hide_secrets(home: Home, old: Path, new: Path) -> int:
+    """Hide what looks like a secret, and those that the home's configs name, in all files of a new site; how many.
 
-    A changed file is written anew: one that was carried over is the old site's as well.
+    Files that were carried over from the `old` site are clean where that was made by this code and no config has
+    changed since. A changed file is written anew: one that was carried over is the old site's as well.
     """
-    forms = tuple(sorted({form for value in known for form in _forms(value)}, key=lambda form: (-len(form), form)))
+    forms = tuple(
+        sorted({form for value in secrets_of(home) for form in _forms(value)}, key=lambda form: (-len(form), form))
+    )
+    is_clean = _is_clean(old, home)
     changed = 0
     for path in _files(new):
+        if is_clean and _is_carried(path, old / path.relative_to(new)):
+            continue
         content = path.read_bytes()
         text = content.decode("utf-8", errors="surrogateescape")
         clean = (blank if path.suffix in _COUNTED_BYTES else redact)(text, forms)
         if clean != text:
             write_new(str(path), clean.encode("utf-8", errors="surrogateescape"))
             changed += 1
+    write_data(f"{new}/{_MARK_FILE}", {"schema_version": 1, "version": _version()})
     return changed
+
+
+def _is_clean(old: Path, home: Home) -> bool:
+    """Whether this code hid in the old site all that the configs name today."""
+    mark = old / _MARK_FILE
+    with contextlib.suppress(DashboardError, OSError, AttributeError):
+        configs = home.config_file.parent.rglob(config_util.CONFIG_FILE)
+        newest = max((path.stat().st_mtime_ns for path in configs), default=0)
+        return common.read_json(mark).get("version") == _version() and newest < mark.stat().st_mtime_ns
+    return False
+
+
+@functools.cache
+def _version() -> str:
+    """Changes with the code that hides."""
+    return fingerprint(*(Path(one).read_text(encoding="utf-8") for one in (__file__, redaction.__file__)))
+
+
+def _is_carried(path: Path, source: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return path.samefile(source)
+    return False
 
 
 def _forms(value: str) -> Iterator[str]:

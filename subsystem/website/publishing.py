@@ -17,7 +17,6 @@ from site_context import SiteContext
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.home_secrets import secrets_of
 
 CACHE_TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -54,7 +53,7 @@ def publish(home: Home, tonight: Night, output: Path, now: datetime.datetime, *,
         counted = site_data.write(site, new, carrier, receipt_nights)
         written = site_pages.write(site, new, carrier)
         carrier.close(counted)
-        hide_secrets(new, secrets_of(home))
+        hide_secrets(home, place, new)
     return Published((output / "index.html").as_uri(), written.nights, len(written.rendered))
 
 

@@ -60,15 +60,11 @@ def fill(home: Home, series: int, nights: int, *, restless: bool) -> None:
                 level += machine + 0.03 * (np.cumsum(rng.random(nights) < 0.05) % 2) * (restless and index % 4 == 0)
             values = 10 * np.exp(level + sigma * rng.standard_normal(nights))
             code = [index * nights + night // 2 + 1 for night in range(nights)]
-            points = [
-                (number, stamp, float(value), 0.02, None, None, 10, code[night] if metric == "run_time" else None)
-                for night, (stamp, value) in enumerate(zip(stamps, values, strict=True))
-            ]
-            connection.executemany("INSERT INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?)", points)
-            for night, (_, _, value, std, low, high, samples, module) in enumerate(points):
-                packed[night].append(store_packed.Point(number, value, low, high, std, samples, module))
-        blobs = [("relax_opt", stamp, store_packed.pack(one)) for stamp, one in zip(stamps, packed, strict=True)]
-        connection.executemany("INSERT INTO packed VALUES (?, ?, ?)", blobs)
+            for night, value in enumerate(values.tolist()):
+                module = code[night] if metric == "run_time" else None
+                packed[night].append(store_packed.Point(number, value, None, None, 0.02, 10, module))
+        for stamp, points in zip(stamps, packed, strict=True):
+            opened._put("relax_opt", stamp, points)
         connection.commit()
 
 
@@ -91,6 +87,7 @@ def run(home: Home, night: int) -> str:
         folder.mkdir(parents=True, exist_ok=True)
     common.write_json(config / "config.json", {"active": True})
     environment = {**os.environ, "PYTHONPATH": str(REPO / "shared" / "python"), "TVMDASH_NIGHT": stamp}
+    environment.pop("PYTHONSAFEPATH", None)
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     code = REPO / "subsystem" / "stat_alerts"
     begun, used = time.monotonic(), _cpu_s()

@@ -132,7 +132,10 @@ class Store:
         self._connection.execute("INSERT INTO nights VALUES (?, ?, ?, ?, NULL, ?)", row)
         build = (experiment, stamp, night.build.artifact, night.build.fingerprint)
         self._connection.execute("INSERT INTO builds VALUES (?, ?, ?, ?)", build)
-        points = [self._point(point) for point in night.values()]
+        self._put(experiment, stamp, [self._point(point) for point in night.values()])
+
+    def _put(self, experiment: str, stamp: str, points: Sequence[store_packed.Point]) -> None:
+        """One night's points, in both forms that they are read in."""
         rows = ((p.number, stamp, p.value, p.std, p.low, p.high, p.samples, p.code, p.alike) for p in points)
         self._connection.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         self._connection.execute("INSERT INTO packed VALUES (?, ?, ?)", (experiment, stamp, store_packed.pack(points)))

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.subsystem.website_sites import STAMP, Site, failure, job, record
+from tests.subsystem import scripts
+from tests.subsystem.website_sites import STAMP, Site, failure, job, record, stamp
 from tvmdash import common
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import COMPLETE, Home
 
 TOKEN = "xoxb-123456789012-abcdefABCDEF"
 WEBHOOK = "T012345/B012345/AbCdEfGhIjKl"
@@ -62,13 +63,40 @@ def test_what_is_no_secret_is_published_as_it_is(site: Site) -> None:
 
 
 def test_hiding_leaves_the_file_of_the_old_site_alone(site: Site, tmp_path: Path) -> None:
-    hiding = __import__("tests.subsystem.scripts", fromlist=["load"]).load("website").publishing.hide_secrets
+    hide_secrets = scripts.load("website").publishing.hide_secrets
     old, new = tmp_path / "old.json", tmp_path / "new"
     old.write_text(json.dumps({"token": TOKEN}))
     new.mkdir()
     (new / "a.json").hardlink_to(old)
     (new / "trace.pftrace").write_bytes(b"\x0a\x1e" + TOKEN.encode() + b"\xff")
-    assert hiding(new, ()) == 2
+    assert hide_secrets(site.home, tmp_path / "none", new) == 2
     assert TOKEN in old.read_text()
     assert json.loads((new / "a.json").read_text()) == {"token": "[hidden]"}
     assert (new / "trace.pftrace").read_bytes() == b"\x0a\x1e" + b"*" * len(TOKEN) + b"\xff"
+
+
+def test_what_a_config_calls_a_secret_later_is_hidden_in_pages_that_are_carried_over(site: Site) -> None:
+    site.night(job("cnn", stamp(1), title=PASSWORD), at=stamp(1), state=COMPLETE)
+    site.night(job("cnn"))
+    site.publish_here()
+    old_night = site.folder / "nights" / f"{stamp(1)}.html"
+    assert html.escape(PASSWORD) in old_night.read_text()
+    inode = old_night.stat().st_ino
+    site.publish_here()
+    assert old_night.stat().st_ino == inode, "it is carried over"
+    site.home.config("experiment", "cnn").mkdir(parents=True)
+    common.write_json(site.home.config("experiment", "cnn") / "config.json", {"active": True, "api_token": PASSWORD})
+    site.publish_here()
+    assert html.escape(PASSWORD) not in old_night.read_text()
+
+
+def test_pages_that_are_carried_over_are_not_read_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for ago in range(5, -1, -1):
+        site.night(job("cnn", stamp(ago)), at=stamp(ago), state=COMPLETE)
+    site.publish_here()
+    read: list[str] = []
+    whole = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.name) or whole(path))
+    site.publish_here()
+    assert "index.html" in read
+    assert not {f"{stamp(ago)}.html" for ago in range(1, 6)} & set(read)
