@@ -122,7 +122,7 @@ _SAID = {
     MACHINE: "the machine's, not TVM's, in {names}: {because}",
     UNCLEAR: "still unclear in {names}",
     MODES: "single builds differ by as much without any change in {names}",
-    YOUNG: "there, but the level is too young to tell a step from a mode of single builds, in {names}",
+    YOUNG: "there, but no more than single builds may differ by luck, in {names}",
 }
 
 

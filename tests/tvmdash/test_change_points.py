@@ -230,19 +230,19 @@ def test_modes_that_stick_to_builds_are_quiet_with_reruns() -> None:
     assert false == 0
 
 
-def test_a_step_in_a_young_series_is_told_once_three_builds_show_it() -> None:
-    truth = np.full(44, 3.0)
-    truth[40:] *= 1.05
-    values = truth * np.exp(0.006 * np.random.default_rng(3).standard_normal(44))
+def test_a_small_step_in_a_young_series_is_told_once_several_builds_show_it() -> None:
+    truth = np.full(34, 3.0)
+    truth[25:] *= 1.022
+    values = truth * np.exp(0.006 * np.random.default_rng(3).standard_normal(34))
     state, told = SeriesState(), []
-    for night in range(36, 44):
-        asked = lab(truth, 0.006, night)
-        decision = change_points.observe(History(values[: night + 1]), state, rerun=asked)
+    for night in range(22, 34):
+        decision = change_points.observe(History(values[: night + 1]), state, rerun=lab(truth, 0.002, night))
         state = decision.state
         told.append((night, decision.kind, decision.reason))
-    young = [night for night, _, reason in told if "too young" in reason]
-    assert young == [40, 41]
-    assert [night for night, kind, _ in told if kind == "alert"] == [42]
+    assert [kind for night, kind, _ in told if night == 25] == ["quiet"]
+    assert "by luck" in next(reason for night, _, reason in told if night >= 25 and "reproduced" in reason)
+    (alert,) = [night for night, kind, _ in told if kind == "alert"]
+    assert 26 <= alert <= 30
 
 
 def test_without_any_budget_the_history_alone_decides() -> None:

@@ -76,9 +76,7 @@ def weigh(controls: Sequence[ControlShift], shift: float) -> Cause:
 
 
 def _told(whose: str, controls: Sequence[ControlShift], moved: Sequence[float], size: float) -> Cause:
-    return Cause(
-        whose, CONTROLS, controls=len(controls), controls_moved=len(moved), controls_shift=math.expm1(size)
-    )
+    return Cause(whose, CONTROLS, controls=len(controls), controls_moved=len(moved), controls_shift=math.expm1(size))
 
 
 def _needed(count: int) -> float:

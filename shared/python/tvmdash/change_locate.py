@@ -18,7 +18,7 @@ def locate(bench: Bench, suspect: Suspect, settings: Settings, verdict: Verdict,
     where the two halves fit best. While another cut is still believable, the artifact between is
     measured once more.
     """
-    first = max(suspect.start + 3, suspect.cut - reach)
+    first = min(max(suspect.start + 3, suspect.cut - reach), suspect.cut)
     places = np.arange(first, len(suspect.x))
     shift = verdict.shift
     noise = max(run_scale(suspect.scale), 1e-12)

@@ -31,6 +31,8 @@ LEAST_FLOOR = 0.0005
 LEAST_SLOPE_NIGHTS = 20
 SLOPE_ERRORS = 1.5
 MAD_TO_SD = 1.4826
+PRIOR_NIGHTS = 6.0
+"""How many nights the baseline's scatter counts for when the nights after a cut scatter more."""
 
 
 def vif(phi: FloatArray, count: Any) -> FloatArray:
@@ -110,9 +112,12 @@ def scan(noise: Noise, right: FloatArray, *, large: float = 2.0) -> tuple[FloatA
     count = np.arange(1, right.shape[1] + 1)[None, :]
     phi, nights = noise.phi[:, None], noise.nights[:, None]
     spread = vif(phi, count) + 1.3 * vif(phi, nights) * count / np.maximum(nights, 1)
-    error = np.sqrt(count * noise.variance[:, None] * spread) * (1 + 4 / np.maximum(noise.size, 1)[:, None])
     away = (right - noise.median[:, None]) / noise.scale[:, None]
-    z = np.cumsum(np.clip(away, -CLIP, CLIP), axis=1) / error
+    score = np.clip(away, -CLIP, CLIP)
+    total = np.cumsum(score, axis=1)
+    variance = held_spread(noise.variance[:, None], total, np.cumsum(score**2, axis=1), count)
+    error = np.sqrt(count * variance * spread) * (1 + 4 / np.maximum(noise.size, 1)[:, None])
+    z = total / error
     rows = ((np.abs(z) >= large).any(axis=1) & (noise.nights >= LEAST_SLOPE_NIGHTS)).nonzero()[0]
     if not len(rows):
         return z, z
@@ -121,6 +126,15 @@ def scan(noise: Noise, right: FloatArray, *, large: float = 2.0) -> tuple[FloatA
     against = z.copy()
     against[rows] = np.cumsum(np.clip(away[rows] - carried, -CLIP, CLIP), axis=1) / error[rows]
     return z, against
+
+
+def held_spread(variance: FloatArray, total: FloatArray, power: FloatArray, count: Any) -> FloatArray:
+    """The variance of bounded scores: the baseline's, or what the nights after the cut scatter where that is more.
+
+    total, power: those nights' sum and sum of squares. A level that is only noisier than before is no new level.
+    """
+    scatter = np.maximum(power - total**2 / count, 0.0)
+    return np.asarray(np.maximum(variance, (PRIOR_NIGHTS * variance + scatter) / (PRIOR_NIGHTS + count - 1)))
 
 
 def _slopes(noise: Noise, rows: npt.NDArray[np.int64]) -> FloatArray:

@@ -19,23 +19,15 @@ from typing import Literal
 
 import numpy as np
 
+from tvmdash.change_confirm import confirm
+from tvmdash.change_early import early_candidates
 from tvmdash.change_levels import rebased
 from tvmdash.change_locate import locate
-from tvmdash.change_noise import LAGS, WIDTH, scan, vif
-from tvmdash.change_rerun import Answer, Bench, Verdict, confirm
-from tvmdash.change_scan import (
-    LEAST_BEFORE,
-    LEAST_POOL,
-    Candidate,
-    candidate_of,
-    is_strong,
-    noise_of,
-    placed,
-    right_rows,
-    run_odds,
-    suspicious,
-    tonight,
-)
+from tvmdash.change_noise import WIDTH, vif
+from tvmdash.change_place import divided, placed
+from tvmdash.change_rerun import Answer, Bench, Verdict
+from tvmdash.change_scan import Candidate, suspicious, tonight
+from tvmdash.change_search import first_strong, is_clear, strongest
 from tvmdash.change_series import (
     KEPT_NIGHTS,
     Decision,
@@ -47,6 +39,7 @@ from tvmdash.change_series import (
     Settings,
     scaled,
 )
+from tvmdash.change_strong import run_odds
 
 __all__ = [
     "Decision",
@@ -90,20 +83,20 @@ def observe(
         return quiet("no value tonight" if not math.isfinite(value) else f"tonight's value {value:g} is not positive")
     if len(series.x) < settings.least_history:
         return quiet(f"{len(series.x)} nights of history; {settings.least_history} are needed")
-    candidates = tonight(series, state)
-    if not candidates:
+    candidates = [tonight(series, state), early_candidates(series, state, np.array([len(series.x) - 1]))]
+    best = [strongest(group) for group in candidates if group]
+    if not best:
         return quiet(f"the level began {len(series.x) - series.index_of(state.start)} nights ago; too few to compare")
-    candidate = max(candidates, key=lambda c: abs(c.z))
-    strong = is_strong(candidate, series, settings)
-    if strong:
-        candidate = placed(candidate, series)
+    clear = [one for one in best if is_clear(one, series, settings)]
+    strong = bool(clear)
+    candidate = placed(strongest(clear), series) if strong else strongest(best)
     still = Decision(
         "quiet", _why_quiet(candidate, settings), night, state, z=candidate.z, nights=candidate.nights,
         threshold=settings.threshold, scale=candidate.scale,
     )  # fmt: skip
     if rerun is None:
-        return _alert(candidate, series, history, state, settings) if strong else still
-    chosen = candidate if strong else suspicious(candidates, series, state, night, settings)
+        return _alert(divided(candidate, series, settings), series, history, state, settings) if strong else still
+    chosen = candidate if strong else suspicious([*candidates[0], *candidates[1]], series, state, night, settings)
     if chosen is None:
         return still
     return _measured_again(chosen, series, history, state, settings, rerun, strong=strong)
@@ -137,42 +130,18 @@ def change_points(history: History, *, settings: Settings | None = None) -> tupl
             continue
         night = int(series.nights[found.seen])
         until = replace(history, values=history.values[: night - history.offset + 1])
+        found = divided(placed(found, series), series, settings)
         decision = _alert(found, series, until, state, settings)
         alerts.append(decision)
         state, seen, block = decision.state, found.seen + 1, FIRST_BLOCK
     return alerts, state
 
 
-def first_strong(series: Scaled, state: SeriesState, seen: int, stop: int, settings: Settings) -> Candidate | None:
-    """The first alert on the nights at positions seen..stop-1, all judged at once."""
-    start = series.index_of(state.start)
-    first = max(start + LEAST_BEFORE, seen + 1 - int(LAGS[-1]))
-    cuts = np.arange(first, stop)
-    if not len(cuts):
-        return None
-    noise = noise_of(series, cuts, start, state)
-    right = right_rows(series.x, cuts)
-    z, sloped = scan(noise, right, large=settings.threshold)
-    nights = np.arange(max(seen, first), stop)
-    row = nights[:, None] + 1 - LAGS[None, :] - first
-    there = (row >= 0) & (noise.size[np.maximum(row, 0)] >= LEAST_POOL)
-    strength = np.where(there, np.abs(z[np.maximum(row, 0), LAGS[None, :] - 1]), 0.0)
-    for at in (strength.max(axis=1) >= settings.threshold).nonzero()[0]:
-        lag = int(LAGS[int(np.argmax(strength[at]))])
-        seen_now = int(nights[at])
-        cut = seen_now + 1 - lag
-        effect = float(np.median(series.x[cut : seen_now + 1])) - float(noise.median[cut - first])
-        candidate = candidate_of(noise, cut - first, cut, seen_now, start, z, sloped, effect)
-        if is_strong(candidate, series, settings):
-            return placed(candidate, series)
-    return None
-
-
 WORDS: dict[Answer, str] = {
     "refuted": "measured again, the difference did not come back",
     "open": "measured again, still unclear",
     "modes": "single builds of this series differ by as much without any change",
-    "young": "reproduced, but the series is too young to tell a step from a mode of single builds",
+    "young": "reproduced, but single builds may differ by as much by luck",
     "unmeasured": "a suspicion that could not be measured again",
 }
 
@@ -192,14 +161,19 @@ def _measured_again(
     strong: the history alone would alert.
     """
     bench = Bench(rerun, series.unit, settings.most_reruns + MOST_ASIDE + settings.most_locating)
-    suspect = candidate.suspect(series, np.array(state.reserve))
+    suspect = candidate.suspect(series, state)
     verdict = confirm(bench, suspect, settings)
+    if verdict.luck is not None:
+        state = replace(state, luck=(verdict.luck.again, verdict.luck.odd))
     if verdict.answer == "reproduced":
         cut = locate(bench, suspect, settings, verdict)
         candidate = replace(candidate, cut=cut, effect=verdict.shift)
         return _alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
+    if strong and verdict.answer == "young":
+        candidate = replace(candidate, effect=verdict.shift)
+        return _alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
     if strong and verdict.answer == "unmeasured":
-        return _alert(candidate, series, history, state, settings)
+        return _alert(divided(candidate, series, settings), series, history, state, settings)
     if verdict.answer == "modes":
         odds = run_odds(replace(candidate, effect=verdict.shift), series.x, stays=MODE_STAYS, weight=MODE_WEIGHT)
         if strong and odds < MODE_ODDS:
@@ -261,7 +235,7 @@ def _alert(
 ) -> Decision:
     """The alert at a cut. Whose the shift is, is decided where the artifacts are known."""
     cut_night = int(series.nights[candidate.cut])
-    after = int(series.nights[candidate.cut - 1])
+    after = int(series.nights[candidate.cut - 1 - candidate.between])
     nights = candidate.nights
     error = (
         verdict.error
@@ -273,11 +247,24 @@ def _alert(
     low, high = candidate.effect - 1.96 * error, candidate.effect + 1.96 * error
     relative = _relative(series)
     return Decision(
-        "alert", "the level shifted", history.tonight, rebased(series, state, cut_night), cut=cut_night, after=after,
+        "alert", "the level shifted", history.tonight,
+        _with_level(rebased(series, state, cut_night), candidate, series, verdict), cut=cut_night, after=after,
         effect=relative(candidate.effect), effect_low=relative(low), effect_high=relative(high), z=candidate.z,
         nights=nights, threshold=settings.reproduced if verdict else settings.threshold,
         scale=candidate.scale, reruns=reruns,
     )  # fmt: skip
+
+
+def _with_level(state: SeriesState, candidate: Candidate, series: Scaled, verdict: Verdict | None) -> SeriesState:
+    """The state of a new level whose nights are where re-runs found it, so that the very next night can be judged."""
+    if verdict is None:
+        return state
+    seen = slice(candidate.cut, candidate.seen + 1)
+    excess = float(np.mean(series.x[seen])) - (candidate.median + verdict.shift)
+    level = {
+        int(night): float(value - excess) for night, value in zip(series.nights[seen], series.x[seen], strict=True)
+    }
+    return replace(state, fixed={**state.fixed, **level})
 
 
 def _why_quiet(candidate: Candidate, settings: Settings) -> str:

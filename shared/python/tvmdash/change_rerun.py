@@ -15,26 +15,14 @@ from typing import Literal
 
 import numpy as np
 
+from tvmdash.change_luck import Luck
 from tvmdash.change_noise import FloatArray, IntArray
-from tvmdash.change_series import KEPT_NIGHTS, Measured, Rerun, Settings
+from tvmdash.change_series import KEPT_NIGHTS, Measured, Rerun
 
 NIGHT_SHARE = 0.7
 """The machine's part of a night's noise, as a share of the whole, before the re-runs say otherwise."""
 PRIOR_RUNS = 3.0
 """How many measurements the baseline's noise counts for when the re-runs' own noise is estimated."""
-GIVE_UP = 1.6
-"""Log likelihood ratio against the step at which re-measuring ends."""
-LEAST_EACH = 4
-SEEN_BEFORE = 0.05
-"""Earlier levels that were off by as much on this share of their nights do not make a series old."""
-NEAR_CUT = 4
-"""The last nights before a suspected cut may already be of the new level."""
-YOUNG_NIGHTS, NEW_LEVEL_NIGHTS, YOUNG_LEAST = 50, 20, 3
-"""A series, or a level, of fewer nights may have modes not seen yet: so many builds must show the shift."""
-SAME_MODE = 0.5
-"""A baseline build that reproduces this share of the effect shows that builds have modes."""
-EACH_MODE = 3
-MOST_BEYOND = 12
 
 
 @dataclass
@@ -47,12 +35,13 @@ class Bench:
     measured: list[Measured] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
 
-    def take_one_of(self, nights: IntArray, turn: int) -> float | None:
-        """One more value of the artifact whose turn it is, or of the next one that can be measured."""
+    def take_one_of(self, nights: IntArray, turn: int) -> tuple[int, float] | None:
+        """One more value of the artifact whose turn it is, or of the next one that can be measured; and its night."""
         for later in range(len(nights)):
-            value = self.take(int(nights[(turn + later) % len(nights)]))
+            night = int(nights[(turn + later) % len(nights)])
+            value = self.take(night)
             if value is not None:
-                return value
+                return night, value
         return None
 
     def take(self, night: int) -> float | None:
@@ -80,7 +69,7 @@ class Suspect:
     median: float
     scale: float
     effect: float
-    reserve: FloatArray
+    luck: Luck
 
     @property
     def sign(self) -> float:
@@ -96,6 +85,7 @@ class Group:
     """Re-measured values of one kind of build, relative to the baseline's median."""
 
     values: list[float] = field(default_factory=list)
+    nights: set[int] = field(default_factory=set)
 
     def centre(self, scale: float) -> float:
         """Their mean with outliers held; of two that disagree the one nearer to the baseline."""
@@ -120,7 +110,8 @@ Answer = Literal["reproduced", "refuted", "open", "modes", "young", "unmeasured"
 class Verdict:
     """What the re-runs say. shift, error: of the new artifacts against the old, in scaled units.
 
-    machine: by how much the old artifacts moved tonight. machine_moved: beyond their own noise.
+    machine: by how much the old artifacts moved tonight. machine_moved: beyond their own noise. luck: what is known
+    now of how builds differ without any change.
     """
 
     answer: Answer
@@ -128,6 +119,7 @@ class Verdict:
     error: float = math.inf
     machine: float = 0.0
     machine_moved: bool = False
+    luck: Luck | None = None
 
 
 def run_scale(scale: float, *groups: Group) -> float:
@@ -157,34 +149,49 @@ def difference(new: Group, old: Group, suspect: Suspect) -> tuple[float, float, 
     return new.centre(suspect.scale) - weight * machine, math.sqrt(variance), machine, scale
 
 
-def confirm(bench: Bench, suspect: Suspect, settings: Settings) -> Verdict:
-    """Measure new and old artifacts in turn until the shift is reproduced, refuted or the limit reached."""
-    size = abs(suspect.effect)
-    assumed = min(size, max(settings.wanted, size / 2))
-    new_builds = suspect.nights[suspect.cut :][::-1][:6]
-    old_builds = _ordinary(suspect)
-    new, old = Group(), Group()
-    verdict = Verdict("unmeasured")
-    for turn in range(settings.most_reruns):
-        group, builds = (new, new_builds) if turn % 2 == 0 else (old, old_builds)
-        value = bench.take_one_of(builds, turn // 2)
-        if value is None:
-            break
-        group.values.append(value - suspect.median)
-        shift, error, machine, scale = difference(new, old, suspect)
-        toward = suspect.sign * shift
-        moved = bool(old.values) and abs(machine) > max(3 * scale / math.sqrt(len(old.values)), 0.4 * size)
-        verdict = Verdict("open", shift, error, machine, moved)
-        if (toward * assumed - assumed**2 / 2) / error**2 < -GIVE_UP:
-            return _as(verdict, "refuted")
-        enough = len(new.values) >= LEAST_EACH and len(old.values) >= LEAST_EACH
-        if enough and toward >= settings.reproduced * error and toward >= max(0.4 * assumed, settings.least_effect):
-            return _beyond_modes(bench, suspect, settings, new, old, _as(verdict, "reproduced"))
-    return verdict if old.values else _as(verdict, "unmeasured")
+@dataclass
+class Trial:
+    """New and old artifacts measured in turn, and what that says so far."""
 
+    bench: Bench
+    suspect: Suspect
+    new: Group = field(default_factory=Group)
+    old: Group = field(default_factory=Group)
+    turn: int = 0
 
-def _as(verdict: Verdict, answer: Answer) -> Verdict:
-    return Verdict(answer, verdict.shift, verdict.error, verdict.machine, verdict.machine_moved)
+    def __post_init__(self) -> None:
+        self._builds = (self.suspect.nights[self.suspect.cut :][::-1][:6], _ordinary(self.suspect))
+
+    def goes_on(self) -> bool:
+        """Measure one more; False where there is no more to be had."""
+        side = self.turn % 2
+        taken = self.bench.take_one_of(self._builds[side], self.turn // 2)
+        if taken is None:
+            return False
+        group = (self.new, self.old)[side]
+        group.values.append(taken[1] - self.suspect.median)
+        group.nights.add(taken[0])
+        self.turn += 1
+        return True
+
+    def verdict(self, answer: Answer, luck: Luck | None = None) -> Verdict:
+        """What is known now; with `luck`, its part is in the error."""
+        shift, error, machine, scale = difference(self.new, self.old, self.suspect)
+        moved = max(3 * scale / math.sqrt(max(1, len(self.old.values))), 0.4 * abs(self.suspect.effect))
+        error = math.hypot(error, self.luck_error(luck)) if luck else error
+        return Verdict(answer, shift, error, machine, bool(self.old.values) and abs(machine) > moved, luck)
+
+    @property
+    def shift(self) -> float:
+        """Of the new artifacts against the old."""
+        return difference(self.new, self.old, self.suspect)[0]
+
+    def luck_error(self, luck: Luck) -> float:
+        return luck.error(self.new_builds, len(self.old.nights))
+
+    @property
+    def new_builds(self) -> int:
+        return len(self.new.nights)
 
 
 def _ordinary(suspect: Suspect) -> IntArray:
@@ -198,67 +205,3 @@ def _ordinary(suspect: Suspect) -> IntArray:
     away = np.abs(suspect.x[places] - suspect.median)
     near = places[away <= np.median(away)]
     return np.asarray(suspect.nights[near[::-1][:6]])
-
-
-def _beyond_modes(
-    bench: Bench, suspect: Suspect, settings: Settings, new: Group, old: Group, verdict: Verdict
-) -> Verdict:
-    """The verdict after asking whether builds of the baseline that looked like tonight do so again.
-
-    If they do, code layout or alignment has modes that stick to a build, and one slow build is no step,
-    unless the new artifacts are beyond those as well.
-    """
-    size = abs(verdict.shift)
-    places = suspect.baseline()[:-NEAR_CUT]
-    residual = suspect.sign * (suspect.x[places] - suspect.median)
-    alike = places[residual >= 0.6 * size]
-    before = np.abs(suspect.reserve) >= max(0.6 * size, 2.2 * suspect.scale)
-    known = len(places) + (0 if before.sum() > SEEN_BEFORE * len(before) else len(before))
-    if _nights_shown(suspect, size) < YOUNG_LEAST and (known < YOUNG_NIGHTS or len(places) < NEW_LEVEL_NIGHTS):
-        return _as(verdict, "young")
-    if not len(alike):
-        return verdict
-    order = np.argsort(np.abs(residual[residual >= 0.6 * size] - size))
-    builds = suspect.nights[alike[order[:6]]]
-    first = [(suspect.sign * value, build) for build in builds if (value := bench.take(int(build))) is not None]
-    slowest = [build for _, build in sorted(first, reverse=True)[:3]]
-    groups = [Group() for _ in slowest]
-    for turn in range(EACH_MODE * len(slowest)):
-        value = bench.take(int(slowest[turn % len(slowest)]))
-        if value is None:
-            break
-        groups[turn % len(slowest)].values.append(value - suspect.median)
-    groups = [group for group in groups if group.values]
-    if not groups:
-        return verdict
-    mode = max(groups, key=lambda group: suspect.sign * group.centre(suspect.scale))
-    level = suspect.sign * (mode.centre(suspect.scale) - old.centre(suspect.scale))
-    if level <= SAME_MODE * size:
-        return verdict
-    build = slowest[groups.index(mode)]
-    return verdict if _is_beyond(bench, suspect, settings, (new, mode), int(build)) else _as(verdict, "modes")
-
-
-def _nights_shown(suspect: Suspect, size: float) -> int:
-    """On how many nights in a row, tonight the last, a shift of this size was there; all since the cut at least."""
-    is_shifted = suspect.sign * (suspect.x - suspect.median) >= 0.5 * size
-    unshifted = (~is_shifted).nonzero()[0]
-    return max(len(suspect.x) - suspect.cut, len(suspect.x) - 1 - int(unshifted[-1]) if len(unshifted) else 0)
-
-
-def _is_beyond(bench: Bench, suspect: Suspect, settings: Settings, pair: tuple[Group, Group], build: int) -> bool:
-    """Whether tonight's artifact differs from the baseline's build of the other mode, measured in turn."""
-    new, mode = pair
-    for turn in range(2 * MOST_BEYOND):
-        beyond = suspect.sign * (new.centre(suspect.scale) - mode.centre(suspect.scale))
-        error = run_scale(suspect.scale, new, mode) * math.sqrt(1 / len(new.values) + 1 / len(mode.values))
-        if beyond >= max(settings.reproduced * error, settings.least_effect):
-            return True
-        if beyond < max(error, settings.least_effect / 2):
-            return False
-        group, night = (mode, build) if turn % 2 == 0 else (new, int(suspect.nights[-1]))
-        value = bench.take(night)
-        if value is None:
-            return False
-        group.values.append(value - suspect.median)
-    return False

@@ -1,19 +1,16 @@
-"""The cuts that one night can be judged at, and what speaks against each.
+"""The cuts that one night can be judged at, and which of them is suspicious enough to be measured again.
 
-A candidate passes (`is_strong`) when it is beyond the noise, relevant, beyond any run that the baseline
-shows by itself, and no drift. Weaker ones are suspicious enough to measure again (`suspicious`).
-
-Sources: Siegmund & Venkatraman 1995 (scan), Matteson & James 2014 and Fleming et al. 2023 (placing the
-change), Fearnhead & Rigaill 2019 (bounded cost).
+Source: Siegmund & Venkatraman 1995 (scan).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from tvmdash.change_luck import PRIOR_SD, Luck
 from tvmdash.change_noise import (
     CLIP,
     LAGS,
@@ -24,7 +21,6 @@ from tvmdash.change_noise import (
     baseline_noise,
     row_medians,
     scan,
-    strongest_run,
     vif,
 )
 from tvmdash.change_rerun import Suspect
@@ -32,19 +28,21 @@ from tvmdash.change_series import Scaled, SeriesState, Settings
 
 LEAST_BEFORE = 6
 """A cut needs this many nights of its segment before it."""
+LEAST_FIRST = 2
+"""Where the scan does not reach (change_early), so many nights at the least are a level of their own."""
 LEAST_POOL = 12
-SLOPED = 0.9
-"""Against the baseline's slope carried on, this share of the threshold must be reached."""
-LINE = 1.1
-"""A straight line may cost this much more than a step and is still believed."""
-CLEAR = 3.0
+LEAST_SPREAD = 0.6
+"""Luck is judged by the nights on the side of the shift: modes are on one side. At least this share of the scale."""
 USUAL = 0.12
 """One night alone is no suspicion where this share of the baseline's nights was as far off."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A possible cut, seen from one night: positions in the scaled series, and the noise before it."""
+    """A possible cut, seen from one night: positions in the scaled series, and the noise before it.
+
+    stop: where yet another level begins, if one does. between: nights just before the cut that are of neither level.
+    """
 
     cut: int
     seen: int
@@ -58,10 +56,13 @@ class Candidate:
     phi: float
     score: FloatArray
     size: int
+    stop: int | None = None
+    between: int = 0
 
     @property
     def nights(self) -> int:
-        return self.seen - self.cut + 1
+        """How many nights the new level has, as far as is known."""
+        return (self.seen + 1 if self.stop is None else self.stop) - self.cut
 
     @property
     def recent(self) -> float:
@@ -75,11 +76,16 @@ class Candidate:
         tails = math.sqrt(max(1.0, min(self.variance, 2.0)))
         return self.scale * max(tails, self.recent) * (1 + 3 / self.size)
 
-    def suspect(self, series: Scaled, reserve: FloatArray) -> Suspect:
+    def suspect(self, series: Scaled, state: SeriesState) -> Suspect:
+        """What re-runs are asked about."""
         stop = self.seen + 1
+        toward = np.maximum(0.0, self.score[-self.size :] * math.copysign(1, self.effect))
+        spread = self.scale * max(LEAST_SPREAD, math.sqrt(2 * float(np.mean(toward**2))))
+        prior = PRIOR_SD if series.unit is None else spread
+        luck = Luck(spread, min(self.cut, WIDTH) - 1, *state.luck, prior, self.phi, state.reserve)
         return Suspect(
             series.x[:stop], series.nights[:stop], self.start, self.cut, self.median, self.recent_scale, self.effect,
-            reserve,
+            luck,
         )  # fmt: skip
 
 
@@ -114,114 +120,30 @@ def tonight(series: Scaled, state: SeriesState) -> list[Candidate]:
     z, sloped = scan(noise, right)
     effect = row_medians(right) - noise.median
     known = (row for row in range(len(cuts)) if noise.size[row] >= LEAST_POOL)
-    return [candidate_of(noise, row, int(cuts[row]), last, start, z, sloped, float(effect[row])) for row in known]
+    return [
+        candidate_of(
+            noise,
+            row,
+            int(cuts[row]),
+            last,
+            start,
+            z[row, last - cuts[row]],
+            sloped[row, last - cuts[row]],
+            effect[row],
+        )
+        for row in known
+    ]
 
 
 def candidate_of(
-    noise: Noise, row: int, cut: int, seen: int, start: int, z: FloatArray, sloped: FloatArray, effect: float
+    noise: Noise, row: int, cut: int, seen: int, start: int, z: float, sloped: float, effect: float
 ) -> Candidate:
     """The candidate in one row of a scan, seen from one night."""
-    at = seen - cut
     return Candidate(
-        cut, seen, start, float(z[row, at]), float(sloped[row, at]), effect, float(noise.median[row]),
+        cut, seen, start, float(z), float(sloped), float(effect), float(noise.median[row]),
         float(noise.scale[row]), float(noise.variance[row]), float(noise.phi[row]), noise.score[row],
         int(noise.size[row]),
     )  # fmt: skip
-
-
-def is_strong(candidate: Candidate, series: Scaled, settings: Settings) -> bool:
-    """Whether the scan alone would alert: beyond noise, relevant, beyond precedent, and no drift."""
-    return (
-        abs(candidate.z) >= settings.threshold
-        and candidate.nights >= settings.least_nights
-        and (series.unit is not None or abs(candidate.effect) >= settings.least_effect)
-        and _agrees(candidate, series.x, settings)
-        and run_odds(candidate, series.x) < settings.odds
-        and _beyond_precedent(candidate, settings)
-        and not is_drift(series.x, candidate.start, candidate.cut, candidate.seen)
-    )
-
-
-def _agrees(candidate: Candidate, x: FloatArray, settings: Settings) -> bool:
-    """Whether median, slope and enough single nights say the same as z."""
-    sign = math.copysign(1, candidate.z)
-    shifted = (x[candidate.cut : candidate.seen + 1] - candidate.median) * sign >= 0.5 * abs(candidate.effect)
-    against_slope = candidate.z_sloped * sign >= SLOPED * settings.threshold
-    return candidate.effect * sign > 0 and against_slope and int(shifted.sum()) >= settings.least_nights
-
-
-def _beyond_precedent(candidate: Candidate, settings: Settings) -> bool:
-    """Whether the shift clearly exceeds the strongest run of as many nights that the baseline has."""
-    run = strongest_run(candidate.score, candidate.nights)
-    spread = candidate.variance * float(vif(np.asarray(candidate.phi), candidate.nights)) / candidate.nights
-    by_sum = abs(candidate.z) * math.sqrt(spread) >= settings.precedent * run
-    return by_sum or abs(candidate.effect) >= CLEAR * run * candidate.scale
-
-
-def run_odds(candidate: Candidate, x: FloatArray, *, stays: float = 0.2, weight: float = 1.0) -> float:
-    """How likely the baseline, without any change, would show so many shifted nights in a row.
-
-    A night is shifted when it is beyond half the effect. How often that happens, and how often the next
-    night is shifted as well, is counted in the baseline: two modes that stick make long runs likely.
-    `stays`: what the second is believed to be beforehand, with the weight of so many nights.
-    """
-    sign = math.copysign(1, candidate.effect)
-    half = 0.5 * min(abs(candidate.effect) / candidate.scale, CLIP)
-    shifted = sign * candidate.score[-candidate.size :] >= half
-    after = sign * (x[candidate.cut : candidate.seen + 1] - candidate.median) >= half * candidate.scale
-    share = (shifted.sum() + 1) / (len(shifted) + 2)
-    both, first = float(np.sum(shifted[1:] & shifted[:-1])), float(shifted[:-1].sum())
-    again = max((both + stays * weight) / (first + weight), share)
-    return float(share * again ** max(0, int(after.sum()) - 1))
-
-
-def is_drift(x: FloatArray, start: int, cut: int, seen: int) -> bool:
-    """Whether a straight line fits the 40 nights before the cut and those after no worse than a step does."""
-    first = max(start, cut - 40)
-    y = x[first : seen + 1]
-    at = np.arange(len(y), dtype=float)
-    left, right = y[: cut - first], y[cut - first :]
-    step = np.where(at < cut - first, np.median(left), np.median(right))
-    scale = max(1.4826 * float(np.median(np.abs(y - step))), 1e-9)
-    line = _robust_line(at, y, scale)
-    return bool(_bounded(y - line, scale) <= LINE * _bounded(y - step, scale))
-
-
-def _bounded(residual: FloatArray, scale: float) -> float:
-    return float(np.minimum(np.abs(residual), 4 * scale).sum())
-
-
-def _robust_line(at: FloatArray, y: FloatArray, scale: float) -> FloatArray:
-    """A line through y by iteratively reweighted least squares with Huber's weights."""
-    weight = np.ones(len(y))
-    line = np.full(len(y), float(np.median(y)))
-    for _ in range(6):
-        total = weight.sum()
-        centre, level = weight @ at / total, weight @ y / total
-        away = at - centre
-        weighted = weight * away
-        slope = weighted @ (y - level) / max(weighted @ away, 1e-12)
-        line = level + slope * away
-        weight = 1 / np.maximum(1, np.abs(y - line) / scale)
-    return np.asarray(line)
-
-
-def placed(candidate: Candidate, series: Scaled) -> Candidate:
-    """The candidate with its cut moved to where two levels fit the nights around it best."""
-    first = max(candidate.start + LEAST_BEFORE, candidate.cut - 12)
-    last = min(candidate.seen - 1, candidate.cut + 12)
-    begin = max(candidate.start, first - WIDTH)
-    cuts = np.arange(first, last + 1)
-    best = candidate.cut
-    if len(cuts):
-        y = series.x[begin : candidate.seen + 1]
-        is_left = np.arange(begin, candidate.seen + 1)[None, :] < cuts[:, None]
-        left = row_medians(np.where(is_left, y, np.nan))[:, None]
-        right = row_medians(np.where(is_left, np.nan, y))[:, None]
-        cost = np.minimum(np.abs(y - np.where(is_left, left, right)), 4 * candidate.scale).sum(axis=1)
-        best = int(cuts[np.lexsort((np.abs(cuts - candidate.cut), cost))[0]])
-    effect = float(np.median(series.x[best : candidate.seen + 1])) - candidate.median
-    return replace(candidate, cut=best, effect=effect)
 
 
 def suspicious(

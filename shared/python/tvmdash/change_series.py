@@ -84,7 +84,8 @@ class SeriesState:
     scaled values of nights that were measured again or that the whole machine shifted. unit: None for
     logarithms, otherwise the value that counts as 1 for a series that is not positive. glued_until:
     until then shifts like `glued` (scaled, signed) are known to belong to modes of single builds. moved:
-    nights on which re-runs found that the machine, not TVM, had moved.
+    nights on which re-runs found that the machine, not TVM, had moved. luck: what re-runs of odd builds said of
+    how builds differ without any change (change_luck.Luck.again and odd).
     """
 
     start: int = 0
@@ -94,12 +95,19 @@ class SeriesState:
     glued_until: int = -1
     glued: float = 0.0
     moved: tuple[int, ...] = ()
+    luck: tuple[float, float] = (0.0, 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """The state as JSON values; `from_json` reads it back exactly."""
         fields = asdict(self)
         fields["fixed"] = {str(night): value for night, value in self.fixed.items()}
-        return {"version": STATE_VERSION, **fields, "reserve": list(self.reserve), "moved": list(self.moved)}
+        return {
+            "version": STATE_VERSION,
+            **fields,
+            "reserve": list(self.reserve),
+            "moved": list(self.moved),
+            "luck": list(self.luck),
+        }
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> SeriesState:
@@ -118,11 +126,17 @@ class SeriesState:
                 glued_until=int(json["glued_until"]),
                 glued=float(json["glued"]),
                 moved=tuple(int(night) for night in json["moved"]),
+                luck=_pair(json.get("luck", (0.0, 0.0))),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DashboardError(
                 f"state of a series: {error!r}. Delete the state; it is rebuilt from the history."
             ) from error
+
+
+def _pair(values: Sequence[Any]) -> tuple[float, float]:
+    again, odd = values
+    return float(again), float(odd)
 
 
 Kind = Literal["quiet", "alert", "environment"]
