@@ -116,7 +116,7 @@ def test_a_series_that_only_gets_noisier_has_no_new_level() -> None:
         rng = np.random.default_rng([7, seed])
         sigma = np.where(np.arange(150) < 80, 0.004, 0.008 if seed % 2 else 0.016)
         false += len(told(3 * np.exp(sigma * rng.standard_normal(150))))
-    assert false <= 1  # 5 where only the baseline's scatter counts
+    assert false <= 1
 
 
 def test_modes_that_last_are_known_after_a_step_as_before_it() -> None:
@@ -142,7 +142,7 @@ def test_builds_that_differ_by_luck_are_no_steps_and_a_step_beyond_luck_is_one()
         alerts = told(values, lab(truth, 0.002, seed), first=30)
         false += [alert for alert in alerts if alert.cut != 100]
         assert any(alert.cut == 100 for alert in alerts)
-    assert len(false) <= 1  # 7 where the error of the re-runs knows nothing of luck
+    assert len(false) <= 1
 
 
 def test_the_interval_of_one_new_build_carries_its_luck() -> None:
