@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
 import logging
 from pathlib import Path
 
@@ -19,6 +20,14 @@ from tvmdash.errors import DashboardError
 from tvmdash.stages import pipeline, read_status
 
 _log = logging.getLogger("night")
+
+
+class RunEnd(enum.Enum):
+    """How the run stage of a dead night ended: well, as a failure, or in the middle."""
+
+    WELL = "well"
+    FAILED = "failed"
+    KILLED = "killed"
 
 
 def recover(plan: Plan) -> list[str]:
@@ -92,11 +101,13 @@ def _save(context: Context, folder: Path, night: Night) -> Saved | None:
         return None
     job = _job(context, folder)
     if not context.home.data_file(name, context.stamp).exists():
-        ended = _has_ended(night, name, raw)
-        if ended is False or (ended is None and not any(raw.rglob(CAPTURED))):
-            return None if ended is False else Saved(name, published=False)
+        end = _end_of_run(night, name, raw)
+        if end is RunEnd.FAILED:
+            return None
+        if end is RunEnd.KILLED and not any(raw.rglob(CAPTURED)):
+            return Saved(name, published=False)
         removal.remove_tree(folder / "analyze")  # what the killed one left there must not count as this one's
-        context = dataclasses.replace(context, partial=ended is None)
+        context = dataclasses.replace(context, partial=end is RunEnd.KILLED)
         result = engine.perform(context, job, pipeline("experiment").stage("analyze"))
         _log.warning("interrupted night %s, experiment %s: %s", context.stamp, name, result.message)
         if not result.success:
@@ -109,18 +120,18 @@ def _failed(night: Night, name: str) -> bool:
     return any((job.kind, job.name) == ("experiment", name) and job.state != OK for job in night.jobs)
 
 
-def _has_ended(night: Night, name: str, raw: Path) -> bool | None:
-    """Whether the run ended well; None where it was ended in the middle.
+def _end_of_run(night: Night, name: str, raw: Path) -> RunEnd:
+    """How the run stage ended.
 
     The night's record says so, or, where the night was killed before it was written, the status that the run left.
     """
     steps = [step for job in night.jobs if (job.kind, job.name) == ("experiment", name) for step in job.steps]
     if any(step.stage == "run" for step in steps):
-        return True  # one that failed is not asked about
+        return RunEnd.WELL  # one that failed is not asked about
     try:
-        return read_status(raw).success
+        return RunEnd.WELL if read_status(raw).success else RunEnd.FAILED
     except DashboardError:
-        return None
+        return RunEnd.KILLED
 
 
 def _partial(context: Context, name: str) -> PartialData | None:
