@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tvmdash.change_luck import Build
 from tvmdash.change_noise import WIDTH, FloatArray
 from tvmdash.change_series import Scaled, SeriesState
 
@@ -14,6 +15,8 @@ BACK = 0.4
 LEAST_BEFORE = 6
 EPISODE_NIGHTS = 12
 """A level that lasted longer was a level: a gain that is lost after months must not pass for noise ever after."""
+LEVEL_DIGITS = 9
+"""Levels that agree to so many decimals are the same."""
 
 
 def rebased(series: Scaled, state: SeriesState, night: int) -> SeriesState:
@@ -24,19 +27,43 @@ def rebased(series: Scaled, state: SeriesState, night: int) -> SeriesState:
     """
     start, cut = series.index_of(state.start), series.index_of(night)
     closed = series.x[max(start, cut - WIDTH) : cut]
-    before = series.x[:start] if cut - start <= EPISODE_NIGHTS else series.x[:0]
+    before = _level_before(series, state, start) if cut - start <= EPISODE_NIGHTS else None
     level = _level_left(before, closed, series.x[cut:])
     residual = tuple(float(value) for value in closed - level)
     fixed = {key: value for key, value in state.fixed.items() if key < night}
-    return replace(state, start=night, reserve=(state.reserve + residual)[-WIDTH:], fixed=fixed, moved=())
+    nights = tuple(int(one) for one in series.nights[cut - len(closed) : cut])
+    return replace(
+        state, start=night, reserve=(state.reserve + residual)[-WIDTH:], fixed=fixed, moved=(),
+        reserve_nights=(state.reserve_nights + nights)[-WIDTH:],
+    )  # fmt: skip
 
 
-def _level_left(before: FloatArray, closed: FloatArray, now: FloatArray) -> float:
-    """The level that `closed` is measured from: that of `before` where `now` came back to it, else its own."""
+def _level_left(before: float | None, closed: FloatArray, now: FloatArray) -> float:
+    """The level that `closed` is measured from: the one `before` where `now` came back to it, else its own."""
     if not len(closed):
         return 0.0
     own = float(np.median(closed))
-    if len(before) < LEAST_BEFORE or not len(now):
+    if before is None or not len(now):
         return own
-    left = float(np.median(before[-WIDTH:]))
-    return left if abs(float(np.median(now)) - left) < BACK * abs(own - left) else own
+    return before if abs(float(np.median(now)) - before) < BACK * abs(own - before) else own
+
+
+def _level_before(series: Scaled, state: SeriesState, start: int) -> float | None:
+    """The level that the last nights before position `start` were measured from, where enough of them are known."""
+    levels = [build.level for build in earlier_builds(series, state)]
+    if not state.reserve_nights:
+        return float(np.median(series.x[max(0, start - WIDTH) : start])) if start >= LEAST_BEFORE else None
+    if not levels:
+        return None
+    return levels[-1] if levels.count(levels[-1]) >= LEAST_BEFORE else None
+
+
+def earlier_builds(series: Scaled, state: SeriesState) -> list[Build]:
+    """The builds of the levels before the current one whose nights are known."""
+    known = list(zip(state.reserve_nights[::-1], state.reserve[::-1], strict=False))[::-1]
+    places = [(series.index_of(night), night, away) for night, away in known]
+    return [
+        Build(night, away, round(float(series.x[place] - away), LEVEL_DIGITS))
+        for place, night, away in places
+        if place < len(series.x) and series.nights[place] == night
+    ]

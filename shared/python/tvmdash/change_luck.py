@@ -30,6 +30,19 @@ MOST_KNOWN = 40.0
 
 
 @dataclass(frozen=True)
+class Build:
+    """The build of one night of an earlier level: how far it was off that level, scaled."""
+
+    night: int
+    away: float
+    level: float
+
+    @property
+    def side(self) -> float:
+        return math.copysign(1.0, self.away)
+
+
+@dataclass(frozen=True)
 class Luck:
     """What is known of it. spread: what nights scatter, scaled; builds: how many different ones they had.
 

@@ -215,13 +215,10 @@ def _relative(series: Scaled) -> Callable[[float], float]:
 
 
 def _corrected(candidate: Candidate, series: Scaled, state: SeriesState, verdict: Verdict) -> SeriesState:
-    """The state with the suspected nights moved to where the re-runs found tonight's artifact to be."""
-    seen = slice(candidate.cut, candidate.seen + 1)
-    excess = candidate.effect - verdict.shift
-    fixed = dict(state.fixed)
-    for night, value in zip(series.nights[seen], series.x[seen], strict=True):
-        fixed[int(night)] = float(value - excess)
-    return replace(state, fixed=fixed)
+    """The state with each suspected night that was measured again moved to where its artifact was found to be."""
+    seen = {int(night) for night in series.nights[candidate.cut : candidate.seen + 1]}
+    found = {night: candidate.median + away for night, away in verdict.again.items() if night in seen}
+    return replace(state, fixed={**state.fixed, **found})
 
 
 def _alert(

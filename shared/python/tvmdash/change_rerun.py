@@ -10,19 +10,23 @@ the invocation and the build, not the loop within one process.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
-from tvmdash.change_luck import Luck
-from tvmdash.change_noise import FloatArray, IntArray
+from tvmdash.change_luck import Build, Luck
+from tvmdash.change_noise import MAD_TO_SD, FloatArray, IntArray
 from tvmdash.change_series import KEPT_NIGHTS, Measured, Rerun
 
 NIGHT_SHARE = 0.7
 """The machine's part of a night's noise, as a share of the whole, before the re-runs say otherwise."""
 PRIOR_RUNS = 3.0
 """How many measurements the baseline's noise counts for when the re-runs' own noise is estimated."""
+
+ENOUGH_VALUES, ENOUGH_FREEDOM, NOISIER = 4, 4, 2.0
+"""So many values, degrees of freedom, and times the baseline's variance: tonight is noisier than the baseline was."""
 
 
 @dataclass
@@ -60,7 +64,10 @@ class Bench:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A shift that the history suggests: positions in the scaled series, and the baseline's noise."""
+    """A shift that the history suggests: positions in the scaled series, and the baseline's noise.
+
+    earlier: builds of the levels before this one.
+    """
 
     x: FloatArray
     nights: IntArray
@@ -70,6 +77,7 @@ class Suspect:
     scale: float
     effect: float
     luck: Luck
+    earlier: tuple[Build, ...] = ()
 
     @property
     def sign(self) -> float:
@@ -79,28 +87,38 @@ class Suspect:
         """Positions of the segment's nights before the cut, the last KEPT_NIGHTS."""
         return np.arange(max(self.start, self.cut - KEPT_NIGHTS), self.cut)
 
+    def build(self, place: int) -> Build:
+        """The build at a position of the baseline."""
+        return Build(int(self.nights[place]), float(self.x[place] - self.median), self.median)
+
 
 @dataclass
 class Group:
-    """Re-measured values of one kind of build, relative to the baseline's median."""
+    """Re-measured values of one kind of build, relative to the baseline's median; and those of each night's build."""
 
     values: list[float] = field(default_factory=list)
-    nights: set[int] = field(default_factory=set)
+    builds: dict[int, list[float]] = field(default_factory=dict)
 
     def centre(self, scale: float) -> float:
         """Their mean with outliers held; of two that disagree the one nearer to the baseline."""
         values = np.array(self.values)
         if len(values) == 2 and abs(values[0] - values[1]) > 4 * scale:
             return float(values[np.argmin(np.abs(values))])
-        middle = float(np.median(values))
-        return float(np.mean(np.clip(values, middle - 2 * scale, middle + 2 * scale)))
+        middle, held = float(np.median(values)), 2 * self._width(scale)
+        return float(np.mean(np.clip(values, middle - held, middle + held)))
+
+    def _width(self, scale: float) -> float:
+        """What outliers are held by: the baseline's noise, or that of tonight where it is clearly greater."""
+        if len(self.values) < ENOUGH_VALUES:
+            return scale
+        return max(scale, MAD_TO_SD * float(np.median(np.abs(np.array(self.values) - np.median(self.values)))))
 
     def scatter(self, scale: float) -> tuple[float, int]:
         """Sum of squared deviations, outliers held, and its degrees of freedom."""
         if len(self.values) < 2:
             return 0.0, 0
         away = np.array(self.values) - self.centre(scale)
-        return float(np.sum(np.minimum(np.abs(away), 4 * scale) ** 2)), len(self.values) - 1
+        return float(np.sum(np.minimum(np.abs(away), 4 * self._width(scale)) ** 2)), len(self.values) - 1
 
 
 Answer = Literal["reproduced", "refuted", "open", "modes", "young", "unmeasured"]
@@ -111,7 +129,7 @@ class Verdict:
     """What the re-runs say. shift, error: of the new artifacts against the old, in scaled units.
 
     machine: by how much the old artifacts moved tonight. machine_moved: beyond their own noise. luck: what is known
-    now of how builds differ without any change.
+    now of how builds differ without any change. again: how far from the old level each new night's build came out.
     """
 
     answer: Answer
@@ -120,13 +138,15 @@ class Verdict:
     machine: float = 0.0
     machine_moved: bool = False
     luck: Luck | None = None
+    again: Mapping[int, float] = field(default_factory=dict)
 
 
 def run_scale(scale: float, *groups: Group) -> float:
     """The noise of one re-run: the baseline's, updated by the re-runs' own scatter."""
     parts = [group.scatter(scale) for group in groups]
     squares, freedom = sum(part[0] for part in parts), sum(part[1] for part in parts)
-    return math.sqrt((PRIOR_RUNS * scale**2 + squares) / (PRIOR_RUNS + freedom))
+    pooled = (PRIOR_RUNS * scale**2 + squares) / (PRIOR_RUNS + freedom)
+    return math.sqrt(max(pooled, squares / freedom if freedom >= ENOUGH_FREEDOM else 0.0))
 
 
 def difference(new: Group, old: Group, suspect: Suspect) -> tuple[float, float, float, float]:
@@ -170,7 +190,7 @@ class Trial:
             return False
         group = (self.new, self.old)[side]
         group.values.append(taken[1] - self.suspect.median)
-        group.nights.add(taken[0])
+        group.builds.setdefault(taken[0], []).append(group.values[-1])
         self.turn += 1
         return True
 
@@ -179,19 +199,39 @@ class Trial:
         shift, error, machine, scale = difference(self.new, self.old, self.suspect)
         moved = max(3 * scale / math.sqrt(max(1, len(self.old.values))), 0.4 * abs(self.suspect.effect))
         error = math.hypot(error, self.luck_error(luck)) if luck else error
-        return Verdict(answer, shift, error, machine, bool(self.old.values) and abs(machine) > moved, luck)
+        common = self.new.centre(self.suspect.scale) - shift
+        again = {night: float(np.median(values)) - common for night, values in self.new.builds.items()}
+        return Verdict(answer, shift, error, machine, bool(self.old.values) and abs(machine) > moved, luck, again)
 
     @property
     def shift(self) -> float:
         """Of the new artifacts against the old."""
         return difference(self.new, self.old, self.suspect)[0]
 
+    def reached(self, errors: float) -> float:
+        """So many standard errors of the runs; as of Student's t where they scatter more than the baseline says."""
+        squares, freedom = (sum(both) for both in zip(*self._scatters(), strict=True))
+        is_noisier = squares > NOISIER * freedom * self.suspect.scale**2
+        wider = (errors**2 + 1) / (4 * (PRIOR_RUNS + freedom)) if is_noisier else 0.0
+        return errors * (1 + wider) * difference(self.new, self.old, self.suspect)[1]
+
+    def _scatters(self) -> list[tuple[float, int]]:
+        return [group.scatter(self.suspect.scale) for group in (self.new, self.old)]
+
+    @property
+    def held_shift(self) -> float:
+        """How far most of the new builds are towards the suspected shift: one far off counts no more than another."""
+        sign, scale = self.suspect.sign, self.suspect.scale
+        each = sorted(sign * float(np.median(values)) for values in self.new.builds.values())
+        ahead = sign * self.new.centre(scale) - each[(len(each) - 1) // 2]
+        return sign * self.shift - max(0.0, ahead)
+
     def luck_error(self, luck: Luck) -> float:
-        return luck.error(self.new_builds, len(self.old.nights))
+        return luck.error(self.new_builds, len(self.old.builds))
 
     @property
     def new_builds(self) -> int:
-        return len(self.new.nights)
+        return len(self.new.builds)
 
 
 def _ordinary(suspect: Suspect) -> IntArray:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvmdash.change_levels import earlier_builds
 from tvmdash.change_luck import PRIOR_SD, Luck
 from tvmdash.change_noise import (
     CLIP,
@@ -85,7 +86,7 @@ class Candidate:
         luck = Luck(spread, min(self.cut, WIDTH) - 1, *state.luck, prior, self.phi, state.reserve)
         return Suspect(
             series.x[:stop], series.nights[:stop], self.start, self.cut, self.median, self.recent_scale, self.effect,
-            luck,
+            luck, tuple(earlier_builds(series, state)),
         )  # fmt: skip
 
 

@@ -80,12 +80,12 @@ class History:
 class SeriesState:
     """What a series remembers from night to night.
 
-    start: first night of the current level. reserve: residuals of closed segments. fixed: corrected
-    scaled values of nights that were measured again or that the whole machine shifted. unit: None for
-    logarithms, otherwise the value that counts as 1 for a series that is not positive. glued_until:
-    until then shifts like `glued` (scaled, signed) are known to belong to modes of single builds. moved:
-    nights on which re-runs found that the machine, not TVM, had moved. luck: what re-runs of odd builds said of
-    how builds differ without any change (change_luck.Luck.again and odd).
+    start: first night of the current level. reserve: residuals of closed segments, reserve_nights: the nights
+    of the last of them. fixed: corrected scaled values of nights that were measured again or that the whole
+    machine shifted. unit: None for logarithms, otherwise the value that counts as 1 for a series that is not
+    positive. glued_until: until then shifts like `glued` (scaled, signed) are known to belong to modes of
+    single builds. moved: nights on which re-runs found that the machine, not TVM, had moved. luck: what
+    re-runs of odd builds said of how builds differ without any change (change_luck.Luck.again and odd).
     """
 
     start: int = 0
@@ -96,6 +96,7 @@ class SeriesState:
     glued: float = 0.0
     moved: tuple[int, ...] = ()
     luck: tuple[float, float] = (0.0, 0.0)
+    reserve_nights: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The state as JSON values; `from_json` reads it back exactly."""
@@ -107,6 +108,7 @@ class SeriesState:
             "reserve": list(self.reserve),
             "moved": list(self.moved),
             "luck": list(self.luck),
+            "reserve_nights": list(self.reserve_nights),
         }
 
     @classmethod
@@ -127,6 +129,7 @@ class SeriesState:
                 glued=float(json["glued"]),
                 moved=tuple(int(night) for night in json["moved"]),
                 luck=_pair(json.get("luck", (0.0, 0.0))),
+                reserve_nights=tuple(int(night) for night in json.get("reserve_nights", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DashboardError(
