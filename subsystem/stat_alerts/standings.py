@@ -114,7 +114,16 @@ def _beyond_its_noise(table: Table, row: int, decision: Decision, settings: Sett
     if not strong and not _is_far_out(known, decision.scale or 0.0):
         return None
     effect = _shift(known[:-nights][-WIDTH:], float(np.median(known[-nights:])))
-    return Stand(Standing.SUSPECT, effect) if effect is not None and abs(effect) >= TELL else None
+    if effect is None or abs(effect) < TELL or _is_same_tvm(table, row, decision, nights):
+        return None
+    return Stand(Standing.SUSPECT, effect)
+
+
+def _is_same_tvm(table: Table, row: int, decision: Decision, nights: int) -> bool:
+    """Whether tonight's TVM is that of the night before the last `nights`: what moved is then not TVM."""
+    known = np.isfinite(table.values[row, : decision.night - table.offset + 1]).nonzero()[0] + table.offset
+    around = [int(known[-nights - 1]), int(known[-1])] if len(known) > nights else []
+    return bool(around) and table.same(table.rows[row].experiment, around) is not None
 
 
 def _is_far_out(known: FloatArray, scale: float) -> bool:
@@ -135,8 +144,8 @@ def _beyond_its_few_nights(table: Table, row: int, decision: Decision, scatter: 
         return None
     own = float(np.std(np.log(known[:-1]), ddof=1)) if len(known) > 4 else 0.0
     scale = max(own, scatter or UNKNOWN_SCALE, LEAST_SCALE) * math.sqrt(1 + 1 / (len(known) - 1))
-    far = abs(math.log1p(effect)) >= FAR_SCALES * scale
-    return Stand(Standing.SUSPECT, effect) if far and abs(effect) >= YOUNG_EFFECT else None
+    far = abs(math.log1p(effect)) >= FAR_SCALES * scale and abs(effect) >= YOUNG_EFFECT
+    return Stand(Standing.SUSPECT, effect) if far and not _is_same_tvm(table, row, decision, 1) else None
 
 
 def _known(table: Table, row: int, first: int, decision: Decision) -> FloatArray:
@@ -156,8 +165,11 @@ def _shift(before: FloatArray, now: float) -> float | None:
 
 
 def _scatter(table: Table, rows: Sequence[int], night: int) -> float | None:
-    """The scatter from night to night (logarithm) that the fleet's series have in the middle; None where too few."""
-    stop = night - table.offset
+    """The scatter from night to night (logarithm) that the fleet's series have in the middle; None where too few.
+
+    With tonight, so that a loaded night, which moves most of them, makes few suspicious.
+    """
+    stop = night + 1 - table.offset
     values = table.values[rows, max(0, stop - _POOLED_NIGHTS) : stop]
     with np.errstate(invalid="ignore", divide="ignore"):
         steps = np.diff(np.log(np.where(values > 0, values, np.nan)), axis=1)

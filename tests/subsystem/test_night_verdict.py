@@ -117,6 +117,19 @@ def test_a_young_series_that_jumps_is_suspect_and_shown_with_its_size(tmp_path: 
     assert (row["standing"], row["effect"]) == (Standing.SUSPECT, suspect.effect)
 
 
+@pytest.mark.parametrize("night", [2, 39])
+def test_what_moved_on_the_same_tvm_as_the_night_before_is_no_suspect(tmp_path: Path, night: int) -> None:
+    truth = Truth(**FEW, versions=["0.27.0"] * 40).step("mlp", 3, "run", night, 1.5)
+    home = AlertHome(tmp_path).fill(truth, stop=night + 1)
+    assert judged(home, night).suspects == ()
+
+
+def test_on_a_loaded_second_night_only_what_moved_far_beyond_the_others_is_suspect(tmp_path: Path) -> None:
+    truth = Truth(nights=2, sigma=0.12).step("mlp", 3, "run", 1, 4.0)
+    verdict = judged(AlertHome(tmp_path).fill(truth), 1)
+    assert [one.name for one in verdict.suspects] == ["relax_opt mlp run time (opt_level 3)"]
+
+
 def test_young_series_that_do_nothing_are_no_suspects(tmp_path: Path) -> None:
     home = AlertHome(tmp_path).fill(Truth(nights=17, seed=7))
     for night in range(17):
