@@ -10,7 +10,7 @@ from judging import Judged
 from standings import Stand
 from table import Table
 
-from tvmdash.dashboard_info import BLOCKED, FAILED, Night
+from tvmdash.dashboard_info import BLOCKED, FAILED, JobResult, Night
 from tvmdash.incident_ledger import ACKNOWLEDGED, MACHINE, Incident, Ledger, iso_of
 from tvmdash.metrics import BETTER, CHANGED, is_worse
 from tvmdash.verdict import Absence, Missing, Standing, Suspect
@@ -85,10 +85,12 @@ def _missing(tonight: Night, table: Table, stands: Mapping[int, Stand]) -> list[
         if count:
             job = jobs.get(name)
             title = job.title if job is not None and job.title else name
-            found.append(Missing(name, title, count, expected[name], _absence(job.state if job else None)))
+            found.append(Missing(name, title, count, expected[name], _absence(job, measured=count < expected[name])))
     return found
 
 
-def _absence(state: str | None) -> Absence:
-    known = {None: Absence.NOT_RUN, FAILED: Absence.FAILED, BLOCKED: Absence.BLOCKED}
-    return known.get(state, Absence.NO_VALUE)
+def _absence(job: JobResult | None, *, measured: bool) -> Absence:
+    """Why series of an experiment are missing; `measured`: others of it have a value."""
+    if job is None:
+        return Absence.NO_VALUE if measured else Absence.NOT_RUN
+    return {FAILED: Absence.FAILED, BLOCKED: Absence.BLOCKED}.get(job.state, Absence.NO_VALUE)

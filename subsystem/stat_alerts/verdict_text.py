@@ -29,7 +29,8 @@ def headline(level: Level, found: Findings) -> str:
 def _besides(level: Level, found: Findings) -> list[str]:
     if level == Level.NO_DATA:
         return []
-    words = [incident_headline(one) for one in found.machine[:1]] if level != Level.STEADY else []
+    shown = level in (Level.STEADY, Level.INCOMPLETE)  # these begin with it
+    words = [incident_headline(one) for one in found.machine[:1]] if not shown else []
     if found.missing and level != Level.INCOMPLETE:
         words.append(_absences(found))
     if found.blind and level != Level.BLIND:
@@ -64,9 +65,14 @@ def _size(incident: Incident) -> float:
 
 
 def _suspicion(found: Findings) -> str:
-    first, *others = [one for one in found.suspects if one.worse is not False]
-    more = f", and {len(others)} more" if others else ""
-    return f"Perhaps {'worse' if first.worse else 'changed'}, not confirmed yet: {suspect_text(first)}{more}"
+    told = [one for one in found.suspects if one.worse is not False]
+    return f"Perhaps {'worse' if told[0].worse else 'changed'}, not confirmed yet: {_several_suspects(told)}"
+
+
+def _several_suspects(suspects: Sequence[Suspect]) -> str:
+    """The first of them, and how many others there are."""
+    more = f", and {len(suspects) - 1} more" if len(suspects) > 1 else ""
+    return f"{suspect_text(suspects[0])}{more}"
 
 
 def suspect_text(suspect: Suspect) -> str:
@@ -79,7 +85,19 @@ def suspect_text(suspect: Suspect) -> str:
 
 
 def _incomplete(found: Findings) -> str:
-    return f"Nothing moved, but {_absences(found)}"
+    if found.better:
+        moved = _improvement(found)
+    elif found.machine:
+        moved = incident_headline(found.machine[0])
+    elif found.suspects:
+        moved = f"Perhaps better, not confirmed yet: {_several_suspects(found.suspects)}"
+    else:
+        moved = "Nothing moved"
+    return f"{moved}, but {_absences(found)}"
+
+
+def _improvement(found: Findings) -> str:
+    return f"TVM got better: {_worst(found.better)}"
 
 
 def _absences(found: Findings) -> str:
@@ -94,9 +112,12 @@ def _absence(missing: Missing) -> str:
 
 
 def _steady(found: Findings) -> str:
+    first = incident_headline(found.machine[0]) if found.machine else "TVM did not get slower"
+    if found.suspects:
+        return f"{first}; perhaps better, not confirmed yet: {_several_suspects(found.suspects)}"
     if found.machine:
-        return f"{incident_headline(found.machine[0])}; nothing else moved beyond its noise"
-    return "TVM did not get slower: nothing moved beyond its noise"
+        return f"{first}; nothing else moved beyond its noise"
+    return f"{first}: nothing moved beyond its noise"
 
 
 def _blind(found: Findings) -> str:
@@ -113,7 +134,7 @@ _MAIN: Mapping[Level, Callable[[Findings], str]] = {
     Level.CHANGED: lambda found: f"Changed: {_worst(found.changed)}",
     Level.INCOMPLETE: _incomplete,
     Level.BLIND: _blind,
-    Level.IMPROVED: lambda found: f"TVM got better: {_worst(found.better)}",
+    Level.IMPROVED: _improvement,
     Level.STEADY: _steady,
     Level.NO_DATA: lambda _: NOTHING_MEASURED,
 }
