@@ -6,9 +6,9 @@ usage() {
   cat <<'USAGE'
 usage: tests/run.sh [--slow] [pytest arguments]
 
-Makes its own virtual environment, fetches the TVM that the tests use, and runs ruff, mypy, shellcheck and pytest.
-Every step runs whatever the earlier ones said; the exit code is not 0 if one failed. Two pytest workers; `-n 0` for
-one process, as --pdb needs.
+Makes its own virtual environment, fetches the TVM that the tests use, and runs ruff (rules and layout), mypy,
+shellcheck and pytest. Every step runs whatever the earlier ones said; the exit code is not 0 if one failed. Two
+pytest workers; `-n 0` for one process, as --pdb needs.
 
   --slow               also tests/slow and what is marked slow
   TVMDASH_PYTHON       the Python to use
@@ -35,6 +35,8 @@ step() { # NAME COMMAND...
 }
 
 lint() { "$VENV_PYTHON" -m ruff check --quiet --output-format concise .; }
+
+layout() { "$VENV_PYTHON" -m ruff format --check .; }
 
 # Folders of stage scripts hold modules of the same name, so each is checked by itself.
 types() {
@@ -74,6 +76,7 @@ main() {
   unset TVMDASH_VENV_DIR TVMDASH_PYTHON TVMDASH_NOTE TVMDASH_NIGHT TVMDASH_JOB TVMDASH_SEED
 
   step ruff lint
+  step "ruff format" layout
   step mypy types
   step shellcheck shell
   step "TVM for tests" artifact

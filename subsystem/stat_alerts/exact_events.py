@@ -21,9 +21,7 @@ from tvmdash.records import Build
 def events_of(table: Table, judged: Judged) -> list[Event]:
     """An incident for each experiment whose exact numbers are others than on its last night, confirmed at once."""
     return [
-        event
-        for experiment, found in by_experiment(table, judged.exact)
-        for event in _events(table, experiment, found)
+        event for experiment, found in by_experiment(table, judged.exact) for event in _events(table, experiment, found)
     ]
 
 

@@ -159,9 +159,7 @@ def _ordered(stretch: _Stretch, first: int, seed: tuple[int, int]) -> _Stretch:
     return replace(stretch, history=History(whole.values[order], std, repeats))
 
 
-def _stretches(
-    table: Table, row: int, fleet: FleetNight, judged: Judged, options: Options
-) -> Iterator[_Stretch]:
+def _stretches(table: Table, row: int, fleet: FleetNight, judged: Judged, options: Options) -> Iterator[_Stretch]:
     """The nights of the row's present level, and those on tonight's artifact (of a control, on any).
 
     The second from the night on since which the machine has not moved as a whole, and no break is known.

@@ -154,9 +154,7 @@ def test_series_on_one_artifact_are_controls_of_those_that_are_not() -> None:
 
 
 @pytest.mark.parametrize(("moved", "controls", "whose"), [(1, 3, "unknown"), (1, 2, "unknown"), (1, 5, "code")])
-def test_one_control_of_several_that_moved_does_not_make_it_the_machines(
-    moved: int, controls: int, whose: str
-) -> None:
+def test_one_control_of_several_that_moved_does_not_make_it_the_machines(moved: int, controls: int, whose: str) -> None:
     home = Home(2, controls).tvm(0.06)
     home.level[2 : 2 + moved, STEP:] += np.log1p(0.06)
     changes = [one for one in home.incidents() if one.kind == "change"]
