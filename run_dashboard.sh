@@ -12,7 +12,7 @@ The first start makes a virtual environment in .venv beside this script. `run_da
 the options, all of `python -m dashboard run`.
 
 Environment:
-  TVMDASH_PYTHON     the Python to use; else the first python3, python3.14, ..., python3.10 from 3.10 to 3.14
+  TVMDASH_PYTHON     the Python to use; else the first python3, python3.14, ..., python3.11 from 3.11 to 3.14
   TVMDASH_VENV_DIR   where virtual environments are kept; else .venv beside this script
   PIP_*              pip's own settings, for the first start
 

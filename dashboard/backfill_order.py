@@ -36,8 +36,8 @@ def chosen(candidates: Sequence[Candidate], choice: Choice) -> list[Candidate]:
 def _by_days(candidates: Sequence[Candidate], days: int) -> list[Candidate]:
     if not all(one.date for one in candidates):
         raise DashboardError("--dates: releases have no dates here. Use --step or --gaps.")
-    moments = [datetime.datetime.fromisoformat(one.date.replace("Z", "+00:00")) for one in candidates]
-    numbers = [moment.astimezone(datetime.timezone.utc).toordinal() // days for moment in moments]
+    moments = [datetime.datetime.fromisoformat(one.date) for one in candidates]
+    numbers = [moment.astimezone(datetime.UTC).toordinal() // days for moment in moments]
     last = dict(zip(numbers, candidates, strict=True))  # of commits of one stretch of days, the last one stays
     return list(dict.fromkeys([candidates[0], *last.values(), candidates[-1]]))
 

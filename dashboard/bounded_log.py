@@ -7,7 +7,7 @@ import re
 from collections import deque
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Self
 
 from tvmdash.redaction import redact
 
@@ -29,7 +29,7 @@ class BoundedLog:
         self._end = b""
         self._fault = ""
 
-    def __enter__(self) -> BoundedLog:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

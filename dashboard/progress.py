@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Self
 
 from dashboard.plan import Job
 from tvmdash import common
@@ -57,7 +58,7 @@ class Progress:
         self._live = sys.stderr.isatty()
         self._painter = threading.Thread(target=self._paint_each_second, daemon=True)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         if self._live:
             self._painter.start()
         return self

@@ -12,7 +12,7 @@ import numpy as np
 
 from tvmdash import common
 
-LAST = datetime.datetime(2026, 11, 21, 3, 15, tzinfo=datetime.timezone.utc)
+LAST = datetime.datetime(2026, 11, 21, 3, 15, tzinfo=datetime.UTC)
 NETWORKS = ("mlp", "dqn", "squeezenet", "resnet18", "mobilenet", "bert", "lstm", "gpt2", "vgg16", "unet")
 PIPELINES = ("default", "zero", "zero_fast_math")
 ENGINES = ("tvm", "onnxruntime", "torch")

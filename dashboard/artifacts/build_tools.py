@@ -25,11 +25,8 @@ FROM_PIP: Mapping[str, str] = {
     "setuptools": "80.10.2",
     "packaging": "26.2",
     "pathspec": "0.12.1",
-    "tomli": "2.3.0",
-    "exceptiongroup": "1.3.1",
-    "typing-extensions": "4.15.0",
 }
-"""Debian's CMake is older than TVM asks for. The others build the Python side of tvm-ffi, on Python 3.10 and later."""
+"""Debian's CMake is older than TVM asks for. The others build the Python side of tvm-ffi."""
 LEAST_LLVM = 15
 _LLVM_CONFIGS = ("llvm-config", *(f"llvm-config-{version}" for version in range(30, LEAST_LLVM - 1, -1)))
 

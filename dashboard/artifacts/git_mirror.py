@@ -132,5 +132,5 @@ class Mirror:
     def _log(self, arguments: list[str]) -> tuple[Commit, ...]:
         text = git_command.ask(["log", "-z", f"--format={_FIELDS}", *arguments, "--"], cwd=self.path) or ""
         entries = (entry.split("\x1f", 3) for entry in text.split("\0") if entry.count("\x1f") == 3)
-        # Newer gits write UTC as Z, which Python 3.10 does not read.
+        # Newer gits write UTC as Z, older ones as +00:00.
         return tuple(Commit(sha, who, when.replace("Z", "+00:00"), title) for sha, who, when, title in entries)

@@ -9,6 +9,7 @@ import socket
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from dashboard.artifacts.artifact import ArtifactError
 from tvmdash import common
@@ -40,7 +41,7 @@ class Lock:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def __enter__(self) -> Lock:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -106,7 +107,7 @@ def holder_of(path: Path) -> str:
     """Who took the lock last, in words, with the moment in UTC."""
     try:
         words = path.read_text(encoding="utf-8", errors="replace").strip()
-        taken = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.timezone.utc)
+        taken = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
     except FileNotFoundError:
         return "a process that has just let go"
     return f"{words or 'an unnamed process'}, since {common.stamp_of(taken)}"

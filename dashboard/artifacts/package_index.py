@@ -28,7 +28,7 @@ _NOT_FOR_PIP = frozenset(("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX"
 
 def versions(name: str, *, log: Path, deadline: Deadline) -> list[str]:
     """The releases of `name` that have a wheel for this Python and machine, newest first; pre-releases left out."""
-    # The text form: --json came with pip 25, and Debian 12 and Python 3.10 bring pip 23.
+    # The text form: --json came with pip 25, and Debian 12 brings pip 23.
     arguments = ["index", "versions", "--only-binary=:all:", name]
     with tempfile.TemporaryDirectory() as scratch:
         _pip(arguments, scratch=Path(scratch), log=log, deadline=deadline)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from dashboard.artifacts import git, shelf, wheel
 from dashboard.artifacts.artifact import LAST_USED, Artifact, ArtifactError, ArtifactSpec, write_manifest
@@ -59,7 +59,7 @@ class Provided:
     note: str
     lease: Lock
 
-    def __enter__(self) -> Provided:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

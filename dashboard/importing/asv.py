@@ -68,7 +68,7 @@ def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
 
 def _moment(milliseconds: float) -> datetime.datetime:
     try:
-        return datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.timezone.utc)
+        return datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC)
     except (ValueError, OverflowError, OSError) as error:
         raise DashboardError(f"$.date: {milliseconds} is not milliseconds since 1970.") from error
 

@@ -44,7 +44,7 @@ class Reading:
         """The UTC moment of a stamp, which is of `zone` where it names none. Of an hour that comes twice the first."""
         aware = naive if naive.tzinfo else naive.replace(tzinfo=self.zone)
         try:
-            return aware.astimezone(datetime.timezone.utc).replace(microsecond=0)
+            return aware.astimezone(datetime.UTC).replace(microsecond=0)
         except OverflowError as error:
             raise DashboardError(f"{naive} is not a moment that can be kept.") from error
 

@@ -64,7 +64,7 @@ def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
 def _moment(date: object, reading: Reading) -> datetime.datetime:
     text = str(date)
     try:
-        parsed = datetime.datetime.fromisoformat(text.replace("Z", "+00:00")) if "T" in text else _old(text)
+        parsed = datetime.datetime.fromisoformat(text) if "T" in text else _old(text)
     except ValueError as error:
         raise DashboardError(f"$.context.date: {date!r:.40} is not a date of Google Benchmark.") from error
     return reading.moment(parsed)

@@ -24,8 +24,7 @@ TVM = Engine(
     "tvm",
     (
         "xgboost-cpu==3.2.0",
-        'scipy==1.15.3; python_version < "3.11"',
-        'scipy==1.17.1; python_version >= "3.11"',
+        "scipy==1.17.1",
     ),
     facts=relax_workload.engine_facts,
 )

@@ -8,7 +8,7 @@
 # locked: exclusively while somebody sets it up or removes it, shared by whoever runs in it, through an open file that
 # `exec` passes on. The date of KEY.lock is the last use.
 
-OLDEST_PYTHON=310 NEWEST_PYTHON=314 # what requirements.txt has pins for: 100 * major + minor
+OLDEST_PYTHON=311 NEWEST_PYTHON=314 # what requirements.txt has pins for: 100 * major + minor
 UNUSED_DAYS=30
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
@@ -111,7 +111,7 @@ python_candidates() {
     echo "$TVMDASH_PYTHON"
     return
   fi
-  for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
+  for name in python3 python3.14 python3.13 python3.12 python3.11; do
     PATH=$path type -aP "$name" || true # none of this name
   done
 }

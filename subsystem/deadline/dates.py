@@ -63,7 +63,7 @@ class Deadline:
 
     def to_json(self, now: datetime.datetime, *, near: bool) -> dict[str, Json]:
         """As deadlines.json holds it; `near`: people are pinged."""
-        utc = self.moment.astimezone(datetime.timezone.utc)
+        utc = self.moment.astimezone(datetime.UTC)
         return {
             "name": self.name,
             "title": self.title,
@@ -136,7 +136,7 @@ def _local(naive: datetime.datetime, name: str, place: str, date: str) -> dateti
     """The moment in the zone; where a clock is put back and shows it twice, the first time."""
     zone = _zone(name, place)
     moment = naive.replace(tzinfo=zone)
-    if moment.astimezone(datetime.timezone.utc).astimezone(zone).replace(tzinfo=None) != naive:
+    if moment.astimezone(datetime.UTC).astimezone(zone).replace(tzinfo=None) != naive:
         raise DashboardError(
             f"{place}.date: {date!r} does not exist in {name}: clocks are put forward then. Write another time."
         )

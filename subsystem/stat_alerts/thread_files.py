@@ -84,7 +84,7 @@ def _digest(text: str) -> str:
 def moment(iso: str) -> float:
     """Seconds of the epoch of an ISO moment of the ledger; the beginning of time for what is none."""
     try:
-        parsed = datetime.datetime.strptime(iso, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.timezone.utc)
+        parsed = datetime.datetime.strptime(iso, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
     except ValueError:
         return 0.0
     return parsed.timestamp()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from alert_data import Alerts
 from carrier import fingerprint, mark
@@ -81,7 +81,7 @@ class Stores:
         self._stack = ExitStack()
         self._open: dict[str, Store] = {}
 
-    def __enter__(self) -> Stores:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -127,7 +127,7 @@ def read_deadlines(home: Home, now: datetime.datetime) -> Deadlines:
 
 
 def _deadline(one: Mapping[str, Any], now: datetime.datetime) -> Deadline | None:
-    moment = datetime.datetime.strptime(text(one["utc"]), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.timezone.utc)
+    moment = datetime.datetime.strptime(text(one["utc"]), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
     if moment <= now:
         return None
     left, _, words = text(one["words"]).partition(", on ")

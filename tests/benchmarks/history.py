@@ -70,7 +70,7 @@ def make_home(root: Path, artifacts: Path) -> tuple[Path, Path]:
 
 def add_history(home: Path, nights: int) -> None:
     """Copies of the one night that is there, a day apart, with noise, before it."""
-    last = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=1)
+    last = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
     stamps = [f"{last - datetime.timedelta(days=day):%Y%m%dT%H%M%SZ}" for day in range(nights - 1)]
     noise = random.Random(0)
     for folder in (home / "results" / "experiments" / "data").iterdir():

@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--nights", type=int, default=3650)
     parser.add_argument("--records", type=int, default=60)
     options = parser.parse_args()
-    chance, first = random.Random(0), datetime.datetime(2016, 1, 1, 3, 15, tzinfo=datetime.timezone.utc)
+    chance, first = random.Random(0), datetime.datetime(2016, 1, 1, 3, 15, tzinfo=datetime.UTC)
     stamps = [f"{first + datetime.timedelta(days=day):%Y%m%dT%H%M%SZ}" for day in range(options.nights + 5)]
     with tempfile.TemporaryDirectory() as name:
         folder, index = Path(name) / "data", Path(name) / "store.sqlite"

@@ -28,7 +28,7 @@ from tvmdash import common, records, store, store_packed  # noqa: E402 - from th
 from tvmdash.change_noise import FloatArray  # noqa: E402
 from tvmdash.dashboard_info import Home, Night  # noqa: E402
 
-FIRST = datetime.datetime(2016, 1, 1, 3, 15, tzinfo=datetime.timezone.utc)
+FIRST = datetime.datetime(2016, 1, 1, 3, 15, tzinfo=datetime.UTC)
 METRICS = (("run_time", "ms", 0.006), ("compile_time", "ms", 0.01), ("code_size", "bytes", 0.0))
 
 

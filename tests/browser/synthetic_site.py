@@ -14,7 +14,7 @@ import numpy as np
 
 REPO = Path(__file__).resolve().parents[2]
 WEBSITE = REPO / "subsystem" / "website"
-LAST = datetime.datetime(2026, 11, 21, 3, 15, tzinfo=datetime.timezone.utc)
+LAST = datetime.datetime(2026, 11, 21, 3, 15, tzinfo=datetime.UTC)
 NIGHTS_OF_A_VERSION = 3
 _RENDER = """
 import sys; sys.path[:0] = sys.argv[3:]

@@ -136,7 +136,7 @@ class Lab:
         return done, homes.read(result)["rounds"] if result.exists() else []
 
 
-FIRST = datetime.datetime(2026, 1, 1, 3, 15, tzinfo=datetime.timezone.utc)
+FIRST = datetime.datetime(2026, 1, 1, 3, 15, tzinfo=datetime.UTC)
 
 
 def past(lab: Lab, nights: int, artifact: Artifact, *, seed: int = 1, name: str = NAME, first: int = 0) -> None:

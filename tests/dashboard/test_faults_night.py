@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+from typing import Self
+
 import homes
 
 from tvmdash import removal
@@ -65,7 +67,7 @@ class Reader(threading.Thread):
                 self.faults.append(repr(error))
             time.sleep(0.001)
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> Self:
         self.start()
         return self
 

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 
 REPO = Path(__file__).resolve().parents[2]
 FILES = (REPO / "requirements.txt", REPO / "tests" / "requirements.txt")
-PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 NOT_PINNED = {"pip", "setuptools"}
 """What `python -m venv` itself puts there."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,6 @@ def test_a_link_to_the_script_and_sh_start_it_as_well(ready_repo: Any, tmp_path:
         assert '"argv": ["run", "home"]' in stdout
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH is of Python 3.11")
 def test_files_in_the_callers_folder_shadow_no_module(ready_repo: Any, tmp_path: Path) -> None:
     for name in ("json.py", "dashboard.py", "tvmdash_probe.py"):
         (tmp_path / name).write_text("raise SystemExit(99)\n")

@@ -46,11 +46,14 @@ def test_a_missing_python_is_said_with_its_remedy(repo: Any) -> None:
     assert len(started.stderr.splitlines()) == 1
 
 
-def test_a_python_that_is_too_old_is_named_with_its_version(repo: Any, fake_python: Any) -> None:
-    old = fake_python("python3", "sys.version_info = (3, 8, 18)")
+@pytest.mark.parametrize("version", [(3, 8, 18), (3, 10, 19)])
+def test_a_python_that_is_too_old_is_named_with_its_version(
+    repo: Any, fake_python: Any, version: tuple[int, int, int]
+) -> None:
+    old = fake_python("python3", f"sys.version_info = {version}")
     started = repo.start("home", TVMDASH_PYTHON=str(old))
     assert started.exit_code == 2
-    assert f"Python 3.10 to 3.14 is needed, and there is only {old} (3.8.18)" in started.stderr
+    assert f"Python 3.11 to 3.14 is needed, and there is only {old} ({'.'.join(map(str, version))})" in started.stderr
 
 
 def test_a_fitting_python_behind_one_that_is_too_old_is_taken(ready_repo: Any, fake_python: Any) -> None:

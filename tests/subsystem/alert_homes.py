@@ -18,7 +18,7 @@ from tvmdash import common, store
 from tvmdash.dashboard_info import Home, JobResult, Night
 
 REPO = Path(__file__).resolve().parents[2]
-FIRST = datetime.datetime(2026, 5, 1, 3, 15, tzinfo=datetime.timezone.utc)
+FIRST = datetime.datetime(2026, 5, 1, 3, 15, tzinfo=datetime.UTC)
 WORKLOADS = ("mlp", "dqn", "bert", "gru")
 EXPERIMENT = "relax_opt"
 BASE = {"run": 0.25, "compile": 330.0, "size": 35_794, "memory": 2_168}

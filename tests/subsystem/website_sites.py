@@ -32,7 +32,7 @@ from tvmdash.machine_identity import MachineChange
 REPO = Path(__file__).resolve().parents[2]
 SCRIPT = REPO / "subsystem" / "website" / "run.sh"
 CONFIG = REPO / "sample-dashboard-home" / "config" / "subsystem" / "website"
-LAST = datetime.datetime(2026, 11, 21, 3, 15, tzinfo=datetime.timezone.utc)
+LAST = datetime.datetime(2026, 11, 21, 3, 15, tzinfo=datetime.UTC)
 STAMP = "20261121T031500Z"
 STAGES = ("precheck", "run", "analyze", "visualize", "summarize")
 HOSTILE = (

@@ -32,7 +32,7 @@ def test_what_is_dumped_is_read_back(value: common.Json) -> None:
 
 @given(st.integers(-2_000_000_000, 250_000_000_000))
 def test_a_stamp_is_its_moment(seconds: int) -> None:
-    aware = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
+    aware = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(seconds=seconds)
     assert common.parse_stamp(common.stamp_of(aware)) == aware
     assert common.is_stamp(common.stamp_of(aware))
 

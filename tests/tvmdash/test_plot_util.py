@@ -19,7 +19,7 @@ from tvmdash.common import stamp_of
 from tvmdash.errors import DashboardError
 from tvmdash.plot_specs import Bar, BarValue, Estimate, GroupedBar, Line, Longitudinal, Mark, Plot
 
-LAST = datetime.datetime(2026, 11, 21, 3, 15, tzinfo=datetime.timezone.utc)
+LAST = datetime.datetime(2026, 11, 21, 3, 15, tzinfo=datetime.UTC)
 SVG = "{http://www.w3.org/2000/svg}"
 
 

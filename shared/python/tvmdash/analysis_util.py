@@ -64,7 +64,7 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None) -> Record:
         "load_before": first.facts["load_before"],
         "load_after": trials[-1].facts["load_after"],
     }
-    started = datetime.datetime.fromtimestamp(first.started_ns // 10**9, datetime.timezone.utc)
+    started = datetime.datetime.fromtimestamp(first.started_ns // 10**9, datetime.UTC)
     return Record(
         timestamp=started.isoformat(),
         schema_version=SCHEMA_VERSION,

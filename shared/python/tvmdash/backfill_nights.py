@@ -96,9 +96,9 @@ def _moment(path: Path, committed: object) -> datetime.datetime | None:
     if not committed:
         return None
     try:
-        moment = datetime.datetime.fromisoformat(str(committed).replace("Z", "+00:00"))
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)
-        return aware.astimezone(datetime.timezone.utc)
+        moment = datetime.datetime.fromisoformat(str(committed))
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+        return aware.astimezone(datetime.UTC)
     except (ValueError, OverflowError) as error:
         raise DashboardError(f"{path}: $.night.committed: {error}. Write a date as in 2026-11-21T03:15:00Z.") from error
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from tvmdash import phases
 from tvmdash.capture_format import (
@@ -129,7 +129,7 @@ class Capture:
             row,
         )
 
-    def __enter__(self) -> Capture:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

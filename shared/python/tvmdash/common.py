@@ -35,12 +35,12 @@ Json = Any
 
 def utc_now() -> datetime.datetime:
     """The present moment in UTC, to the second."""
-    return datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+    return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 
 
 def stamp_of(moment: datetime.datetime) -> str:
     """The stamp of an aware `moment`, as in 20261121T031500Z."""
-    return moment.astimezone(datetime.timezone.utc).strftime(STAMP_FORMAT)
+    return moment.astimezone(datetime.UTC).strftime(STAMP_FORMAT)
 
 
 def is_stamp(text: str) -> bool:
@@ -54,7 +54,7 @@ def parse_stamp(stamp: str) -> datetime.datetime:
         raise DashboardError(f"{stamp!r} is not a stamp. Write it like 20261121T031500Z (UTC).")
     try:
         parts = (stamp[:4], stamp[4:6], stamp[6:8], stamp[9:11], stamp[11:13], stamp[13:15])
-        return datetime.datetime(*map(int, parts), tzinfo=datetime.timezone.utc)  # type: ignore[misc,arg-type]
+        return datetime.datetime(*map(int, parts), tzinfo=datetime.UTC)  # type: ignore[misc,arg-type]
     except ValueError as error:
         raise DashboardError(f"{stamp!r} is not a stamp: {error}. Write it like 20261121T031500Z (UTC).") from error
 

@@ -10,8 +10,7 @@ from tvmdash.engines import Engine
 ONNXRUNTIME = Engine(
     "onnxruntime",
     requirements=(
-        'onnxruntime==1.23.2; python_version < "3.11"',
-        'onnxruntime==1.31.1; python_version >= "3.11"',
+        "onnxruntime==1.31.1",
         "flatbuffers==25.12.19",
         "protobuf==7.36.2",
     ),

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from tvmdash import machine_identity, records, store_packed
 from tvmdash.errors import DashboardError
@@ -98,7 +98,7 @@ class Store:
         self._connection = connection
         self.in_memory = in_memory
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -18,7 +18,7 @@ TELL, MATTERS = 0.01, 0.05
 """A smaller change is not told as a suspicion; a series that could not have shown the larger one is blind."""
 
 
-class Level(str, enum.Enum):
+class Level(enum.StrEnum):
     """What a night comes to, the gravest first; none below `IMPROVED` is said while one above it holds."""
 
     REGRESSION = "regression"
@@ -31,7 +31,7 @@ class Level(str, enum.Enum):
     NO_DATA = "no_data"
 
 
-class Standing(str, enum.Enum):
+class Standing(enum.StrEnum):
     """How one series stands tonight.
 
     moved: part of an incident that is open. suspect: beyond its noise, not confirmed. missing: expected, without a
@@ -48,7 +48,7 @@ class Standing(str, enum.Enum):
     STEADY = "steady"
 
 
-class Absence(str, enum.Enum):
+class Absence(enum.StrEnum):
     """Why series of an experiment have no value tonight."""
 
     FAILED = "failed"

@@ -25,7 +25,7 @@ from tvmdash.dashboard_info import OK, RUNNING, Home, JobResult, Night, StepResu
 
 REPO = Path(__file__).resolve().parents[3]
 publishing = scripts.load("website").publishing
-NOW = datetime.datetime(2026, 11, 21, 6, 2, 11, tzinfo=datetime.timezone.utc)
+NOW = datetime.datetime(2026, 11, 21, 6, 2, 11, tzinfo=datetime.UTC)
 STAMP = "20261121T031500Z"
 HOSTILE = (
     "<script>alert(1)</script>",

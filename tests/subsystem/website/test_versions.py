@@ -41,7 +41,7 @@ def backfill(
     rng = random.Random(7)
     folder = site.home.backfill(name)
     folder.mkdir(parents=True)
-    at = datetime.datetime(2026, 11, 20, tzinfo=datetime.timezone.utc)
+    at = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
     for number in range(rounds):
         speed = rng.uniform(0.8, 1.2)
         for version, factor in zip(versions, factors, strict=True):

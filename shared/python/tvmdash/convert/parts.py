@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from tvmdash.errors import DashboardError
 
@@ -45,7 +45,7 @@ class Files:
         self._made: list[tuple[Path, Path]] = []
         self._open: list[IO[bytes]] = []
 
-    def __enter__(self) -> Files:
+    def __enter__(self) -> Self:
         if self._place.exists():
             raise DashboardError(f"{self._place}: is there already. Name a file that is not.")
         if not self._place.parent.is_dir():

@@ -46,7 +46,7 @@ def to_log(row: PlacedRecord) -> dict[str, Any]:
     """The record as an entry of the log."""
     record = row.record
     info = dict(record.additional_info)
-    moment = datetime.datetime.fromisoformat(record.timestamp.replace("Z", "+00:00"))
+    moment = datetime.datetime.fromisoformat(record.timestamp)
     metrics = {theirs: info[ours] for ours, theirs in _METRICS.items() if info.get(ours) is not None}
     rest = {"experiment": row.experiment, "night": row.night, "tvm_hash": row.tvm_hash, "timestamp": record.timestamp}
     return {
@@ -55,7 +55,7 @@ def to_log(row: PlacedRecord) -> dict[str, Any]:
         "hardware": record.hw_model,
         "runtime_ms_mean": record.execution_elapsed_ms_mean,
         "runtime_ms_std": record.execution_elapsed_ms_std,
-        "timestamp": moment.astimezone(datetime.timezone.utc).strftime("%Y%m%d%H%M%S"),
+        "timestamp": moment.astimezone(datetime.UTC).strftime("%Y%m%d%H%M%S"),
         "schema_version": VERSION,
         "metadata": {"docker_tag": info.get("docker_tag"), _OURS: {**rest, "additional_info": info}},
         "workload_args": dict(record.workload_args),
@@ -129,8 +129,8 @@ def _moment(value: object) -> datetime.datetime:
     text = str(value)
     try:
         if re.fullmatch(r"[0-9]{14}", text):
-            return datetime.datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=datetime.timezone.utc)
-        return datetime.datetime.fromtimestamp(float(text), datetime.timezone.utc).replace(microsecond=0)
+            return datetime.datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=datetime.UTC)
+        return datetime.datetime.fromtimestamp(float(text), datetime.UTC).replace(microsecond=0)
     except (ValueError, OverflowError, OSError) as error:
         raise DashboardError(f"$.timestamp: {value!r:.40} is neither 20191123003411 nor seconds since 1970.") from error
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from tvmdash.errors import DashboardError
 from tvmdash.traces import filters as filtering
@@ -91,7 +91,7 @@ class Connection:
         """Let everything go."""
         self._engine.close()
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -226,6 +226,6 @@ def _absolute(text: str) -> int:
     parsed = datetime.datetime.fromisoformat(whole)
     if zone and zone != "Z":
         parsed = datetime.datetime.strptime(whole + zone.replace(":", ""), "%Y-%m-%dT%H:%M:%S%z")
-    aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=datetime.timezone.utc)
-    since = aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+    aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=datetime.UTC)
+    since = aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
     return (since.days * 86400 + since.seconds) * 10**9 + round(float(fraction or 0) * 1e9)
