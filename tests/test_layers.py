@@ -138,7 +138,6 @@ HEAVY: dict[str, set[str]] = {
     "matplotlib": PLOTS,
     "seaborn": PLOTS,
     "pandas": {"traces"},  # what `.df()` gives
-    "slack_sdk": {"slack_util", "slack_http"},
     "duckdb": {"traces", "convert", "records_exchange"},
     "tvm": {
         "relax_lower",
@@ -154,7 +153,8 @@ HEAVY: dict[str, set[str]] = {
     "onnx": {"onnx_lower"},
     "jsonschema": {"config_util", "records", "summary_util"},
     "jinja2": set(),
-    "requests": set(),
+    "requests": {"slack_http"},
+    "urllib3": {"slack_http"},
 }
 """Heavy packages, and the modules of tvmdash behind which each stands."""
 LAZY_EVERYWHERE = frozenset(HEAVY)
@@ -246,7 +246,7 @@ def test_the_dashboard_uses_only_the_lower_layers() -> None:
         f"{found.place}: {found.name}"
         for path in modules_of(REPO / "dashboard")
         for found in imports_in(path)
-        if found.package in {"tvm", "experiments", "subsystem", "matplotlib", "seaborn", "slack_sdk", "numpy"}
+        if found.package in {"tvm", "experiments", "subsystem", "matplotlib", "seaborn", "numpy"}
         or ((target := library_module(found.name)) and LAYER[target] >= DASHBOARD_MAY_USE)
     ]
     # health.py runs in a process of its own, on the TVM that it examines

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -264,7 +266,65 @@ def test_an_upload_address_of_another_scheme_is_not_used(state: State) -> None:
 
 def test_nothing_is_sent_after_the_time_for_it() -> None:
     with pytest.raises(TimeoutError):
-        slack_http._refuse_after(time.monotonic() - 0.001)
+        slack_http._Body(b"{}", time.monotonic() - 0.001).read(16384)
+
+
+def test_a_request_that_broke_off_while_it_was_sent_was_certainly_not_taken() -> None:
+    def cut_off() -> None:
+        taken, _ = listening.accept()
+        with taken:
+            taken.recv(1000)
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=cut_off)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/upload"
+        with pytest.raises(BusyError, match="cannot be reached"):
+            slack_http.post(url, bytes(50_000_000), {}, 20.0)
+        thread.join()
+
+
+def test_a_netrc_file_does_not_take_the_place_of_the_token(
+    state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\ndefault login a password b\n")
+    (tmp_path / "netrc").chmod(0o600)
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    post(by_token(state))
+    assert len(state.channel()) == 1
+
+
+def test_a_proxy_of_the_environment_is_not_asked_about_this_machine(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    post(by_token(state))
+    assert len(state.channel()) == 1
+
+
+def test_the_proxy_of_the_environment_is_asked_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        thread = threading.Thread(target=lambda: asked.append(heard_by(proxy)))
+        thread.start()
+        with pytest.raises(BusyError, match="cannot be reached"):
+            slack_http.post("https://slack.invalid/api/auth.test", b"a=1", {"Authorization": "secret"}, 10.0)
+        thread.join()
+    assert asked[0].startswith(b"CONNECT slack.invalid:443 ")
+    assert b"secret" not in asked[0]
+
+
+def heard_by(proxy: socket.socket) -> bytes:
+    """What the first client of a proxy that refuses says."""
+    client, _ = proxy.accept()
+    with client:
+        told = client.recv(65536)
+        client.sendall(b"HTTP/1.1 502 no\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        return told
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import urllib.error
 from collections.abc import Mapping
-from typing import Any
 
 from tvmdash.errors import DashboardError
 
@@ -58,18 +56,9 @@ class UncertainError(SlackError):
 
 
 def outcome_of(error: Exception) -> SlackError:
-    """What an exception of a request says of its outcome, in words without anything that came from outside.
-
-    urllib wraps into URLError what went wrong before the request was whole, so that the server cannot have taken it.
-    """
+    """What an exception of a request says of its outcome, in words without anything that came from outside."""
     if isinstance(error, SlackError):
         return error
-    if isinstance(error, urllib.error.HTTPError):
-        return of_status(error.code, error.headers)
-    if isinstance(error, urllib.error.URLError):
-        reason = error.reason
-        words = type(reason).__name__ if isinstance(reason, BaseException) else "no connection"
-        return BusyError(f"Slack cannot be reached ({words})")
     if isinstance(error, TimeoutError):
         return UncertainError("Slack did not answer in time")
     if isinstance(error, OSError):
@@ -77,7 +66,7 @@ def outcome_of(error: Exception) -> SlackError:
     return UncertainError(f"Slack's answer makes no sense ({type(error).__name__})")
 
 
-def of_status(status: int, headers: Any) -> SlackError:
+def of_status(status: int, headers: Mapping[str, str]) -> SlackError:
     """What an HTTP status other than 2xx says of the outcome."""
     if status == 429:
         return BusyError("Slack asks to wait (429)", wait_s=wait_of(headers))
@@ -88,16 +77,16 @@ def of_status(status: int, headers: Any) -> SlackError:
     return RefusedError(f"Slack refuses with HTTP status {status}")
 
 
-def wait_of(headers: Any) -> float:
-    """The seconds of a Retry-After header; a few where it makes no sense."""
+def wait_of(headers: Mapping[str, str]) -> float:
+    """The seconds of a Retry-After header, whose name is in lower case; a few where it makes no sense."""
     try:
-        wait_s = float(headers.get("Retry-After") or headers.get("retry-after") or _DEFAULT_WAIT_S)
-    except (TypeError, ValueError, AttributeError):
+        wait_s = float(headers.get("retry-after") or _DEFAULT_WAIT_S)
+    except ValueError:
         return _DEFAULT_WAIT_S
     return min(wait_s, MAX_WAIT_S) if wait_s >= 0 else _DEFAULT_WAIT_S
 
 
-def refusal_of(status: int, code: object, headers: Any) -> SlackError:
+def refusal_of(status: int, code: object, headers: Mapping[str, str]) -> SlackError:
     """What went wrong, from Slack's own word for it, else from the HTTP status."""
     known = isinstance(code, str) and _CODE.fullmatch(code.strip()) is not None
     word = str(code).strip() if known else ""

@@ -1,76 +1,118 @@
-"""Requests to a server that may be down, slow or hostile: bounded in time and size, never redirected or repeated.
-
-`slack_sdk` is imported here alone; its clients are given this way of asking in place of their own.
-"""
+"""Requests to a server that may be down, slow or hostile: bounded in time and size, never redirected or repeated."""
 
 from __future__ import annotations
 
-import http.client
 import io
+import json
 import logging
+import ssl
 import time
-import urllib.error
-import urllib.request
-from email.message import Message as Headers
-from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode, urlsplit
 
 from tvmdash.common import Json
 from tvmdash.redaction import redact_json
-from tvmdash.slack_errors import UncertainError, refusal_of
+from tvmdash.slack_errors import BusyError, SlackError, UncertainError, refusal_of
 from tvmdash.slack_secrets import is_local
 
-if TYPE_CHECKING:
-    from slack_sdk import WebClient
-    from slack_sdk.webhook import WebhookClient
-
 MAX_ANSWER_BYTES = 4 << 20
+_JSON = "application/json;charset=utf-8"
+_FORM = "application/x-www-form-urlencoded"
+logging.getLogger("urllib3").setLevel(logging.ERROR)  # its debug messages hold the path, and a webhook's is a secret
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """urllib would send the token on to wherever a redirection points."""
+@dataclass(frozen=True)
+class Answer:
+    """What a server answered; the names of `headers` are in lower case."""
 
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-        return None
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def parsed(self) -> Json:
+        """The body as JSON, None where it is none."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
 
 
-def fetch(request: urllib.request.Request, timeout_s: float) -> tuple[int, Headers, bytes]:
-    """Status, headers and body (at most 4 MiB) of a good answer; HTTPError, its body bounded, for any other."""
-    end = time.monotonic() + timeout_s
-    local = is_local(urlsplit(request.full_url).hostname or "")
-    proxies = urllib.request.ProxyHandler({} if local else None)
-    opener = urllib.request.build_opener(proxies, _NoRedirect(), *_handlers(end))
+@dataclass(frozen=True)
+class WebApi:
+    """Slack's Web API at `url`, as the owner of a bot token."""
+
+    url: str
+    token: str = field(repr=False)
+
+    def call(self, limit_s: float, method: str, *, body: Json = None, form: Mapping[str, str] | None = None) -> Answer:
+        """The good answer to one call of a method; SlackError for every other outcome."""
+        content = urlencode(form or {}) if body is None else json.dumps(redact_json(body))
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": _FORM if body is None else _JSON}
+        answer = post(f"{self.url.rstrip('/')}/{method}", content.encode(), headers, limit_s)
+        data = answer.parsed()
+        if answer.status == 200 and isinstance(data, dict) and data.get("ok") is True:
+            return answer
+        raise refusal_of(answer.status, data.get("error") if isinstance(data, dict) else None, answer.headers)
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """An incoming webhook of Slack, whose address is its secret."""
+
+    url: str = field(repr=False)
+
+    def send(self, limit_s: float, body: Mapping[str, Any]) -> None:
+        """Post a message; SlackError for every other outcome."""
+        answer = post(self.url, json.dumps(redact_json(body)).encode(), {"Content-Type": _JSON}, limit_s)
+        text = answer.body.decode("utf-8", errors="replace").strip()
+        if answer.status != 200:
+            raise refusal_of(answer.status, text, answer.headers)
+        if text != "ok":
+            raise UncertainError("the webhook's answer makes no sense")
+
+
+def post(url: str, content: bytes, headers: Mapping[str, str], timeout_s: float) -> Answer:
+    """The answer to a POST, of any status; SlackError, without anything of the request, where there is none."""
+    import requests
+    import urllib3
+
+    body = _Body(content, time.monotonic() + timeout_s)
     try:
-        with opener.open(request, timeout=timeout_s) as answer:
-            return answer.status, answer.headers, _read(answer, end)
-    except urllib.error.HTTPError as error:
-        with error:
-            body = _read(error, end)
-        raise urllib.error.HTTPError("", error.code, str(error.code), error.headers, io.BytesIO(body)) from None
+        with requests.Session() as session:
+            session.trust_env = False  # else a .netrc puts its own authorization in the token's place
+            with session.post(
+                url,
+                data=body if content else None,
+                headers={**headers, "Accept-Encoding": "identity", "Connection": "close"},
+                timeout=timeout_s,
+                allow_redirects=False,  # the token would go wherever a redirection points
+                proxies=_proxies(url),
+                verify=_authorities(),
+                stream=True,
+            ) as answer:
+                told = {name.lower(): value for name, value in answer.headers.items()}
+                return Answer(answer.status_code, told, _read(answer.raw, body.end))
+    except (OSError, urllib3.exceptions.HTTPError) as error:  # what requests raises is an OSError
+        fault = _fault(error, body)
+    raise fault  # out here: the exceptions of requests hold the request, and with it the token
 
 
-def _handlers(end: float) -> tuple[urllib.request.HTTPHandler, urllib.request.HTTPSHandler]:
-    """Handlers that send nothing after `end`: whoever gave up by then must not be surprised by a late success."""
+class _Body(io.BytesIO):
+    """A request's body: not sent after `end`, by which the caller gave up; `is_sent` once all of it is on its way."""
 
-    class Plain(http.client.HTTPConnection):
-        def connect(self) -> None:
-            super().connect()
-            _refuse_after(end)
+    def __init__(self, content: bytes, end: float) -> None:
+        super().__init__(content)
+        self.end = end
+        self.is_sent = not content
 
-    class Secure(http.client.HTTPSConnection):
-        def connect(self) -> None:
-            super().connect()
-            _refuse_after(end)
-
-    class PlainHandler(urllib.request.HTTPHandler):
-        def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-            return self.do_open(Plain, req)
-
-    class SecureHandler(urllib.request.HTTPSHandler):
-        def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-            return self.do_open(Secure, req)
-
-    return PlainHandler(), SecureHandler()
+    def read(self, size: int | None = -1) -> bytes:
+        """The next part; TimeoutError after `end`."""
+        _refuse_after(self.end)
+        part = super().read(size)
+        self.is_sent = not part
+        return part
 
 
 def _refuse_after(end: float) -> None:
@@ -78,76 +120,36 @@ def _refuse_after(end: float) -> None:
         raise TimeoutError
 
 
-def _read(answer: IO[bytes], end: float) -> bytes:
+def _proxies(url: str) -> dict[str, str]:
+    """The proxies of the environment; none for this machine itself."""
+    import requests.utils
+
+    return {} if is_local(urlsplit(url).hostname or "") else requests.utils.get_environ_proxies(url)
+
+
+def _authorities() -> str | bool:
+    """The certificates that this machine trusts, which may be a company's own; where it has none, those of requests."""
+    known = ssl.get_default_verify_paths()
+    return known.cafile or known.capath or True
+
+
+def _read(answer: Any, end: float) -> bytes:
     body = bytearray()
-    while chunk := answer.read1(65536):  # type: ignore[attr-defined]
-        body += chunk
+    while part := answer.read1(65536):
+        body += part
         if len(body) > MAX_ANSWER_BYTES:
-            raise http.client.HTTPException("the answer is too long")
+            raise UncertainError("Slack's answer is too long")
         _refuse_after(end)
     return bytes(body)
 
 
-def call_method(client: WebClient, limit_s: float, method: str, *, body: Json = None, form: Json = None) -> Any:
-    """The answer to one call of a Web API method; SlackError for every other outcome."""
-    from slack_sdk.errors import SlackApiError
-
-    client.timeout = limit_s  # type: ignore[assignment]
-    try:
-        said = {"params": form} if body is None else {"json": redact_json(body)}
-        answer = client.api_call(method, **said)
-    except SlackApiError as error:
-        data = error.response.data
-        code = data.get("error") if isinstance(data, dict) else None
-        fault = refusal_of(error.response.status_code, code, error.response.headers)
-    else:
-        if isinstance(answer.data, dict) and answer.data.get("ok") is True:
-            return answer
-        fault = UncertainError("Slack's answer makes no sense")
-    raise fault
-
-
-def call_hook(client: WebhookClient, limit_s: float, body: dict[str, Any]) -> None:
-    """Post through a webhook; SlackError for every other outcome."""
-    client.timeout = limit_s  # type: ignore[assignment]
-    answer = client.send_dict(redact_json(body))
-    if answer.status_code != 200:
-        raise refusal_of(answer.status_code, str(answer.body), answer.headers)
-    if answer.body.strip() != "ok":
-        raise UncertainError("the webhook's answer makes no sense")
-
-
-def _silent() -> logging.Logger:
-    """The SDK would log requests and answers."""
-    logger = logging.getLogger("tvmdash.slack_sdk")
-    logger.propagate = False
-    logger.setLevel(logging.CRITICAL + 1)
-    return logger
-
-
-def web_client(token: str, url: str) -> WebClient:
-    """The SDK's client of the Web API at `url`, made safe."""
-    from slack_sdk import WebClient
-
-    class Client(WebClient):
-        """Without the SDK's own retries, which may say something twice; answers bounded, redirections refused."""
-
-        def _perform_urllib_http_request_internal(self, url: str, req: urllib.request.Request) -> dict[str, Any]:
-            status, headers, body = fetch(req, self.timeout)
-            return {"status": status, "headers": headers, "body": body.decode("utf-8")}
-
-    return Client(token=token, base_url=url, retry_handlers=[], logger=_silent())
-
-
-def hook_client(url: str) -> WebhookClient:
-    """The SDK's client of a webhook, made safe."""
-    from slack_sdk.webhook import WebhookClient, WebhookResponse
-
-    class Client(WebhookClient):
-        """As above."""
-
-        def _perform_http_request_internal(self, url: str, req: urllib.request.Request) -> WebhookResponse:
-            status, headers, body = fetch(req, self.timeout)
-            return WebhookResponse(url="", status_code=status, body=body.decode("utf-8"), headers=dict(headers.items()))
-
-    return Client(url, retry_handlers=[], logger=_silent())
+def _fault(error: Exception, body: _Body) -> SlackError:
+    """What the failure says of the outcome: a request that was not sent whole was certainly not taken."""
+    cause: BaseException = error
+    while inner := cause.__cause__ or cause.__context__:
+        cause = inner
+    if not body.is_sent:
+        return BusyError(f"Slack cannot be reached ({type(cause).__name__})")
+    if isinstance(cause, TimeoutError):
+        return UncertainError("Slack did not answer in time")
+    return UncertainError(f"the connection to Slack broke ({type(cause).__name__})")

@@ -11,10 +11,8 @@ import os
 import re
 import sys
 import time
-import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,8 @@ from tvmdash import slack_http, slack_payloads
 from tvmdash.common import Json, read_json
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.slack_errors import RefusedError, SlackError, UncertainError
+from tvmdash.slack_errors import RefusedError, SlackError, UncertainError, of_status
+from tvmdash.slack_http import Answer, WebApi, Webhook
 from tvmdash.slack_patience import Patience
 from tvmdash.slack_payloads import Message
 from tvmdash.slack_secrets import DEFAULT_FILE, Secrets, find_secrets, is_safe
@@ -60,8 +59,8 @@ class Slack:
         self.can_edit = bool(secrets.bot_token)
         self._patience = patience
         self._settle_s = settle_s
-        self._client = slack_http.web_client(secrets.bot_token, url) if secrets.bot_token else None
-        self._hook = None if secrets.bot_token else slack_http.hook_client(secrets.webhook_url)
+        self._api = WebApi(url, secrets.bot_token) if secrets.bot_token else None
+        self._hook = None if secrets.bot_token else Webhook(secrets.webhook_url)
 
     def post(self, message: Message, key: str, since: float) -> str:
         """Post a message once; its ts, or "" where a webhook took it.
@@ -94,7 +93,7 @@ class Slack:
             "blocks": list(message.blocks),
         }
         fields |= {"parse": "none", "metadata": _mark(key)}
-        self._patience.persist(lambda: self._api("chat.update", body=fields), again=True)
+        self._patience.persist(lambda: self._call("chat.update", body=fields), again=True)
 
     def reply(self, ts: str, message: Message, key: str) -> str:
         """Post into the thread of `ts`; the reply's ts."""
@@ -129,45 +128,42 @@ class Slack:
         url, file_id = place.get("upload_url"), place.get("file_id")
         if not isinstance(url, str) or not isinstance(file_id, str) or not is_safe(url):
             raise UncertainError("Slack gave no address for the file")
-        request = urllib.request.Request(url, data=content, headers={"Content-Type": "application/octet-stream"})  # noqa: S310
-        send = partial(self._patience.within, lambda limit_s: slack_http.fetch(request, limit_s))
-        self._patience.persist(send, again=True)
+        self._patience.persist(lambda: self._send(url, content), again=True)
         files = json.dumps([{"id": file_id, "title": title[:200]}])
         fields = {"files": files, "channel_id": self.channel, "thread_ts": ts}
-        self._patience.persist(lambda: self._api("files.completeUploadExternal", form=fields))
+        self._patience.persist(lambda: self._call("files.completeUploadExternal", form=fields))
+
+    def _send(self, url: str, content: bytes) -> None:
+        headers = {"Content-Type": "application/octet-stream"}
+        answer = self._patience.within(lambda limit_s: slack_http.post(url, content, headers, limit_s))
+        if answer.status >= 300:
+            raise of_status(answer.status, answer.headers)
 
     def scopes(self) -> frozenset[str]:
         """Ask Slack whether the token is good; what it may do. Empty for a webhook, which cannot be asked."""
-        if self._client is None:
+        if self._api is None:
             return frozenset()
-        client = self._client
-        ask = partial(
-            self._patience.within, lambda limit_s: slack_http.call_method(client, limit_s, "auth.test", form={})
-        )
-        answer = self._patience.persist(ask, again=True)
-        headers = {str(name).lower(): str(value) for name, value in answer.headers.items()}
-        return frozenset(scope.strip() for scope in headers.get("x-oauth-scopes", "").split(",") if scope.strip())
+        answer = self._patience.persist(lambda: self._call("auth.test", form={}), again=True)
+        told = answer.headers.get("x-oauth-scopes", "")
+        return frozenset(scope.strip() for scope in told.split(",") if scope.strip())
 
     def _post(self, message: Message, key: str, more: Mapping[str, Json] | None = None) -> str:
         fields = {"channel": self.channel, **message.to_json(), "parse": "none", "metadata": _mark(key), **(more or {})}
-        return _ts(self._api("chat.postMessage", body=fields))
+        return _ts(_dict(self._call("chat.postMessage", body=fields)))
 
     def _post_by_hook(self, message: Message) -> None:
         hook = self._hook
         assert hook is not None
-        self._patience.within(lambda limit_s: slack_http.call_hook(hook, limit_s, message.to_json()))
+        self._patience.within(lambda limit_s: hook.send(limit_s, message.to_json()))
 
-    def _read(self, method: str, form: Json) -> dict[str, Any]:
-        return self._patience.persist(lambda: self._api(method, form=form), again=True)
+    def _read(self, method: str, form: Mapping[str, str]) -> dict[str, Any]:
+        return _dict(self._patience.persist(lambda: self._call(method, form=form), again=True))
 
-    def _api(self, method: str, *, body: Json = None, form: Json = None) -> dict[str, Any]:
-        client = self._client
-        if client is None:
+    def _call(self, method: str, *, body: Json = None, form: Mapping[str, str] | None = None) -> Answer:
+        api = self._api
+        if api is None:
             raise RefusedError(f"{method}: a webhook can only post. Give a bot token.")
-        answer = self._patience.within(
-            lambda limit_s: slack_http.call_method(client, limit_s, method, body=body, form=form)
-        )
-        return dict(answer.data)
+        return self._patience.within(lambda limit_s: api.call(limit_s, method, body=body, form=form))
 
 
 def _mark(key: str) -> dict[str, Any]:
@@ -179,6 +175,11 @@ def _ts(message: Mapping[str, Any]) -> str:
     if not isinstance(ts, str) or not _TS.fullmatch(ts):
         raise UncertainError("Slack's answer names no message")
     return ts
+
+
+def _dict(answer: Answer) -> dict[str, Any]:
+    data = answer.parsed()
+    return data if isinstance(data, dict) else {}
 
 
 def _dicts(value: Json) -> list[dict[str, Any]]:
