@@ -114,7 +114,7 @@ def take_copy(context: Context, job: Job) -> None:
     place = context.workspace(job)
     shutil.rmtree(place.root, ignore_errors=True)
     place.scratch.mkdir(parents=True)
-    shutil.copytree(job.folder, place.code, symlinks=True, ignore=setup_cache.IGNORED)
+    setup_cache.copy_code(job.folder, place.code)
     shutil.copytree(job.config_folder, place.config, symlinks=True)
     place.fingerprint.write_text(setup_cache.fingerprint(place.code, job.config), encoding="ascii")
 

@@ -1,4 +1,4 @@
-"""What setup stages left, kept as long as the experiment's folder and config stay the same."""
+"""What setup stages left, kept as long as the experiment's folder and config stay the same; the folder's copy."""
 
 from __future__ import annotations
 
@@ -23,10 +23,32 @@ def fingerprint(code: Path, config: Mapping[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for path in _files(code):
         name = path.relative_to(code).as_posix()
-        executable = bool(path.lstat().st_mode & 0o100)
-        content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+        is_link = path.is_symlink() and not _leads_out(path, code)
+        executable = bool((path.lstat() if is_link else path.stat()).st_mode & 0o100)
+        content = os.readlink(path).encode() if is_link else path.read_bytes()
         digest.update(f"\0{name}\0{executable}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
     return digest.hexdigest()[:12]
+
+
+def copy_code(folder: Path, place: Path) -> None:
+    """Copy a job's folder to `place`; shutil.Error or OSError where that cannot be.
+
+    Links stay links, but a relative one to a file outside the folder, as those to shared/bash/stage.sh, would lead
+    nowhere from there: the copy has the file itself.
+    """
+    shutil.copytree(folder, place, symlinks=True, ignore=IGNORED)
+    for path in _files(folder):
+        if _leads_out(path, folder):
+            copy = place / path.relative_to(folder)
+            copy.unlink()
+            shutil.copy2(path, copy)
+
+
+def _leads_out(path: Path, folder: Path) -> bool:
+    """Whether `path` is a relative link to a file that is not in `folder`."""
+    if not path.is_symlink() or os.path.isabs(os.readlink(path)) or not path.is_file():
+        return False
+    return not path.resolve().is_relative_to(folder.resolve())
 
 
 def _files(code: Path) -> Iterator[Path]:

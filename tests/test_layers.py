@@ -128,6 +128,7 @@ LAYERS: dict[float, tuple[str, ...]] = {
     3.8: ("experiment_results",),
     # 4: the authors' surfaces
     4.0: ("exp_templates", "subsys_templates"),
+    4.1: ("relax_templates",),
 }
 LAYER = {module: layer for layer, modules in LAYERS.items() for module in modules}
 DASHBOARD_MAY_USE = 3.0

@@ -6,13 +6,14 @@ import os
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import homes
 
-from dashboard import archive
+from dashboard import archive, setup_cache
 from dashboard.artifacts.artifact import Artifact
 
 
@@ -133,6 +134,29 @@ def test_the_recorded_fingerprint_is_that_of_the_code_before_its_stages_ran(home
     prints = [homes.read(home.home.data_file("cnn", home.night()["stamp"]))["night"]["fingerprint"] for _ in range(2)]
     assert prints[0] == prints[1]
     assert next((home.root / "setup" / "cnn").iterdir()).name.startswith(prints[0])
+
+
+def test_stage_scripts_that_are_links_out_of_the_folder_run_and_are_told_apart_by_what_they_lead_to(
+    home: homes.HomeForTests,
+) -> None:
+    folder, shared = home.experiment("cnn"), home.code / "shared" / "stage.sh"
+    homes.script(shared, homes.good("run"))
+    (folder / "run.sh").unlink()
+    (folder / "run.sh").symlink_to("../../shared/stage.sh")
+    first = fingerprint_of(home)
+    assert fingerprint_of(home) == first == setup_cache.fingerprint(folder, config_of(home))
+    homes.script(shared, homes.good("run", ": changed"))
+    assert fingerprint_of(home) != first
+
+
+def fingerprint_of(home: homes.HomeForTests) -> str:
+    """The fingerprint that a new night records."""
+    return str(homes.read(home.home.data_file("cnn", home.night()["stamp"]))["night"]["fingerprint"])
+
+
+def config_of(home: homes.HomeForTests) -> dict[str, Any]:
+    """The config that the last night records."""
+    return dict(homes.read(home.home.data_file("cnn", home.last()["stamp"]))["night"]["config"])
 
 
 def test_the_home_is_archived_before_and_after(home: homes.HomeForTests, tmp_path: Path) -> None:

@@ -87,6 +87,9 @@ def test_a_long_value_is_said_short() -> None:
         ('{"x": {"type": "choice", "choices": "ab"}}', r"\$\.x\.choices"),
         ('{"x": {"type": "int", "max": []}}', r"\$\.x\.max: \[\] is not a number"),
         ('{"x": {"type": "list", "of": {"type": "lsit"}}}', r"\$\.x\.of\.type"),
+        ('{"x": {"type": "int", "axis": "target"}}', r"\$\.x\.axis: 'target' is not one of workload_args, .*, engine"),
+        ('{"x": {"type": "int", "axis": "workload"}}', r"\$\.x\.axis"),
+        ('{"x": {"type": "int", "axis": {}}}', r"\$\.x\.axis"),
         ("{", "not JSON"),
     ],
 )
@@ -103,6 +106,38 @@ def test_absent_fields_are_none_and_included_sets_come_first(tmp_path: Path) -> 
     fields = config_util.read_fields(tmp_path / "fields.json")
     assert set(fields) == set(FIELD_SETS["timing"])
     assert fields["repeat"].default == 3
+
+
+def test_an_axis_brings_the_timing_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "fields.json"
+    path.write_text('{"sizes": {"type": "list", "axis": "workload_args.size", "doc": "Rows."}}')
+    fields = config_util.read_fields(path)
+    assert set(fields) == {"sizes", *FIELD_SETS["timing"]}
+    assert fields["sizes"].axis == "workload_args.size"
+
+
+def test_a_field_of_an_included_name_changes_only_what_it_states(tmp_path: Path) -> None:
+    path = tmp_path / "fields.json"
+    path.write_text('{"include": ["timing"], "max_seconds": {"default": 2.5}}')
+    changed, included = config_util.read_fields(path)["max_seconds"], FIELD_SETS["timing"]["max_seconds"]
+    assert (changed.default, changed.smoke, changed.doc) == (2.5, included.smoke, included.doc)
+    path.write_text('{"max_seconds": {"default": 2.5}}')
+    with pytest.raises(DashboardError, match=r"\$\.max_seconds\.type"):
+        config_util.read_fields(path)
+
+
+def test_an_experiment_needs_tvm_unless_it_says_that_it_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "fields.json"
+    assert config_util.read_needs_tvm(path)
+    path.write_text('{"needs_tvm": false, "x": {"type": "int", "doc": "X."}}')
+    assert not config_util.read_needs_tvm(path)
+    assert list(config_util.read_fields(path)) == ["x"]
+    path.write_text('{"needs_tvm": "no"}')
+    with pytest.raises(DashboardError, match=r"\$\.needs_tvm: 'no' is not true or false"):
+        config_util.read_needs_tvm(path)
+    path.write_text('{"needs_tvm": {"type": "bool", "doc": "A field of that name."}}')
+    assert config_util.read_needs_tvm(path)
+    assert list(config_util.read_fields(path)) == ["needs_tvm"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,10 @@ from typing import Any
 from tvmdash import common
 
 REQUIRED, SAME = object(), object()
+AXIS_COLUMNS = ("workload_args", "engine_config", "build_config", "runtime_config")
+"""The columns of a record that can hold an axis's value."""
+WORKLOAD, ENGINE = "workload", "engine"
+"""What else an experiment can vary: `workload.DOMAIN` and the engine."""
 NIGHTLY, SMOKE = SIZES = ("nightly", "smoke")
 """How big an experiment is: its config's `size`."""
 JSON_TYPES = {
@@ -23,7 +27,10 @@ JSON_TYPES = {
 
 @dataclass(frozen=True)
 class Field:
-    """One config field; `default` is REQUIRED where the field must be given, `smoke` SAME where sizes do not differ."""
+    """One config field; `default` is REQUIRED where the field must be given, `smoke` SAME where sizes do not differ.
+
+    `axis` names the record column that the experiment's points vary by this field's values, `COLUMN` or `COLUMN.NAME`.
+    """
 
     type: str
     doc: str
@@ -34,6 +41,7 @@ class Field:
     of: Field | None = None
     nullable: bool = False
     smoke: common.Json = SAME
+    axis: str = ""
 
     def default_of(self, size: str) -> common.Json:
         """The default at this size; REQUIRED where there is none."""
@@ -220,7 +228,14 @@ FIELD_SETS: Mapping[str, Fields] = {
             default=20.0,
             min=0,
         ),
-        "threads": Field("int", "Threads of the measured runtime.", default=1, min=1),
+        "threads": Field("int", "Threads of the measured runtime.", default=1, min=1, axis="runtime_config"),
         "data_seed": Field("int", "Seed of weights and inputs.", default=0, min=0),
-    }
+    },
+    "target": {
+        "mcpu": Field(
+            "str",
+            "LLVM's name of the processor; empty: x86-64-v3 where the machine has it, else x86-64.",
+            default="",
+        ),
+    },
 }

@@ -3,9 +3,10 @@
 A field is `{"type": ..., "doc": ..., "default": ..., "min": ..., "max": ..., "choices": ..., "of": ...}`. Types:
 bool, int, float, str, choice, list (of), map (str to of), any. A field without a default must be given; `smoke` is its
 default where the config's `size` is smoke.
-An experiment or a subsystem declares its own fields in `fields.json` beside its scripts; `"include": ["timing"]` there
-adds the fields of `FIELD_SETS`, `"takes_minutes"` says how long it takes at each size, and `"metrics"` what the
-numbers of a foreign experiment are.
+An experiment or a subsystem declares its own fields in `fields.json` beside its scripts. `"include": ["timing"]` there
+adds the fields of `FIELD_SETS`; `"takes_minutes"` says how long it takes at each size, `"metrics"` what the numbers of a
+foreign experiment are, `"needs_tvm": false` that it measures without TVM. `"axis"` in a field says that points vary by
+it, and includes the timing. A field of an included name changes only what it states, as `{"default": 60}`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import copy
 import difflib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvmdash import common
 from tvmdash.config_fields import (
+    AXIS_COLUMNS,
+    ENGINE,
     EXPERIMENT_FIELDS,
     FIELD_SETS,
     HOME_FIELDS,
@@ -30,6 +34,7 @@ from tvmdash.config_fields import (
     SAME,
     SIZES,
     SUBSYSTEM_FIELDS,
+    WORKLOAD,
     Field,
     Fields,
 )
@@ -55,14 +60,17 @@ __all__ = [
     "read_config",
     "read_fields",
     "read_metrics",
+    "read_needs_tvm",
     "read_takes_minutes",
 ]
 FIELDS_FILE = "fields.json"
 FOREIGN_SCHEMA = Path(__file__).parent / "schemas" / "foreign_v1.json"
 CONFIG_FILE = "config.json"
-_TAKES_MINUTES, METRICS = "takes_minutes", "metrics"
+_TAKES_MINUTES, METRICS, _NEEDS_TVM = "takes_minutes", "metrics", "needs_tvm"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLAIN = re.compile(r"[\w-]+")
+_AXIS = re.compile(rf"(?:{'|'.join(AXIS_COLUMNS)})(?:\.[a-z][a-z0-9_]*)?|{WORKLOAD}\.[a-z][a-z0-9_]*|{ENGINE}")
+_TIMING = "timing"
 
 
 class ConfigError(DashboardError):
@@ -184,6 +192,8 @@ def read_fields(path: Path) -> dict[str, Field]:
     """The fields that a `fields.json` declares; an absent file declares none."""
     value = _read_object(path)
     value.pop(_TAKES_MINUTES, None)
+    if not _is_field(value.get(_NEEDS_TVM)):
+        value.pop(_NEEDS_TVM, None)
     if _declares_metrics(value):
         del value[METRICS]
     sets = value.pop("include", [])
@@ -192,8 +202,22 @@ def read_fields(path: Path) -> dict[str, Field]:
     unknown = [name for name in sets if not isinstance(name, str) or name not in FIELD_SETS]
     if unknown:
         raise DashboardError(f"{path}: $.include: {unknown[0]!r} is not one of: {', '.join(FIELD_SETS)}.")
+    if any(isinstance(item, dict) and "axis" in item for item in value.values()):
+        sets = [_TIMING, *sets]
     included = {name: field for key in sets for name, field in FIELD_SETS[key].items()}
-    return {**included, **{name: _parse_field(item, f"{path}: $.{name}", name) for name, item in value.items()}}
+    own = {
+        name: _changed_field(included[name], item, f"{path}: $.{name}")
+        if name in included and isinstance(item, dict) and "type" not in item
+        else _parse_field(item, f"{path}: $.{name}", name)
+        for name, item in value.items()
+    }
+    return {**included, **own}
+
+
+def _changed_field(included: Field, item: Mapping[str, common.Json], place: str) -> Field:
+    """The included field with what a `fields.json` says otherwise of it."""
+    changed = _parse_field({"type": included.type, **item}, place)
+    return replace(included, **{name: getattr(changed, name) for name in item})
 
 
 def read_takes_minutes(path: Path) -> dict[str, float]:
@@ -217,8 +241,22 @@ def read_metrics(path: Path) -> dict[str, common.Json]:
 
 def _declares_metrics(value: Mapping[str, Any]) -> bool:
     """Whether `metrics` is no config field of that name."""
-    found = value.get(METRICS)
-    return METRICS in value and not (isinstance(found, dict) and isinstance(found.get("type"), str))
+    return METRICS in value and not _is_field(value[METRICS])
+
+
+def _is_field(item: common.Json) -> bool:
+    """Whether an entry of a `fields.json` under a name of its own is a config field that has that name."""
+    return isinstance(item, dict) and isinstance(item.get("type"), str)
+
+
+def read_needs_tvm(path: Path) -> bool:
+    """Whether a `fields.json` leaves the experiment with TVM; DashboardError where it says neither true nor false."""
+    said = _read_object(path).get(_NEEDS_TVM, True)
+    if _is_field(said):
+        return True
+    if not isinstance(said, bool):
+        raise DashboardError(f"{path}: $.{_NEEDS_TVM}: {_brief(said)} is not true or false.")
+    return said
 
 
 def check_metrics(value: common.Json, shown: str) -> None:
@@ -240,7 +278,7 @@ def _read_object(path: Path) -> dict[str, common.Json]:
 
 
 def _parse_field(item: common.Json, place: str, name: str = "x") -> Field:
-    known = {"type", "doc", "default", "smoke", "min", "max", "choices", "of", "nullable"}
+    known = {"type", "doc", "default", "smoke", "min", "max", "choices", "of", "nullable", "axis"}
     if not isinstance(item, dict) or set(item) - known:
         raise DashboardError(f"{place}: {_brief(item)} is not a field. A field has: {', '.join(sorted(known))}.")
     if not _NAME.fullmatch(name):
@@ -253,6 +291,10 @@ def _parse_field(item: common.Json, place: str, name: str = "x") -> Field:
     for bound in ("min", "max"):
         if isinstance(item.get(bound, 0), bool) or not isinstance(item.get(bound, 0), (int, float)):
             raise DashboardError(f"{place}.{bound}: {_brief(item[bound])} is not a number.")
+    axis = item.get("axis", "")
+    if "axis" in item and not (isinstance(axis, str) and _AXIS.fullmatch(axis)):
+        columns = ", ".join([*AXIS_COLUMNS, f"{WORKLOAD}.DOMAIN", ENGINE])
+        raise DashboardError(f"{place}.axis: {_brief(axis)} is not one of {columns}; a column may have .NAME after it.")
     inner = item.get("of")
     return Field(
         type=kind,
@@ -264,4 +306,5 @@ def _parse_field(item: common.Json, place: str, name: str = "x") -> Field:
         choices=tuple(item.get("choices", ())),
         of=_parse_field(inner, f"{place}.of") if inner is not None else None,
         nullable=bool(item.get("nullable", False)),
+        axis=str(axis),
     )

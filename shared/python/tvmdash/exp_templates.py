@@ -1,23 +1,29 @@
 """What an experiment's author writes against: axes, engines, points, how to prepare one. The rest is done from here.
 
-A subclass is one short Python file; its shell stages are three lines that call `main` with the stage's name.
+A subclass is one short Python file. fields.json says which config fields are axes; the stage scripts are links to
+shared/bash/stage.sh, which calls `main` with the stage's name.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tvmdash import common, config_util, experiment_results, experiment_setup, series_plots, summary_util
 from tvmdash.capture import OperatorSpan
-from tvmdash.dashboard_info import Home
+from tvmdash.config_fields import Field
+from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.engines import Engine, EngineFacts
 from tvmdash.experiment_info import Axis, History, Point, Prepared
 from tvmdash.experiment_measure import measure
+from tvmdash.experiment_points import Combination, axes_of, combinations
 from tvmdash.experiment_rounds import Precision
 from tvmdash.experiment_run import MEASURE, run
 from tvmdash.plot_specs import Plot
@@ -28,16 +34,30 @@ __all__ = ["Axis", "Engine", "EngineFacts", "Experiment", "History", "OperatorSp
 
 
 class Experiment:
-    """An experiment on records. Subclasses give `axes`, `engines`, `points` and `prepare`."""
+    """An experiment on records. Subclasses give `engines`, `prepare`; `axes` and `points` follow from fields.json."""
 
-    axes: tuple[Axis, ...] = ()
     engines: tuple[Engine, ...] = ()
+    workload: str = ""
+    """The workload of all points, `domain.name`, where no axis varies it; by default `experiment.NAME`."""
     inputs_engine: str = ""
     """The engine that `make_inputs` needs, where it needs one."""
 
+    @functools.cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """What the points vary: the fields of fields.json that have an `axis`."""
+        return axes_of(self._own_fields)
+
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        """Every point that this config asks for."""
-        raise NotImplementedError
+        """Every point that this config asks for: the product of the axes, on each engine where none is an axis."""
+        return [
+            self._point(combination, engine, config)
+            for combination in combinations(self._own_fields, config)
+            for engine in ([combination.engine] if combination.engine else [engine.name for engine in self.engines])
+        ]
+
+    def target(self, point: Point, config: Mapping[str, Any]) -> Mapping[str, Any] | str:
+        """What the point runs on, as its record says: a name, or TVM's target as a mapping."""
+        return "cpu"
 
     def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
         """Build the point's workload, ready to be timed; `seed` is for its weights and inputs."""
@@ -89,7 +109,7 @@ class Experiment:
 
     def load_config(self, folder: Path) -> dict[str, Any]:
         """The checked config with the defaults of its size."""
-        fields = {**config_util.EXPERIMENT_FIELDS, **config_util.read_fields(self.folder / config_util.FIELDS_FILE)}
+        fields = {**config_util.EXPERIMENT_FIELDS, **self._own_fields}
         return config_util.read_config(folder / config_util.CONFIG_FILE, fields)
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
@@ -111,6 +131,17 @@ class Experiment:
                 sys.stderr.write(f"usage: {name} {' '.join(wanted[name]).upper()}\n")
             return 2
         return run_stage(lambda: {**stages, **inner}[verb](*paths), paths[-1])
+
+    @functools.cached_property
+    def _own_fields(self) -> dict[str, Field]:
+        return config_util.read_fields(self.folder / config_util.FIELDS_FILE)
+
+    def _point(self, combination: Combination, engine: str, config: Mapping[str, Any]) -> Point:
+        workload = combination.workload or self.workload or f"experiment.{experiment_of(self.name)}"
+        bare = Point(workload, combination.values, group="", target="", engine=engine)
+        target = self.target(bare, config)
+        text = target if isinstance(target, str) else json.dumps(target, sort_keys=True)
+        return replace(bare, group=bare.name, target=text)
 
     @property
     def _script(self) -> Path:

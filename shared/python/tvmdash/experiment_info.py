@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from tvmdash.capture import OperatorSpan
+from tvmdash.config_fields import AXIS_COLUMNS
 from tvmdash.engines import Engine
 from tvmdash.errors import DashboardError
 from tvmdash.store import Series
@@ -21,7 +22,7 @@ class Axis:
 
     name: str
     column: str
-    COLUMNS: ClassVar[tuple[str, ...]] = ("workload_args", "engine_config", "build_config", "runtime_config")
+    COLUMNS: ClassVar[tuple[str, ...]] = AXIS_COLUMNS
 
     def __post_init__(self) -> None:
         if self.column not in self.COLUMNS:
@@ -42,6 +43,11 @@ class Point:
     target: str
     engine: str = "tvm"
     once: bool = False
+
+    @property
+    def name(self) -> str:
+        """The workload without its domain."""
+        return self.workload.partition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -78,8 +84,11 @@ class Prepared:
 class Measurable(Protocol):
     """What measuring needs of an experiment; `exp_templates.Experiment` is one."""
 
-    axes: tuple[Axis, ...]
     engines: tuple[Engine, ...]
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """What its points vary."""
 
     @property
     def folder(self) -> Path:

@@ -1,15 +1,17 @@
-"""The points of a run: how raw data names them, which are asked for, and which share a process."""
+"""The points of a run: the product of the axes, how raw data names them, which are asked for, which share a process."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.config_fields import ENGINE, FIELD_SETS, WORKLOAD, Fields
 from tvmdash.engines import Engine
 from tvmdash.errors import DashboardError
 from tvmdash.experiment_info import Axis, Measurable, Point
@@ -26,6 +28,57 @@ class Group:
     engine: Engine
     environment: Mapping[str, str]
     points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class VariedField:
+    """A config field whose values the points vary, the record column that holds them, and their name in it."""
+
+    field: str
+    column: str
+    name: str
+
+    def values(self, config: Mapping[str, Any]) -> list[Any]:
+        """What the config asks for."""
+        value = config[self.field]
+        return value if isinstance(value, list) else [value]
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One value of each axis. workload, engine: None where no axis names them."""
+
+    workload: str | None
+    engine: str | None
+    values: Mapping[str, Any]
+
+
+def varied_fields(fields: Fields) -> list[VariedField]:
+    """The fields that have an axis, the experiment's own first; none where it has none of its own."""
+    shared = {name: field for fields in FIELD_SETS.values() for name, field in fields.items()}
+    with_axis = {name: field for name, field in fields.items() if field.axis}
+    if all(field is shared.get(name) for name, field in with_axis.items()):
+        return []
+    ordered = sorted(with_axis, key=lambda name: name in shared)
+    parts = [(name, *with_axis[name].axis.partition(".")[::2]) for name in ordered]
+    return [VariedField(name, column, named or name) for name, column, named in parts]
+
+
+def axes_of(fields: Fields) -> tuple[Axis, ...]:
+    """The axes that the fields declare."""
+    return tuple(Axis(item.name, item.column) for item in varied_fields(fields) if item.column in Axis.COLUMNS)
+
+
+def combinations(fields: Fields, config: Mapping[str, Any]) -> Iterator[Combination]:
+    """The product of the axes; the first field's values change slowest."""
+    varied = varied_fields(fields)
+    for chosen in itertools.product(*(item.values(config) for item in varied)):
+        pairs = list(zip(varied, chosen, strict=True))
+        yield Combination(
+            workload=next((f"{item.name}.{value}" for item, value in pairs if item.column == WORKLOAD), None),
+            engine=next((str(value) for item, value in pairs if item.column == ENGINE), None),
+            values={item.name: value for item, value in pairs if item.column in Axis.COLUMNS},
+        )
 
 
 def named(axes: Sequence[Axis], point: Point) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tvmdash import accuracy, machine, networks, relax_lower, relax_target, relax_util
@@ -25,23 +25,47 @@ def target(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**made, "mcpu": config["mcpu"]} if config["mcpu"] else made
 
 
+@dataclass(frozen=True)
+class Program:
+    """A Relax module, what its `main` is called with, and the answer that is right, where one is known.
+
+    It can be profiled operator by operator where `main` has one input.
+    """
+
+    module: Any
+    inputs: tuple[Array, ...]
+    expected: Array | None = None
+    layout: str | None = None
+
+
 def prepare(network: str, options: CompileOptions, config: Mapping[str, Any], seed: int) -> Prepared:
     """A network of `networks.NETWORKS`, compiled, loaded and ready to be timed on one seeded input.
 
     `config` gives `batch`, `threads` and `profile_repeats`; `check` compares with the numpy reference.
     """
-    graph, weights, x, expected = _problem(network, config["batch"], seed)
-    compiled = relax_util.compile_module(relax_lower.lower(graph, weights, config["batch"]), options)
-    loaded = relax_util.load(compiled, config["threads"])
+    return prepare_program(network_program(network, config["batch"], seed), options, config)
+
+
+def network_program(network: str, batch: int, seed: int) -> Program:
+    """A network of `networks.NETWORKS` with seeded weights and input, and numpy's answer."""
+    graph, weights, x, expected = _problem(network, batch, seed)
+    return Program(relax_lower.lower(graph, weights, batch), (x,), expected, layout="NCHW")
+
+
+def prepare_program(program: Program, options: CompileOptions, config: Mapping[str, Any]) -> Prepared:
+    """The program compiled, loaded and ready to be timed; `config` gives `threads` and perhaps `profile_repeats`."""
+    compiled = relax_util.compile_module(program.module, options)
+    loaded, inputs, expected = relax_util.load(compiled, config["threads"]), program.inputs, program.expected
+    repeats = config.get("profile_repeats", 0) if len(inputs) == 1 else 0
     return Prepared(
-        timer=loaded.timer(x),
-        check=lambda: accuracy.check_answer(loaded.run(x), expected),
-        profile=functools.partial(_profile, loaded, x, config["profile_repeats"]),
+        timer=loaded.timer(*inputs),
+        check=None if expected is None else lambda: accuracy.check_answer(loaded.run(*inputs), expected),
+        profile=functools.partial(_profile, loaded, inputs[0], repeats) if inputs else None,
         compile_ms=compiled.compile_ms,
         code_size_bytes=compiled.code_size_bytes,
         memory_bytes=compiled.planned_memory_bytes,
         passes_ms=compiled.pass_times_ms,
-        layout="NCHW",
+        layout=program.layout,
         details={
             "module_hash": compiled.module_hash,
             "passes_ms": {name: round(ms, 3) for name, ms in compiled.pass_times_ms[:PASSES_TOLD]},

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# One stage of an experiment in Python: `NAME.py STAGE ARGUMENTS...`, where STAGE is what this script is called by.
+# An experiment's run.sh, analyze.sh, visualize.sh, summarize.sh (and setup.sh) are links to this file, or, outside the
+# repository, say:  . "$BENCHMARK_DEPS/bash/stage.sh"
+set -euo pipefail
+stage=${0##*/}
+name=${TVMDASH_JOB:-${PWD##*/}}
+script=${name%%@*}.py # cnn@release is the experiment cnn on another TVM
+if [ ! -f "$script" ]; then
+  echo "$0: there is no $script in $PWD. Name the experiment's Python file as its folder." >&2
+  exit 2
+fi
+exec python3 "$script" "${stage%.sh}" "$@"
