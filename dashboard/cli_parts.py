@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from dashboard.home_config import code_folders
 from dashboard.plan import REPOSITORY, CodeFolders
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -49,8 +50,7 @@ def code_options(parser: argparse.ArgumentParser) -> None:
 
 def code_of(arguments: argparse.Namespace) -> CodeFolders:
     """Where the scripts lie."""
-    default = CodeFolders()
-    return CodeFolders(arguments.experiments_dir or default.experiment, arguments.subsystem_dir or default.subsystem)
+    return CodeFolders(arguments.experiments_dir, arguments.subsystem_dir, code_folders(Home(arguments.home)))
 
 
 def existing_home(arguments: argparse.Namespace) -> Home:

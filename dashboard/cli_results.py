@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from dashboard.cli_parts import OK_CODE, Verbs, absolute, home_verb
+from dashboard.home_config import code_folders
 from dashboard.plan import CodeFolders
 from tvmdash import common
 from tvmdash.dashboard_info import Home
@@ -40,8 +41,9 @@ def _results(arguments: argparse.Namespace) -> int:
 def _night(arguments: argparse.Namespace) -> str:
     from dashboard import results, results_words
 
-    code = CodeFolders(experiment=arguments.experiments_dir) if arguments.experiments_dir else CodeFolders()
-    return results_words.page(results.read(Home(arguments.home), arguments.night, code))
+    home = Home(arguments.home)
+    code = CodeFolders(experiment=arguments.experiments_dir, of_home=code_folders(home))
+    return results_words.page(results.read(home, arguments.night, code))
 
 
 def _history(arguments: argparse.Namespace) -> str:

@@ -155,6 +155,8 @@ def plan_in_words(plan: Plan) -> str:
     own = [job for job in plan.experiments if not job.variant]
     lines = [f"Home {plan.home.root}: {len(own)} experiments {order}, {len(plan.subsystems)} subsystems."]
     lines += [f"TVM: {spec.branch} from {spec.remote}{_named(plan, spec)}" for spec in plan.artifacts]
+    if plan.experiments and not plan.artifacts:
+        lines.append("TVM: none; no experiment needs one.")
     if len(own) < len(plan.experiments):
         lines.append("Experiments on several TVMs run on one after the other; which goes first takes turns by night.")
     lines += _phases(plan)

@@ -15,7 +15,7 @@ from dashboard import home_machine
 from dashboard.artifacts import spec_names
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.provide import PROVIDERS, check_spec, provider_of
-from tvmdash import config_util
+from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -71,6 +71,7 @@ def read_home_config(home: Home) -> HomeConfig:
         *spec_faults(config.tvm, str(home.config_file)),
         *_tvms_faults(value["tvms"], config.tvm, str(home.config_file)),
         *_folder_faults(home, config),
+        *_code_folder_faults(home, value),
         *_value_faults(config, str(home.config_file)),
     ]
     if faults:
@@ -78,9 +79,42 @@ def read_home_config(home: Home) -> HomeConfig:
     return config
 
 
+def code_folders(home: Home) -> dict[str, tuple[Path, ...]]:
+    """By kind of job the folders that the config names for its code, also where something else in it is wrong.
+
+    What is wrong is for `read_home_config` to say.
+    """
+    value: common.Json = {}
+    with contextlib.suppress(DashboardError):
+        value = common.read_json(home.config_file)
+    stated = {row.kind: value.get(f"{row.kind}_dirs") if isinstance(value, dict) else None for row in PIPELINES}
+    return {
+        kind: tuple(_folder(home, text) for text in texts if isinstance(text, str) and "\0" not in text)
+        for kind, texts in stated.items()
+        if isinstance(texts, list)
+    }
+
+
+def _folder(home: Home, text: str) -> Path:
+    """A folder as a config names it: `~` is the user's, a relative one is the home's."""
+    return Path(os.path.normpath(home.root / os.path.expanduser(text)))
+
+
+def _code_folder_faults(home: Home, value: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each folder of code that is not there: the jobs in it would be measured with other code."""
+    for row in PIPELINES:
+        field = f"{row.kind}_dirs"
+        for number, text in enumerate(value[field]):
+            place = f"{home.config_file}: $.{field}[{number}]"
+            if "\0" in text:
+                yield f"{place}: holds a NUL. Leave it out."
+            elif not _folder(home, text).is_dir():
+                yield f"{place}: {_folder(home, text)} is no folder. Name the one that holds your {row.kind}s."
+
+
 def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
     def folder(name: str) -> Path:
-        return Path(os.path.normpath(home.root / os.path.expanduser(value[name])))
+        return _folder(home, value[name])
 
     cores = len(os.sched_getaffinity(0))
     own = ArtifactSpec.of(value["tvm_remote"], value["tvm_branch"], value["tvm_options"])

@@ -197,9 +197,9 @@ class _Phases:
         earlier = [night for night in self._context.home.last_nights(_NIGHTS_BACK) if night.stamp < self._context.stamp]
         self._journal.change(artifacts=since.told(have, earlier, self._plan.config.artifacts))
         for job in jobs:
-            if job.tvm in lack:
+            if job.needs_tvm and job.tvm in lack:
                 self._block(job, f"no TVM to measure: {lack[job.tvm]}")
-        return [job for job in jobs if job.tvm not in lack]
+        return [job for job in jobs if not job.needs_tvm or job.tvm not in lack]
 
     def _provide_one(self, spec: ArtifactSpec) -> Provided:
         config = self._plan.config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +26,21 @@ _FIRST_LINE = 256
 
 @dataclass(frozen=True)
 class CodeFolders:
-    """Where the scripts of experiments and subsystems lie: there first, then in this repository."""
+    """Where the scripts of experiments and subsystems lie: there, then in the home's folders, then in this repository.
 
-    experiment: Path = REPOSITORY / "experiments"
-    subsystem: Path = REPOSITORY / "subsystem"
+    of_home: by kind of job what the home's config names.
+    """
+
+    experiment: Path | None = None
+    subsystem: Path | None = None
+    of_home: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
 
     def of(self, row: Pipeline, name: str) -> Path:
         """The folder of one job; where there is none, the first place that it was looked for in."""
         name = experiment_of(name) if row.kind == "experiment" else name
-        own = (self.experiment if row.kind == "experiment" else self.subsystem) / name
-        ours = REPOSITORY / row.folder / name
-        return ours if ours.is_dir() and not own.exists() else own
+        first = self.experiment if row.kind == "experiment" else self.subsystem
+        every = [*([first] if first else []), *self.of_home.get(row.kind, ()), REPOSITORY / row.folder]
+        return next((folder / name for folder in every if (folder / name).exists()), every[0] / name)
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class Job:
     """An experiment or a subsystem that takes part, or, with `faults`, one that is rejected for them.
 
     tvm: what it is measured on. others: the TVMs on which it is measured as well, each as a job of its own.
+    Without needs_tvm the night does not get that TVM for it; where another job does, its results name it.
     """
 
     kind: str
@@ -54,6 +59,7 @@ class Job:
     tvm: ArtifactSpec | None
     faults: tuple[str, ...] = ()
     others: tuple[tuple[str, ArtifactSpec], ...] = ()
+    needs_tvm: bool = True
 
     @property
     def experiment(self) -> str:
@@ -114,8 +120,9 @@ class Plan:
 
 
 def wanted_by(jobs: Sequence[Job]) -> tuple[ArtifactSpec, ...]:
-    """Each TVM of these jobs, once; those beside the home's own come last."""
-    return tuple(dict.fromkeys(job.tvm for job in sorted(jobs, key=lambda job: bool(job.variant)) if job.tvm))
+    """Each TVM that these jobs need, once; those beside the home's own come last."""
+    needing = [job for job in jobs if job.needs_tvm]
+    return tuple(dict.fromkeys(job.tvm for job in sorted(needing, key=lambda job: bool(job.variant)) if job.tvm))
 
 
 def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan:
@@ -123,7 +130,7 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan
     config = read_home_config(home)
     chosen = next(item for item in (seed, config.seed, _new_seed()) if item is not None)
     found = find_jobs(home, code, config.tvm, config.tvms)
-    taking_part = [job for job in found if not job.faults and job.config["active"]]
+    taking_part = variants.accompanied([job for job in found if not job.faults and job.config["active"]])
     return Plan(
         home=home,
         config=config,
@@ -194,6 +201,7 @@ def _job(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline, path: Path)
     job = Job(row.kind, path.name, folder, path, {}, spec)
     try:
         values = job_config.read(row.kind, folder, path, _shown(home, path))
+        needs_tvm = spec is not None and config_util.read_needs_tvm(folder / config_util.FIELDS_FILE)
     except ConfigError as error:
         return replace(job, faults=error.faults)
     except DashboardError as error:
@@ -208,7 +216,7 @@ def _job(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline, path: Path)
     tvm_faults = [*spec_faults(spec, shown), *(variants.faults(values, tvms, shown) if tvms is not None else ())]
     others = variants.wanted(values, tvms or {})
     del values["tvms"]  # what it says is in `others`; a change of it changes nothing about how each one is measured
-    job = replace(job, config=values, tvm=spec, others=others)
+    job = replace(job, config=values, tvm=spec, others=others, needs_tvm=needs_tvm)
     return replace(job, faults=(*tvm_faults, *_value_faults(job, values, shown), *_script_faults(job)))
 
 
@@ -223,8 +231,10 @@ def _value_faults(job: Job, values: Mapping[str, Any], shown: str) -> list[str]:
 
 def _script_faults(job: Job) -> list[str]:
     if not job.folder.is_dir():
-        option = f"--{pipeline(job.kind).folder}-dir"
-        return [f"{job.folder}: there is no such {job.kind}. Check the name, or give its folder with {option}."]
+        field = f"{job.kind}_dirs of the home's config.json"
+        return [
+            f"{job.folder}: there is no such {job.kind}. Check the name, or add the folder that holds it to {field}."
+        ]
     faults = [fault for stage in pipeline(job.kind).stages for fault in _script_fault(job, stage)]
     shown = job.folder / "setup"
     if shown.is_dir() and not shown.is_symlink() and any(stage.name == "setup" for stage in job.stages):

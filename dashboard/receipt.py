@@ -42,7 +42,8 @@ def read(home: Home, name: str) -> Receipt:
         raise DashboardError(f"{path}: names no night. Give a data_<stamp>.json, a receipt, or EXPERIMENT/STAMP.")
     lacks = [pin for pin in _PINS if night.get(pin) is None]
     if lacks:
-        raise DashboardError(f"{path}: its night does not say its {' and '.join(lacks)}: imported, or added by hand.")
+        why = "imported, added by hand, or measured without TVM"
+        raise DashboardError(f"{path}: its night does not say its {' and '.join(lacks)}: {why}.")
     owner = str(night.get("experiment") or value.get("experiment") or path.parent.name)
     when = str(night.get("stamp") or value.get("stamp") or "")
     try:

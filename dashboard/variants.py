@@ -43,6 +43,15 @@ def faults(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec], shown: s
     ]
 
 
+def accompanied(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs; one that needs no TVM is measured on another TVM only beside an experiment that needs that one."""
+    needed = {name for job in jobs if job.needs_tvm for name, _ in job.others}
+    return [
+        job if job.needs_tvm else replace(job, others=tuple(item for item in job.others if item[0] in needed))
+        for job in jobs
+    ]
+
+
 def interleaved(jobs: Sequence[Job], turn: int) -> tuple[Job, ...]:
     """Each job followed by its variants, so that a slow hour hits all alike.
 

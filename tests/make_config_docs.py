@@ -31,7 +31,8 @@ def _lines() -> Iterator[str]:
     yield from _table("config/experiments/NAME/config.json", config_util.EXPERIMENT_FIELDS)
     yield from _table("config/subsystem/NAME/config.json", config_util.SUBSYSTEM_FIELDS)
     for name, fields in config_util.FIELD_SETS.items():
-        yield from _table(f'Timing of a point (`"include": ["{name}"]` in fields.json)', fields)
+        what = {"timing": "Timing of a point", "target": "Target of TVM"}[name]
+        yield from _table(f'{what} (`"include": ["{name}"]` in fields.json)', fields)
     for path in sorted(REPOSITORY.glob("*/*/fields.json")):
         own = {name: field for name, field in config_util.read_fields(path).items() if not _included(name)}
         if own:

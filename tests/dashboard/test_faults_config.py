@@ -131,7 +131,7 @@ FAULTS = (
     Fault("windows-lines", windows_lines, ("run.sh: its lines end in CR LF", "Run: sed -i 's/\\r$//' /")),
     Fault("no-first-line", without_first_line, ("does not begin with #!",)),
     Fault("script-folder", script_is_a_folder, ("run.sh: there is no such script",)),
-    Fault("no-code", without_code, ("there is no such experiment", "--experiments-dir")),
+    Fault("no-code", without_code, ("there is no such experiment", "experiment_dirs")),
     Fault("stray-file", stray_file, ("not a folder", "move this away")),
     Fault("stray-folder", stray_folder, ("holds no config.json",)),
     Fault("config-folder", config_is_a_folder, ("cannot be read",)),

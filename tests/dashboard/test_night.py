@@ -159,6 +159,26 @@ def config_of(home: homes.HomeForTests) -> dict[str, Any]:
     return dict(homes.read(home.home.data_file("cnn", home.last()["stamp"]))["night"]["config"])
 
 
+def test_a_night_whose_experiments_need_no_tvm_gets_none(tmp_path: Path) -> None:
+    home = homes.make_home(tmp_path, tmp_path / "empty")
+    homes.write(home.experiment("plain") / "fields.json", {"needs_tvm": False})
+    home.subsystem("website")
+    assert "TVM: none; no experiment needs one." in home.run(verb="plan").output
+    night = home.night()
+    data = homes.read(home.home.data_file("plain", night["stamp"]))
+    assert (night["artifacts"], data["tvm_hash"], data["night"]["artifact"]) == ([], "", None)
+    assert not list((tmp_path / "empty").iterdir())
+
+
+def test_an_experiment_without_tvm_runs_also_where_the_others_tvm_cannot_be_had(tmp_path: Path) -> None:
+    home = homes.make_home(tmp_path, tmp_path / "empty")
+    homes.write(home.experiment("plain") / "fields.json", {"needs_tvm": False})
+    home.experiment("cnn")
+    assert home.run().code == 1
+    assert home.states("plain")["summarize"] == "ok"
+    assert home.states("cnn")["run"] == "blocked"
+
+
 def test_the_home_is_archived_before_and_after(home: homes.HomeForTests, tmp_path: Path) -> None:
     home.experiment("cnn")
     stamp = home.night()["stamp"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import homes
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.home_config import read_home_config
+from dashboard.home_config import code_folders, read_home_config
 from dashboard.plan import CodeFolders, Plan, make_plan
 from dashboard.setup_cache import fingerprint
 from tvmdash.errors import DashboardError
@@ -31,6 +33,75 @@ def test_each_tvm_is_wanted_once(home: homes.HomeForTests) -> None:
     for name, branch in (("a", None), ("b", "0.26.0"), ("c", "0.26.0"), ("d", "latest")):
         home.experiment(name, config={"tvm_branch": branch})
     assert plan_of(home).artifacts == (ArtifactSpec("pypi", "latest"), ArtifactSpec("pypi", "0.26.0"))
+
+
+def private(home: homes.HomeForTests, name: str) -> Path:
+    """A folder beside the home with an experiment of that name."""
+    folder = homes.HomeForTests(home.root / name).experiment(name)
+    home.experiment(name)
+    shutil.rmtree(home.code / "experiments" / name)
+    return folder
+
+
+def test_the_homes_own_folders_are_searched_before_the_repositorys_and_after_the_options(
+    home: homes.HomeForTests,
+) -> None:
+    ours, canary = private(home, "ours"), private(home, "canary")
+    home.configure(experiment_dirs=[f"../{ours.relative_to(home.root).parent}", str(canary.parent)])
+    code = CodeFolders(of_home=code_folders(home.home))
+    assert {job.name: job.folder for job in make_plan(home.home, code).experiments} == {"ours": ours, "canary": canary}
+    (home.code / "experiments").mkdir(exist_ok=True)
+    shutil.copytree(canary, home.code / "experiments" / "canary")
+    first = replace(code, experiment=home.code / "experiments")
+    folders = {job.name: job.folder for job in make_plan(home.home, first).experiments}
+    assert folders == {"ours": ours, "canary": home.code / "experiments" / "canary"}
+
+
+def test_a_folder_of_code_may_begin_with_the_users_home(
+    home: homes.HomeForTests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home.root))
+    home.configure(subsystem_dirs=["~/mine"])
+    assert code_folders(home.home)["subsystem"] == (home.root / "mine",)
+
+
+@pytest.mark.parametrize(
+    ("folders", "words"),
+    [
+        (["../absent"], r"\$\.experiment_dirs\[0\]: .*/absent is no folder\. Name the one"),
+        (["x\0y"], r"\$\.experiment_dirs\[0\]: holds a NUL"),
+        ("../absent", r"\$\.experiment_dirs: '../absent' is not a list"),
+    ],
+)
+def test_a_folder_of_code_that_is_not_there_stops_the_night(
+    home: homes.HomeForTests, folders: object, words: str
+) -> None:
+    """Else the repository's experiment of the same name would be measured into the private one's series."""
+    home.configure(experiment_dirs=folders)
+    code_folders(home.home)
+    with pytest.raises(DashboardError, match=words):
+        plan_of(home)
+
+
+def without_tvm(home: homes.HomeForTests, name: str, **config: object) -> None:
+    homes.write(home.experiment(name, config=config) / "fields.json", {"needs_tvm": False})
+
+
+def test_no_tvm_is_wanted_where_no_experiment_needs_one(home: homes.HomeForTests) -> None:
+    home.configure(tvms={"release": "pypi:0.26.0"})
+    without_tvm(home, "plain")
+    without_tvm(home, "pinned", tvm_branch="0.25.0")
+    assert plan_of(home).artifacts == ()
+    assert {job.name for job in plan_of(home).experiments} == {"plain", "pinned"}
+
+
+def test_an_experiment_without_tvm_goes_along_with_those_that_need_one(home: homes.HomeForTests) -> None:
+    home.configure(tvms={"release": "pypi:0.26.0", "old": "pypi:0.25.0"})
+    without_tvm(home, "plain")
+    home.experiment("cnn", config={"tvms": ["release"]})
+    plan = plan_of(home)
+    assert plan.artifacts == (ArtifactSpec("pypi", "latest"), ArtifactSpec("pypi", "0.26.0"))
+    assert {job.name for job in plan.experiments} == {"cnn", "cnn@release", "plain", "plain@release"}
 
 
 def test_a_timeout_is_the_jobs_own_else_the_homes_else_the_protocols(home: homes.HomeForTests) -> None:

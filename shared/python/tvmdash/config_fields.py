@@ -77,6 +77,7 @@ _TEXT = Field("str", "", default="")
 _NAMES = Field("str", "A Slack ID such as U012ABCDEF.", min=1)
 _TIMEOUTS = Field("int", "Seconds.", min=1)
 _VARIABLES = Field("str", "The variable's value.")
+_FOLDERS = Field("str", "A folder.", min=1)
 
 JOB_FIELDS: Fields = {
     "active": Field("bool", "Whether this job takes part in the nights."),
@@ -131,6 +132,15 @@ HOME_FIELDS: Fields = {
     "backup_dir": Field("str", "Folder of the archives.", min=1),
     "setup_dir": Field("str", "Folder for what setup stages leave.", min=1),
     "artifact_dir": Field("str", "Folder of the TVM artifacts.", default="artifacts", min=1),
+    "experiment_dirs": Field(
+        "list",
+        "Folders of experiments of your own, searched in this order before those of the repository.",
+        default=[],
+        of=_FOLDERS,
+    ),
+    "subsystem_dirs": Field(
+        "list", "Folders of subsystems of your own, searched in the same way.", default=[], of=_FOLDERS
+    ),
     "tvm_remote": Field("str", "Where TVM comes from: `pypi`, or a git remote to build from.", default="pypi", min=1),
     "tvm_branch": Field(
         "str",
