@@ -115,7 +115,7 @@ def test_our_own_reader_opens_it(tmp_path: Path) -> None:
     from tvmdash.traces import connect
 
     write_rocpd(tmp_path / "x.db", EVENTS, processes=PROCESSES)
-    with connect([tmp_path / "x.db"], engine="sqlite") as traces:
+    with connect([tmp_path / "x.db"]) as traces:
         found = traces.execute(
             "SELECT name, count(*), sum(duration) FROM kernels GROUP BY name ORDER BY name"
         ).fetchall()

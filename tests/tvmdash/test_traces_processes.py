@@ -44,7 +44,7 @@ CALLS = st.tuples(st.sampled_from(["kernel_dispatch", "region", "memory_copy"]),
 PROCESSES = st.builds(Process, st.integers(0, 1), st.sampled_from([7, 8]), st.lists(CALLS, max_size=3))
 FILES = st.lists(st.lists(st.lists(PROCESSES, min_size=1, max_size=3), min_size=1, max_size=2), min_size=1, max_size=2)
 FEW = settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
-ENGINES = st.sampled_from(["duckdb", "sqlite", "sealed"])
+KINDS = st.sampled_from(["raw", "sealed"])
 TWO_HOSTS = [[[Process(0, 7, [("kernel_dispatch", 0, 10)]), Process(1, 7, [("kernel_dispatch", 0, 20)])]]]
 """One guid, two processes of one process id on two hosts."""
 
@@ -111,7 +111,7 @@ def opened(place: Path, how: str, filters: Filters | None = None) -> Iterator[Co
         with connect(sealed, filters=filters) as traces:
             yield traces
     else:
-        with connect(place, filters=filters, engine=how) as traces:
+        with connect(place, filters=filters) as traces:
             yield traces
 
 
@@ -126,8 +126,8 @@ def sums(traces: Connection, by: str | None = None) -> tuple[int, int]:
 
 
 @FEW
-@given(FILES, ENGINES)
-@example(TWO_HOSTS, "duckdb")
+@given(FILES, KINDS)
+@example(TWO_HOSTS, "raw")
 def test_the_groups_of_a_summary_add_up_to_the_whole(files: Files, how: str) -> None:
     hosts, processes = Counter[str](), Counter[int]()
     for number, process in enumerate(processes_of(files)):
@@ -146,8 +146,8 @@ def test_the_groups_of_a_summary_add_up_to_the_whole(files: Files, how: str) -> 
 
 
 @FEW
-@given(FILES, ENGINES)
-@example(TWO_HOSTS, "duckdb")
+@given(FILES, KINDS)
+@example(TWO_HOSTS, "raw")
 def test_every_view_shows_each_row_once_and_every_sum_is_of_all_rows(files: Files, how: str) -> None:
     known = processes_of(files)
     calls = Counter(kind for process in known for kind, *_ in process.calls)
@@ -172,8 +172,8 @@ def test_every_view_shows_each_row_once_and_every_sum_is_of_all_rows(files: File
 
 
 @settings(FEW, max_examples=2)
-@given(FILES, ENGINES)
-@example(TWO_HOSTS, "duckdb")
+@given(FILES, KINDS)
+@example(TWO_HOSTS, "raw")
 def test_what_filters_leave_of_each_process_adds_up_to_the_whole(files: Files, how: str) -> None:
     counted = "SELECT (SELECT count(*) FROM kernels), (SELECT count(*) FROM counters_collection), count(*) FROM threads"
     with written(files) as place:

@@ -94,9 +94,8 @@ def test_planning_a_query_runs_nothing_of_it(paths: list[Path], tmp_path: Path) 
 
 
 @pytest.mark.parametrize("straddle", Straddle)
-@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
 def test_a_window_into_databases_leaves_what_it_leaves_of_all_rows(
-    paths: list[Path], tmp_path: Path, straddle: Straddle, engine: str
+    paths: list[Path], tmp_path: Path, straddle: Straddle
 ) -> None:
     write_raw(tmp_path / "raw", [("matmul", 0, 70), ("relu", 80, 10), ("matmul", 100, 90)])
     for place in (paths, [tmp_path / "raw"]):
@@ -107,7 +106,7 @@ def test_a_window_into_databases_leaves_what_it_leaves_of_all_rows(
         sql = "SELECT name, start, duration FROM kernels ORDER BY start, guid, id"
         with connect(run, filters=Filters(window=window)) as one:
             expected = one.execute(sql).fetchall()
-        with connect(place, filters=Filters(window=window), engine=engine) as traces:
+        with connect(place, filters=Filters(window=window)) as traces:
             assert traces.execute(sql).fetchall() == expected
             before = traces.bounds_ns()
             assert before[0] <= first
@@ -174,8 +173,7 @@ def test_the_phases_of_a_trial_are_regions_and_samples_lie_at_the_end_of_their_o
         assert traces.execute("SELECT start FROM kernels").fetchone() == (BEGIN_NS + 5,)
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
-def test_the_hosts_sensors_are_told_for_the_time_of_the_chosen_processes(tmp_path: Path, engine: str) -> None:
+def test_the_hosts_sensors_are_told_for_the_time_of_the_chosen_processes(tmp_path: Path) -> None:
     write_raw(tmp_path / "raw")
     with connect(tmp_path / "raw") as traces:
         begun, ended = traces.execute('SELECT start, "end" FROM processes').fetchall()[0]
@@ -185,11 +183,11 @@ def test_the_hosts_sensors_are_told_for_the_time_of_the_chosen_processes(tmp_pat
     telemetry_data.write(tmp_path / "telemetry_20261121T031500Z.json", told)
     sql = "SELECT value, unit FROM telemetry WHERE name = 'cpu_mhz_max.x' ORDER BY value"
     (pid,) = {int(path.name.split("_")[1]) for path in (tmp_path / "raw").glob("raw_*.db")}
-    with connect(tmp_path, engine=engine) as traces:
+    with connect(tmp_path) as traces:
         assert traces.execute(sql).fetchall() == [(1.0, "mhz"), (2.0, "mhz"), (3.0, "mhz")]
-    with connect(tmp_path, filters=Filters(processes=[pid]), engine=engine) as traces:
+    with connect(tmp_path, filters=Filters(processes=[pid])) as traces:
         assert traces.execute(sql).fetchall() == [(2.0, "mhz")]
-    with connect(tmp_path, filters=Filters(processes=[pid + 1]), engine=engine) as traces:
+    with connect(tmp_path, filters=Filters(processes=[pid + 1])) as traces:
         assert traces.execute(sql).fetchall() == []
 
 

@@ -26,15 +26,15 @@ def paths(tmp_path: Path) -> list[Path]:
     return made
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "sqlite", "sealed"])
-def test_kernels_are_what_rocpds_own_way_shows(tmp_path: Path, paths: list[Path], engine: str) -> None:
+@pytest.mark.parametrize("kind", ["raw", "sealed"])
+def test_kernels_are_what_rocpds_own_way_shows(tmp_path: Path, paths: list[Path], kind: str) -> None:
     attached = rocpd_like.attached(paths)
     cursor = attached.execute("SELECT * FROM kernels")
     names = ", ".join(f'"{column[0]}"' for column in cursor.description)
     expected = sorted(cursor.fetchall())
     before = files_below(tmp_path)
-    place = seal(paths, tmp_path / "sealed").path if engine == "sealed" else paths
-    with connect(place, engine=None if engine == "sealed" else engine) as traces:
+    place = seal(paths, tmp_path / "sealed").path if kind == "sealed" else paths
+    with connect(place) as traces:
         assert sorted(traces.execute(f"SELECT {names} FROM kernels").fetchall()) == expected
         top = traces.execute("SELECT name, total_calls, total_duration FROM top_kernels").fetchall()
     grouped = "SELECT name, count(*), sum(duration) / 1000.0 FROM kernels GROUP BY name ORDER BY 3 DESC"
@@ -43,9 +43,8 @@ def test_kernels_are_what_rocpds_own_way_shows(tmp_path: Path, paths: list[Path]
     assert {name: found for name, found in files_below(tmp_path).items() if "/sealed/" not in name} == before
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
-def test_regions_copies_samples_and_counters_are_there(paths: list[Path], engine: str) -> None:
-    with connect(paths[0], engine=engine) as traces:
+def test_regions_copies_samples_and_counters_are_there(paths: list[Path]) -> None:
+    with connect(paths[0]) as traces:
         one = traces.execute
         region = "SELECT name, category, pid, tid, duration, corr_id, extdata FROM regions"
         assert one(region).fetchall() == [("region void conv(float*)", "HIP_API", 100, 101, 100, 9, "{}")]

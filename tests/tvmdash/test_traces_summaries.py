@@ -29,12 +29,12 @@ SPANS = st.tuples(st.sampled_from(["conv", "relu", "add", "pool"]), st.integers(
 FILES = st.lists(st.lists(SPANS, min_size=1, max_size=12), min_size=1, max_size=3)
 FEW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 NANOSECONDS = 1_000_000_000
-ENGINES = st.sampled_from(["raw, duckdb", "raw, sqlite", "sealed"])
+KINDS = st.sampled_from(["raw", "sealed"])
 
 
 @contextmanager
 def opened(files: Files, how: str, filters: Filters | None = None) -> Iterator[Connection]:
-    """The files as raw databases on two hosts, read by one of the engines, or as one sealed run."""
+    """The files as raw databases on two hosts, or as one sealed run."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for index, spans in enumerate(files):
@@ -43,7 +43,7 @@ def opened(files: Files, how: str, filters: Filters | None = None) -> Iterator[C
             with connect(seal([folder / "raw"], folder / "sealed").path, filters=filters) as traces:
                 yield traces
         else:
-            with connect(folder / "raw", filters=filters, engine=how.partition(", ")[2]) as traces:
+            with connect(folder / "raw", filters=filters) as traces:
                 yield traces
 
 
@@ -52,7 +52,7 @@ def close(one: float | None, other: float | None) -> bool:
 
 
 @FEW
-@given(FILES, ENGINES, st.sampled_from([None, "host", "process"]))
+@given(FILES, KINDS, st.sampled_from([None, "host", "process"]))
 def test_a_summary_is_what_all_calls_of_all_files_say(files: Files, how: str, by: str | None) -> None:
     durations: dict[tuple[str, object], list[int]] = defaultdict(list)
     for index, spans in enumerate(files):
@@ -96,7 +96,7 @@ def kept(span: Span, low: int, high: int, straddle: Straddle) -> tuple[int, int]
 
 
 @FEW
-@given(FILES, ENGINES, st.integers(-10, 1300), st.integers(0, 600), st.sampled_from(Straddle))
+@given(FILES, KINDS, st.integers(-10, 1300), st.integers(0, 600), st.sampled_from(Straddle))
 def test_a_window_leaves_what_its_rule_says(files: Files, how: str, low: int, length: int, straddle: Straddle) -> None:
     window = Window(str(BEGIN_NS + low), str(BEGIN_NS + low + length), straddle)
     expected = [found for spans in files for span in spans if (found := kept(span, low, low + length, straddle))]
@@ -107,7 +107,7 @@ def test_a_window_leaves_what_its_rule_says(files: Files, how: str, low: int, le
 
 @FEW
 @given(
-    FILES, ENGINES, st.sampled_from(["*o*", "re[lm]u", "conv", "?dd", "none"]), st.sampled_from(["host1", "host?", "x"])
+    FILES, KINDS, st.sampled_from(["*o*", "re[lm]u", "conv", "?dd", "none"]), st.sampled_from(["host1", "host?", "x"])
 )
 def test_names_and_hosts_are_chosen_by_patterns(files: Files, how: str, name: str, host: str) -> None:
     fitting = {"*o*": {"conv", "pool"}, "re[lm]u": {"relu"}, "conv": {"conv"}, "?dd": {"add"}, "none": set()}[name]
@@ -197,7 +197,7 @@ def test_workloads_leave_only_what_belongs_to_their_trials(tmp_path: Path) -> No
 @FEW
 @given(FILES, FILES)
 def test_a_difference_adds_up(before: Files, after: Files) -> None:
-    with opened(before, "raw, duckdb") as one, opened(after, "raw, sqlite") as other:
+    with opened(before, "raw") as one, opened(after, "raw") as other:
         found = difference(one, other)
     common = min(len(before), len(after))
     assert len(found.points) == common
@@ -225,7 +225,7 @@ def test_a_difference_names_what_got_slower_and_what_it_cannot_explain(tmp_path:
 
 
 @FEW
-@given(FILES, ENGINES)
+@given(FILES, KINDS)
 def test_the_views_that_sum_up_say_what_all_rows_say(files: Files, how: str) -> None:
     durations: dict[str, list[int]] = defaultdict(list)
     for spans in files:

@@ -114,18 +114,6 @@ def _real(value: Any, table: str, column: str) -> float:
         raise WrongValue(f"{table}.{column}: {value!r:.80} is not a number") from None
 
 
-def values(batch: Batch, name: str) -> list[Any]:
-    """The column of a batch as Python values, None where NULL."""
-    column, kind = batch.columns.get(name), TABLES[batch.table].columns[name]
-    if isinstance(column, Texts):
-        return [None if code < 0 else column.pool[code] for code in column.codes.tolist()]
-    if column is None or isinstance(column, (int, float, str)):
-        return [column] * batch.count
-    if kind == INT:
-        return [None if value == NULL_INT else value for value in column.tolist()]
-    return [None if value != value else value for value in column.tolist()]  # noqa: PLR0124 - NaN is not itself
-
-
 def concatenated(table: str, name: str, batches: Sequence[Batch]) -> Column:
     """One column of several batches as one array or `Texts`; None where no batch has it."""
     import numpy

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from tvmdash.errors import DashboardError
 from tvmdash.traces import filters as filtering
-from tvmdash.traces.batches import Batch, Wanted
-from tvmdash.traces.cursor import Cursor, Result
+from tvmdash.traces.batches import Wanted
+from tvmdash.traces.cursor import Cursor
+from tvmdash.traces.duck import DuckEngine, DuckResult
 from tvmdash.traces.filters import ChosenProcess, Filters, Span
 from tvmdash.traces.planning import Planner
 from tvmdash.traces.reading import Progress, read_all
@@ -26,31 +26,19 @@ _ALL: Mapping[str, frozenset[str]] = {name: frozenset(table.columns) for name, t
 _BOUNDED = ("trial", "operator", "timing", "telemetry", "region", "instant", "dispatch", "copy")
 
 
-class _Engine(Protocol):
-    def load(self, table: str, batches: Sequence[Batch]) -> None: ...
-    @property
-    def plans(self) -> bool: ...
-    def is_ordered(self, table: str) -> bool: ...
-    def view(self, name: str, sql: str) -> None: ...
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Result: ...
-    def copy(self, selection: str, place: Path, options: str) -> None: ...
-    def close(self) -> None: ...
-
-
 def connect(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     filters: Filters | None = None,
-    engine: str | None = None,
     progress: Progress | None = None,
 ) -> Connection:
     """A connection that shows all the traces in `paths` as one database.
 
     `paths`: raw databases, RocPD databases, sealed runs, homes, folders of any of these, patterns; in any number.
-    `engine` is "duckdb" or "sqlite"; by default DuckDB where it is installed. Nothing is read before a query needs
-    it, and nothing is ever written. DashboardError for what is missing, given twice, broken or newer than this program.
+    Nothing is read before a query needs it, and nothing is ever written. DashboardError for what is missing, given
+    twice, broken or newer than this program.
     """
-    return Connection(find(paths), filters or Filters(), engine, progress)
+    return Connection(find(paths), filters or Filters(), progress)
 
 
 class Connection:
@@ -60,7 +48,6 @@ class Connection:
         self,
         sources: Sequence[Source],
         filters: Filters,
-        engine: str | None = None,
         progress: Progress | None = None,
         writable: Path | None = None,
     ) -> None:
@@ -70,7 +57,7 @@ class Connection:
         self._loaded: dict[str, frozenset[str]] = {}
         self._cut: set[str] = set()
         self._planner = Planner()
-        self._engine: _Engine = _engine(engine, sources, writable)
+        self._engine = _engine(sources, writable)
         self._chosen: list[ChosenProcess] | None = None
         self._span: Span | None = None
         try:
@@ -137,7 +124,7 @@ class Connection:
         sql = f"SELECT * FROM base_{table}" + (f" ORDER BY {order}" if order else "")  # noqa: S608 - our own names
         self._engine.copy(sql, place, options)
 
-    def _run(self, sql: str, parameters: Sequence[Any]) -> Result:
+    def _run(self, sql: str, parameters: Sequence[Any]) -> DuckResult:
         self._prepare(sql, parameters)
         return self._engine.execute(sql, parameters)
 
@@ -167,7 +154,7 @@ class Connection:
         """The columns that a query needs of these tables: all, where reading fewer saves nothing or cannot be known."""
         columns = {table: _ALL[table] for table in needed}
         slow = [source for source in self.sources if source.kind == "rocpd"]
-        if slow and self._engine.plans and not columns.items() <= self._loaded.items():
+        if slow and not columns.items() <= self._loaded.items():
             selections = {table: self._selection(table) for table in TABLES}
             columns.update(self._planner.columns(sql, parameters, selections, needed))
         return columns
@@ -225,22 +212,15 @@ class Connection:
         return int(rows[0][0])
 
 
-def _engine(name: str | None, sources: Sequence[Source], writable: Path | None) -> _Engine:
+def _engine(sources: Sequence[Source], writable: Path | None) -> DuckEngine:
+
     parquet: dict[str, list[SealedFile]] = {table: [] for table in TABLES}
     for source in sealed_of(sources):
         for table, files in parquet.items():
             file = source.file(table)
             if file is not None:
                 files.append(file)
-    if name is None:
-        name = "duckdb" if importlib.util.find_spec("duckdb") else "sqlite"
-    if name == "duckdb":
-        from tvmdash.traces.duck import DuckEngine
-
-        return DuckEngine(parquet, writable)
-    from tvmdash.traces.lite import LiteEngine
-
-    return LiteEngine(parquet)
+    return DuckEngine(parquet, writable)
 
 
 def _edges(table: str) -> frozenset[str]:

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from tvmdash.errors import DashboardError
-
-
-class Result(Protocol):
-    """What an engine gives for a statement."""
-
-    names: list[str]
-
-    def fetchmany(self, size: int) -> list[tuple[Any, ...]]: ...
-    def fetchall(self) -> list[tuple[Any, ...]]: ...
-    def arrow(self) -> Any: ...
-    def df(self) -> Any: ...
+from tvmdash.traces.duck import DuckResult
 
 
 class Cursor:
@@ -25,9 +15,9 @@ class Cursor:
 
     arraysize = 1
 
-    def __init__(self, run: Callable[[str, Sequence[Any]], Result]) -> None:
+    def __init__(self, run: Callable[[str, Sequence[Any]], DuckResult]) -> None:
         self._run = run
-        self._result: Result | None = None
+        self._result: DuckResult | None = None
 
     @property
     def description(self) -> list[tuple[str, None, None, None, None, None, None]] | None:
@@ -70,7 +60,7 @@ class Cursor:
             yield from rows
 
     @property
-    def _some(self) -> Result:
+    def _some(self) -> DuckResult:
         if self._result is None:
             raise DashboardError("Nothing was executed on this cursor.")
         return self._result

@@ -57,11 +57,6 @@ class DuckEngine:
         if names:
             self._database.execute(f"SET {setting} = [{', '.join(map(literal, names))}]")
 
-    @property
-    def plans(self) -> bool:
-        """Whether a `Planner` can tell which columns a query needs."""
-        return True
-
     def load(self, table: str, batches: Sequence[Batch]) -> None:
         """Make `all_<table>` from the batches and the table's Parquet files; in place of an earlier one."""
         self._ordered.add(table)

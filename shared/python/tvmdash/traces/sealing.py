@@ -48,7 +48,7 @@ def _fill(
     folder: Path, name: str, sources: Sequence[Source], filters: Filters | None, part: str, progress: Progress | None
 ) -> None:
     tables: dict[str, SealedTable] = {}
-    with Connection(sources, filters or Filters(), "duckdb", progress, writable=folder) as traces:
+    with Connection(sources, filters or Filters(), progress, writable=folder) as traces:
         traces.load_all()
         for number, table in enumerate(TABLES, start=1):
             rows = _write(traces, table, folder)
