@@ -6,6 +6,7 @@ set -euo pipefail
 usage() {
   cat <<'USAGE'
 usage: run_dashboard.sh HOME [options]
+       run_dashboard.sh --version
 
 Runs one night on the dashboard home HOME (a folder with config/config.json), such as sample-dashboard-home.
 The first start makes a virtual environment in .venv beside this script. `run_dashboard.sh HOME --help` lists
@@ -21,9 +22,15 @@ dashboard, 75 another night holds the home, 130 interrupted.
 USAGE
 }
 
+REPO=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
+
 case ${1:-} in
   -h | --help)
     usage
+    exit 0
+    ;;
+  --version)
+    sed -n 's/^__version__ = "\(.*\)"$/tvm-dashboard \1/p' "$REPO/shared/python/tvmdash/__init__.py"
     exit 0
     ;;
   "")
@@ -32,7 +39,6 @@ case ${1:-} in
     ;;
 esac
 
-REPO=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 # shellcheck source=shared/bash/common.sh
 . "$REPO/shared/bash/common.sh"
 

@@ -31,6 +31,7 @@ from dashboard.cli_parts import (
     passed_on,
 )
 from dashboard.plan import REPOSITORY, make_plan
+from tvmdash import __version__
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING, Home
 from tvmdash.errors import DashboardError
 
@@ -122,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 all well; 1 some job or backup failed; 2 usage or top-level config; 3 a bug of ours; "
         "4 it cannot be told (reproduce); 75 another night holds this home; 130 interrupted.",
     )
+    parser.add_argument("--version", action="version", version=f"tvm-dashboard {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     run = home_verb(verbs, "run", _run, "run a night")
     run.add_argument("--no-rebuild-tvm", action="store_true", help="use the TVM artifacts that are there; no network")

@@ -1,4 +1,4 @@
-"""Which commit of this repository runs."""
+"""Which version of the dashboard runs, and of which commit."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tvmdash import __version__
+
 
 def describe(folder: Path) -> dict[str, Any]:
-    """`commit` and `dirty` (whether tracked or new files differ from it); both None outside a git checkout."""
+    """`version`; `commit` and `dirty` (whether files differ from it), None where `folder` is not under git's care."""
     try:
-        commit = _git(folder, "rev-parse", "HEAD")
-        return {"commit": commit, "dirty": bool(_git(folder, "status", "--porcelain"))}
+        # An installed copy may lie inside somebody's checkout, whose commit is not ours.
+        _git(folder, "ls-files", "--error-unmatch", "dashboard/__init__.py")
+        commit: str | None = _git(folder, "rev-parse", "HEAD")
+        dirty: bool | None = bool(_git(folder, "status", "--porcelain"))
     except (OSError, subprocess.SubprocessError):
-        return {"commit": None, "dirty": None}
+        commit = dirty = None
+    return {"version": __version__, "commit": commit, "dirty": dirty}
 
 
 def _git(folder: Path, *arguments: str) -> str:

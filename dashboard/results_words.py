@@ -60,11 +60,15 @@ def _facts(results: NightResults) -> Iterator[tuple[str, str]]:
             break
     yield "TVM", "; ".join(plain(_artifact(artifact)) for artifact in night.artifacts)
     yield "engines", plain(_engines(results.experiments))
-    commit = str(night.repository.get("commit") or "")[:12]
-    yield "dashboard", plain(commit + (" with changes of its own" if night.repository.get("dirty") else ""))
+    yield "dashboard", plain(_dashboard(night.repository))
     yield "seed", plain(str(night.seed)) if night.seed is not None else ""
     for note in night.notes:
         yield "note", plain(note)
+
+
+def _dashboard(repository: Mapping[str, object]) -> str:
+    parts = [str(repository.get("version") or ""), str(repository.get("commit") or "")[:12]]
+    return " ".join(filter(None, parts)) + (" with changes of its own" if repository.get("dirty") else "")
 
 
 def machine_in_words(machine: Mapping[str, object]) -> str:

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from tvmdash import __version__
+
+REPO = Path(__file__).resolve().parents[2]
 DEADLINE_S = 180.0
 
 
@@ -50,6 +53,15 @@ def test_files_in_the_callers_folder_shadow_no_module(ready_repo: Any, tmp_path:
     for name in ("json.py", "dashboard.py", "tvmdash_probe.py"):
         (tmp_path / name).write_text("raise SystemExit(99)\n")
     assert ready_repo.start("home", cwd=tmp_path).exit_code == 0
+
+
+def test_the_version_is_told_without_an_environment(repo: Any) -> None:
+    library = repo.path / "shared" / "python" / "tvmdash"
+    library.mkdir(parents=True)
+    shutil.copy(REPO / "shared" / "python" / "tvmdash" / "__init__.py", library)
+    told = repo.start("--version")
+    assert (told.exit_code, told.stdout, told.stderr) == (0, f"tvm-dashboard {__version__}\n", "")
+    assert repo.environments == []
 
 
 def test_without_argument_the_usage_goes_to_stderr_and_the_exit_code_is_2(repo: Any) -> None:

@@ -84,6 +84,17 @@ def test_when_and_by_which_version_is_not_identity(tmp_path: Path, column: str) 
     assert one == other
 
 
+def test_which_version_of_the_dashboard_ran_a_night_is_not_identity(tmp_path: Path) -> None:
+    def keys(repository: dict[str, Any]) -> set[str]:
+        night = {"stamp": STAMP, "experiment": "exp", "machine": "bench1", "repository": repository}
+        return {value.key.id for value in read(tmp_path, data(record(), night=night)).values()}
+
+    old = keys({"commit": "7de98901", "dirty": False})
+    assert old
+    assert keys({"version": "0.9.0", "commit": "7de98901", "dirty": False}) == old
+    assert keys({"version": "1.0.0", "commit": None, "dirty": None}) == old
+
+
 def test_a_series_is_named_for_ever() -> None:
     assert (
         SeriesKey("e", "m", {"a": 1, "b": "ü"}).id == SeriesKey("e", "m", {"b": "ü", "a": 1}).id == "bea90b329aecfefb"
