@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import functools
+import importlib
+import io
 import json
 import os
 import subprocess
@@ -10,14 +14,18 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 
+from tests.subsystem import scripts
 from tvmdash import common, store
 from tvmdash.dashboard_info import Home, JobResult, Night
 
 REPO = Path(__file__).resolve().parents[2]
+SUBSYSTEM = REPO / "subsystem" / "stat_alerts"
 FIRST = datetime.datetime(2026, 5, 1, 3, 15, tzinfo=datetime.UTC)
 WORKLOADS = ("mlp", "dqn", "bert", "gru")
 EXPERIMENT = "relax_opt"
@@ -95,6 +103,20 @@ class Truth:
 
 
 @dataclass(frozen=True)
+class Said:
+    """What a command said."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@functools.cache
+def _stat_alerts() -> ModuleType:
+    return scripts.load("stat_alerts")
+
+
+@dataclass(frozen=True)
 class AlertHome:
     """A home below `root`."""
 
@@ -147,7 +169,31 @@ class AlertHome:
                 opened.ingest(folder, folder.name)
 
     def run(self, night: int, *, jobs: tuple[JobResult, ...] = (), **config: Any) -> dict[str, str]:
-        """Run the subsystem's own run.sh for a night, of which `jobs` are known; its report."""
+        """Run the subsystem in this process for a night, of which `jobs` are known; its report."""
+        folder = self._begin(night, jobs, config)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(SUBSYSTEM)
+            patch.setenv("HOME", str(self.root))
+            patch.setenv("TVMDASH_NIGHT", stamp_of(night))
+            code = _stat_alerts().StatAlerts().main([str(folder), str(self.output), str(self.home.root)])
+        return self._report(code)
+
+    def run_script(self, night: int, *, jobs: tuple[JobResult, ...] = (), **config: Any) -> dict[str, str]:
+        """Run the subsystem's own run.sh as the engine does; its report."""
+        folder = self._begin(night, jobs, config)
+        done = subprocess.run(
+            [str(SUBSYSTEM / "run.sh"), str(folder), str(self.output), str(self.home.root)],
+            cwd=SUBSYSTEM,
+            env={**environment(self.root), "TVMDASH_NIGHT": stamp_of(night)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return self._report(done.returncode, done.stdout + done.stderr)
+
+    def _begin(self, night: int, jobs: tuple[JobResult, ...], config: Mapping[str, Any]) -> Path:
+        """Leave the record of a night that has come to its subsystems; the folder of the subsystem's config."""
         stamp = stamp_of(night)
         self.home.nights.mkdir(parents=True, exist_ok=True)
         common.write_json(self.home.night_file(stamp), Night(stamp, "running", jobs=jobs).to_json())
@@ -155,24 +201,20 @@ class AlertHome:
         folder.mkdir(parents=True, exist_ok=True)
         common.write_json(folder / "config.json", {"active": True, **config})
         self.output.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(
-            [str(REPO / "subsystem/stat_alerts/run.sh"), str(folder), str(self.output), str(self.home.root)],
-            cwd=REPO / "subsystem" / "stat_alerts",
-            env={**environment(self.root), "TVMDASH_NIGHT": stamp},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        return folder
+
+    def _report(self, code: int, output: str = "") -> dict[str, str]:
         status = json.loads((self.output / "status.json").read_text())
-        assert done.returncode == 0, f"{status}\n{done.stdout}{done.stderr}"
+        assert code == 0, f"{status}\n{output}"
         report: dict[str, str] = json.loads((self.output / "report.json").read_text())
         return report
 
-    def command(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """`python3 -m tvmdash.MODULE HOME ...`."""
-        argv = [sys.executable, "-m", f"tvmdash.{module}", str(self.home.root), *arguments]
-        return subprocess.run(argv, env=environment(self.root), capture_output=True, text=True, timeout=60, check=False)
+    def command(self, module: str, *arguments: str) -> Said:
+        """What `python3 -m tvmdash.MODULE HOME ...` does, in this process."""
+        output, errors = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            code = importlib.import_module(f"tvmdash.{module}").main([str(self.home.root), *arguments])
+        return Said(code, output.getvalue(), errors.getvalue())
 
     def page(self) -> dict[str, Any]:
         value: dict[str, Any] = json.loads((self.output / "page.json").read_text())

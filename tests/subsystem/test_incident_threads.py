@@ -477,10 +477,10 @@ def test_a_night_of_the_subsystem_tells_its_incident_and_a_persons_word_the_next
     SlackHome(tmp_path).token(TOKEN)
     monkeypatch.setattr("tests.subsystem.alert_homes.environment", _with_slack(state.url))
     for at in (66, 67, 67):
-        alerts.run(at, channel=CHANNEL, honesty_series=0)
+        alerts.run_script(at, channel=CHANNEL, honesty_series=0)
     (incident,) = alerts.incidents()
     assert alerts.command("incidents", "ack", incident["id"], "looking", "--who", "ann").returncode == 0
-    alerts.run(68, channel=CHANNEL, honesty_series=0)
+    alerts.run_script(68, channel=CHANNEL, honesty_series=0)
     assert head(state.channel()[0]).startswith("⚠️ Acknowledged: relax_opt mlp run time (opt_level 3) +5")
     assert [head(message) for message in state.thread()] == ["Acknowledged by ann"]
     assert len(incident_file.read(alerts.output / "incidents.jsonl")) == 2

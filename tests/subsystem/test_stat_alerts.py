@@ -31,7 +31,7 @@ def home_of(folder: Path, truth: Truth) -> AlertHome:
 
 def test_a_quiet_home_is_told_in_one_sentence(tmp_path: Path) -> None:
     home = home_of(tmp_path, Truth())
-    assert home.run(69) == {"title": STEADY, "value": "Nothing moved beyond its noise in 32 series."}
+    assert home.run_script(69) == {"title": STEADY, "value": "Nothing moved beyond its noise in 32 series."}
     page = home.page()
     assert len(page["series"]) == 32
     assert {one["verdict"] for one in page["series"]} == {"quiet"}
@@ -313,7 +313,7 @@ def test_state_deleted_is_built_again_from_the_store_alike(tmp_path: Path) -> No
     ledger = (night_by_night.output / "incidents.jsonl").read_bytes()
     state = json.loads((night_by_night.output / "state.json").read_text())
     at_once = home_of(tmp_path / "b", truth)
-    at_once.run(79)
+    at_once.run_script(79)
     assert (at_once.output / "incidents.jsonl").read_bytes() == ledger
     assert json.loads((at_once.output / "state.json").read_text()) == state
     (night_by_night.output / "state.json").unlink()
@@ -377,7 +377,7 @@ def test_a_rerun_of_the_same_night_says_the_same_and_adds_nothing(tmp_path: Path
     home.run(66)
     first = home.run(67)
     files = {name: (home.output / name).read_bytes() for name in ("state.json", "incidents.jsonl", "page.json")}
-    assert home.run(67) == first
+    assert home.run_script(67) == first
     assert {name: (home.output / name).read_bytes() for name in files} == files
 
 
