@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import html.parser
 import json
 import subprocess
@@ -10,8 +11,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from urllib.parse import unquote
+
+import pytest
 
 from tests.subsystem import scripts
 from tvmdash import common
@@ -68,6 +72,11 @@ def as_shown(text: str) -> str:
 
 def failure(message: str, tail: str = "", stage: str = "run") -> StepResult:
     return StepResult(stage, FAILED, message, STAMP, 1.5, tail)
+
+
+@functools.cache
+def _website() -> ModuleType:
+    return scripts.load("website")
 
 
 @dataclass
@@ -133,8 +142,7 @@ class Site:
 
     def publish_here(self, at: str = STAMP) -> Page:
         """Publish in this process, which is faster; the first page."""
-        website = scripts.load("website")
-        website.publishing.publish(self.home, self.home.read_night(at), self.folder, common.utc_now())
+        _website().publishing.publish(self.home, self.home.read_night(at), self.folder, common.utc_now())
         return self.page()
 
     def start(self, limit: str = "") -> subprocess.Popen[str]:
@@ -163,6 +171,17 @@ class Site:
         return process.returncode
 
     def published(self) -> Page:
+        """Run the subsystem in this process, as run.sh does in one of its own; the first page."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("TVMDASH_NIGHT", raising=False)
+            patch.chdir(SCRIPT.parent)
+            code = _website().Website().main([str(CONFIG), str(self.folder), str(self.home.root)])
+        assert code == 0, common.read_json(self.folder / "status.json")
+        return self.page()
+
+    def published_by_script(self) -> Page:
+        """Run run.sh; the first page."""
         code = self.publish()
         assert code == 0, self.said
         return self.page()

@@ -30,7 +30,7 @@ def test_a_good_night_is_told_in_words_with_summary_graphs_and_data(site: Site) 
     site.results("cnn", value="25 points measured.", graphs={"tonight.svg": "Bars &amp; more", "later.svg": "Lines"})
     site.home.data("cnn").mkdir(parents=True)
     common.write_json(site.home.data_file("cnn", STAMP), {"gpu": {"O3": 1.5, "O2": 2.5}})
-    page = site.published()
+    page = site.published_by_script()
     for words in (
         "The experiment is ok",
         "Saturday 21 November 2026, 03:15 UTC",
@@ -53,7 +53,7 @@ def test_a_good_night_is_told_in_words_with_summary_graphs_and_data(site: Site) 
 def test_status_report_and_cache_tag_lie_in_the_new_site(site: Site) -> None:
     site.night(job("cnn"))
     for _ in range(2):
-        site.published()
+        site.published_by_script()
         assert common.read_json(site.folder / "status.json") == {"success": True, "message": "Website"}
         title, value = site.home.read_report("website") or ("", "")
         assert (title, (site.folder / "index.html").as_uri() in value) == ("Website", True)
@@ -275,7 +275,7 @@ def test_links_and_other_files_among_the_graphs_are_not_published(site: Site, tm
 def test_only_nights_that_changed_are_rendered(site: Site) -> None:
     for ago in range(400, 0, -1):
         site.night(job("cnn", stamp(ago)), at=stamp(ago), state=RUNNING if ago == 1 else COMPLETE)
-    site.published()
+    site.published_by_script()
     before = site.inodes()
     assert len(before) == 400 + 2 * 2 + 1
     site.night(job("cnn", stamp(1)), at=stamp(1), state=COMPLETE)
@@ -386,7 +386,7 @@ def test_an_output_folder_behind_a_link_keeps_the_link(site: Site, tmp_path: Pat
     site.folder.parent.mkdir(parents=True)
     site.folder.symlink_to(served)
     site.night(job("cnn"))
-    site.published()
+    site.published_by_script()
     assert site.folder.is_symlink()
     assert (served / "index.html").is_file()
 
