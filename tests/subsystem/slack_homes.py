@@ -1,18 +1,27 @@
-"""Homes with a night on record, and a subsystem's script run on them as a night runs it."""
+"""Homes with a night on record, and a subsystem run on them as a night runs it."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import io
 import json
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.subsystem import scripts
 from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night, StepResult
 from tvmdash.stages import pipeline
+from tvmdash.subsys_templates import Subsystem
 
 REPO = Path(__file__).resolve().parents[2]
 STAMP = "20261121T031500Z"
@@ -65,6 +74,29 @@ def write(path: Path, value: Any) -> None:
     common.write_json(path, value)
 
 
+@functools.cache
+def _subsystem(name: str) -> Subsystem:
+    defined = [value for value in vars(scripts.load(name)).values() if isinstance(value, type)]
+    (own,) = [kind for kind in defined if issubclass(kind, Subsystem) and kind is not Subsystem]
+    return own()
+
+
+@contextlib.contextmanager
+def _hear() -> Iterator[io.StringIO]:
+    """What is logged and printed meanwhile, as a night keeps it of a script."""
+    heard = io.StringIO()
+    handler = logging.StreamHandler(heard)
+    root, level = logging.getLogger(), logging.getLogger().level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    try:
+        with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):
+            yield heard
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+
+
 @dataclass(frozen=True)
 class SlackHome:
     """A home below `root` and the account of its operator."""
@@ -100,17 +132,22 @@ class SlackHome:
         return path
 
     def run(self, subsystem: str, tonight: Night, *, slack: str = "", **config: Any) -> Done:
-        """Run the subsystem's own run.sh; `slack` is where Slack is."""
-        if not self.home.config_file.exists():
-            self.configure()
-        write(self.home.night_file(tonight.stamp), tonight.to_json())
-        folder = self.home.config("subsystem", subsystem)
-        write(folder / "config.json", {"active": True, **config})
-        output = self.home.output(subsystem)
-        output.mkdir(parents=True, exist_ok=True)
+        """Run the subsystem in this process; `slack` is where Slack is."""
+        folders = self._begin(subsystem, tonight, config)
+        with pytest.MonkeyPatch.context() as patch, _hear() as heard:
+            patch.chdir(REPO / "subsystem" / subsystem)
+            for name in [name for name in os.environ if name.startswith("SLACK")]:
+                patch.delenv(name)
+            for name, value in self._environment(tonight.stamp, slack).items():
+                patch.setenv(name, value)
+            code = _subsystem(subsystem).main([str(folder) for folder in folders])
+        return self._done(subsystem, code, heard.getvalue())
+
+    def run_script(self, subsystem: str, tonight: Night, *, slack: str = "", **config: Any) -> Done:
+        """Run the subsystem's own run.sh as the engine does; `slack` is where Slack is."""
         code = REPO / "subsystem" / subsystem
         done = subprocess.run(
-            [str(code / "run.sh"), str(folder), str(output), str(self.home.root)],
+            [code / "run.sh", *self._begin(subsystem, tonight, config)],
             cwd=code,
             env=self._environment(tonight.stamp, slack),
             stdin=subprocess.DEVNULL,
@@ -120,8 +157,23 @@ class SlackHome:
             timeout=60,
             check=False,
         )
+        return self._done(subsystem, done.returncode, done.stdout)
+
+    def _begin(self, subsystem: str, tonight: Night, config: Mapping[str, Any]) -> tuple[Path, Path, Path]:
+        """Leave the record of a night that has come to its subsystems; what the subsystem is called with."""
+        if not self.home.config_file.exists():
+            self.configure()
+        write(self.home.night_file(tonight.stamp), tonight.to_json())
+        folder = self.home.config("subsystem", subsystem)
+        write(folder / "config.json", {"active": True, **config})
+        output = self.home.output(subsystem)
+        output.mkdir(parents=True, exist_ok=True)
+        return folder, output, self.home.root
+
+    def _done(self, subsystem: str, code: int, log: str) -> Done:
+        output = self.home.output(subsystem)
         status = json.loads((output / "status.json").read_text(encoding="utf-8"))
-        return Done(done.returncode, status["message"], status["success"], output, done.stdout)
+        return Done(code, status["message"], status["success"], output, log)
 
     def _environment(self, stamp: str, slack: str) -> dict[str, str]:
         return {

@@ -155,7 +155,7 @@ def test_the_night_its_tvm_and_the_website_stand_under_the_verdict(home: SlackHo
 
 
 def test_without_a_token_it_works_and_says_so(home: SlackHome) -> None:
-    done = home.run(NAME, night(job("a")))
+    done = home.run_script(NAME, night(job("a")))
     assert (done.code, done.success) == (0, True)
     assert "No Slack token is configured" in done.report
     assert "No Slack token is configured" in done.log
@@ -241,7 +241,7 @@ def test_a_slack_that_is_down_fails_nothing_and_the_message_goes_out_the_next_ni
 
 def test_a_refused_token_fails_the_job_in_one_sentence_without_the_token(home: SlackHome, state: State) -> None:
     home.token("xoxb-0000000000-wrongwrong")
-    done = home.run(NAME, night(job("a")), slack=state.url, channel=CHANNEL)
+    done = home.run_script(NAME, night(job("a")), slack=state.url, channel=CHANNEL)
     assert (done.code, done.success) == (1, False)
     assert done.message.startswith("Slack refuses: invalid_auth. Install the app")
     everything = done.log + "".join(path.read_text() for path in done.output.iterdir() if path.is_file())
@@ -251,7 +251,7 @@ def test_a_refused_token_fails_the_job_in_one_sentence_without_the_token(home: S
 
 def test_a_token_file_that_others_can_read_is_refused_with_the_remedy(home: SlackHome) -> None:
     path = home.token(TOKEN, mode=0o644)
-    done = home.run(NAME, night(job("a")), channel=CHANNEL)
+    done = home.run_script(NAME, night(job("a")), channel=CHANNEL)
     assert not done.success
     assert f"chmod 600 {path}" in done.message
     assert TOKEN not in done.log + done.message
