@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dashboard import backfill_shelf, check, cli_backup, cli_investigate, cli_results, closing, lock
+from dashboard import backfill_shelf, check, cli_backup, cli_investigate, cli_results, cli_smoke, closing, lock
 from dashboard.cli_parts import (
     BUG,
     HELD,
@@ -26,6 +26,7 @@ from dashboard.cli_parts import (
     USAGE,
     code_of,
     existing_home,
+    exit_code,
     home_verb,
     interrupt,
     passed_on,
@@ -44,11 +45,10 @@ def _run(arguments: argparse.Namespace) -> int:
     plan = make_plan(home, code_of(arguments), seed=arguments.seed)
     done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm)
     print(closing.night_in_words(home, done))
-    if done.state == INTERRUPTED:
-        return STOPPED
-    well = done.state == COMPLETE and done.well
-    heartbeat.beat(plan.config.heartbeat_url, success=well)
-    return OK_CODE if well else SOME_FAILED
+    code = exit_code(done)
+    if code != STOPPED:
+        heartbeat.beat(plan.config.heartbeat_url, success=code == OK_CODE)
+    return code
 
 
 def _plan(arguments: argparse.Namespace) -> int:
@@ -151,6 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     take.add_argument("--timezone", metavar="ZONE", default="UTC", help="of stamps that name none, as Europe/Berlin")
     take.add_argument("--dry-run", action="store_true", help="say what would be taken; write nothing")
     cli_investigate.add_verbs(verbs)
+    cli_smoke.add_verbs(verbs)
     cli_results.add_verbs(verbs)
     serve = home_verb(verbs, "serve", _serve, "show the home's website in a browser of this machine", code=False)
     serve.add_argument("--port", type=int, default=0, help="0, the default, takes a free one")

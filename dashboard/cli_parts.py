@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from dashboard.home_config import code_folders
 from dashboard.plan import REPOSITORY, CodeFolders
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, Night
 from tvmdash.errors import DashboardError
 
 OK_CODE, SOME_FAILED, USAGE, BUG, CANNOT_TELL, HELD, STOPPED = 0, 1, 2, 3, 4, 75, 130
@@ -64,6 +64,13 @@ def existing_home(arguments: argparse.Namespace) -> Home:
             f"Name a home, or begin one: cp -r {REPOSITORY / 'sample-dashboard-home'} NEW_HOME"
         )
     return home
+
+
+def exit_code(night: Night) -> int:
+    """The exit code of a command that ran this night."""
+    if night.state == INTERRUPTED:
+        return STOPPED
+    return OK_CODE if night.state == COMPLETE and night.well else SOME_FAILED
 
 
 def absolute(text: str) -> Path:

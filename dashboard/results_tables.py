@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dashboard.markdown import folded, plain, table
-from dashboard.results_points import Shown
+from dashboard.results_points import Shown, shown
 from tvmdash.metrics import METRICS
 from tvmdash.records import NightData, PointValue
 from tvmdash.words import estimate_in_words, three_digits
@@ -32,6 +32,12 @@ def tables(points: Sequence[Shown]) -> Iterator[str]:
         others = {", ".join(others).capitalize(): together}
     for title, own in others.items():
         yield from ["", *folded(title, _tables(own))]
+
+
+def numbers(data: NightData) -> Iterator[str]:
+    """What was measured and nothing else: the run times, or the numbers of a foreign experiment."""
+    yield from tables([one for one in shown(data) if not one.point or one.point.key.metric == RUN_TIME])
+    yield from leaves(data)
 
 
 def leaves(data: NightData) -> Iterator[str]:

@@ -94,6 +94,14 @@ class HomeForTests:
         argv = [sys.executable, "-m", "dashboard", verb, str(self.path)]
         return [*argv, *([] if verb == "status" else folders), *options]
 
+    def smoke(self, *words: str) -> Finished:
+        """Try a job; the scratch home is `root`/scratch."""
+        argv = [sys.executable, "-m", "dashboard", "smoke", *words, "--scratch", str(self.root / "scratch")]
+        argv += ["--experiments-dir", f"{self.code}/experiments", "--subsystem-dir", f"{self.code}/subsystem"]
+        begun = time.monotonic()
+        done = subprocess.run(argv, env=environment(), capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+        return Finished(done.returncode, done.stdout + done.stderr, time.monotonic() - begun)
+
     def start(self, *options: str, verb: str = "run", env: dict[str, str] | None = None) -> subprocess.Popen[str]:
         """Start a verb (a night), which does not build TVM, in a session of its own."""
         options = ("--no-rebuild-tvm", *options) if verb == "run" else options
