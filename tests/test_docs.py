@@ -20,7 +20,7 @@ from tvmdash.stages import PIPELINES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
-PAGES = sorted([*DOCS.rglob("*.md"), REPOSITORY / "README.md", REPOSITORY / "sample-dashboard-home" / "README.md"])
+PAGES = sorted([*DOCS.rglob("*.md"), *REPOSITORY.glob("*.md"), *REPOSITORY.glob("*/README.md")])
 
 
 def text(name: str) -> str:
