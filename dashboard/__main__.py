@@ -30,6 +30,6 @@ def _enter_environment() -> None:
 sys.path.insert(0, str(REPOSITORY / "shared" / "python"))
 _enter_environment()
 
-from dashboard.cli import main  # noqa: E402 - the library's folder has to be on the path first
+from dashboard.cli.main import main  # noqa: E402 - the library's folder has to be on the path first
 
 sys.exit(main())

@@ -7,11 +7,11 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from dashboard.cli_parts import Verbs, absolute, code_of, exit_code, interrupt
-from dashboard.plan import CodeFolders
+from dashboard.cli.parts import Verbs, absolute, code_of, exit_code, interrupt
+from dashboard.plan.plan import CodeFolders
 from dashboard.smoke import SAMPLE_HOME
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.words import list_in_words
+from tvmdash.text import list_in_words
 
 _NAMED = 12
 
@@ -32,7 +32,9 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 
 def _smoke(arguments: argparse.Namespace) -> int:
-    from dashboard import closing, night, smoke  # the night's machinery; the other verbs start without it
+    from dashboard import smoke  # the night's machinery; the other verbs start without it
+    from dashboard.cli import night_summary
+    from dashboard.night import night
 
     signal.signal(signal.SIGTERM, interrupt)
     base = Home(arguments.home)
@@ -40,7 +42,7 @@ def _smoke(arguments: argparse.Namespace) -> int:
     home = smoke.make_scratch_home(trial, base, arguments.scratch)
     plan = smoke.plan_of(trial, home)
     done = night.run_night(plan, rebuild=smoke.needs_fetching(plan))
-    print(closing.status_in_words(home, done))
+    print(night_summary.status_in_words(home, done))
     print("\n".join(_found(home, done, trial.code)))
     print(f"\nAll of it lies in {home.root}; when you have seen it: rm -r {home.root}")
     return exit_code(done)
@@ -48,11 +50,11 @@ def _smoke(arguments: argparse.Namespace) -> int:
 
 def _found(home: Home, done: Night, code: CodeFolders) -> Iterator[str]:
     """What the job left: numbers, graphs and the summary of an experiment; a subsystem's report and files."""
-    from dashboard import results, results_tables
+    from dashboard.report import results, tables
 
     for experiment in results.read(home, done.stamp, code).experiments:
         if experiment.data:
-            yield from results_tables.numbers(experiment.data)
+            yield from tables.numbers(experiment.data)
         if experiment.summary:
             yield f"\n{experiment.summary}"
         yield from _files("Graphs", home.graph(experiment.job.name))

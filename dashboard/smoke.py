@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dashboard import lock
-from dashboard.artifacts import shelf
+from dashboard.artifacts import artifact_store
 from dashboard.artifacts.provide import PROVIDERS, provider_of
-from dashboard.home_config import HomeConfig, read_home_config
-from dashboard.plan import REPOSITORY, CodeFolders, Plan, make_plan
+from dashboard.night import lock
+from dashboard.plan.home_config import HomeConfig, read_home_config
+from dashboard.plan.plan import REPOSITORY, CodeFolders, Plan, make_plan
 from tvmdash import common
-from tvmdash.config_fields import SMOKE
 from tvmdash.config_util import CONFIG_FILE
+from tvmdash.config_util.fields import SMOKE
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PIPELINES, Pipeline
@@ -108,7 +108,7 @@ def plan_of(trial: Trial, home: Home) -> Plan:
 
 def needs_fetching(plan: Plan) -> bool:
     """Whether a TVM that the plan asks for is not among the artifacts. Nobody looks for a newer one."""
-    there = shelf.artifacts_in(plan.config.artifacts)
+    there = artifact_store.artifacts_in(plan.config.artifacts)
     return any(
         not any(PROVIDERS[provider_of(spec)].satisfies(artifact, spec) for artifact in there) for spec in plan.artifacts
     )

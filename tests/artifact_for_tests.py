@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from dashboard.artifacts import provide, shelf
+from dashboard.artifacts import artifact_store, provide
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from tvmdash.errors import DashboardError
 
@@ -27,7 +27,7 @@ def shelf_folder() -> Path:
 def find() -> Artifact | None:
     """The tests' TVM where it is at hand."""
     provider = provide.PROVIDERS[provide.provider_of(SPEC)]
-    found = [artifact for artifact in shelf.artifacts_in(shelf_folder()) if provider.satisfies(artifact, SPEC)]
+    found = [artifact for artifact in artifact_store.artifacts_in(shelf_folder()) if provider.satisfies(artifact, SPEC)]
     return max(found, key=provider.rank, default=None)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tvmdash import config_util
-from tvmdash.config_fields import SAME
 from tvmdash.config_util import REQUIRED, Fields
+from tvmdash.config_util.fields import SAME
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -24,10 +24,12 @@ REPO = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(REPO / "shared" / "python"), str(REPO / "tests")]
 from site_truth import HOSTILE, Truth  # noqa: E402 - from the repository
 
-from tvmdash import annotations, common, records, store, store_packed  # noqa: E402
-from tvmdash.capture import Capture, OperatorSpan, Region, Sample  # noqa: E402
+from tvmdash import common, records
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, RUNNING, Home, JobResult, Night, StepResult  # noqa: E402
-from tvmdash.store import Store  # noqa: E402
+from tvmdash.incidents import annotations
+from tvmdash.measure.capture import Capture, OperatorSpan, Region, Sample  # noqa: E402
+from tvmdash.series import packed, store  # noqa: E402
+from tvmdash.series.store import Store  # noqa: E402
 from tvmdash.traces import sealing  # noqa: E402
 
 SUBSYSTEMS = {"stat_alerts": 85, "score": 80, "deadline": 60, "website": -10}
@@ -165,9 +167,7 @@ def _fill_store(home: Home, truth: Truth, stop: int) -> None:
                 opened._put(name, stamp, _points(opened, numbers, name, value))
 
 
-def _points(
-    opened: Store, numbers: dict[tuple[str, str], int], name: str, value: dict[str, Any]
-) -> list[store_packed.Point]:
+def _points(opened: Store, numbers: dict[tuple[str, str], int], name: str, value: dict[str, Any]) -> list[packed.Point]:
     points = []
     for item in value["records"]:
         record = records.Record.from_json(item)
@@ -183,9 +183,9 @@ def _points(
             if metric.name == "run_time":
                 low, high = info["execution_elapsed_ms_low"], info["execution_elapsed_ms_high"]
                 std, code = record.execution_elapsed_ms_std, store.code_number(info["module_hash"])
-                points.append(store_packed.Point(place, number, low, high, std, 10, code))
+                points.append(packed.Point(place, number, low, high, std, 10, code))
             else:
-                points.append(store_packed.Point(place, number, None, None, None, None, None))
+                points.append(packed.Point(place, number, None, None, None, None, None))
     return points
 
 
@@ -295,7 +295,7 @@ def _run(home: Home, name: str, stamp: str) -> None:
 
 
 def _ledger(home: Home, *arguments: str) -> str:
-    argv = [sys.executable, "-m", "tvmdash.incidents", str(home.root), *arguments]
+    argv = [sys.executable, "-m", "tvmdash.incidents.command", str(home.root), *arguments]
     return subprocess.run(argv, env=environment(), capture_output=True, text=True, check=True, timeout=60).stdout
 
 

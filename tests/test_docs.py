@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from dashboard import cli
-from dashboard.cli_parts import CANNOT_TELL
+from dashboard.cli import main as cli
+from dashboard.cli.parts import CANNOT_TELL
 from tvmdash import config_util, records
 from tvmdash.stages import PIPELINES
 

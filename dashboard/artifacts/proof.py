@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dashboard import process
 from dashboard.artifacts import health
 from dashboard.artifacts.artifact import ArtifactError
 from dashboard.artifacts.locks import Deadline
+from dashboard.process import process
 from tvmdash import common
 from tvmdash.errors import DashboardError
 

@@ -12,10 +12,12 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Protocol, Self
 
-from dashboard.artifacts import git, shelf, wheel
+from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import LAST_USED, Artifact, ArtifactError, ArtifactSpec, write_manifest
+from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.locks import Deadline, Lock
-from dashboard.artifacts.workshop import Workshop
+from dashboard.artifacts.wheel import wheel_provider
 
 
 class Provider(Protocol):
@@ -42,10 +44,12 @@ class Provider(Protocol):
         """The artifact, built and proved in the empty folder `place`."""
 
 
-PROVIDERS: Mapping[str, Provider] = MappingProxyType({wheel.NAME: wheel, git.NAME: git})
+PROVIDERS: Mapping[str, Provider] = MappingProxyType(
+    {wheel_provider.NAME: wheel_provider, git_provider.NAME: git_provider}
+)
 
-_PROVIDER_OF_REMOTE: Mapping[str, str] = MappingProxyType({"pypi": wheel.NAME})
-_PROVIDER_OF_OTHER_REMOTES = git.NAME
+_PROVIDER_OF_REMOTE: Mapping[str, str] = MappingProxyType({"pypi": wheel_provider.NAME})
+_PROVIDER_OF_OTHER_REMOTES = git_provider.NAME
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def provide(spec: ArtifactSpec, folder: Path, *, rebuild: bool, log_folder: Path
     try:
         folder.mkdir(parents=True, exist_ok=True)
         log_folder.mkdir(parents=True, exist_ok=True)
-        shelf.sweep(request.shop.folder)
+        artifact_store.sweep(request.shop.folder)
         return _resolve_and_build(request) if rebuild else _take_without_building(request)
     except OSError as error:
         place = error.filename or folder
@@ -115,9 +119,11 @@ def _provider(spec: ArtifactSpec) -> Provider:
 def _take(request: _Request, spec: ArtifactSpec, note: str = "") -> Provided | None:
     """The newest artifact at hand that satisfies `spec`, leased."""
     provider = request.provider
-    fitting = [artifact for artifact in shelf.artifacts_in(request.shop.folder) if provider.satisfies(artifact, spec)]
+    fitting = [
+        artifact for artifact in artifact_store.artifacts_in(request.shop.folder) if provider.satisfies(artifact, spec)
+    ]
     for artifact in sorted(fitting, key=provider.rank, reverse=True):
-        lease = shelf.use(artifact, request.shop.deadline)
+        lease = artifact_store.use(artifact, request.shop.deadline)
         if lease is not None:
             return Provided(artifact, note, lease)
     return None
@@ -149,14 +155,14 @@ def _build(request: _Request, exact: ArtifactSpec) -> Provided:
     """Build `exact`, unless another night has done so while this one waited for it."""
     provider, folder, deadline = request.provider, request.shop.folder, request.shop.deadline
     base = provider.base_of(exact)
-    with shelf.claim(folder, base, deadline):
+    with artifact_store.claim(folder, base, deadline):
         taken = _take(request, exact)
         if taken is None:
-            with shelf.workplace(folder, base) as place:
+            with artifact_store.workplace(folder, base) as place:
                 artifact = provider.build(exact, place, request.shop)
                 (place / LAST_USED).touch()
                 write_manifest(artifact)
-                shelf.put(place, folder, artifact.key, deadline)
+                artifact_store.put(place, folder, artifact.key, deadline)
             taken = _take(request, exact)
     if taken is None:
         raise ArtifactError(f"{folder}: {base} was removed as soon as it was built. Allow artifacts more room.")

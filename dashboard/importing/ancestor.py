@@ -10,7 +10,7 @@ import datetime
 import re
 from collections.abc import Iterator
 
-from dashboard.importing.found import Format, FoundNight, Reading, mapping
+from dashboard.importing.parsed import Format, FoundNight, Reading, mapping
 from dashboard.importing.source import File
 from tvmdash import records
 from tvmdash.errors import DashboardError

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dashboard.importing.ancestor import parse_stamp
-from dashboard.importing.found import Format, FoundNight, Reading, record, reduced, with_records
+from dashboard.importing.parsed import Format, FoundNight, Reading, record, reduced, with_records
 from dashboard.importing.source import File
 from tvmdash.errors import DashboardError
 

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dashboard.importing.found import (
+from dashboard.importing.parsed import (
     Format,
     FoundNight,
     Reading,

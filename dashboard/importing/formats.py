@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboard.importing import ancestor, ancestor_csv, asv, google_benchmark, pyperf
-from dashboard.importing.found import Format
+from dashboard.importing.parsed import Format
 from dashboard.importing.source import File
 
 FORMATS: tuple[Format, ...] = (

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from dashboard.importing.found import (
+from dashboard.importing.parsed import (
     Format,
     FoundNight,
     Reading,

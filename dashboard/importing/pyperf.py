@@ -9,7 +9,7 @@ import datetime
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dashboard.importing.found import (
+from dashboard.importing.parsed import (
     Format,
     FoundNight,
     Reading,

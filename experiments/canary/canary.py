@@ -13,9 +13,9 @@ import workloads
 from buffers import on_one_core
 from machine_code import Kernel, kernels, load
 
-from tvmdash import machine
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Engine, EngineFacts, Experiment, History, Point, Prepared
+from tvmdash.machine import hardware
 from tvmdash.summary_util import Summary
 from tvmdash.trial_util import Timer, python_timer
 
@@ -88,7 +88,7 @@ def kernel_of(workload: str, instructions: str) -> Kernel:
     if not known:
         raise DashboardError(f"there are no kernels for this machine ({platform.machine()}). Switch the canary off.")
     kernel = known[workloads.KERNELS.get((workload, instructions), workload)]
-    lacking = kernel.lacks(machine.facts()["cpu_flags"])
+    lacking = kernel.lacks(hardware.facts()["cpu_flags"])
     if lacking:
         raise DashboardError(f"this processor has no {', '.join(lacking)}")
     return kernel

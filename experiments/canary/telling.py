@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from buffers import last_level_cache_bytes
 
-from tvmdash import series_plots
 from tvmdash.exp_templates import History
-from tvmdash.store import Series
+from tvmdash.experiment import plots
+from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary, percent_change
-from tvmdash.words import elide, list_in_words
+from tvmdash.text import elide, list_in_words
 
 CYCLES_A_STEP = 4
 """A 64-bit multiply and an add that wait for each other: 3 + 1 cycles on x86-64 processors of the last ten years."""
@@ -20,7 +20,7 @@ MOVED_PERCENT = 2.0
 
 def summary(history: History) -> Summary:
     """What a person wants to know of the machine tonight."""
-    tonight = {_name(series): series for series in series_plots.measured_tonight(history, {"run_time"})}
+    tonight = {_name(series): series for series in plots.measured_tonight(history, {"run_time"})}
     lines = [
         "Machine code that never changes: what moves here is the machine, not TVM.",
         *_speeds(tonight),

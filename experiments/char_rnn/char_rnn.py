@@ -11,10 +11,11 @@ import on_relax
 import on_torch
 from generator import Size, Task, checked, task
 
-from tvmdash import case_words, relax_workload, rivals
 from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
-from tvmdash.plot_specs import Bar, BarValue, Plot
-from tvmdash.store import Series
+from tvmdash.experiment import configuration_text, reference_engines
+from tvmdash.plot_util.specs import Bar, BarValue, Plot
+from tvmdash.relax_util import workloads
+from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary
 from tvmdash.trial_util import python_timer
 
@@ -22,7 +23,7 @@ from tvmdash.trial_util import python_timer
 class CharRnn(Experiment):
     """The same names in every way; one process for each engine."""
 
-    engines = (relax_workload.TVM, rivals.TORCH)
+    engines = (workloads.TVM, reference_engines.TORCH)
     axes = (
         Axis("hidden", "workload_args"),
         Axis("names", "workload_args"),
@@ -60,7 +61,7 @@ class CharRnn(Experiment):
 
     def summary(self, history: History) -> Summary:
         """The default words, the fastest way, and how many letters a second each gives."""
-        told = case_words.summary(super().summary(history), history)
+        told = configuration_text.summary(super().summary(history), history)
         rates = [f"{bar.label} {bar.value:,.0f}" for bar in letters_plot(history).bars]
         return Summary(told.title, f"{told.value}\n- letters per second: {'; '.join(rates)}")
 
@@ -69,7 +70,7 @@ def letters_plot(history: History) -> Bar:
     """Tonight's letters per second of each way, with the run time's interval turned round."""
     bars = [
         BarValue(way, *(_rate(series, ms) for ms in (series.values[-1], series.high[-1], series.low[-1])))
-        for ways in case_words.cases(history).values()
+        for ways in configuration_text.cases(history).values()
         for way, series in ways.items()
     ]
     title = f"{history.experiment}, night {history.stamps[-1]}: letters per second"
@@ -87,7 +88,7 @@ def _task(config: Mapping[str, Any], seed: int) -> Task:
 def _point(way: str, shared: Mapping[str, Any], config: Mapping[str, Any]) -> Point:
     engine, program, *mode = way.split()
     values = {**shared, "program": program, **dict(zip(("mode",), mode, strict=False))}
-    target = json.dumps(relax_workload.target(config), sort_keys=True) if engine == "tvm" else "cpu"
+    target = json.dumps(workloads.target(config), sort_keys=True) if engine == "tvm" else "cpu"
     return Point("char_rnn.names", values, "names", target, engine)
 
 

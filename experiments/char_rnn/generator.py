@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvmdash.errors import DashboardError
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 
 ALPHABET = string.ascii_letters + " .,;'-"
 END = len(ALPHABET)

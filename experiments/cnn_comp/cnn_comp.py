@@ -11,12 +11,16 @@ from typing import Any
 import rival_words
 import runners
 
-from tvmdash import accuracy, relax_workload, rivals
 from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.experiment import reference_engines
+from tvmdash.networks import accuracy
+from tvmdash.relax_util import workloads
 from tvmdash.summary_util import Summary
 from tvmdash.trial_util import python_timer
 
-ONNXRUNTIME = replace(rivals.ONNXRUNTIME, requirements=(*rivals.ONNXRUNTIME.requirements, "onnx==1.23.2"))
+ONNXRUNTIME = replace(
+    reference_engines.ONNXRUNTIME, requirements=(*reference_engines.ONNXRUNTIME.requirements, "onnx==1.23.2")
+)
 VARIANTS: Mapping[str, tuple[str, str]] = {
     "tvm untuned": ("tvm", "untuned"),
     "tvm tuned": ("tvm", "tuned"),
@@ -34,7 +38,7 @@ SLOW = {("vgg16", "tvm untuned")}
 class CnnComp(Experiment):
     """Every network on every engine; a process for each network and engine."""
 
-    engines = (relax_workload.TVM, ONNXRUNTIME, rivals.TORCH)
+    engines = (workloads.TVM, ONNXRUNTIME, reference_engines.TORCH)
     axes = (
         Axis("variant", "build_config"),
         Axis("batch", "workload_args"),
@@ -52,7 +56,7 @@ class CnnComp(Experiment):
 
     def _point(self, network: str, named: str, batch: int, threads: int, config: Mapping[str, Any]) -> Point:
         engine, variant = VARIANTS[named]
-        target = relax_workload.target({**config, "threads": threads}) if engine == "tvm" else {"kind": "cpu"}
+        target = workloads.target({**config, "threads": threads}) if engine == "tvm" else {"kind": "cpu"}
         return Point(
             f"network.{network}",
             {"variant": variant, "batch": batch, "threads": threads},

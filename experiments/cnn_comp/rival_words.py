@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 
 from tvmdash.exp_templates import History
-from tvmdash.series_plots import measured_tonight
-from tvmdash.store import Series
+from tvmdash.experiment.plots import measured_tonight
+from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary, geometric_mean_ratio, ratio_in_words
 
 _SAME = ("workload", "workload_args", "runtime_config")

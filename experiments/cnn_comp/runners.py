@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvmdash import networks, onnx_lower, relax_lower, relax_tuning, relax_util, torch_lower
+from tvmdash import networks, relax_util
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Point
-from tvmdash.network_ops import Array
-from tvmdash.networks import INPUT, Network
-from tvmdash.relax_util import CompileOptions
+from tvmdash.networks import INPUT, Network, to_onnx, to_torch
+from tvmdash.networks.ops import Array
+from tvmdash.relax_util import CompileOptions, lowering, tuning
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,15 @@ def problem(name: str, batch: int, seed: int) -> Problem:
 def on_tvm(asked: Problem, point: Point, config: Mapping[str, Any]) -> Ready:
     """The pipeline of the config; where tuned, with the schedules that the experiment tuning left for this build."""
     target, batch = json.loads(point.target), point.values["batch"]
-    module = relax_lower.lower(asked.network, asked.weights, batch)
+    module = lowering.lower(asked.network, asked.weights, batch)
     pipeline, before_ms, details = config["pipeline"], 0.0, {}
     if point.values["variant"] == "tuned":
-        subject = relax_tuning.Subject(asked.network.name, batch, target, pipeline)
-        database, facts = relax_tuning.find(subject)
+        subject = tuning.Subject(asked.network.name, batch, target, pipeline)
+        database, facts = tuning.find(subject)
         begun = time.perf_counter_ns()
-        module = relax_tuning.schedule(relax_tuning.lowered(module, pipeline, target), database, target)
+        module = tuning.schedule(tuning.lowered(module, pipeline, target), database, target)
         pipeline, before_ms = "default", _ms_since(begun)
-        details = {"tuning": {**facts, "kernels_scheduled": len(relax_tuning.scheduled(module))}}
+        details = {"tuning": {**facts, "kernels_scheduled": len(tuning.scheduled(module))}}
     compiled = relax_util.compile_module(module, CompileOptions(target, pipeline))
     loaded = relax_util.load(compiled, point.values["threads"])
     return Ready(
@@ -79,7 +79,7 @@ def on_onnxruntime(asked: Problem, point: Point, _config: Mapping[str, Any]) -> 
     """Every graph optimisation, as by default; input and output are bound, so that nothing is copied in a call."""
     import onnxruntime
 
-    model = onnx_lower.lower(asked.network, asked.weights, point.values["batch"]).SerializeToString()
+    model = to_onnx.lower(asked.network, asked.weights, point.values["batch"]).SerializeToString()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = point.values["threads"], 1
     begun = time.perf_counter_ns()
@@ -104,7 +104,7 @@ def on_torch(asked: Problem, point: Point, _config: Mapping[str, Any]) -> Ready:
 
     torch.set_grad_enabled(False)
     torch.set_num_threads(point.values["threads"])
-    compile_ms, model, x = None, torch_lower.lower(asked.network, asked.weights), torch.from_numpy(asked.x)
+    compile_ms, model, x = None, to_torch.lower(asked.network, asked.weights), torch.from_numpy(asked.x)
     if point.values["variant"] == "compile":
         _check_compiler()
         _forget_compiled()

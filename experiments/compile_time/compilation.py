@@ -15,14 +15,15 @@ from typing import Any
 
 import memory
 
-from tvmdash import accuracy, networks, onnx_lower, phases, relax_lower, relax_util
-from tvmdash.engines import EngineFacts
+from tvmdash import networks, relax_util
 from tvmdash.errors import DashboardError
-from tvmdash.network_ops import Array
-from tvmdash.networks import INPUT, Network
-from tvmdash.phases import phase
-from tvmdash.relax_util import Compiled, CompileOptions
-from tvmdash.relax_workload import PASSES_TOLD, engine_facts
+from tvmdash.experiment.engines import EngineFacts
+from tvmdash.measure import phases
+from tvmdash.measure.phases import phase
+from tvmdash.networks import INPUT, Network, accuracy, to_onnx
+from tvmdash.networks.ops import Array
+from tvmdash.relax_util import Compiled, CompileOptions, lowering
+from tvmdash.relax_util.workloads import PASSES_TOLD, engine_facts
 
 IMPORT, FRONTEND, LOAD, TOTAL = "import", "frontend", "load", "total"
 INSIDE: Mapping[str, str] = {
@@ -160,9 +161,9 @@ def _told(compiled: Compiled, phases_ms: Mapping[str, float]) -> dict[str, Any]:
 def _frontend(source: Source, network: Network, weights: Mapping[str, Array]) -> Callable[[], Any]:
     """From what a user has to a Relax module; what the user has is made here, out of the timed part."""
     if source.frontend == "relax":
-        return lambda: relax_lower.lower(network, weights, source.batch)
+        return lambda: lowering.lower(network, weights, source.batch)
     shapes = {INPUT: [source.batch, *network.input_shape]}
-    made = onnx_lower.lower(network, weights, source.batch)
+    made = to_onnx.lower(network, weights, source.batch)
 
     def from_onnx() -> Any:
         from tvm.relax.frontend import onnx

@@ -10,12 +10,12 @@ from typing import Any
 import phase_words
 from compilation import IMPORT, PHASES, TOTAL, Cost, Source, compile_once, import_tvm, timed_facts
 
-from tvmdash import engine_store, relax_workload
-from tvmdash.engines import Engine
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
-from tvmdash.plot_specs import Plot
-from tvmdash.relax_util import CompileOptions
+from tvmdash.experiment import engine_store
+from tvmdash.experiment.engines import Engine
+from tvmdash.plot_util.specs import Plot
+from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.summary_util import Summary
 
 TVM = Engine("tvm", facts=timed_facts)
@@ -36,7 +36,7 @@ class CompileTime(Experiment):
     )
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        target = json.dumps(relax_workload.target(config), sort_keys=True)
+        target = json.dumps(workloads.target(config), sort_keys=True)
         shared = {"threads": config["threads"]}
         imported = Point("compile.import_tvm", {"phase": IMPORT, **shared}, group=IMPORT, target=target)
         more = {"pipeline": config["pipeline"], "batch": config["batch"], **shared}

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from compilation import IMPORT, INSIDE, LOAD, TOTAL
 
-from tvmdash import series_plots
-from tvmdash.experiment_info import History
-from tvmdash.plot_specs import Estimate, GroupedBar, Plot
-from tvmdash.store import Series
+from tvmdash.experiment import plots as series_plots
+from tvmdash.experiment.info import History
+from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot
+from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary, geometric_mean_ratio, ratio_in_words
-from tvmdash.words import list_in_words, quantity_in_words
+from tvmdash.text import list_in_words, quantity_in_words
 
 Compilations = Mapping[tuple[str, str], Mapping[str, Series]]
 """Tonight's phases by network and frontend."""

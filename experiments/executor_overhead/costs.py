@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tvmdash import series_plots
-from tvmdash.experiment_info import History
-from tvmdash.plot_specs import Estimate, GroupedBar
-from tvmdash.store import Series
+from tvmdash.experiment import plots
+from tvmdash.experiment.info import History
+from tvmdash.plot_util.specs import Estimate, GroupedBar
+from tvmdash.series.store import Series
 from tvmdash.summary_util import geometric_mean_ratio, ratio_in_words
-from tvmdash.words import list_in_words, quantity_in_words
+from tvmdash.text import list_in_words, quantity_in_words
 
 BASE = "bytecode"
 COUNTS = ("calls", "operators")
@@ -19,7 +19,7 @@ Cells = Mapping[tuple[str, str], Series]
 
 def cells(history: History) -> Cells:
     """Tonight's run times."""
-    tonight = series_plots.measured_tonight(history, {"run_time"})
+    tonight = plots.measured_tonight(history, {"run_time"})
     return {(str(s.labels["workload"]).partition(".")[2], s.labels["build_config"]["executor"]): s for s in tonight}
 
 

@@ -12,18 +12,19 @@ import costs
 from executors import MODES, executor
 from programs import arguments, program
 
-from tvmdash import accuracy, relax_util, relax_workload
+from tvmdash import relax_util
 from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
-from tvmdash.network_ops import Array
-from tvmdash.plot_specs import Plot
-from tvmdash.relax_util import CompileOptions
+from tvmdash.networks import accuracy
+from tvmdash.networks.ops import Array
+from tvmdash.plot_util.specs import Plot
+from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.summary_util import Summary
 
 
 class ExecutorOverhead(Experiment):
     """Every program on every executor; a process for each program, as deep recursion may end one."""
 
-    engines = (relax_workload.TVM,)
+    engines = (workloads.TVM,)
     axes = (
         Axis("executor", "build_config"),
         *(Axis(name, "workload_args") for name in ("calls", "operators", "arguments", "n", "batch")),
@@ -31,7 +32,7 @@ class ExecutorOverhead(Experiment):
     )
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        target = json.dumps(relax_workload.target(config), sort_keys=True)
+        target = json.dumps(workloads.target(config), sort_keys=True)
         return [
             Point(_workload(name), {"executor": executor, **arguments(name, config), **shared}, name, target)
             for shared in [{"threads": config["threads"]}]

@@ -13,7 +13,7 @@ from typing import Any
 
 from tvmdash import relax_util
 from tvmdash.errors import DashboardError
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 from tvmdash.relax_util import Compiled
 from tvmdash.trial_util import Timer
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tvmdash import networks, relax_lower
-from tvmdash.network_ops import Array
+from tvmdash import networks
+from tvmdash.networks.ops import Array
+from tvmdash.relax_util import lowering
 
 ELEMENTS = 16
 FACTOR, SUMMAND = 0.998, 0.01
@@ -125,7 +126,7 @@ def _mlp(size: Mapping[str, int], rng: np.random.Generator) -> Program:
     network, seed = networks.mlp(), int(rng.integers(1 << 31))
     weights, x = networks.make_weights(network, seed), networks.make_input(network, seed, size["batch"])
     expected = networks.reference(network, weights, x)
-    return Program(lambda: relax_lower.lower(network, weights, size["batch"]), (x,), expected, "zero")
+    return Program(lambda: lowering.lower(network, weights, size["batch"]), (x,), expected, "zero")
 
 
 MAKERS: Mapping[str, Callable[[Mapping[str, int], np.random.Generator], Program]] = {

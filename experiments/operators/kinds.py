@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tvmdash import network_ops
-from tvmdash.network_ops import Array, Shape
+from tvmdash.networks import ops as network_ops
+from tvmdash.networks.ops import Array, Shape
 
 Expr = Any
 """A relax.Expr; TVM has no types of its own to offer."""

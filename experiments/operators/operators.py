@@ -12,10 +12,9 @@ import roofline
 import running
 from table import chosen
 
-from tvmdash import relax_workload
 from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared, Record
-from tvmdash.plot_specs import Plot
-from tvmdash.relax_util import CompileOptions
+from tvmdash.plot_util.specs import Plot
+from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.summary_util import Summary
 
 ARGUMENTS = ("shape", "other", "stride", "padding", "axes", "dtype", "n", "kib")
@@ -24,12 +23,12 @@ ARGUMENTS = ("shape", "other", "stride", "padding", "axes", "dtype", "n", "kib")
 class Operators(Experiment):
     """Every operator on each engine; a process for each kind of operator and engine, and one for the machine."""
 
-    engines = (relax_workload.TVM, running.ONNXRUNTIME, peaks.NUMPY)
+    engines = (workloads.TVM, running.ONNXRUNTIME, peaks.NUMPY)
     axes = (*(Axis(name, "workload_args") for name in ARGUMENTS), Axis("threads", "runtime_config"))
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        target = json.dumps(relax_workload.target(config), sort_keys=True)
-        targets = {relax_workload.TVM.name: target, running.ONNXRUNTIME.name: "cpu"}
+        target = json.dumps(workloads.target(config), sort_keys=True)
+        targets = {workloads.TVM.name: target, running.ONNXRUNTIME.name: "cpu"}
         return self._machine(config) + [
             Point(
                 f"topi.{operator.kind}",

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tvmdash import accuracy
-from tvmdash.engines import Engine, EngineFacts
 from tvmdash.exp_templates import Prepared
-from tvmdash.network_ops import Array
+from tvmdash.experiment.engines import Engine, EngineFacts
+from tvmdash.networks import accuracy
+from tvmdash.networks.ops import Array
 from tvmdash.trial_util import Timer, python_timer
 
 NUMPY = Engine("numpy", facts=lambda: EngineFacts(np.__version__))

@@ -14,13 +14,14 @@ from kinds import Operator
 from peaks import MATMUL, NUMPY, Peaks, Rate, bandwidth_of, gflops_of, peaks
 from table import OPERATORS
 
-from tvmdash import engine_words, series_plots
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import History, Record
-from tvmdash.plot_specs import Estimate, GroupedBar, Plot
-from tvmdash.store import Series
+from tvmdash.experiment import engine_text
+from tvmdash.experiment import plots as series_plots
+from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot
+from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary
-from tvmdash.words import bytes_in_words, list_in_words, quantity_in_words, three_digits
+from tvmdash.text import bytes_in_words, list_in_words, quantity_in_words, three_digits
 
 DOMAIN, TVM = "topi.", "tvm"
 TOLD, NEAREST = 5, 3
@@ -192,7 +193,7 @@ def _by_dtype(found: Sequence[Share]) -> list[str]:
     for dtype in dtypes:
         own = [share for share in found if share.dtype == dtype]
         if len(dtypes) > 1:
-            lines += [f"{line} ({dtype})" for line in engine_words.against_each([share.series for share in own])]
+            lines += [f"{line} ({dtype})" for line in engine_text.against_each([share.series for share in own])]
         engines = dict.fromkeys(str(share.series.labels["engine"]) for share in own)
         middles = {name: [s.percent for s in own if s.series.labels["engine"] == name] for name in engines}
         words = [

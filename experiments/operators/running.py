@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 from kinds import Operator
 
-from tvmdash import accuracy, relax_util, rivals
-from tvmdash.engines import Engine
+from tvmdash import relax_util
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Prepared
-from tvmdash.network_ops import Array
+from tvmdash.experiment import reference_engines
+from tvmdash.experiment.engines import Engine
+from tvmdash.networks import accuracy
+from tvmdash.networks.ops import Array
 from tvmdash.relax_util import CompileOptions
 from tvmdash.trial_util import python_timer
 
-ONNXRUNTIME = Engine(rivals.ONNXRUNTIME.name, (*rivals.ONNXRUNTIME.requirements, "onnx==1.23.2"))
+ONNXRUNTIME = Engine(reference_engines.ONNXRUNTIME.name, (*reference_engines.ONNXRUNTIME.requirements, "onnx==1.23.2"))
 """With onnx, which makes the graph of one node."""
 OPSET, IR_VERSION = 20, 9
 MANY = 1000

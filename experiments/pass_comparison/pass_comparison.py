@@ -8,13 +8,13 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tvmdash import relax_workload, series_plots
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
-from tvmdash.relax_util import CompileOptions
-from tvmdash.store import Series
+from tvmdash.experiment import plots
+from tvmdash.relax_util import CompileOptions, workloads
+from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary
-from tvmdash.words import list_in_words
+from tvmdash.text import list_in_words
 
 UNCHANGED = "unchanged"
 LEAST_EFFECT = 0.05
@@ -33,7 +33,7 @@ class PassComparison(Experiment):
     Each change has processes of its own: TVM without a pass that it needs may die of a signal.
     """
 
-    engines = (relax_workload.TVM,)
+    engines = (workloads.TVM,)
     axes = (
         Axis("passes", "build_config"),
         Axis("batch", "workload_args"),
@@ -41,7 +41,7 @@ class PassComparison(Experiment):
     )
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        target = json.dumps(relax_workload.target(config), sort_keys=True)
+        target = json.dumps(workloads.target(config), sort_keys=True)
         shared = {"batch": config["batch"], "threads": config["threads"]}
         return [
             Point(f"network.{network}", {"passes": passes, **shared}, group=passes, target=target)
@@ -52,7 +52,7 @@ class PassComparison(Experiment):
     def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
         added, disabled = (names_after(sign, point.values["passes"]) for sign in "+-")
         options = CompileOptions(json.loads(point.target), "zero", added, disabled)
-        return relax_workload.prepare(point.workload.partition(".")[2], options, config, seed)
+        return workloads.prepare(point.workload.partition(".")[2], options, config, seed)
 
     def summary(self, history: History) -> Summary:
         """The default words, but each change against the pipeline as it is, where their intervals are apart."""
@@ -64,7 +64,7 @@ class PassComparison(Experiment):
 
 def told(history: History) -> list[str]:
     """A line for each network: what each change did to its time, its code and its planned memory."""
-    tonight = series_plots.measured_tonight(history, {"run_time", *SIZES})
+    tonight = plots.measured_tonight(history, {"run_time", *SIZES})
     lines = []
     for workload in dict.fromkeys(item.labels["workload"] for item in tonight):
         of_workload = [item for item in tonight if item.labels["workload"] == workload]

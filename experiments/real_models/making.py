@@ -15,7 +15,7 @@ from models import Model
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 
 FORMS = SHIPPED, FOLDED = "shipped", "folded"
 CALLS_FILE, FACTS_FILE = "calls.npz", "facts.json"

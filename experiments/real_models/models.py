@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import real_inputs
 
-from tvmdash import rivals
-from tvmdash.engines import Engine
-from tvmdash.network_ops import Array, Shape
+from tvmdash.experiment import reference_engines
+from tvmdash.experiment.engines import Engine
+from tvmdash.networks.ops import Array, Shape
 
 ONNX = ("onnx==1.23.2", "protobuf==7.36.2")
 PACKAGES = Engine(
     "models",
     (
-        *rivals.ONNXRUNTIME.requirements,
+        *reference_engines.ONNXRUNTIME.requirements,
         ONNX[0],
         "silero-vad==6.2.3",
         "magika==1.0.3",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 
 RATE_HZ, CHUNK, CONTEXT = 16000, 512, 64
 CHUNKS = 24

@@ -13,17 +13,19 @@ import models
 import numpy as np
 from models import MODELS, Model
 
-from tvmdash import accuracy, common, relax_util, relax_workload, rivals, series_plots
+from tvmdash import common, relax_util
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Engine, Experiment, History, Point, Prepared
-from tvmdash.network_ops import Array
-from tvmdash.phases import phase
-from tvmdash.relax_util import CompileOptions
+from tvmdash.experiment import plots, reference_engines
+from tvmdash.measure.phases import phase
+from tvmdash.networks import accuracy
+from tvmdash.networks.ops import Array
+from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.summary_util import Summary
+from tvmdash.text import list_in_words
 from tvmdash.trial_util import python_timer
-from tvmdash.words import list_in_words
 
-TVM = Engine(relax_workload.TVM.name, models.ONNX, relax_workload.TVM.facts)
+TVM = Engine(workloads.TVM.name, models.ONNX, workloads.TVM.facts)
 """With onnx, which TVM's ONNX frontend reads models with."""
 PIPELINE = "zero_decompose"
 TOLERANCE = 1e-4
@@ -35,19 +37,19 @@ Call = Callable[..., Sequence[Array]]
 class RealModels(Experiment):
     """Every model on each engine, TVM in each form; a process for each, as a compilation takes long or crashes."""
 
-    engines = (TVM, rivals.ONNXRUNTIME, models.PACKAGES)
+    engines = (TVM, reference_engines.ONNXRUNTIME, models.PACKAGES)
     inputs_engine = models.PACKAGES.name
     axes = (Axis("form", "build_config"), Axis("batch", "workload_args"), Axis("threads", "runtime_config"))
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        target = json.dumps(relax_workload.target(config), sort_keys=True)
+        target = json.dumps(workloads.target(config), sort_keys=True)
         shared, found = {"batch": 1, "threads": config["threads"]}, []
         for name in config["models"]:
             found += [
                 Point(f"model.{name}", {**shared, "form": form}, f"{name} {form}", target, TVM.name)
                 for form in config["forms"]
             ]
-            found.append(Point(f"model.{name}", shared, name, "cpu", rivals.ONNXRUNTIME.name))
+            found.append(Point(f"model.{name}", shared, name, "cpu", reference_engines.ONNXRUNTIME.name))
         return found
 
     def make_inputs(self, config: Mapping[str, Any], folder: Path, seed: int) -> None:
@@ -58,7 +60,7 @@ class RealModels(Experiment):
     def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
         name = point.workload.partition(".")[2]
         given = Given(MODELS[name], self.inputs / name)
-        if point.engine == rivals.ONNXRUNTIME.name:
+        if point.engine == reference_engines.ONNXRUNTIME.name:
             return _on_onnxruntime(given, config["threads"])
         return _on_tvm(given, point.values["form"], CompileOptions(json.loads(point.target), PIPELINE), config)
 
@@ -70,7 +72,7 @@ class RealModels(Experiment):
 
 def imported(history: History) -> list[str]:
     """A line: of the models that TVM was asked for tonight, how many it ran in each form."""
-    tonight = series_plots.measured_tonight(history, {"run_time"})
+    tonight = plots.measured_tonight(history, {"run_time"})
     words = []
     for form in making.FORMS:
         good = sum(series.labels["build_config"].get("form") == form for series in tonight)

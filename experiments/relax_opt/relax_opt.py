@@ -7,9 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tvmdash import relax_workload
 from tvmdash.exp_templates import Axis, Experiment, Point, Prepared
-from tvmdash.relax_util import CompileOptions
+from tvmdash.relax_util import CompileOptions, workloads
 
 VARIANTS: Mapping[str, tuple[str, bool]] = {
     "default": ("default", False),
@@ -23,7 +22,7 @@ VARIANTS: Mapping[str, tuple[str, bool]] = {
 class RelaxOpt(Experiment):
     """Every network with every variant at every level; a process for each network."""
 
-    engines = (relax_workload.TVM,)
+    engines = (workloads.TVM,)
     axes = (
         Axis("variant", "build_config"),
         Axis("opt_level", "build_config"),
@@ -41,12 +40,12 @@ class RelaxOpt(Experiment):
 
     def _point(self, network: str, variant: str, opt_level: int, config: Mapping[str, Any]) -> Point:
         values = {"variant": variant, "opt_level": opt_level, "batch": config["batch"], "threads": config["threads"]}
-        target = {**relax_workload.target(config), "opt-level": opt_level, "fast-math": VARIANTS[variant][1]}
+        target = {**workloads.target(config), "opt-level": opt_level, "fast-math": VARIANTS[variant][1]}
         return Point(f"network.{network}", values, group=network, target=json.dumps(target, sort_keys=True))
 
     def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
         options = CompileOptions(json.loads(point.target), VARIANTS[point.values["variant"]][0])
-        return relax_workload.prepare(point.group, options, config, seed)
+        return workloads.prepare(point.group, options, config, seed)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvmdash.network_layers import resnet18_convolutions
-from tvmdash.network_ops import Array, Conv2d
+from tvmdash.networks.layers import resnet18_convolutions
+from tvmdash.networks.ops import Array, Conv2d
 
 BLOCK = 16
 """Channels that VTA's matrix unit takes and gives at once, in the geometry that the tile sizes are for."""

@@ -10,10 +10,10 @@ import vta_device
 from problems import problem
 from vta_device import SIM, Loaded
 
-from tvmdash import accuracy
-from tvmdash.engines import Engine
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, Point, Prepared
+from tvmdash.experiment.engines import Engine
+from tvmdash.networks import accuracy
 
 TVM = Engine("tvm", ("attrs==25.4.0", "cloudpickle==3.1.2", "psutil==7.2.2", "tornado==6.6.1"), facts=vta_device.facts)
 """TVM with what AutoTVM and RPC import."""

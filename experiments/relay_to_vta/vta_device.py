@@ -14,11 +14,11 @@ from typing import Any
 
 from problems import BLOCK, SHIFT, Problem, packed, packed_weight, unpacked
 
-from tvmdash.engines import EngineFacts
 from tvmdash.errors import DashboardError
-from tvmdash.network_ops import Array
-from tvmdash.phases import COMPILE, phase
-from tvmdash.rpc_sessions import Address, session
+from tvmdash.experiment.engines import EngineFacts
+from tvmdash.measure.phases import COMPILE, phase
+from tvmdash.networks.ops import Array
+from tvmdash.relax_util.rpc import Address, session
 from tvmdash.trial_util import Timer
 
 SIM = "sim"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tvmdash import series_plots
-from tvmdash.experiment_info import History
+from tvmdash.experiment import plots
+from tvmdash.experiment.info import History
 from tvmdash.summary_util import geometric_mean_ratio, ratio_in_words
 
 
 def told(history: History) -> list[str]:
     """A line for each device but the first: its times against the first one's, over the workloads of both."""
     times: dict[str, dict[str, float]] = {}
-    for series in series_plots.measured_tonight(history, {"run_time"}):
+    for series in plots.measured_tonight(history, {"run_time"}):
         device = series.labels["runtime_config"]["device"]
         times.setdefault(device, {})[str(series.labels["workload"])] = series.values[-1]
     if not times:

@@ -17,8 +17,8 @@ from typing import Any
 from devices import Device
 
 from tvmdash.errors import DashboardError
-from tvmdash.network_ops import Array
-from tvmdash.phases import phase
+from tvmdash.measure.phases import phase
+from tvmdash.networks.ops import Array
 from tvmdash.relax_util import Compiled
 from tvmdash.trial_util import Timer
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tvmdash.errors import DashboardError
-from tvmdash.rpc_sessions import Address
+from tvmdash.relax_util.rpc import Address
 
 HOST = "127.0.0.1"
 PORTS_TRIED = 100

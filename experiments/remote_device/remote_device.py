@@ -16,12 +16,15 @@ from far_side import send
 from loopback import loopback
 from workloads import problem
 
-from tvmdash import accuracy, engine_store, relax_lower, relax_util, relax_workload
-from tvmdash.engines import Engine
+from tvmdash import relax_util
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
-from tvmdash.relax_util import CompileOptions
-from tvmdash.rpc_sessions import Address, session
+from tvmdash.experiment import engine_store
+from tvmdash.experiment.engines import Engine
+from tvmdash.networks import accuracy
+from tvmdash.relax_util import CompileOptions, lowering
+from tvmdash.relax_util import workloads as relax_workload
+from tvmdash.relax_util.rpc import Address, session
 from tvmdash.summary_util import Summary
 
 TVM = Engine("tvm", ("cloudpickle==3.1.2", "psutil==7.2.2", "tornado==6.6.1"), facts=relax_workload.engine_facts)
@@ -54,7 +57,7 @@ class RemoteDevice(Experiment):
         remote = session(device.name, device.key, _address(device), config["wait_seconds"])
         network, weights, x, expected = problem(name, seed)
         options = CompileOptions(json.loads(device.target), "zero")
-        compiled = relax_util.compile_module(relax_lower.lower(network, weights), options)
+        compiled = relax_util.compile_module(lowering.lower(network, weights), options)
         sent = send(remote, device, name, compiled, x)
         if device.is_loopback and sent.device_threads != config["threads"]:
             raise DashboardError(f"the loopback server runs {sent.device_threads} threads, not {config['threads']}.")

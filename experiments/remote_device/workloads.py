@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 
-from tvmdash import network_layers, networks
-from tvmdash.network_ops import Array
+from tvmdash import networks
 from tvmdash.networks import INPUT, Network, Node
+from tvmdash.networks import layers as network_layers
+from tvmdash.networks.ops import Array
 
 
 @functools.cache

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from recurrence import Case, Problem, in_order
 
-from tvmdash.network_ops import Array
-from tvmdash.onnx_lower import IR_VERSION, OPSET
+from tvmdash.networks.ops import Array
+from tvmdash.networks.to_onnx import IR_VERSION, OPSET
 
 GATES: Mapping[str, str] = {"rnn": "n", "lstm": "iofg", "gru": "zrn"}
 """ONNX's order of the gates."""

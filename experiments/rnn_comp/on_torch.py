@@ -7,7 +7,7 @@ from typing import Any
 
 from recurrence import Problem
 
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 
 
 def prepare(problem: Problem, threads: int) -> tuple[Callable[[], object], Callable[[], tuple[Array, ...]]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 
 GATES: Mapping[str, str] = {"rnn": "n", "lstm": "ifgo", "gru": "rzn"}
 """The order of the gates' rows here, which is PyTorch's; n and g are the new values, the others open and close."""

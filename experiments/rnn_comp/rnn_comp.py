@@ -12,16 +12,18 @@ import on_relax
 import on_torch
 from recurrence import Case, Problem, problem
 
-from tvmdash import accuracy, case_words, relax_util, relax_workload, rivals
-from tvmdash.engines import Engine
+from tvmdash import relax_util
 from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
-from tvmdash.network_ops import Array
-from tvmdash.plot_specs import Plot
-from tvmdash.relax_util import CompileOptions
+from tvmdash.experiment import configuration_text, reference_engines
+from tvmdash.experiment.engines import Engine
+from tvmdash.networks import accuracy
+from tvmdash.networks.ops import Array
+from tvmdash.plot_util.specs import Plot
+from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.summary_util import Summary
 from tvmdash.trial_util import python_timer
 
-ONNXRUNTIME = Engine("onnxruntime", (*rivals.ONNXRUNTIME.requirements, "onnx==1.23.2"))
+ONNXRUNTIME = Engine("onnxruntime", (*reference_engines.ONNXRUNTIME.requirements, "onnx==1.23.2"))
 """With the package that makes its models."""
 RIVALS = {"onnxruntime": on_onnx.prepare, "torch": on_torch.prepare}
 LAYOUT = "TNC"
@@ -31,7 +33,7 @@ LAYOUT = "TNC"
 class RnnComp(Experiment):
     """Every recurrence at every size on every engine; a process for the layers on an engine, one for the cells."""
 
-    engines = (relax_workload.TVM, ONNXRUNTIME, rivals.TORCH)
+    engines = (workloads.TVM, ONNXRUNTIME, reference_engines.TORCH)
     axes = (
         Axis("hidden", "workload_args"),
         Axis("length", "workload_args"),
@@ -52,11 +54,11 @@ class RnnComp(Experiment):
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """Tonight's engines by recurrence and size, and the lines over nights."""
-        return {**super().plots(history), "tonight": case_words.plot(history)}
+        return {**super().plots(history), "tonight": configuration_text.plot(history)}
 
     def summary(self, history: History) -> Summary:
         """The default words, with the fastest engine at each size."""
-        return case_words.summary(super().summary(history), history)
+        return configuration_text.summary(super().summary(history), history)
 
 
 def _cases(config: Mapping[str, Any]) -> list[Case]:
@@ -73,7 +75,7 @@ def _point(case: Case, engine: str, config: Mapping[str, Any]) -> Point:
     length = {"length": case.length} if case.form == "layer" else {}
     values = {"hidden": case.hidden, **length, "batch": case.batch, "threads": config["threads"]}
     ours = {"lowering": "unrolled"} if engine == "tvm" else {}
-    target = json.dumps(relax_workload.target(config), sort_keys=True) if engine == "tvm" else "cpu"
+    target = json.dumps(workloads.target(config), sort_keys=True) if engine == "tvm" else "cpu"
     return Point(f"rnn.{case.kind}_{case.form}", {**values, **ours}, f"{case.form}s", target, engine)
 
 

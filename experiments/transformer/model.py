@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvmdash.errors import DashboardError
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 
 EPSILON = 1e-5
 INNER = 4

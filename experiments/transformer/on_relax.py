@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from model import EPSILON, Model
 
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 
 Expr = Any
 """A relax.Expr; TVM has no types of its own to offer."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from model import EPSILON, Model, Step
 
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 
 Call = Callable[[], Sequence[Any]]
 

@@ -13,11 +13,13 @@ import on_torch
 import words
 from model import Model, Step, make_step, make_weights
 
-from tvmdash import accuracy, relax_util, relax_workload, rivals
+from tvmdash import relax_util
 from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared, Record
-from tvmdash.network_ops import Array
-from tvmdash.plot_specs import Plot
-from tvmdash.relax_util import Compiled, CompileOptions
+from tvmdash.experiment import reference_engines
+from tvmdash.networks import accuracy
+from tvmdash.networks.ops import Array
+from tvmdash.plot_util.specs import Plot
+from tvmdash.relax_util import Compiled, CompileOptions, workloads
 from tvmdash.summary_util import Summary
 from tvmdash.trial_util import python_timer
 
@@ -27,7 +29,7 @@ SIZES = ("layers", "width", "heads", "vocabulary")
 class Transformer(Experiment):
     """Every model, phase and length on each engine; a process for each model and phase."""
 
-    engines = (relax_workload.TVM, rivals.TORCH)
+    engines = (workloads.TVM, reference_engines.TORCH)
     axes = (
         *(Axis(name, "workload_args") for name in ("phase", "length", *SIZES)),
         Axis("shapes", "build_config"),
@@ -35,7 +37,7 @@ class Transformer(Experiment):
     )
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        target = json.dumps(relax_workload.target(config), sort_keys=True)
+        target = json.dumps(workloads.target(config), sort_keys=True)
         found = []
         for name in config["models"]:
             for phase in config["phases"]:
@@ -45,13 +47,13 @@ class Transformer(Experiment):
                     found += [
                         Point(place[0], {**values, "shapes": shapes}, place[1], target) for shapes in config["shapes"]
                     ]
-                    found.append(Point(place[0], values, place[1], "cpu", rivals.TORCH.name))
+                    found.append(Point(place[0], values, place[1], "cpu", reference_engines.TORCH.name))
         return found
 
     def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
         model, phase, length = _model(point.values, config), point.values["phase"], point.values["length"]
         step = _step(model, phase, length, seed)
-        if point.engine == rivals.TORCH.name:
+        if point.engine == reference_engines.TORCH.name:
             call = on_torch.call_of(model, _weights(model, seed), step, config["threads"])
             return Prepared(
                 timer=python_timer(call),

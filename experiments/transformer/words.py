@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tvmdash import series_plots
 from tvmdash.exp_templates import History
-from tvmdash.plot_specs import Estimate, GroupedBar
-from tvmdash.store import Series
+from tvmdash.experiment import plots
+from tvmdash.plot_util.specs import Estimate, GroupedBar
+from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary, geometric_mean_ratio, ratio_in_words
-from tvmdash.words import list_in_words, three_digits
+from tvmdash.text import list_in_words, three_digits
 
 STATIC, DYNAMIC = "tvm static", "tvm dynamic"
 Cells = Mapping[tuple[str, str, int], Mapping[str, Series]]
@@ -26,7 +26,7 @@ def tokens_per_second(args: Mapping[str, Any], ms: float) -> float:
 def cells(history: History) -> Cells:
     """Tonight's run times."""
     found: dict[tuple[str, str, int], dict[str, Series]] = {}
-    for series in series_plots.measured_tonight(history, {"run_time"}):
+    for series in plots.measured_tonight(history, {"run_time"}):
         args = series.labels["workload_args"]
         model = str(series.labels["workload"]).partition(".")[2]
         how = " ".join([str(series.labels["engine"]), *filter(None, [series.labels["build_config"].get("shapes")])])

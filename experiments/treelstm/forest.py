@@ -10,7 +10,7 @@ import numpy as np
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 
 FILE = Path(__file__).resolve().parent / "trees.json"
 

@@ -10,7 +10,7 @@ from forest import Run
 from problem import Problem, empty_table, inputs
 
 from tvmdash import relax_util
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 from tvmdash.relax_util import Compiled, CompileOptions
 
 TABLE = 'R.Tensor(("m", {hidden}), "float32")'

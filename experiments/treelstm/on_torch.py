@@ -8,7 +8,7 @@ from typing import Any
 from forest import Run
 from problem import Problem, empty_table, inputs
 
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 
 Table = tuple[Any, Any]
 """h and c, torch.Tensor of (rows, hidden)."""

@@ -10,7 +10,7 @@ import numpy as np
 from forest import Forest, Run, Step, read
 
 from tvmdash.errors import DashboardError
-from tvmdash.network_ops import Array
+from tvmdash.networks.ops import Array
 
 
 @dataclass(frozen=True)

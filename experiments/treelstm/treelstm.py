@@ -12,19 +12,20 @@ import on_torch
 from forest import PLANS, Run
 from problem import Problem, Size, answers, problem
 
-from tvmdash import accuracy, case_words, relax_workload, rivals
 from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
-from tvmdash.network_ops import Array
-from tvmdash.relax_util import CompileOptions
+from tvmdash.experiment import configuration_text, reference_engines
+from tvmdash.networks import accuracy
+from tvmdash.networks.ops import Array
+from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.summary_util import Summary
+from tvmdash.text import quantity_in_words
 from tvmdash.trial_util import python_timer
-from tvmdash.words import quantity_in_words
 
 
 class TreeLstm(Experiment):
     """The same trees in every way; one process for each engine."""
 
-    engines = (relax_workload.TVM, rivals.TORCH)
+    engines = (workloads.TVM, reference_engines.TORCH)
     axes = (
         *(Axis(name, "workload_args") for name in ("trees", "nodes", "hidden", "embedding")),
         Axis("batching", "build_config"),
@@ -55,10 +56,10 @@ class TreeLstm(Experiment):
 
     def summary(self, history: History) -> Summary:
         """The default words, the fastest way, and what a node costs in each."""
-        told = case_words.summary(super().summary(history), history)
+        told = configuration_text.summary(super().summary(history), history)
         costs = [
             f"{way} {quantity_in_words(series.values[-1] * 1e6 / series.labels['workload_args']['nodes'], 'ns')}"
-            for ways in case_words.cases(history).values()
+            for ways in configuration_text.cases(history).values()
             for way, series in ways.items()
         ]
         return Summary(told.title, f"{told.value}\n- a node takes: {'; '.join(costs)}")
@@ -81,7 +82,7 @@ def _problem(config: Mapping[str, Any], seed: int) -> Problem:
 
 def _point(way: str, shared: Mapping[str, Any], config: Mapping[str, Any]) -> Point:
     engine, batching = way.split()
-    target = json.dumps(relax_workload.target(config), sort_keys=True) if engine == "tvm" else "cpu"
+    target = json.dumps(workloads.target(config), sort_keys=True) if engine == "tvm" else "cpu"
     return Point("treelstm.forest", {**shared, "batching": batching}, "forest", target, engine)
 
 

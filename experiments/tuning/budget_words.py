@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tvmdash.exp_templates import History
-from tvmdash.plot_specs import Plot
-from tvmdash.series_plots import measured_tonight, tonight_plot
-from tvmdash.store import Series
+from tvmdash.experiment.plots import measured_tonight, tonight_plot
+from tvmdash.plot_util.specs import Plot
+from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary, duration_in_words, quantity_in_words
 
 NETWORK, SEARCH = "network.", "tuning.search_"

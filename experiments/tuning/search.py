@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, relax_tuning
+from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.relax_target import make_target
-from tvmdash.relax_tuning import Subject
+from tvmdash.relax_util import tuning
+from tvmdash.relax_util.targets import make_target
+from tvmdash.relax_util.tuning import Subject
 
 _DONE = "search.json"
 STRATEGY = "evolutionary"
@@ -91,7 +92,7 @@ def done(subject: Subject, module: Any, budget: Budget, seed: int) -> Searched:
 
 def _searched(subject: Subject, module: Any, budget: Budget, seed: int) -> Searched:
     run = f"{os.environ.get('TVMDASH_NIGHT', 'by-hand')}-{os.getppid()}"  # the measuring processes of a run share it
-    place = relax_tuning.build_folder() / ".searches" / subject.folder
+    place = tuning.build_folder() / ".searches" / subject.folder
     folder = place / run
     if not (folder / _DONE).exists():
         shutil.rmtree(place, ignore_errors=True)
@@ -117,12 +118,12 @@ def _search(subject: Subject, module: Any, budget: Budget, seed: int, folder: Pa
         max_trials_global=budget.trials,
         num_trials_per_iter=budget.trials_per_round,
         **_machinery(budget, workers),
-        database=meta_schedule.database.JSONDatabase(*(str(folder / name) for name in relax_tuning.FILES)),
+        database=meta_schedule.database.JSONDatabase(*(str(folder / name) for name in tuning.FILES)),
         measure_callbacks=[*meta_schedule.MeasureCallback.create("default"), _watch(counted)],
     )
     search_s = (time.perf_counter_ns() - begun) / 1e9
-    lines = (folder / relax_tuning.RECORDS).read_text(encoding="utf-8").splitlines()
-    good = sum(not relax_tuning.failed(line) for line in lines)
+    lines = (folder / tuning.RECORDS).read_text(encoding="utf-8").splitlines()
+    good = sum(not tuning.failed(line) for line in lines)
     told = Searched(
         folder, search_s, len(lines), counted.failed_builds, counted.failed_runs, len(tasks), counted.first_error
     )

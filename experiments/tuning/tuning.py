@@ -11,13 +11,14 @@ import budget_words
 import search
 from search import Budget, Searched
 
-from tvmdash import accuracy, networks, relax_lower, relax_tuning, relax_util, relax_workload
-from tvmdash.engines import Engine
+from tvmdash import networks, relax_util
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
-from tvmdash.plot_specs import Plot
-from tvmdash.relax_tuning import Subject
-from tvmdash.relax_util import CompileOptions
+from tvmdash.experiment.engines import Engine
+from tvmdash.networks import accuracy
+from tvmdash.plot_util.specs import Plot
+from tvmdash.relax_util import CompileOptions, lowering, tuning, workloads
+from tvmdash.relax_util.tuning import Subject
 from tvmdash.summary_util import Summary
 
 TVM = Engine(
@@ -26,7 +27,7 @@ TVM = Engine(
         "xgboost-cpu==3.2.0",
         "scipy==1.17.1",
     ),
-    facts=relax_workload.engine_facts,
+    facts=workloads.engine_facts,
 )
 """With what its cost model needs; psutil and cloudpickle are in the dashboard's environment."""
 
@@ -43,7 +44,7 @@ class Tuning(Experiment):
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
         shared = {"batch": config["batch"], "threads": config["threads"]}
-        target = json.dumps(relax_workload.target(config), sort_keys=True)
+        target = json.dumps(workloads.target(config), sort_keys=True)
         points = []
         for network in config["networks"]:
             most = {"trials": max(config["trials"]), **shared}
@@ -59,16 +60,16 @@ class Tuning(Experiment):
         network, target = networks.NETWORKS[name](), json.loads(point.target)
         subject = Subject(name, config["batch"], target, config["pipeline"])
         weights = networks.make_weights(network, seed)
-        module = relax_tuning.lowered(relax_lower.lower(network, weights, config["batch"]), config["pipeline"], target)
+        module = tuning.lowered(lowering.lower(network, weights, config["batch"]), config["pipeline"], target)
         trials, details = point.values["trials"], {}
         if trials:
             found = search.done(subject, module, self._budget(config), seed)
             if kind == "tuning":
                 return _told(found, subject)
             database = found.folder / f"first-{trials}"
-            relax_tuning.copy_good(found.folder, database, trials)
-            module = relax_tuning.schedule(module, database, target)
-            details = {"kernels": found.kernels, "kernels_scheduled": len(relax_tuning.scheduled(module))}
+            tuning.copy_good(found.folder, database, trials)
+            module = tuning.schedule(module, database, target)
+            details = {"kernels": found.kernels, "kernels_scheduled": len(tuning.scheduled(module))}
         compiled = relax_util.compile_module(module, CompileOptions(target, "default"))
         loaded, x = relax_util.load(compiled, config["threads"]), networks.make_input(network, seed, config["batch"])
         return Prepared(
@@ -101,7 +102,7 @@ def _told(found: Searched, subject: Subject) -> Prepared:
     """
     if found.failed * 2 > found.trials:
         raise DashboardError(found.in_words())
-    kept = relax_tuning.keep(subject, found.folder, found.trials, found.facts())
+    kept = tuning.keep(subject, found.folder, found.trials, found.facts())
     elapsed_ns = round(found.search_s * 1e9)
     details = {**found.facts(), "trials_made": found.trials, "database_kept": kept}
     return Prepared(timer=lambda _number, repeat: [elapsed_ns] * repeat, details=details)

@@ -13,7 +13,7 @@ from typing import Any
 from tvmdash.common import Json
 from tvmdash.config_util import ConfigError, Field, check
 from tvmdash.errors import DashboardError
-from tvmdash.slack_payloads import mention
+from tvmdash.slack_util.payloads import mention
 
 FIELDS = {
     "date": Field("str", "2027-01-15 (the end of that day) or 2027-01-15T17:00, with Z or +01:00 if wanted.", min=1),

@@ -12,11 +12,11 @@ import dates
 from tvmdash import common
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.slack_delivery import open_slack, tell
-from tvmdash.slack_parts import in_a_line
-from tvmdash.slack_payloads import Message, Part, bold, build, escape, link
+from tvmdash.slack_util.delivery import open_slack, tell
+from tvmdash.slack_util.parts import in_a_line
+from tvmdash.slack_util.payloads import Message, Part, bold, build, escape, link
 from tvmdash.subsys_templates import Report, Subsystem
-from tvmdash.words import elide
+from tvmdash.text import elide
 
 WHERE = "config/subsystem/deadline/config.json"
 

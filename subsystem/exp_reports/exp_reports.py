@@ -12,7 +12,7 @@ import graphs
 import message
 
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.slack_delivery import attach, open_slack, tell
+from tvmdash.slack_util.delivery import attach, open_slack, tell
 from tvmdash.subsys_templates import Report, Subsystem
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvmdash.dashboard_info import OK, Home, Night
-from tvmdash.slack_delivery import Attachment
-from tvmdash.slack_parts import page_of, website_url
-from tvmdash.slack_payloads import Message, build, link
-from tvmdash.words import elide
+from tvmdash.slack_util.delivery import Attachment
+from tvmdash.slack_util.parts import page_of, website_url
+from tvmdash.slack_util.payloads import Message, build, link
+from tvmdash.text import elide
 
 MAX_BYTES = 8 << 20
 _NAME = 120

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tvmdash import telemetry_data
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, RUNNING, Home, JobResult, Night
-from tvmdash.slack_parts import (
+from tvmdash.machine import telemetry
+from tvmdash.slack_util.parts import (
     BAD,
     GOOD,
     NOTE,
@@ -24,8 +24,8 @@ from tvmdash.slack_parts import (
     rest,
     website_url,
 )
-from tvmdash.slack_payloads import Message, Part, bold, build, escape
-from tvmdash.words import elide, list_in_words, missing_backups_in_words
+from tvmdash.slack_util.payloads import Message, Part, bold, build, escape
+from tvmdash.text import elide, list_in_words, missing_backups_in_words
 
 _NAMED, _NAME, _SUMMARY = 3, 24, 400
 _DISTURBED = "Perhaps disturbed while it was measured:"
@@ -41,7 +41,7 @@ def of_night(home: Home, night: Night, whole: str) -> Message:
     parts += [_unfinished_part(job, notify) for job, notify in jobs if is_unfinished(job)]
     parts += note_parts(night, [fault for _, notify in jobs for fault in notify.faults])
     measured = [job for job, _ in jobs if _is_good(job) or _is_partly_good(job)]
-    troubled = telemetry_data.abnormal(home.output("telemetry") / "page.json", night.stamp) or {}
+    troubled = telemetry.abnormal(home.output("telemetry") / "page.json", night.stamp) or {}
     parts += [_good_part(home, job, night.stamp, troubled.get(job.name, "")) for job in sorted(measured, key=_is_good)]
     return build(headline, about(night, website), parts, rest(night, website, whole))
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
-from tvmdash.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
 from tvmdash.errors import DashboardError
-from tvmdash.words import duration_in_words, elide, percent_in_words, quantity_in_words
+from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
+from tvmdash.text import duration_in_words, elide, percent_in_words, quantity_in_words
 
 HISTORY_FILE = "history.json"
 SCHEMA_VERSION = 1

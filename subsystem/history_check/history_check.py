@@ -11,9 +11,10 @@ from typing import Any
 import history
 from history import Check
 
-from tvmdash import common, within_night
-from tvmdash.comparison import CANNOT_TELL
+from tvmdash import common
 from tvmdash.dashboard_info import Home, Night
+from tvmdash.measure import within_night
+from tvmdash.stats.comparison import CANNOT_TELL
 from tvmdash.subsys_templates import Report, Subsystem
 
 _PATIENCE_S = 90.0

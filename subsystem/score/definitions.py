@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tvmdash.errors import DashboardError
-from tvmdash.metrics import METRICS, Metric
 from tvmdash.records import Record
+from tvmdash.records.metrics import METRICS, Metric
 
 SPEEDUP, SHARE, GEOMEAN, CORRECT = "speedup", "share_reaching", "geomean_time", "correct_count"
 KINDS = (SPEEDUP, SHARE, GEOMEAN, CORRECT)

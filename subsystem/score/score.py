@@ -18,9 +18,10 @@ from definitions import Definition
 from intervals import Resampling
 from telling import LeftOut
 
-from tvmdash import common, plot_files
+from tvmdash import common
 from tvmdash.check_prerequisites import is_switched_off, needs_any, needs_experiment, unmet
 from tvmdash.dashboard_info import Home, Night, experiment_of
+from tvmdash.plot_util import files as plot_files
 from tvmdash.stages import Blocked
 from tvmdash.subsys_templates import Report, Subsystem
 

@@ -17,7 +17,7 @@ from intervals import Resampling, geometric_mean, measurement_interval, resample
 
 from tvmdash.errors import DashboardError
 from tvmdash.records import Failure, Record
-from tvmdash.words import elide, list_in_words
+from tvmdash.text import elide, list_in_words
 
 ALL_WORKLOADS = "every workload"
 _REASON_COLUMNS = 160

@@ -8,25 +8,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import allowed
-import concluding
-import honesty
-import telling
-import threads
-from judging import Options
-from nights import Tonight, judge_pending
-from table import Table, read_table
+from judging import false_positive_rate
+from judging.judge import Options
+from judging.nights import Tonight, judge_pending
+from judging.table import Table, read_table
+from report import report as telling
+from report import verdict as concluding
+from rerun import allowed
+from threads import post as threads
 
-from tvmdash import annotations as known
 from tvmdash import common
-from tvmdash.change_rules import StddevSettings, stddev
-from tvmdash.change_series import Settings
 from tvmdash.dashboard_info import Home, Night
+from tvmdash.detect.rules import StddevSettings, stddev
+from tvmdash.detect.series import Settings
 from tvmdash.errors import DashboardError
-from tvmdash.incident_ledger import Ledger
+from tvmdash.incidents import annotations as known
+from tvmdash.incidents.ledger import Ledger
 from tvmdash.subsys_templates import Report, Subsystem
+from tvmdash.text import elide, list_in_words
 from tvmdash.verdict import write_verdict
-from tvmdash.words import elide, list_in_words
 
 PAGE_FILE = "page.json"
 VIEW_FILE = "incidents.json"
@@ -45,7 +45,7 @@ class StatAlerts(Subsystem):
             write_verdict(home, concluding.nothing_measured(tonight))
             report = _without_data(done, tonight.stamp)
             return threads.told(report, config, output, home, tonight, done.ledger)
-        rates = honesty.measured(output, done.table, done.judged, options, config["honesty_series"])
+        rates = false_positive_rate.measured(output, done.table, done.judged, options, config["honesty_series"])
         verdict, stands = concluding.conclude(home, tonight, done.table, done.judged, done.ledger, options)
         write_verdict(home, verdict)
         page = telling.page(done.table, done.judged, done.ledger, rates, options, stands)

@@ -10,8 +10,8 @@ from typing import Any
 from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night
 from tvmdash.errors import DashboardError
-from tvmdash.slack_delivery import open_slack, tell
-from tvmdash.slack_parts import (
+from tvmdash.slack_util.delivery import open_slack, tell
+from tvmdash.slack_util.parts import (
     BAD,
     GOOD,
     STOPPED,
@@ -24,9 +24,9 @@ from tvmdash.slack_parts import (
     rest,
     website_url,
 )
-from tvmdash.slack_payloads import Message, Part, bold, build, escape, link
+from tvmdash.slack_util.payloads import Message, Part, bold, build, escape, link
 from tvmdash.subsys_templates import Report, Subsystem
-from tvmdash.words import elide, list_in_words
+from tvmdash.text import elide, list_in_words
 
 NAME = "subsys_reporter"
 IN_SLACK_FILE = "in_slack.json"

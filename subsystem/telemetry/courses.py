@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from outliers import MAX_TOLD, Outlier
 
-from tvmdash.plot_courses import Course, Panel, Span, Track
-from tvmdash.telemetry_data import SECONDS, Telemetry
+from tvmdash.machine.telemetry import SECONDS, Telemetry
+from tvmdash.plot_util.courses import Course, Panel, Span, Track
 
 _MAX_CORES = 4
 _LEAST_STOLEN = 0.01

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tvmdash.telemetry_data import Telemetry
-from tvmdash.words import bytes_in_words, three_digits
+from tvmdash.machine.telemetry import Telemetry
+from tvmdash.text import bytes_in_words, three_digits
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvmdash import config_util
-from tvmdash.capture import Trial, read_trials
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.series_names import label_of
+from tvmdash.measure.capture import Trial, read_trials
+from tvmdash.series.naming import label_of
 
 MAX_TOLD = 12
 _FEWEST_SAMPLES = 6

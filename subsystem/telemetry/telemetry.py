@@ -15,13 +15,15 @@ import outliers
 from judgement import Limits
 from outliers import Outlier
 
-from tvmdash import common, plot_files, telemetry_data
+from tvmdash import common
 from tvmdash.check_prerequisites import Need, needs_setting
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
-from tvmdash.plot_courses import Course, course_in_words
+from tvmdash.machine import telemetry as telemetry_data
+from tvmdash.machine.telemetry import Telemetry
+from tvmdash.plot_util import files as plot_files
+from tvmdash.plot_util.courses import Course, course_in_words
 from tvmdash.subsys_templates import Report, Subsystem
-from tvmdash.telemetry_data import Telemetry
 
 SCHEMA_VERSION = 1
 _SAFE = re.compile(r"[^A-Za-z0-9_-]+")

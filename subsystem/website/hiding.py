@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import pages
-from carrier import fingerprint
-from site_files import write_data, write_new
+from files.files import write_data, write_new
+from files.incremental import fingerprint
+from render import page as pages
 
 from tvmdash import common, config_util, redaction
 from tvmdash.dashboard_info import Home

@@ -8,12 +8,12 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import pages
-import site_data
-import site_pages
-from carrier import Carrier, code_version
+from data import site as site_data
+from files.incremental import Carrier, code_version
 from hiding import hide_secrets
-from site_context import SiteContext
+from pages import site as site_pages
+from render import page as pages
+from views.context import SiteContext
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night

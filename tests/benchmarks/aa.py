@@ -32,8 +32,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPOSITORY / "shared" / "python"), str(REPOSITORY / "tests"), str(REPOSITORY)]
 
-from tvmdash.experiment_rounds import Precision  # noqa: E402 - the library is found from here on
-from tvmdash.reduction import Reduced, median_interval, reduce_processes  # noqa: E402
+from tvmdash.experiment.rounds import Precision  # noqa: E402 - the library is found from here on
+from tvmdash.stats.reduction import Reduced, median_interval, reduce_processes  # noqa: E402
 from tvmdash.trial_util import Timing, time_workload  # noqa: E402
 
 PAIRS = (("mlp", "dqn"), ("matmul", "loop"))
@@ -83,12 +83,13 @@ def tvm_workload(name: str) -> tuple[Call, Call]:
     artifact = artifact_for_tests.find()
     assert artifact, "run tests/run.sh once; it fetches a TVM"
     sys.path[:0] = [str(folder) for folder in artifact.pythonpath]
-    from tvmdash import networks, relax_lower, relax_util
+    from tvmdash import networks, relax_util
+    from tvmdash.relax_util import lowering
 
     graph = networks.NETWORKS[name]()
     weights, x = networks.make_weights(graph, 0), networks.make_input(graph, 0, 1)
     loaded = relax_util.load(
-        relax_util.compile_module(relax_lower.lower(graph, weights, 1), relax_util.CompileOptions()), 1
+        relax_util.compile_module(lowering.lower(graph, weights, 1), relax_util.CompileOptions()), 1
     )
     main, tensor = loaded._vm["main"], loaded._tensor(x)
     return lambda: main(tensor), lambda: loaded.run(x)

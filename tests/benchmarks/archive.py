@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "shared" / "python")]
 
-from dashboard.archive import archive, prune, verify  # noqa: E402
+from dashboard.archive.archive import archive, prune, verify  # noqa: E402
 
 EXPERIMENTS = 10
 ARCHIVED_NIGHTS = 12

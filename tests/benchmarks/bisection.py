@@ -19,13 +19,7 @@ import numpy as np
 
 REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO / "shared" / "python")]
-from tvmdash.bisection import (  # noqa: E402 - from the repository
-    Search,
-    Step,
-    ends_are_clear,
-    least_measurements,
-    step_of,
-)
+from tvmdash.stats.bisection import Search, Step, ends_are_clear, least_measurements, step_of
 
 COMMITS, SIZE = 200, math.log(1.05)
 BUILD_BIAS, DISTURBED, DISTURBANCE, BROKEN = 0.003, 0.03, 0.1, 0.05
@@ -45,7 +39,7 @@ class Outcome:
 
 
 def search(seed: int, noise: float) -> Outcome:
-    """One made-up history, searched as dashboard/bisecting.py does."""
+    """One made-up history, searched as dashboard/investigate/bisect/bisect.py does."""
     rng = np.random.default_rng(seed)
     culprit = int(rng.integers(1, COMMITS + 1))
     bias = rng.normal(0, BUILD_BIAS, COMMITS + 1)

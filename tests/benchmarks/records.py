@@ -25,9 +25,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "shared" / "python"), str(ROOT / "subsyste
 import numpy as np  # noqa: E402
 from table import make_table  # noqa: E402
 
-from tvmdash import series_plots, store  # noqa: E402
-from tvmdash.store import Series  # noqa: E402
-from tvmdash.store_packed import floats, integers  # noqa: E402
+from tvmdash.experiment import plots
+from tvmdash.series import store  # noqa: E402
+from tvmdash.series.packed import floats, integers  # noqa: E402
+from tvmdash.series.store import Series  # noqa: E402
 
 EXPERIMENT = "relax_opt"
 METRICS = ("execution_elapsed_ms_median", "compile_time", "code_size", "device_memory_usage")
@@ -113,9 +114,9 @@ def main() -> None:
             assert np.isfinite(table.values).sum() == nights * metrics
 
         def drawn() -> None:
-            history = series_plots.read_history(EXPERIMENT, (), folder, index)
-            assert series_plots.default_plots(history)
-            assert series_plots.default_summary(history).title
+            history = plots.read_history(EXPERIMENT, (), folder, index)
+            assert plots.default_plots(history)
+            assert plots.default_summary(history).title
 
         show(f"open all {metrics} series and add up six columns, as arrays", read)
         show("the same, as Python numbers", lambda: read(add=in_python), 3)

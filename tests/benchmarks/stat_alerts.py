@@ -24,9 +24,11 @@ import numpy as np
 
 REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO / "shared" / "python"), str(REPO / "subsystem" / "stat_alerts")]
-from tvmdash import common, records, store, store_packed  # noqa: E402 - from the repository
-from tvmdash.change_noise import FloatArray  # noqa: E402
+from tvmdash import common, records
 from tvmdash.dashboard_info import Home, Night  # noqa: E402
+from tvmdash.detect.noise import FloatArray  # noqa: E402
+from tvmdash.series import packed as store_packed
+from tvmdash.series import store  # noqa: E402 - from the repository
 
 FIRST = datetime.datetime(2016, 1, 1, 3, 15, tzinfo=datetime.UTC)
 METRICS = (("run_time", "ms", 0.006), ("compile_time", "ms", 0.01), ("code_size", "bytes", 0.0))

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "shared" / "python")]
 
 from tests.benchmarks import rocpd_like  # noqa: E402
-from tvmdash import capture, phases  # noqa: E402
+from tvmdash.measure import capture, phases  # noqa: E402
 from tvmdash.traces import Filters, Window, connect  # noqa: E402
 from tvmdash.traces.sealing import seal  # noqa: E402
 from tvmdash.traces.summaries import summary  # noqa: E402

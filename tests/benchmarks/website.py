@@ -26,8 +26,9 @@ import make_site_home  # noqa: E402 - from the repository
 from site_transfer import sent, with_imports  # noqa: E402
 from site_truth import LAST, Truth  # noqa: E402
 
-from tvmdash import common, store  # noqa: E402
+from tvmdash import common
 from tvmdash.dashboard_info import Home  # noqa: E402
+from tvmdash.series import store  # noqa: E402
 
 FILES = 40
 

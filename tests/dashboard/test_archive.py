@@ -21,9 +21,9 @@ from pathlib import Path
 
 import pytest
 
-from dashboard import archive_objects
-from dashboard.archive import ArchiveResult, archive, archives, prune, restore, verify
-from dashboard.archive_manifests import read_manifest
+from dashboard.archive import objects
+from dashboard.archive.archive import ArchiveResult, archive, archives, prune, restore, verify
+from dashboard.archive.manifests import read_manifest
 from tvmdash.errors import DashboardError
 
 Contents = dict[str, tuple[object, ...]]
@@ -325,7 +325,7 @@ def test_a_file_that_grows_while_it_is_read_is_stored_as_read_and_taken_again(
 ) -> None:
     growing = home / "config/growing"
     write(growing, "before")
-    read = archive_objects._read
+    read = objects._read
 
     def read_and_grow(source: object) -> bytes:
         piece = read(source)  # type: ignore[arg-type]
@@ -334,7 +334,7 @@ def test_a_file_that_grows_while_it_is_read_is_stored_as_read_and_taken_again(
         return piece
 
     with monkeypatch.context() as patch:
-        patch.setattr(archive_objects, "_read", read_and_grow)
+        patch.setattr(objects, "_read", read_and_grow)
         save(home, backup, "first")
     verify(backup)
     assert restored(backup, "first")["config/growing"][0] == b"before and after"

@@ -17,12 +17,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import standin
 
-from dashboard.artifacts import build_tools, cmake_build, git, git_names, git_tree, shelf
+from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
-from dashboard.artifacts.git_mirror import Mirror
+from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.git import build_tools, cmake, git_provider, tree
+from dashboard.artifacts.git import names as git_names
+from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.provide import check_spec, provide
-from dashboard.artifacts.workshop import Workshop
 
 REPO = Path(__file__).resolve().parent.parent.parent
 TIMEOUT_S = 300.0
@@ -127,8 +129,8 @@ def test_each_commit_and_each_set_of_options_is_an_artifact_of_its_own(
     remotes.commit("Touch the source", {"src/product.cc": "// more\n"}, day=3)
     second, _ = built(spec_of(remotes), shop)
     assert len({first.key, slow.key, second.key}) == 3
-    assert {artifact.key for artifact in shelf.artifacts_in(shop.folder)} == {first.key, slow.key, second.key}
-    assert git.rank(second) > git.rank(first)  # type: ignore[operator]
+    assert {artifact.key for artifact in artifact_store.artifacts_in(shop.folder)} == {first.key, slow.key, second.key}
+    assert git_provider.rank(second) > git_provider.rank(first)  # type: ignore[operator]
     again, _ = built(spec_of(remotes, str(first.commit)), shop)
     assert again.key == first.key
 
@@ -136,12 +138,12 @@ def test_each_commit_and_each_set_of_options_is_an_artifact_of_its_own(
 @pytest.fixture
 def decorator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pip finds the package that old trees import in a folder, and asks no index."""
-    wheel = tmp_path / "wheels" / f"decorator-{git.NEEDS_BEFORE_FFI['decorator']}-py3-none-any.whl"
+    wheel = tmp_path / "wheels" / f"decorator-{git_provider.NEEDS_BEFORE_FFI['decorator']}-py3-none-any.whl"
     wheel.parent.mkdir()
-    info = f"decorator-{git.NEEDS_BEFORE_FFI['decorator']}.dist-info"
+    info = f"decorator-{git_provider.NEEDS_BEFORE_FFI['decorator']}.dist-info"
     with zipfile.ZipFile(wheel, "w") as file:
-        file.writestr("decorator.py", f'__version__ = "{git.NEEDS_BEFORE_FFI["decorator"]}"\n')
-        version = f"Name: decorator\nVersion: {git.NEEDS_BEFORE_FFI['decorator']}\n"
+        file.writestr("decorator.py", f'__version__ = "{git_provider.NEEDS_BEFORE_FFI["decorator"]}"\n')
+        version = f"Name: decorator\nVersion: {git_provider.NEEDS_BEFORE_FFI['decorator']}\n"
         file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\n{version}")
         file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         file.writestr(f"{info}/RECORD", "")
@@ -182,20 +184,20 @@ def test_tags_short_commits_and_pull_requests_are_found(remotes: standin.Remotes
     newest = remotes.commit("Go on", day=2)
     wanted = {"v0.27.0": tagged, "refs/tags/v0.27.0": tagged, newest[:9]: newest, "pull/7": proposed, "main": newest}
     for revision, commit in wanted.items():
-        assert git.resolve(spec_of(remotes, revision), shop).branch == commit
+        assert git_provider.resolve(spec_of(remotes, revision), shop).branch == commit
     with pytest.raises(ArtifactError, match="'nowhere' is no branch, tag or commit"):
-        git.resolve(spec_of(remotes, "nowhere"), shop)
+        git_provider.resolve(spec_of(remotes, "nowhere"), shop)
 
 
 def test_a_name_of_a_branch_and_a_tag_that_differ_must_be_said_in_full(
     remotes: standin.Remotes, shop: Workshop
 ) -> None:
     standin.git(remotes.tvm, "branch", "v0.27.0")
-    assert git.resolve(spec_of(remotes, "v0.27.0"), shop).branch  # both are the same commit
+    assert git_provider.resolve(spec_of(remotes, "v0.27.0"), shop).branch  # both are the same commit
     remotes.commit("Go on", day=2)
     standin.git(remotes.tvm, "branch", "-f", "v0.27.0", "main")
     with pytest.raises(ArtifactError, match="both a branch and a tag"):
-        git.resolve(spec_of(remotes, "v0.27.0"), shop)
+        git_provider.resolve(spec_of(remotes, "v0.27.0"), shop)
 
 
 def test_with_the_remote_out_of_reach_the_newest_of_the_branch_is_measured_and_said(
@@ -218,7 +220,7 @@ def test_a_build_that_fails_gives_the_compilers_first_error_and_no_artifact(
     remotes.commit("Break it", {"src/product.cc": "int broken = undeclared_name;\n"}, day=2)
     with pytest.raises(ArtifactError, match=r"compile failed: .*product\.cc.*error: .*undeclared_name"):
         built(spec_of(remotes), shop)
-    assert [artifact.key for artifact in shelf.artifacts_in(shop.folder)] == [good.key]
+    assert [artifact.key for artifact in artifact_store.artifacts_in(shop.folder)] == [good.key]
     assert not list((shop.folder / ".building").glob("*"))
 
 
@@ -230,7 +232,7 @@ def test_a_build_whose_answers_are_wrong_is_refused(remotes: standin.Remotes, sh
     remotes.commit("Compute nonsense", {"python/tvm/__init__.py": wrong})
     with pytest.raises(ArtifactError, match="in step run"):
         built(spec_of(remotes), shop)
-    assert shelf.artifacts_in(shop.folder) == []
+    assert artifact_store.artifacts_in(shop.folder) == []
 
 
 WAIT = 'if(EXISTS "{hold}")\n  file(TOUCH "{hold}.here")\n  execute_process(COMMAND sleep 600)\nendif()\n'
@@ -307,7 +309,7 @@ def test_a_build_killed_in_any_step_leaves_nothing_and_the_next_one_succeeds(
     hold.unlink()
     for pid in _processes_with(f"{tmp_path}/bin"):  # what a whole night's guardian would end
         os.kill(pid, signal.SIGKILL)
-    assert shelf.artifacts_in(shop.folder) == []
+    assert artifact_store.artifacts_in(shop.folder) == []
     artifact, note = built(spec_of(remotes), shop)
     assert (artifact.commit, note) == (standin.git(remotes.tvm, "rev-parse", "HEAD"), "")
     assert not list((shop.folder / ".building").glob("*"))
@@ -320,7 +322,7 @@ def test_two_nights_that_want_the_same_commit_build_it_once(
     said = [night.communicate(timeout=TIMEOUT_S) for night in nights]
     assert [night.returncode for night in nights] == [0, 0], said
     assert len({out for out, _ in said}) == 1
-    assert len(shelf.artifacts_in(shop.folder)) == 1
+    assert len(artifact_store.artifacts_in(shop.folder)) == 1
 
 
 def test_commits_between_two_nights_are_known_with_author_and_title(remotes: standin.Remotes, shop: Workshop) -> None:
@@ -361,13 +363,13 @@ def test_a_mirror_is_never_lost_when_its_remote_is(remotes: standin.Remotes, sho
     ],
 )
 def test_a_submodules_relative_url_is_meant_from_its_remote(url: str, remote: str, meant: str) -> None:
-    assert git_tree.absolute_url(url, remote) == meant
+    assert tree.absolute_url(url, remote) == meant
 
 
 @pytest.mark.parametrize("url", ["ext::sh -c id", "-x", "file:///etc", "/etc/secret"])
 def test_a_submodule_that_points_where_it_must_not_is_refused(url: str) -> None:
     with pytest.raises(ArtifactError, match="a submodule's remote"):
-        git_tree.absolute_url(url, "https://host/tvm")
+        tree.absolute_url(url, "https://host/tvm")
 
 
 def test_the_doctor_names_what_is_missing_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,10 +392,10 @@ def test_the_doctor_names_what_is_missing_with_its_package(tmp_path: Path, monke
     ],
 )
 def test_the_version_says_the_tag_before_and_the_commit(described: str, version: str) -> None:
-    assert git.python_version(described) == version
+    assert git_provider.python_version(described) == version
 
 
 def test_the_first_error_of_a_log_is_told_not_the_last(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("[1/2] cc\na.cc:3:1: error: first\nb.cc:4:1: error: second\nninja: build stopped\n")
-    assert cmake_build.first_error(log) == "a.cc:3:1: error: first"
+    assert cmake.first_error(log) == "a.cc:3:1: error: first"

@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 import dashboard
-from dashboard.artifacts import package_index, proof, shelf, wheel, wheel_needs
+from dashboard.artifacts import artifact_store, proof
 from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactError, ArtifactSpec, write_manifest
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.provide import Provided, check_spec, provide, provider_of
+from dashboard.artifacts.wheel import needs as wheel_needs
+from dashboard.artifacts.wheel import package_index, wheel_provider
 
 VERSION = "0.27.0.post1"
 COMMIT = "7b5acb32b"
@@ -107,7 +109,7 @@ def test_an_exact_version_that_is_built_needs_no_network(copied: Path, rebuild: 
 
 @pytest.mark.usefixtures("no_index")
 def test_an_artifact_at_hand_does_not_wait_for_its_builder(copied: Path) -> None:
-    with shelf.claim(copied, wheel.base_of(EXACT), Deadline(5)):
+    with artifact_store.claim(copied, wheel_provider.base_of(EXACT), Deadline(5)):
         provide(EXACT, copied, rebuild=True, log_folder=copied.parent, timeout_s=0.2).lease.release()
 
 
@@ -145,7 +147,7 @@ def test_an_artifact_with_a_broken_manifest_is_built_anew(copied: Path, built: A
     manifest.unlink()  # a hard link to the one that the other tests use
     manifest.write_text('{"schema_version": 1')
     with ask(EXACT, copied) as provided:
-        assert shelf.artifacts_in(copied) == [provided.artifact]
+        assert artifact_store.artifacts_in(copied) == [provided.artifact]
     assert sorted(path.name for path in copied.iterdir()) == [".building", ".locks", provided.artifact.key]
     assert not any((copied / ".building").iterdir())
 
@@ -216,7 +218,7 @@ def test_a_build_that_is_killed_leaves_nothing_that_counts_and_the_next_cleans_u
         os.kill(pid, signal.SIGKILL)
     night.communicate(timeout=TIMEOUT_S)
     assert any((folder / ".building").iterdir())
-    assert shelf.artifacts_in(folder) == []
+    assert artifact_store.artifacts_in(folder) == []
     with pytest.raises(ArtifactError, match="No matching distribution"):
         ask(ArtifactSpec("pypi", "0.26.0"), folder)
     assert not any((folder / ".building").iterdir())
@@ -238,7 +240,9 @@ def newest_ffi(tmp_path: Path) -> Path:
     """A folder with the tvm-ffi that pip alone would choose in November 2026."""
     target, log = tmp_path / "ffi", tmp_path / "pip.log"
     deadline = Deadline(TIMEOUT_S)
-    package_index.install(wheel.FFI, "0.1.15.post2", target, scratch=tmp_path / "scratch", log=log, deadline=deadline)
+    package_index.install(
+        wheel_provider.FFI, "0.1.15.post2", target, scratch=tmp_path / "scratch", log=log, deadline=deadline
+    )
     return target
 
 
@@ -251,7 +255,7 @@ def test_the_pair_that_a_plain_install_gives_is_refused_with_its_signal(built: A
 
 
 def test_a_pair_that_nobody_knows_is_searched_newest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wheel, "KNOWN_GOOD_FFI", {})
+    monkeypatch.setattr(wheel_provider, "KNOWN_GOOD_FFI", {})
     with ask(EXACT, tmp_path / "artifacts") as provided:
         artifact = provided.artifact
     assert artifact.facts["tvm_ffi"] == "0.1.14.post1"
@@ -294,15 +298,15 @@ def test_a_requirement_that_the_running_python_lacks_is_named(tmp_path: Path) ->
     needs = ("numpy>=99", "surely-not-there", "pytest", 'xgboost; extra == "all"', "apache-tvm-ffi>=0.1")
     lines = ["Metadata-Version: 2.1", "Name: apache-tvm", "Version: 1.0", *(f"Requires-Dist: {need}" for need in needs)]
     (info / "METADATA").write_text("\n".join(lines) + "\n")
-    found = wheel_needs.distribution(tmp_path, wheel.TVM)
+    found = wheel_needs.distribution(tmp_path, wheel_provider.TVM)
     with pytest.raises(
         ArtifactError, match=r"needs numpy>=99: 2\.\S+ is installed; surely-not-there: not installed\. "
     ):
-        wheel_needs.check(found, provided=frozenset((wheel.FFI,)))
+        wheel_needs.check(found, provided=frozenset((wheel_provider.FFI,)))
 
 
 def test_an_artifact_for_another_python_does_not_satisfy(built: Artifact) -> None:
     other = replace(built, facts={**built.facts, "python": "cp39"})
-    assert wheel.satisfies(built, EXACT)
-    assert not wheel.satisfies(other, EXACT)
-    assert not wheel.satisfies(built, ArtifactSpec("pypi", "0.27.0"))
+    assert wheel_provider.satisfies(built, EXACT)
+    assert not wheel_provider.satisfies(other, EXACT)
+    assert not wheel_provider.satisfies(built, ArtifactSpec("pypi", "0.27.0"))

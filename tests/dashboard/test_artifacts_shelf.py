@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.artifacts import locks, shelf
+from dashboard.artifacts import artifact_store, locks
 from dashboard.artifacts.artifact import (
     LAST_USED,
     MANIFEST,
@@ -63,7 +63,7 @@ def test_a_manifest_reads_back_as_the_artifact_that_was_written(tmp_path: Path) 
 def test_an_artifact_whose_manifest_is_not_one_does_not_count(tmp_path: Path, content: bytes) -> None:
     (put_artifact(tmp_path, "wheel-a").path / MANIFEST).write_bytes(content)
     whole = put_artifact(tmp_path, "wheel-b")
-    assert shelf.artifacts_in(tmp_path) == [whole]
+    assert artifact_store.artifacts_in(tmp_path) == [whole]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_wrong_field_of_a_manifest_is_named(tmp_path: Path, field: str, value:
 def test_a_truncated_or_missing_library_makes_an_artifact_not_count(tmp_path: Path) -> None:
     (put_artifact(tmp_path, "wheel-a").path / "site/libtvm.so").write_bytes(b"x" * 10)
     (put_artifact(tmp_path, "wheel-b").path / "site/libtvm.so").unlink()
-    assert shelf.artifacts_in(tmp_path) == []
+    assert artifact_store.artifacts_in(tmp_path) == []
     with pytest.raises(ArtifactError, match=f"libtvm.so: 10 bytes, built with {LIBRARY_BYTES}"):
         read_artifact(tmp_path / "wheel-a")
 
@@ -107,23 +107,26 @@ def test_an_artifact_without_libraries_is_not_one(tmp_path: Path) -> None:
 
 
 def test_waiting_for_another_builder_ends_and_says_who_builds(tmp_path: Path) -> None:
-    with shelf.claim(tmp_path, "wheel-1.0", locks.Deadline(5)):
+    with artifact_store.claim(tmp_path, "wheel-1.0", locks.Deadline(5)):
         with pytest.raises(ArtifactError, match=rf"process {os.getpid()} on .*, building wheel-1.0, since 2\d+T\d+Z"):
-            shelf.claim(tmp_path, "wheel-1.0", locks.Deadline(0.2))
-        shelf.claim(tmp_path, "wheel-2.0", locks.Deadline(0.2)).release()
+            artifact_store.claim(tmp_path, "wheel-1.0", locks.Deadline(0.2))
+        artifact_store.claim(tmp_path, "wheel-2.0", locks.Deadline(0.2)).release()
 
 
 def test_a_killed_build_does_not_count_and_is_swept_away(tmp_path: Path) -> None:
     put_artifact(tmp_path / ".building" / "wheel-1.0", "half")
-    assert shelf.artifacts_in(tmp_path) == []
-    shelf.sweep(tmp_path)
+    assert artifact_store.artifacts_in(tmp_path) == []
+    artifact_store.sweep(tmp_path)
     assert list((tmp_path / ".building").iterdir()) == []
 
 
 def test_a_build_that_goes_on_is_not_swept_away(tmp_path: Path) -> None:
-    with shelf.claim(tmp_path, "wheel-1.0", locks.Deadline(5)), shelf.workplace(tmp_path, "wheel-1.0") as place:
-        shelf.sweep(tmp_path)
-        shelf.prune(tmp_path, 0, keep=())
+    with (
+        artifact_store.claim(tmp_path, "wheel-1.0", locks.Deadline(5)),
+        artifact_store.workplace(tmp_path, "wheel-1.0") as place,
+    ):
+        artifact_store.sweep(tmp_path)
+        artifact_store.prune(tmp_path, 0, keep=())
         assert place.is_dir()
     assert not place.exists()
 
@@ -131,51 +134,51 @@ def test_a_build_that_goes_on_is_not_swept_away(tmp_path: Path) -> None:
 def test_prune_removes_the_longest_unused_first_and_only_as_many_as_needed(tmp_path: Path) -> None:
     for key, used_at_s in (("wheel-b", 3), ("wheel-c", 1), ("wheel-a", 2)):
         put_artifact(tmp_path, key, used_at_s=used_at_s)
-    one_bytes = shelf.prune(tmp_path, 10**9, keep=()).left_bytes // 3
-    pruned = shelf.prune(tmp_path, 2 * one_bytes + 10, keep=())
+    one_bytes = artifact_store.prune(tmp_path, 10**9, keep=()).left_bytes // 3
+    pruned = artifact_store.prune(tmp_path, 2 * one_bytes + 10, keep=())
     assert pruned.removed == ("wheel-c",)
     assert pruned.left_bytes == 2 * one_bytes
-    assert [artifact.key for artifact in shelf.artifacts_in(tmp_path)] == ["wheel-a", "wheel-b"]
+    assert [artifact.key for artifact in artifact_store.artifacts_in(tmp_path)] == ["wheel-a", "wheel-b"]
     assert list((tmp_path / ".building").iterdir()) == []
 
 
 def test_prune_removes_broken_artifacts_before_any_other(tmp_path: Path) -> None:
     put_artifact(tmp_path, "wheel-old", used_at_s=1)
     (put_artifact(tmp_path, "wheel-broken", used_at_s=9).path / MANIFEST).write_text("{")
-    assert shelf.prune(tmp_path, 2 * LIBRARY_BYTES, keep=()).removed == ("wheel-broken",)
+    assert artifact_store.prune(tmp_path, 2 * LIBRARY_BYTES, keep=()).removed == ("wheel-broken",)
 
 
 def test_prune_never_removes_what_is_to_be_kept_or_what_a_night_uses(tmp_path: Path) -> None:
     put_artifact(tmp_path, "wheel-kept")
     used = put_artifact(tmp_path, "wheel-used")
-    lease = shelf.use(used, locks.Deadline(5))
+    lease = artifact_store.use(used, locks.Deadline(5))
     assert lease is not None
     with lease:
-        assert shelf.prune(tmp_path, 0, keep=("wheel-kept",)).removed == ()
-    assert shelf.prune(tmp_path, 0, keep=("wheel-kept",)).removed == ("wheel-used",)
+        assert artifact_store.prune(tmp_path, 0, keep=("wheel-kept",)).removed == ()
+    assert artifact_store.prune(tmp_path, 0, keep=("wheel-kept",)).removed == ("wheel-used",)
 
 
 def test_prune_leaves_alone_what_is_not_an_artifact(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "big").write_bytes(b"x" * 5000)
-    assert shelf.prune(tmp_path, 0, keep=()) == shelf.Pruned((), 0)
+    assert artifact_store.prune(tmp_path, 0, keep=()) == artifact_store.Pruned((), 0)
     assert (tmp_path / "notes" / "big").exists()
 
 
 def test_prune_of_a_folder_that_is_not_there_removes_nothing(tmp_path: Path) -> None:
-    assert shelf.prune(tmp_path / "none", 0, keep=()).removed == ()
+    assert artifact_store.prune(tmp_path / "none", 0, keep=()).removed == ()
 
 
 def test_using_an_artifact_moves_it_to_the_end_of_the_queue(tmp_path: Path) -> None:
     first = put_artifact(tmp_path, "wheel-a", used_at_s=1)
     put_artifact(tmp_path, "wheel-b", used_at_s=2)
-    lease = shelf.use(first, locks.Deadline(5))
+    lease = artifact_store.use(first, locks.Deadline(5))
     assert lease is not None
     lease.release()
-    assert shelf.prune(tmp_path, 2 * LIBRARY_BYTES, keep=()).removed == ("wheel-b",)
+    assert artifact_store.prune(tmp_path, 2 * LIBRARY_BYTES, keep=()).removed == ("wheel-b",)
 
 
 def test_an_artifact_that_was_removed_meanwhile_cannot_be_used(tmp_path: Path) -> None:
     artifact = put_artifact(tmp_path, "wheel-a")
-    shelf.prune(tmp_path, 0, keep=())
-    assert shelf.use(artifact, locks.Deadline(5)) is None
+    artifact_store.prune(tmp_path, 0, keep=())
+    assert artifact_store.use(artifact, locks.Deadline(5)) is None

@@ -11,11 +11,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import standin
 
-from dashboard.artifacts import since
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
-from dashboard.artifacts.git_mirror import Mirror
+from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.git import since
+from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.workshop import Workshop
 from tests.dashboard.remeasure_homes import make_lab, put_artifact
 from tvmdash.dashboard_info import COMPLETE, Night
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.backfill_order import Choice, by_gaps, chosen
-from dashboard.bisect_range import Candidate
+from dashboard.investigate.backfill.order import Choice, by_gaps, chosen
+from dashboard.investigate.bisect.range import Candidate
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
-from tvmdash import backfill_calls
+from tvmdash.backfill import calls as backfill_calls
 from tvmdash.errors import DashboardError
 
 VERSIONS = [f"0.{minor}.0" for minor in range(20, 26)]

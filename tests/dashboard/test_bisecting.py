@@ -13,19 +13,20 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import standin
 
-from dashboard.artifact_names import Getting
-from dashboard.artifacts import build_tools
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
-from dashboard.artifacts.git_mirror import Mirror
+from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.git import build_tools
+from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.workshop import Workshop
-from dashboard.bisect_range import between
-from dashboard.home_config import read_home_config
+from dashboard.investigate.bisect.range import between
+from dashboard.plan.artifact_names import Getting
+from dashboard.plan.home_config import read_home_config
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, put_artifact
 from tests.tvmdash.test_incidents import opened
-from tvmdash import incident_file, incidents
 from tvmdash.errors import DashboardError
+from tvmdash.incidents import command as incidents
+from tvmdash.incidents import file as incident_file
 
 VERSIONS = [f"0.{minor}.0" for minor in range(10, 23)]
 SLOW = 0.08

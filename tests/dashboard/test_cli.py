@@ -20,7 +20,7 @@ def home(tmp_path: Path, tvm_artifact_folder: Path) -> homes.HomeForTests:
 
 def dashboard(*words: str, code: str = "") -> subprocess.CompletedProcess[str]:
     """Run the command line as it stands, or with `code` run in its process first."""
-    start = ["-c", f"{code}\nimport sys; from dashboard.cli import main; sys.exit(main(sys.argv[1:]))"]
+    start = ["-c", f"{code}\nimport sys; from dashboard.cli.main import main; sys.exit(main(sys.argv[1:]))"]
     argv = [sys.executable, *(start if code else ["-m", "dashboard"]), *words]
     return subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=60, check=False)
 
@@ -49,7 +49,9 @@ def test_2_says_that_the_command_or_the_top_level_config_is_wrong(words: list[st
 
 
 def test_3_says_that_it_is_a_bug_of_ours_and_where_its_log_is() -> None:
-    broken = "import dashboard.cli as cli\ndef broken(*_, **__): raise RuntimeError('boom')\ncli.make_plan = broken"
+    broken = (
+        "import dashboard.cli.main as cli\ndef broken(*_, **__): raise RuntimeError('boom')\ncli.make_plan = broken"
+    )
     done = dashboard("plan", "/", code=broken)
     assert done.returncode == 3
     place = Path(done.stderr.strip().rpartition("Its log: ")[2])
@@ -101,7 +103,7 @@ def test_plan_tells_a_seed_only_where_the_night_will_use_it(home: homes.HomeForT
 
 def test_plan_imports_nothing_heavy(home: homes.HomeForTests) -> None:
     home.experiment("cnn")
-    heavy = ("tvm", "numpy", "matplotlib", "requests", "sqlite3", "dashboard.night")
+    heavy = ("tvm", "numpy", "matplotlib", "requests", "sqlite3", "dashboard.night.night")
     code = f"import atexit, sys\natexit.register(lambda: print([name for name in {heavy!r} if name in sys.modules]))"
     done = dashboard("plan", str(home.path), "--experiments-dir", f"{home.code}/experiments", code=code)
     assert done.returncode == 0, done.stderr

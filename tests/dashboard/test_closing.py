@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard import closing
+from dashboard.cli import night_summary
 from tvmdash.dashboard_info import COMPLETE, FAILED, Home, JobResult, Night, StepResult
 
 STAMP = "20261121T031500Z"
@@ -25,7 +25,9 @@ def failure_told(message: str, log: str) -> str:
     """The line about an experiment whose run left this message and ended its log so."""
     step = StepResult("run", FAILED, message, STAMP, 1.0, log)
     night = Night(STAMP, COMPLETE, jobs=(JobResult("experiment", "cnn", "CNN", "", (step,)),))
-    return next(line for line in closing.night_in_words(Home(Path("/nowhere")), night).splitlines() if "run: " in line)
+    return next(
+        line for line in night_summary.night_in_words(Home(Path("/nowhere")), night).splitlines() if "run: " in line
+    )
 
 
 def test_a_failure_that_the_log_holds_as_well_is_told_once() -> None:

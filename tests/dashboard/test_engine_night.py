@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import homes
 
-from dashboard import setup_cache
+from dashboard.night import setup_cache
 from tvmdash import records
 
 SOURCE = """

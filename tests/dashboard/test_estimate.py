@@ -37,8 +37,8 @@ def measured(home: homes.HomeForTests, *, fingerprint: str, success: bool = True
 
 
 def fingerprint_now(home: homes.HomeForTests) -> str:
-    from dashboard.plan import CodeFolders, make_plan
-    from dashboard.setup_cache import fingerprint
+    from dashboard.night.setup_cache import fingerprint
+    from dashboard.plan.plan import CodeFolders, make_plan
 
     (job,) = make_plan(home.home, CodeFolders(home.code / "experiments", home.code / "subsystem")).experiments
     return fingerprint(job.folder, job.config)

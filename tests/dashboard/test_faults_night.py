@@ -387,7 +387,7 @@ def test_broken_files_in_the_history_cost_only_themselves(home: homes.HomeForTes
     home.night()
     third = home.stamps()[2]
     assert home.stamps() == [first, second, third]
-    from tvmdash import store
+    from tvmdash.series import store
 
     with store.open_for_reading(home.home.store_file, home.home.data("cnn"), "cnn") as opened:
         (series,) = opened.series("cnn")

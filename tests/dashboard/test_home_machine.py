@@ -15,11 +15,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import homes
 
-from dashboard import archive, home_machine
-from dashboard.home_config import read_home_config
-from tvmdash import machine, records, store
+from dashboard.archive import archive
+from dashboard.plan import home_machine
+from dashboard.plan.home_config import read_home_config
+from tvmdash import records
 from tvmdash.dashboard_info import Home
-from tvmdash.machine_identity import MachineIdentity, write
+from tvmdash.machine import hardware
+from tvmdash.machine.identity import MachineIdentity, write
+from tvmdash.series import store
 
 RECORD = json.loads((homes.REPO / "tests" / "golden" / "data_v1.json").read_text())["records"][0]
 NIGHTS = [f"202610{day:02}T031500Z" for day in range(1, 26)]
@@ -41,7 +44,7 @@ def with_experiments(home: homes.HomeForTests) -> homes.HomeForTests:
 
 
 def measured(env_name: str) -> dict[str, Any]:
-    record = {**RECORD, "env_name": env_name, "hw_model": machine.hw_model()}
+    record = {**RECORD, "env_name": env_name, "hw_model": hardware.hw_model()}
     return {"schema_version": 1, "tvm_hash": "abc", "records": [record]}
 
 
@@ -78,7 +81,7 @@ def test_the_first_night_decides_the_name_of_the_machine_and_all_numbers_carry_i
     home.night()
     kept = homes.read(home.home.machine_file)
     jsonschema.validate(kept, homes.read(homes.REPO / "shared/python/tvmdash/schemas/machine_v1.json"))
-    assert (kept["name"], kept["hw_model"], kept["formerly"]) == (socket.gethostname(), machine.hw_model(), None)
+    assert (kept["name"], kept["hw_model"], kept["formerly"]) == (socket.gethostname(), hardware.hw_model(), None)
     machine_id = Path("/etc/machine-id")
     if machine_id.is_file():
         assert machine_id.read_text().strip() not in home.home.machine_file.read_text()
@@ -93,8 +96,8 @@ def test_a_name_once_kept_stays_and_another_machine_is_told_once(home: homes.Hom
     write(home.home.machine_file, kept)
     done = home.run()
     changes = {change["fact"]: (change["before"], change["now"]) for change in home.last()["machine_changes"]}
-    assert changes["hw_model"] == ("Other CPU x 4", machine.hw_model())
-    assert f"The processor is another: {machine.hw_model()}, before it was Other CPU x 4." in done.output
+    assert changes["hw_model"] == ("Other CPU x 4", hardware.hw_model())
+    assert f"The processor is another: {hardware.hw_model()}, before it was Other CPU x 4." in done.output
     if Path("/etc/machine-id").is_file():
         assert changes["machine_id"][0] == "0123456789abcdef"
         assert "This is another machine" in done.output

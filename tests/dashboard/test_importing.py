@@ -15,10 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dashboard import cli, lock
+from dashboard.cli import main as cli
 from dashboard.importing.formats import FORMATS
-from tvmdash import records, store
+from dashboard.night import lock
+from tvmdash import records
 from tvmdash.dashboard_info import Home
+from tvmdash.series import store
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "import"
 OLD = "relay-home/results/experiments/data/relay_opt"

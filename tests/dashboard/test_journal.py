@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.journal import Journal
-from dashboard.plan import Job
+from dashboard.night.journal import Journal
+from dashboard.plan.plan import Job
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, RUNNING, Home, Night, StepResult
 
 STAMP = "20260101T000000Z"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dashboard.bounded_log import BoundedLog
-from dashboard.journal import Journal
-from dashboard.plan import Job
+from dashboard.night.journal import Journal
+from dashboard.plan.plan import Job
+from dashboard.process.log import BoundedLog
 from tvmdash import common
 from tvmdash.dashboard_info import FAILED, RUNNING, Home, Night, StepResult
 

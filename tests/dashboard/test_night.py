@@ -13,8 +13,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import homes
 
-from dashboard import archive, setup_cache
+from dashboard.archive import archive
 from dashboard.artifacts.artifact import Artifact
+from dashboard.night import setup_cache
 
 
 @pytest.fixture
@@ -238,7 +239,7 @@ def test_an_unpublished_record_format_of_strangers_becomes_series(home: homes.Ho
     raw = """echo '{"gpu": {"O3": [1, 2.5]}, "name": "x", "tvm_hash": ["not", "a", "hash"]}' > "$2/raw.json\""""
     home.experiment("cnn", run=f"{homes.BEGIN}{raw}\n{homes.says('run')}\n")
     stamp = home.night()["stamp"]
-    from tvmdash import store
+    from tvmdash.series import store
 
     with store.open_for_reading(home.home.store_file, home.home.data("cnn"), "cnn") as opened:
         series = {one.labels["path"]: one.values for one in opened.series("cnn")}

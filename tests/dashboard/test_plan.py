@@ -13,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import homes
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.home_config import code_folders, read_home_config
-from dashboard.plan import CodeFolders, Plan, make_plan
-from dashboard.setup_cache import fingerprint
+from dashboard.night.setup_cache import fingerprint
+from dashboard.plan.home_config import code_folders, read_home_config
+from dashboard.plan.plan import CodeFolders, Plan, make_plan
 from tvmdash.errors import DashboardError
 from tvmdash.stages import pipeline
 

@@ -16,7 +16,7 @@ from tvmdash import traces
 DATABASE = """python3 - "$2" <<'END'
 import sys
 from pathlib import Path
-from tvmdash.capture import Capture, Sample
+from tvmdash.measure.capture import Capture, Sample
 with Capture(Path(sys.argv[1]), {}) as capture:
     for number in range(3):
         capture.end(capture.begin({"workload": "toy.sum", "values": {}}), samples=[Sample(1000, 1), Sample(3000, 1)])

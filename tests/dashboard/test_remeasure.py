@@ -132,11 +132,11 @@ def test_an_artifact_in_use_is_not_removed_by_another_night(lab: Lab) -> None:
     request, result = lab.home.root / "q.json", lab.home.root / "r.json"
     homes.write(request, rounds_of(lab, 0))
     old = lab.home.root / "shelf" / first_build(lab)
-    from dashboard.artifacts import shelf
+    from dashboard.artifacts import artifact_store
 
     with homes.killed_at_end(lab.home.start(str(request), str(result), verb="remeasure")) as process:
         homes.wait_for((lab.home.root / "hangs").exists, "the run begins")
-        assert old.name not in shelf.prune(lab.home.root / "shelf", 0, ()).removed
+        assert old.name not in artifact_store.prune(lab.home.root / "shelf", 0, ()).removed
         assert lab.home.run(verb="run").code == 75, "a night cannot begin meanwhile"
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 130

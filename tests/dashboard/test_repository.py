@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from dashboard import repository
+from dashboard.night import repository
 from tvmdash import __version__
 
 

@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from dashboard import receipt, reproduce_code, reproduce_pick
-from dashboard.plan import CodeFolders
-from dashboard.reproduce_verdict import Conditions, judge, of_all
-from dashboard.series_wanted import WantedSeries
+from dashboard.investigate import receipt
+from dashboard.investigate.reproduce import pick, source_code
+from dashboard.investigate.reproduce.verdict import Conditions, judge, of_all
+from dashboard.investigate.series_selection import WantedSeries
+from dashboard.plan.plan import CodeFolders
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, put_artifact
-from tvmdash import machine
-from tvmdash.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, repeated
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.machine import hardware
+from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, repeated
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_a_number_holds_with_the_artifact_the_seed_and_the_config_of_then(lab: L
 
 
 def test_a_number_that_this_machine_does_not_give_any_more_does_not_hold(lab: Lab) -> None:
-    edit_night(lab, environment={"machine": machine.facts()})
+    edit_night(lab, environment={"machine": hardware.facts()})
     lab.change(machine=1.3)
     done = reproduce(lab, name_of(lab), "mlp")
     assert done.code == 1
@@ -119,7 +120,7 @@ def test_on_another_machine_no_time_is_judged_and_what_differs_is_said(lab: Lab)
 def test_code_that_is_gone_is_said_and_what_differs_with_todays_is_laid_on_it(lab: Lab) -> None:
     script = lab.home.code / "experiments" / NAME / "analyze.sh"
     script.write_text(script.read_text() + "# changed\n")
-    edit_night(lab, environment={"machine": machine.facts()})
+    edit_night(lab, environment={"machine": hardware.facts()})
     lab.change(machine=1.3)
     done = reproduce(lab, name_of(lab), "--rounds", "4")
     assert "NOT that of then" in done.output
@@ -214,15 +215,15 @@ class Repository:
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    monkeypatch.setattr(reproduce_code, "REPOSITORY", tmp_path / "repository")
+    monkeypatch.setattr(source_code, "REPOSITORY", tmp_path / "repository")
     return Repository(tmp_path / "repository")
 
 
-def find_code(lab: Lab, experiments: Path, scratch: Path, **of_repository: Any) -> reproduce_code.Code:
+def find_code(lab: Lab, experiments: Path, scratch: Path, **of_repository: Any) -> source_code.Code:
     """The code for the lab's night, where the night says this of its repository."""
     night = homes.read(lab.home.home.data_file(NAME, lab.home.stamps()[0]))["night"]
     edit_night(lab, night={**night, "repository": of_repository})
-    return reproduce_code.find(receipt.read(Home(lab.home.path), name_of(lab)), None, CodeFolders(experiments), scratch)
+    return source_code.find(receipt.read(Home(lab.home.path), name_of(lab)), None, CodeFolders(experiments), scratch)
 
 
 def test_code_that_changed_since_is_taken_from_the_repositorys_history(
@@ -319,10 +320,10 @@ def test_over_all_series_the_worst_counts() -> None:
     assert of_all([]) == CANNOT_TELL
 
 
-def draw(lab: Lab, seed: int, *, sample: int = 0, rebuild: bool = False) -> reproduce_pick.Drawn:
+def draw(lab: Lab, seed: int, *, sample: int = 0, rebuild: bool = False) -> pick.Drawn:
     shelf = lab.home.root / "shelf"
     before = "20270101T000000Z"
-    return reproduce_pick.draw(lab.home.home, shelf, before=before, seed=seed, sample=sample, rebuild=rebuild)[1]
+    return pick.draw(lab.home.home, shelf, before=before, seed=seed, sample=sample, rebuild=rebuild)[1]
 
 
 def old_nights(lab: Lab, count: int, version: str) -> None:

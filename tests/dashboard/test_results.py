@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from dashboard import cli, markdown, results, results_words
-from dashboard.plan import CodeFolders
+from dashboard.cli import main as cli
+from dashboard.plan.plan import CodeFolders
+from dashboard.report import markdown, night_page, results
 from tests.dashboard.result_homes import HOSTILE, STAMP, data, home, job, record
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 
 
 def page(made: Home) -> str:
-    return results_words.page(results.read(made, None, CodeFolders()))
+    return night_page.page(results.read(made, None, CodeFolders()))
 
 
 def tables(text: str) -> list[list[list[str]]]:

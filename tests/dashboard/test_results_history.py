@@ -9,16 +9,19 @@ from typing import Any
 
 import pytest
 
-from dashboard import cli, results_history_words
+from dashboard.cli import main as cli
+from dashboard.report import history_page
 from tests.dashboard.result_homes import backfilled, data, record
-from tvmdash import backfill_calls, common, version_history
+from tvmdash import common
+from tvmdash.backfill import calls as backfill_calls
+from tvmdash.backfill import history as version_history
 from tvmdash.dashboard_info import Home
 
 VERSIONS = ("0.9.0", "0.10.0", "0.10.0.post1")
 
 
 def history(made: Home) -> str:
-    return results_history_words.page(version_history.read(made))
+    return history_page.page(version_history.read(made))
 
 
 def nights(

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dashboard import serve
+from dashboard.cli import serve
 from tests.dashboard.site_client import FILES, Client, publish
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError

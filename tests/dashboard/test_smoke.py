@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import homes
 
-from dashboard import lock
+from dashboard.night import lock
 from tvmdash.dashboard_info import Home
 
 

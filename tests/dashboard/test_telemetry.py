@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from dashboard import gpu_sensors, sensors, telemetry
-from dashboard.sensors import BusyCores, Sensor
-from dashboard.telemetry import Recorder
+from dashboard.night import gpu_sensors, sensors, telemetry
+from dashboard.night.sensors import BusyCores, Sensor
+from dashboard.night.telemetry import Recorder
 from tests.dashboard.homes import BEGIN, HomeForTests, good, make_home, says, wait_for
-from tvmdash import telemetry_data
 from tvmdash.errors import DashboardError
-from tvmdash.telemetry_data import Cost, Telemetry
+from tvmdash.machine import telemetry as telemetry_data
+from tvmdash.machine.telemetry import Cost, Telemetry
 
 GB = 1 << 30
 

@@ -17,7 +17,7 @@ import homes
 import remeasure_homes as labs
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.plan import CodeFolders, Plan, make_plan
+from dashboard.plan.plan import CodeFolders, Plan, make_plan
 from tvmdash import records
 from tvmdash.errors import DashboardError
 

@@ -20,8 +20,8 @@ from tests.experiments import trying
 from tests.subsystem.alert_homes import AlertHome, Truth, stamp_of
 from tvmdash import records
 from tvmdash.errors import DashboardError
-from tvmdash.experiment_info import History
-from tvmdash.store import Series
+from tvmdash.experiment.info import History
+from tvmdash.series.store import Series
 from tvmdash.summary_util import Failure
 
 FOLDER = trying.EXPERIMENTS / "canary"

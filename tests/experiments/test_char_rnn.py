@@ -13,8 +13,8 @@ import pytest
 from tests.experiments.trying import EXPERIMENTS, STAMP, Tried, modules
 from tvmdash import config_util, records
 from tvmdash.errors import DashboardError
-from tvmdash.experiment_info import History
-from tvmdash.store import Series
+from tvmdash.experiment.info import History
+from tvmdash.series.store import Series
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 OWN = modules("char_rnn")

@@ -9,12 +9,14 @@ import pytest
 
 from tests import artifact_for_tests
 from tests.experiments import trying, tunings
-from tvmdash import config_util, engine_store, relax_tuning, relax_workload
+from tvmdash import config_util
 from tvmdash.errors import DashboardError
-from tvmdash.experiment_info import History, Point
+from tvmdash.experiment import engine_store
+from tvmdash.experiment.info import History, Point
 from tvmdash.networks import NETWORKS
-from tvmdash.relax_tuning import Subject
-from tvmdash.store import Series
+from tvmdash.relax_util import tuning, workloads
+from tvmdash.relax_util.tuning import Subject
+from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
@@ -33,12 +35,12 @@ def code():
 def tuned(tmp_path_factory):
     """A folder of databases with one for mlp alone, and how many kernels it knows."""
     root = tmp_path_factory.mktemp("tuning")
-    subject = Subject("mlp", 1, relax_workload.target({"threads": 1, "mcpu": ""}), "zero_fold_bn")
+    subject = Subject("mlp", 1, workloads.target({"threads": 1, "mcpu": ""}), "zero_fold_bn")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TVMDASH_TUNING", str(root))
         patch.setenv("TVMDASH_ARTIFACT", BUILD)
         kernels = tunings.make(subject, root / "made")
-        relax_tuning.keep(subject, root / "made", kernels, {"search_s": 1.0})
+        tuning.keep(subject, root / "made", kernels, {"search_s": 1.0})
     return root, kernels
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from tests.experiments.trying import EXPERIMENTS, Tried, modules
-from tvmdash import config_util, networks, phases, records
+from tvmdash import config_util, networks, records
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Point
+from tvmdash.measure import phases
 from tvmdash.relax_util import CompileOptions
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")

@@ -18,7 +18,7 @@ import pytest
 from tests.experiments.trying import EXPERIMENTS, modules
 from tvmdash import common, config_util
 from tvmdash.exp_templates import Experiment
-from tvmdash.experiment_points import grouped, named
+from tvmdash.experiment.points import grouped, named
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "points.json"
 SAMPLE = EXPERIMENTS.parent / "sample-dashboard-home" / "config" / "experiments"

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tvmdash import config_util, records
-from tvmdash.experiment_info import History
+from tvmdash.experiment.info import History
 from tvmdash.networks import NETWORKS
-from tvmdash.store import Series
+from tvmdash.series.store import Series
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"

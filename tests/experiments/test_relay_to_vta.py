@@ -12,7 +12,7 @@ import pytest
 from tests.experiments.trying import EXPERIMENTS, Tried, modules
 from tvmdash import config_util
 from tvmdash.errors import DashboardError
-from tvmdash.network_layers import resnet18_convolutions
+from tvmdash.networks.layers import resnet18_convolutions
 
 OWN = modules("relay_to_vta")
 CONFIG = {"targets": ["sim", "pynq"], "layers": [2, 11], "threads": 1, "tracker_host": "", "tracker_port": 9190}

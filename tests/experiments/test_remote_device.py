@@ -16,9 +16,10 @@ import pytest
 
 from tests.dashboard.homes import wait_for
 from tests.experiments.trying import EXPERIMENTS, Tried, modules
-from tvmdash import config_util, engine_store, networks, records, relax_lower, relax_util, rpc_sessions
+from tvmdash import config_util, networks, records, relax_util
 from tvmdash.errors import DashboardError
-from tvmdash.relax_util import CompileOptions
+from tvmdash.experiment import engine_store
+from tvmdash.relax_util import CompileOptions, lowering, rpc
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 OWN = modules("remote_device")
@@ -124,7 +125,7 @@ def test_the_words_compare_the_devices_and_name_the_one_that_is_away(tried: Trie
 
 def test_a_tracker_without_the_device_is_told_with_what_it_has(board: tuple[str, int]) -> None:
     with pytest.raises(DashboardError, match=r"has no device 'pi'; it has: board \(4 s"):
-        rpc_sessions.session("pi", "pi", board, 4.0)
+        rpc.session("pi", "pi", board, 4.0)
 
 
 def test_a_tracker_that_says_nothing_costs_no_more_than_the_wait_and_that_once() -> None:
@@ -133,7 +134,7 @@ def test_a_tracker_that_says_nothing_costs_no_more_than_the_wait_and_that_once()
         errors = []
         for _ in range(2):
             with pytest.raises(DashboardError, match="does not talk as a tracker does") as caught:
-                rpc_sessions.session("mute", "mute", address, 0.5)
+                rpc.session("mute", "mute", address, 0.5)
             errors.append(caught.value)
     assert errors[0] is errors[1]
 
@@ -227,7 +228,7 @@ EM_AARCH64 = 183
 def test_what_a_device_of_another_architecture_is_sent_is_code_for_it(tmp_path: Path) -> None:
     network, weights, _, _ = OWN.workloads.problem("mlp", 0)
     target = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}
-    compiled = relax_util.compile_module(relax_lower.lower(network, weights), CompileOptions(target))
+    compiled = relax_util.compile_module(lowering.lower(network, weights), CompileOptions(target))
     path = OWN.far_side._linked(compiled, a_device("pi", target=target), tmp_path / "mlp")
     with tarfile.open(path) as archive:
         heads = [archive.extractfile(member).read(20) for member in archive.getmembers()]

@@ -8,9 +8,9 @@ import pytest
 from tests.experiments.trying import EXPERIMENTS, STAMP, Tried, modules
 from tvmdash import config_util, records, relax_util
 from tvmdash.errors import DashboardError
-from tvmdash.experiment_info import History
+from tvmdash.experiment.info import History
 from tvmdash.relax_util import CompileOptions
-from tvmdash.store import Series
+from tvmdash.series.store import Series
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 OWN = modules("transformer")

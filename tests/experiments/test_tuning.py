@@ -11,12 +11,13 @@ import types
 import pytest
 
 from tests.experiments import trying
-from tvmdash import networks, relax_lower, relax_tuning
+from tvmdash import networks
 from tvmdash.errors import DashboardError
-from tvmdash.experiment_info import Axis, History
-from tvmdash.plot_specs import Bar
-from tvmdash.relax_tuning import Subject
-from tvmdash.store import Series
+from tvmdash.experiment.info import Axis, History
+from tvmdash.plot_util.specs import Bar
+from tvmdash.relax_util import lowering, tuning
+from tvmdash.relax_util.tuning import Subject
+from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
@@ -32,8 +33,8 @@ def code():
 @pytest.fixture(scope="module")
 def lowered():
     network = networks.NETWORKS["mlp"]()
-    module = relax_lower.lower(network, networks.make_weights(network, 0))
-    return relax_tuning.lowered(module, SUBJECT.pipeline, SUBJECT.target)
+    module = lowering.lower(network, networks.make_weights(network, 0))
+    return tuning.lowered(module, SUBJECT.pipeline, SUBJECT.target)
 
 
 @pytest.fixture(autouse=True)
@@ -127,15 +128,15 @@ def test_a_good_search_is_kept_and_one_that_lost_most_of_its_trials_is_a_failure
     with pytest.raises(DashboardError, match="4 of 6 trials failed"):
         code.tuning._told(bad, SUBJECT)
     with pytest.raises(DashboardError, match="not tuned"):
-        relax_tuning.find(SUBJECT)
+        tuning.find(SUBJECT)
     monkeypatch.setenv("TVMDASH_NIGHT", "another")
     good = search(code, monkeypatch, lowered, (None, None), (None, None), ("Timeout", None))
     told = code.tuning._told(good, SUBJECT)
     assert told.details["failed_builds"] == 2
     assert told.timer(1, 1) == [round(good.search_s * 1e9)]
-    folder, facts = relax_tuning.find(SUBJECT)
+    folder, facts = tuning.find(SUBJECT)
     assert facts["trials"] == TRIALS
-    kernels = relax_tuning.scheduled(relax_tuning.schedule(lowered, folder, SUBJECT.target))
+    kernels = tuning.scheduled(tuning.schedule(lowered, folder, SUBJECT.target))
     assert 0 < len(kernels) <= 4
 
 

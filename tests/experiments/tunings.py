@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tvmdash import networks, relax_lower, relax_tuning
-from tvmdash.relax_target import make_target
-from tvmdash.relax_tuning import FILES, Subject
+from tvmdash import networks
+from tvmdash.relax_util import lowering, tuning
+from tvmdash.relax_util.targets import make_target
+from tvmdash.relax_util.tuning import FILES, Subject
 
 
 def make(subject: Subject, folder: Path) -> int:
@@ -15,8 +16,8 @@ def make(subject: Subject, folder: Path) -> int:
     from tvm.s_tir import meta_schedule
 
     network = networks.NETWORKS[subject.network]()
-    module = relax_lower.lower(network, networks.make_weights(network, 0), subject.batch)
-    lowered = relax_tuning.lowered(module, subject.pipeline, subject.target)
+    module = lowering.lower(network, networks.make_weights(network, 0), subject.batch)
+    lowered = tuning.lowered(module, subject.pipeline, subject.target)
     target = make_target(subject.target)
     folder.mkdir(parents=True, exist_ok=True)
     database = meta_schedule.database.JSONDatabase(*(str(folder / name) for name in FILES))

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dashboard.artifacts import git, provide, shelf
+from dashboard.artifacts import artifact_store, provide
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec, runs_here
-from tvmdash.words import bytes_in_words, duration_in_words
+from dashboard.artifacts.git import git_provider
+from tvmdash.text import bytes_in_words, duration_in_words
 
 MIRROR, ARTIFACTS, COMMITS = "TVM_GIT_MIRROR", "TVMDASH_SLOW_ARTIFACTS", "TVMDASH_SLOW_COMMITS"
 OPTIONS, REPORT = "TVMDASH_SLOW_OPTIONS", "TVMDASH_SLOW_REPORT"
@@ -40,11 +41,19 @@ class Pair:
 
         Options are those of OPTIONS (JSON); else of the builds that are there; else this machine's newest LLVM.
         """
-        there = [one for one in shelf.artifacts_in(folder) if one.facts.get("remote") == remote and runs_here(one)]
-        there.sort(key=git.rank)
-        built = [one.commit for one in there if one.commit and git.options_of(one) == git.options_of(there[-1])]
+        there = [
+            one for one in artifact_store.artifacts_in(folder) if one.facts.get("remote") == remote and runs_here(one)
+        ]
+        there.sort(key=git_provider.rank)
+        built = [
+            one.commit
+            for one in there
+            if one.commit and git_provider.options_of(one) == git_provider.options_of(there[-1])
+        ]
         given = os.environ.get(OPTIONS)
-        options = json.loads(given) if given else git.options_of(there[-1]) if there else {"USE_LLVM": newest_llvm()}
+        options = (
+            json.loads(given) if given else git_provider.options_of(there[-1]) if there else {"USE_LLVM": newest_llvm()}
+        )
         named = os.environ.get(COMMITS)
         older, newer = named.split("..") if named else built[-2:] if len(built) > 1 else ("HEAD^", "HEAD")
         return cls(remote, options, _commit(remote, older), _commit(remote, newer))

@@ -18,7 +18,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import real_tvm
 
-from dashboard.artifacts import git
+from dashboard.artifacts.git import git_provider
 from tests.dashboard import homes
 from tvmdash import common
 
@@ -57,7 +57,7 @@ def compared(home: homes.HomeForTests, pair: real_tvm.Pair, markdown: Path) -> d
     names = (f"git:{pair.older}", f"git:{pair.newer}")
     argv = [sys.executable, "-m", "dashboard", "compare", str(home.path), *names, "--rounds", str(ROUNDS), "--all"]
     env = {**homes.environment(), "HOME": os.environ.get("HOME", "/tmp")}  # git's own settings are the caller's
-    timeout_s = 2 * git.TIMEOUT_S + MEASURING_S
+    timeout_s = 2 * git_provider.TIMEOUT_S + MEASURING_S
     done = subprocess.run(
         [*argv, "--markdown", str(markdown)], env=env, capture_output=True, text=True, timeout=timeout_s, check=False
     )

@@ -20,7 +20,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import real_tvm
 
-from dashboard.artifacts import git, shelf
+from dashboard.artifacts import artifact_store
+from dashboard.artifacts.git import git_provider
 from tests.dashboard import homes
 from tests.dashboard.homes import HomeForTests
 from tvmdash import records
@@ -45,7 +46,7 @@ def measured(home: HomeForTests, **config: Any) -> tuple[int, records.NightData]
     homes.write(home.home.config("experiment", "relay_to_vta") / "config.json", config)
     environment = {**homes.environment(), "HOME": os.environ.get("HOME", "/tmp")}  # git's own settings are the caller's
     argv = [sys.executable, "-m", "dashboard", "run", str(home.path)]
-    timeout_s = git.TIMEOUT_S + MEASURING_S
+    timeout_s = git_provider.TIMEOUT_S + MEASURING_S
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
     data = home.home.data("relay_to_vta")
     stamps = sorted(records.data_stamps(data))
@@ -80,7 +81,7 @@ def test_a_night_measures_resnets_layers_on_the_simulator(home: HomeForTests) ->
 @contextlib.contextmanager
 def a_board(home: HomeForTests, artifacts: Path, log: Path) -> Iterator[int]:
     """The port of a tracker that has a `pynq`; it needs what an earlier night of the home has set up."""
-    (artifact,) = [one for one in shelf.artifacts_in(artifacts) if one.version.startswith("0.18.0")]
+    (artifact,) = [one for one in artifact_store.artifacts_in(artifacts) if one.version.startswith("0.18.0")]
     (engine,) = (home.root / "setup" / ".engines").glob("tvm-*")
     path = os.pathsep.join(map(str, (engine, *artifact.pythonpath)))
     libraries = os.pathsep.join(map(str, artifact.library_path))

@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 
 from tests.subsystem import scripts
-from tvmdash import common, store
+from tvmdash import common
 from tvmdash.dashboard_info import Home, JobResult, Night
+from tvmdash.series import store
 
 REPO = Path(__file__).resolve().parents[2]
 SUBSYSTEM = REPO / "subsystem" / "stat_alerts"

@@ -10,10 +10,10 @@ import pytest
 
 from tests.subsystem import scripts
 from tests.subsystem.alert_homes import stamp_of
-from tvmdash import incident_ledger as ledgers
-from tvmdash.change_series import Decision, Measured, SeriesState
-from tvmdash.incident_ledger import Incident, Ledger
-from tvmdash.incident_words import in_words
+from tvmdash.detect.series import Decision, Measured, SeriesState
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents.ledger import Incident, Ledger
+from tvmdash.incidents.text import in_words
 from tvmdash.records import Build
 
 SUBSYSTEM = scripts.load("stat_alerts")

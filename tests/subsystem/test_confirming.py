@@ -13,7 +13,7 @@ import pytest
 
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, put_artifact
-from tvmdash import store
+from tvmdash.series import store
 
 NIGHTS = 60
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.subsystem import scripts
-from tvmdash.change_series import Settings
 from tvmdash.dashboard_info import Home
+from tvmdash.detect.series import Settings
 from tvmdash.errors import DashboardError
-from tvmdash.incident_ledger import Ledger
+from tvmdash.incidents.ledger import Ledger
 from tvmdash.records import Build
 
 SUBSYSTEM = scripts.load("stat_alerts")

@@ -11,8 +11,8 @@ import pytest
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
 from tests.subsystem import scripts
-from tvmdash import machine
-from tvmdash.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
+from tvmdash.machine import hardware
+from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
 
 SUBSYSTEM = "history_check"
 HISTORY_CHECK = scripts.load(SUBSYSTEM)
@@ -23,7 +23,7 @@ def night_that_knows_its_machine(lab: Lab) -> None:
     """A night whose data says where it was measured, as the template's does."""
     record = lab.home.night()
     path = lab.home.home.data_file(NAME, record["stamp"])
-    homes.write(path, {**homes.read(path), "environment": {"machine": machine.facts()}})
+    homes.write(path, {**homes.read(path), "environment": {"machine": hardware.facts()}})
 
 
 @pytest.fixture(scope="module")

@@ -19,10 +19,10 @@ from server import CHANNEL, TOKEN, Fault, State
 from tests.subsystem import scripts
 from tests.subsystem.alert_homes import AlertHome, Truth, stamp_of
 from tests.subsystem.slack_homes import SlackHome, job, night
-from tvmdash import incident_file
-from tvmdash import incident_ledger as ledgers
 from tvmdash.dashboard_info import Night
-from tvmdash.incident_ledger import Event, Moved, fold, iso_of
+from tvmdash.incidents import file as incident_file
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents.ledger import Event, Moved, fold, iso_of
 from tvmdash.slack_util import Slack
 from tvmdash.subsys_templates import Report
 

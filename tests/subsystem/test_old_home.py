@@ -14,8 +14,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from alert_homes import EXPERIMENT, AlertHome, Truth, stamp_of
 
-from tvmdash import machine_identity, store
-from tvmdash.machine_identity import MachineIdentity
+from tvmdash.machine import identity
+from tvmdash.machine.identity import MachineIdentity
+from tvmdash.series import store
 
 NAMED = 36
 """The first night of which the records say the machine's name."""
@@ -49,7 +50,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> tuple[AlertHome, dict[str, 
     home.fill(truth, stop=NAMED).run(NAMED - 1)
     before = {"series": series_of(home), "incidents": home.incidents(), "fleets": fleets_of(home)}
     kept = MachineIdentity("lab7", stamp_of(NAMED), None, "AMD EPYC x 2", formerly="default")
-    machine_identity.write(home.home.machine_file, kept)
+    identity.write(home.home.machine_file, kept)
     home.home.store_file.unlink()
     home.fill(truth).run(LAST)
     return home, before

@@ -16,8 +16,9 @@ import pytest
 from tests.dashboard import homes
 from tests.subsystem import alert_homes, scripts
 from tests.subsystem.alert_homes import AlertHome, Truth, stamp_of
-from tvmdash import change_fleet, common
+from tvmdash import common
 from tvmdash.dashboard_info import Night, PartialData
+from tvmdash.detect.fleet import fleet
 
 SUBSYSTEM = scripts.load("stat_alerts")
 
@@ -358,13 +359,13 @@ def test_nights_judged_at_once_say_what_each_of_them_says_judged_by_itself(tmp_p
 def test_quiet_nights_of_a_history_are_not_judged_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a first judging does grows with what happened, not with the nights."""
     judged_nights = []
-    observe = change_fleet.observe
+    observe = fleet.observe
 
     def counting(history: Any, *arguments: Any, **more: Any) -> Any:
         judged_nights.append(history.tonight)
         return observe(history, *arguments, **more)
 
-    monkeypatch.setattr(change_fleet, "observe", counting)
+    monkeypatch.setattr(fleet, "observe", counting)
     home = AlertHome(tmp_path).fill(Truth(nights=90, sigma=0.002).step("mlp", 3, "run", 60, 1.05))
     judged(home, 89)
     (alert,) = [night for night in judged_nights if night != 89]

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.subsystem.scripts import load
-from tvmdash import telemetry_data
-from tvmdash.capture import Capture, Sample
-from tvmdash.telemetry_data import Cost, Telemetry
+from tvmdash.machine import telemetry as telemetry_data
+from tvmdash.machine.telemetry import Cost, Telemetry
+from tvmdash.measure.capture import Capture, Sample
 
 REPO = Path(__file__).resolve().parents[2]
 FOLDER = REPO / "subsystem" / "telemetry"

@@ -31,7 +31,7 @@ from tvmdash.dashboard_info import (
     PartialData,
     StepResult,
 )
-from tvmdash.machine_identity import MachineChange
+from tvmdash.machine.identity import MachineChange
 
 REPO = Path(__file__).resolve().parents[2]
 SCRIPT = REPO / "subsystem" / "website" / "run.sh"

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tvmdash.accuracy import check_answer, max_error
 from tvmdash.errors import DashboardError
+from tvmdash.networks.accuracy import check_answer, max_error
 
 
 def test_the_error_is_relative_to_the_largest_element():

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from tvmdash import analysis_util
-from tvmdash.capture import Sample, Trial
+from tvmdash.measure.capture import Sample, Trial
 
 LOAD = {"load_1_min": 0.1}
 PROCESS = {

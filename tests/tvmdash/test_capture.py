@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tvmdash.capture import Capture, OperatorSpan, Sample, read_trials
 from tvmdash.errors import DashboardError
+from tvmdash.measure.capture import Capture, OperatorSpan, Sample, read_trials
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "python"
 
@@ -34,7 +34,7 @@ def test_a_killed_process_loses_only_the_trial_it_was_in(tmp_path: Path) -> None
     script = textwrap.dedent("""
         import sys, time
         from pathlib import Path
-        from tvmdash.capture import Capture, Sample
+        from tvmdash.measure.capture import Capture, Sample
         capture = Capture(Path(sys.argv[1]), {})
         for number in range(3):
             trial = capture.begin({"number": number})

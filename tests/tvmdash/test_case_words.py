@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tvmdash import case_words
-from tvmdash.experiment_info import Axis, History
-from tvmdash.store import Series
+from tvmdash.experiment import configuration_text
+from tvmdash.experiment.info import Axis, History
+from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary
 
 STAMP = "20261121T000000Z"
@@ -39,7 +39,7 @@ TWO_SIZES = history(
 
 
 def test_each_size_has_its_own_fastest() -> None:
-    assert case_words.fastest(TWO_SIZES) == [
+    assert configuration_text.fastest(TWO_SIZES) == [
         "Fastest: torch in 1 of 2 and tvm in 1 of 2.",
         "- net, size 1: fastest torch (1.00 ms), then tvm 4.00x",
         "- net, size 2: fastest tvm (5.00 ms), then torch 2.00x",
@@ -47,7 +47,7 @@ def test_each_size_has_its_own_fastest() -> None:
 
 
 def test_ways_are_told_apart_where_one_engine_has_several() -> None:
-    told = case_words.fastest(
+    told = configuration_text.fastest(
         history(series("net", "tvm", 4.0, how="x"), series("net", "tvm", 2.0, how="y"), series("net", "torch", 1.0))
     )
     assert told == ["- net: fastest torch (1.00 ms), then tvm, y 2.00x and tvm, x 4.00x"]
@@ -55,19 +55,19 @@ def test_ways_are_told_apart_where_one_engine_has_several() -> None:
 
 def test_what_only_one_did_is_compared_with_nothing() -> None:
     alone = history(series("net", "tvm", 4.0, size=1))
-    assert case_words.fastest(alone) == []
-    assert case_words.cases(alone).keys() == {"net"}
+    assert configuration_text.fastest(alone) == []
+    assert configuration_text.cases(alone).keys() == {"net"}
 
 
 def test_many_cases_are_cut_and_counted() -> None:
     many = [series("net", engine, 1.0, size=size) for size in range(30) for engine in ("tvm", "torch")]
-    told = case_words.fastest(history(*many))
-    assert len(told) == case_words.LISTED + 2
+    told = configuration_text.fastest(history(*many))
+    assert len(told) == configuration_text.LISTED + 2
     assert told[-1] == "- and 10 more"
 
 
 def test_the_picture_has_a_group_for_each_size_and_a_gap_for_what_is_missing() -> None:
-    plot = case_words.plot(history(*TWO_SIZES.series[:3]))
+    plot = configuration_text.plot(history(*TWO_SIZES.series[:3]))
     assert (plot.groups, plot.series) == (("net, size 1", "net, size 2"), ("tvm", "torch"))
     assert [[bar and (bar.value, bar.low) for bar in row] for row in plot.values] == [
         [(4, 2), (1, 0.5)],
@@ -77,5 +77,5 @@ def test_the_picture_has_a_group_for_each_size_and_a_gap_for_what_is_missing() -
 
 def test_the_workloads_own_extremes_give_way_to_those_of_its_sizes() -> None:
     usual = Summary("t", "4 points measured.\n- net: fastest torch (1 ms), slowest tvm (9 ms)\n- and 3 more workloads")
-    told = case_words.summary(usual, TWO_SIZES)
-    assert told.value.split("\n") == ["4 points measured.", *case_words.fastest(TWO_SIZES)]
+    told = configuration_text.summary(usual, TWO_SIZES)
+    assert told.value.split("\n") == ["4 points measured.", *configuration_text.fastest(TWO_SIZES)]

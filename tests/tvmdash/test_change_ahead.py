@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tvmdash.change_ahead import look_ahead
-from tvmdash.change_common import deviations
-from tvmdash.change_points import observe
-from tvmdash.change_series import History, SeriesState, Settings
+from tvmdash.detect.change_points import observe
+from tvmdash.detect.fleet.ahead import look_ahead
+from tvmdash.detect.fleet.common import deviations
+from tvmdash.detect.series import History, SeriesState, Settings
 
 NIGHTS, FIRST, REACH = 120, 70, 300
 

@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from tvmdash import change_controls
-from tvmdash.cause_words import cause_in_short, cause_in_words
-from tvmdash.change_cause import Cause, of_many, of_tvm
-from tvmdash.change_controls import ControlShift
-from tvmdash.change_series import History
+from tvmdash.detect.cause import Cause, of_many, of_tvm
+from tvmdash.detect.fleet import controls as change_controls
+from tvmdash.detect.fleet.controls import ControlShift
+from tvmdash.detect.series import History
+from tvmdash.incidents.cause_text import cause_in_short, cause_in_words
 
 MEASURED = Cause(
     "runtime", "measured_again", same_code=1, old=1.0, new=1.08, old_artifacts=("a",), new_artifacts=("b",)

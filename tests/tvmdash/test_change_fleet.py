@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from tvmdash import change_fleet
-from tvmdash.change_fleet import FleetState, NightDecision
-from tvmdash.change_series import History, Settings
+from tvmdash.detect.fleet import fleet
+from tvmdash.detect.fleet.fleet import FleetState, NightDecision
+from tvmdash.detect.series import History, Settings
 from tvmdash.errors import DashboardError
 
 SERIES, CONTROLS, NIGHTS, SIGMA = 16, 4, 92, 0.006
@@ -39,7 +39,7 @@ class Lab:
         state, told = FleetState(), []
         for night in range(first, NIGHTS):
             histories = {name: History(value[: night + 1]) for name, value in values.items()}
-            decided = change_fleet.night(
+            decided = fleet.night(
                 histories,
                 state,
                 controls=self.controls if controls else frozenset(),
@@ -155,7 +155,7 @@ def test_one_broken_series_does_not_silence_the_others() -> None:
         "empty": History(np.array([])),
         "negative": History(-good),
     }
-    told = change_fleet.night(histories, FleetState())
+    told = fleet.night(histories, FleetState())
     assert told.decisions["good"].kind == "alert"
     assert told.decisions["nan"].reason == "no value tonight"
     assert all(d.kind == "quiet" for name, d in told.decisions.items() if name not in {"good", "negative"})
@@ -163,8 +163,8 @@ def test_one_broken_series_does_not_silence_the_others() -> None:
 
 def test_the_threshold_grows_with_a_very_large_home_only() -> None:
     settings = Settings()
-    assert change_fleet.night_threshold(settings, 240) == settings.threshold
-    assert change_fleet.night_threshold(settings, 1_000_000) > settings.threshold
+    assert fleet.night_threshold(settings, 240) == settings.threshold
+    assert fleet.night_threshold(settings, 1_000_000) > settings.threshold
 
 
 def test_some_controls_that_moved_are_enough_to_know_the_machine() -> None:
@@ -177,7 +177,7 @@ def test_some_controls_that_moved_are_enough_to_know_the_machine() -> None:
     state = FleetState()
     for night in (60, 61, 62):
         histories = {name: History(value[: night + 1]) for name, value in values.items()}
-        told = change_fleet.night(histories, state, controls=frozenset(names[16:]))
+        told = fleet.night(histories, state, controls=frozenset(names[16:]))
         state = told.state
         assert told.common is not None
         assert told.common.blame == "machine"
@@ -187,8 +187,8 @@ def test_some_controls_that_moved_are_enough_to_know_the_machine() -> None:
 
 def test_series_that_are_absent_tonight_keep_their_state() -> None:
     values = 2 * np.exp(SIGMA * np.random.default_rng(1).standard_normal(50))
-    first = change_fleet.night({"a": History(values), "b": History(values)}, FleetState())
-    second = change_fleet.night({"a": History(values)}, first.state)
+    first = fleet.night({"a": History(values), "b": History(values)}, FleetState())
+    second = fleet.night({"a": History(values)}, first.state)
     assert second.state.series["b"] == first.state.series["b"]
 
 

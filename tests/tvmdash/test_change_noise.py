@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tvmdash import change_grade, change_noise, change_points, change_rules
-from tvmdash.change_series import History
+from tvmdash.detect import change_points
+from tvmdash.detect import grade as change_grade
+from tvmdash.detect import noise as change_noise
+from tvmdash.detect import rules as change_rules
+from tvmdash.detect.series import History
 
 NO_RESERVE = np.zeros((1, 0))
 

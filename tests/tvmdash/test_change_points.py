@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from tvmdash import change_grade, change_locate, change_points
-from tvmdash.change_series import Decision, History, SeriesState, Settings
+from tvmdash.detect import change_points, grade, locate
+from tvmdash.detect.series import Decision, History, SeriesState, Settings
 from tvmdash.errors import DashboardError
 
 NIGHTS = 120
@@ -72,11 +72,11 @@ def test_a_recovery_is_a_step_of_its_own() -> None:
 
 def test_a_gain_that_is_lost_after_months_does_not_pass_for_noise() -> None:
     values = noise(4)[:130]
-    sigma = change_grade.noise_grade(History(values[:60])).scale
+    sigma = grade.noise_grade(History(values[:60])).scale
     values[60:110] *= 0.83
     state = change_points.change_points(History(values))[1]
     assert state.start == 110
-    assert change_grade.noise_grade(History(values), state).scale == pytest.approx(sigma, rel=0.5)
+    assert grade.noise_grade(History(values), state).scale == pytest.approx(sigma, rel=0.5)
 
 
 def test_an_episode_is_the_next_ones_precedent() -> None:
@@ -279,7 +279,7 @@ def test_a_decision_with_reruns_can_be_replayed_exactly() -> None:
     history = History((truth * noise(22) / 3.0)[:81])
     told = change_points.observe(history, SeriesState(), rerun=lab(truth, 0.005, 22))
     assert told.kind == "alert"
-    again = change_points.observe(history, SeriesState(), rerun=change_locate.replay(told.reruns))
+    again = change_points.observe(history, SeriesState(), rerun=locate.replay(told.reruns))
     assert again == told
 
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from tvmdash import change_fleet, change_points
-from tvmdash.change_luck import Luck
-from tvmdash.change_series import Decision, History, SeriesState
+from tvmdash.detect import change_points
+from tvmdash.detect.fleet import fleet
+from tvmdash.detect.luck import Luck
+from tvmdash.detect.series import Decision, History, SeriesState
 
 Lab = Callable[[int, int, int], Sequence[float]]
 
@@ -193,10 +194,10 @@ def test_fleets_with_steps_have_no_alerts_besides_them() -> None:
     truth = np.full((40, nights), 3.0)
     truth[:6, 60:] *= 1.08
     values = truth * np.exp(rng.uniform(0.002, 0.01, (40, 1)) * rng.standard_normal((40, nights)))
-    state, found = change_fleet.FleetState(), []
+    state, found = fleet.FleetState(), []
     for night in range(50, nights):
         histories = {str(row): History(values[row, : night + 1]) for row in range(40)}
-        decided = change_fleet.night(histories, state)
+        decided = fleet.night(histories, state)
         state = decided.state
         found += [(name, one.cut) for name, one in decided.decisions.items() if one.kind == "alert"]
     assert sorted(found) == [(str(row), 60) for row in range(6)]

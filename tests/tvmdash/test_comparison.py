@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from tvmdash import signs
-from tvmdash.comparison import NAMED_ROUNDS, differences, two_sided
+from tvmdash.stats import signs
+from tvmdash.stats.comparison import NAMED_ROUNDS, differences, two_sided
 
 ROUNDS = 10
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from trace_processor import ask
 
-from tvmdash import common, telemetry_data
-from tvmdash.capture import Capture, OperatorSpan, Reading, Region, Sample
+from tvmdash import common
+from tvmdash.machine import telemetry
+from tvmdash.measure.capture import Capture, OperatorSpan, Reading, Region, Sample
 from tvmdash.traces import connect
-from tvmdash.traces.converters import CONVERTERS
+from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.filters import Filters
 
 STAMP = "20261121T031500Z"
@@ -115,17 +116,17 @@ def home(tmp_path: Path) -> Path:
     }
     (tmp_path / "home" / "results" / "nights").mkdir(parents=True)
     (tmp_path / "home" / "results" / "nights" / f"{STAMP}.json").write_text(json.dumps(night))
-    sensors = telemetry_data.Telemetry(
+    sensors = telemetry.Telemetry(
         "relax_opt",
         STAMP,
         float(begun),
         1.0,
         2,
         1,
-        telemetry_data.Cost(0.0, 0.0),
+        telemetry.Cost(0.0, 0.0),
         {"elapsed_s": [1.0, 2.0], "load_1_min": [0.5, None]},
     )
-    telemetry_data.write(telemetry_data.file(tmp_path / "home", "relax_opt", STAMP), sensors)
+    telemetry.write(telemetry.file(tmp_path / "home", "relax_opt", STAMP), sensors)
     return tmp_path / "home"
 
 

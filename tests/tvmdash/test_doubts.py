@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tvmdash.doubts import doubts, two_levels
-from tvmdash.reduction import reduce_processes
+from tvmdash.measure.quality import doubts, two_levels
+from tvmdash.stats.reduction import reduce_processes
 
 FACTS: dict[str, Any] = {"load_before": {"load_1_min": 0.5}, "load_after": {}, "cores": 2}
 

@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from tvmdash.elf import loaded_bytes
 from tvmdash.errors import DashboardError
+from tvmdash.measure.elf import loaded_bytes
 
 
 def object_file(sections: list[tuple[int, int]]) -> bytes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tvmdash.engine_words import against_each
-from tvmdash.store import Series
+from tvmdash.experiment.engine_text import against_each
+from tvmdash.series.store import Series
 
 
 def timed(engine: str, workload: str, value: float, variant: str = "") -> Series:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tvmdash import engine_store
-from tvmdash.engines import Engine, EngineFacts
 from tvmdash.errors import DashboardError
+from tvmdash.experiment import engine_store
+from tvmdash.experiment.engines import Engine, EngineFacts
 
 OFFLINE = ("--no-index",)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tvmdash.capture import Capture, OperatorSpan, Sample
+from tvmdash.measure.capture import Capture, OperatorSpan, Sample
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = (REPOSITORY / "docs" / "exchange.md").read_text(encoding="utf-8")
@@ -69,7 +69,7 @@ def test_the_python_of_the_page_runs(tmp_path: Path) -> None:
 def test_the_page_names_every_format_and_no_other() -> None:
     from dashboard.importing.formats import FORMATS as IMPORTED
     from tvmdash.records_exchange import FORMATS
-    from tvmdash.traces.converters import CONVERTERS
+    from tvmdash.traces.export.converters import CONVERTERS
 
     assert not [name for name in (*CONVERTERS, *FORMATS) if f"`{name}`" not in PAGE]
     assert len(IMPORTED) == len(re.findall(r"^\| (?:relay-bench|asv|pyperf|Google)", PAGE, re.MULTILINE))

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from tvmdash.capture import Sample, Trial
-from tvmdash.experiment_rounds import BROKEN, INTERVAL, MINUTES, PROCESSES, Precision, samples_of_next, wanted
-from tvmdash.reduction import reduce_processes
+from tvmdash.experiment.rounds import BROKEN, INTERVAL, MINUTES, PROCESSES, Precision, samples_of_next, wanted
+from tvmdash.measure.capture import Sample, Trial
+from tvmdash.stats.reduction import reduce_processes
 
 
 def trial(times_ms: list[float], *, prepare_ms: float = 0.0, error: str | None = None) -> Trial:

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tvmdash import incident_file, incidents
-from tvmdash import incident_ledger as ledgers
 from tvmdash.errors import DashboardError
-from tvmdash.incident_ledger import DETECTOR, Event, Ledger, Moved, Silence
-from tvmdash.incident_words import headline, in_words
-from tvmdash.words import percent_in_words
+from tvmdash.incidents import command as incidents
+from tvmdash.incidents import file as incident_file
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents.ledger import DETECTOR, Event, Ledger, Moved, Silence
+from tvmdash.incidents.text import headline, in_words
+from tvmdash.text import percent_in_words
 
 AT = "2026-07-05T03:15:00Z"
 ONE, TWO = "i20260704-aaaa", "i20260704-bbbb"

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tvmdash.errors import DashboardError
-from tvmdash.network_ops import (
+from tvmdash.networks import NETWORKS, Network, make_input, make_weights, reference
+from tvmdash.networks.ops import (
     BatchNorm,
     Concat,
     Conv2d,
@@ -18,7 +19,6 @@ from tvmdash.network_ops import (
     Softmax,
     Tanh,
 )
-from tvmdash.networks import NETWORKS, Network, make_input, make_weights, reference
 
 PUBLISHED_PARAMETERS = {
     "mlp": (784 + 1) * 256 + (256 + 1) * 128 + (128 + 1) * 10,

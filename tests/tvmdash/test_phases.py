@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tvmdash import phases
+from tvmdash.measure import phases
 
 
 def test_phases_so_far_are_told_and_stay_kept() -> None:

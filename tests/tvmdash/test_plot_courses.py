@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tvmdash.errors import DashboardError
-from tvmdash.plot_files import draw_changed
 from tvmdash.plot_util import Bar, BarValue, Course, Panel, Span, Track, alt_text, render
+from tvmdash.plot_util.files import draw_changed
 
 SECONDS = (0.0, 1.0, 2.0)
 

@@ -14,10 +14,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tvmdash import plot_layout, plot_util, words
+from tvmdash import plot_util
+from tvmdash import text as words
 from tvmdash.common import stamp_of
 from tvmdash.errors import DashboardError
-from tvmdash.plot_specs import Bar, BarValue, Estimate, GroupedBar, Line, Longitudinal, Mark, Plot
+from tvmdash.plot_util import layout
+from tvmdash.plot_util.specs import Bar, BarValue, Estimate, GroupedBar, Line, Longitudinal, Mark, Plot
 
 LAST = datetime.datetime(2026, 11, 21, 3, 15, tzinfo=datetime.UTC)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -122,7 +124,7 @@ def test_an_interval_that_reaches_below_zero_forbids_the_log_scale() -> None:
     ],
 )
 def test_the_scale_follows_from_the_values(values: list[float], scale: str) -> None:
-    assert plot_layout.scale_of(values)[0] == scale
+    assert layout.scale_of(values)[0] == scale
 
 
 def test_equal_specs_give_equal_bytes_in_another_process(tmp_path: Path) -> None:
@@ -247,7 +249,7 @@ def test_thinning_keeps_every_spike_both_ends_and_the_limit(count: int, gaps: bo
     values[count // 3], values[count // 2] = 99.0, -99.0
     if gaps:
         values[count // 2 + 1 : count // 2 + 1 + count // 5] = np.nan
-    kept = plot_layout.kept_points(values, 400)
+    kept = layout.kept_points(values, 400)
     assert len(kept) <= 400
     assert (np.diff(kept) > 0).all()
     assert {0, count // 3, count // 2, count - 1} <= set(kept)
@@ -256,19 +258,19 @@ def test_thinning_keeps_every_spike_both_ends_and_the_limit(count: int, gaps: bo
 
 
 def test_short_series_are_not_thinned() -> None:
-    assert plot_layout.kept_points(np.zeros(400), 400).size == 400
+    assert layout.kept_points(np.zeros(400), 400).size == 400
 
 
 @pytest.mark.parametrize("span", [0.1, 1, 5, 14, 40, 100, 365, 1000, 3650, 20000])
 def test_date_ticks_are_few_and_inside(span: float) -> None:
-    ticks = plot_layout.date_ticks(20000.4, 20000.4 + max(1.0, span))
+    ticks = layout.date_ticks(20000.4, 20000.4 + max(1.0, span))
     assert 1 <= len(ticks) <= 8
     assert all(20000.4 <= day <= 20000.4 + max(1.0, span) for day, _ in ticks)
     assert all(re.fullmatch(r"\d{4}(-\d\d){0,2}", label) for _, label in ticks)
 
 
 def test_labels_are_spread_without_overlap_and_without_leaving_the_axes() -> None:
-    places = plot_layout.spread([0.5, 0.5, 0.5, 0.99, 1.0], 0.1)
+    places = layout.spread([0.5, 0.5, 0.5, 0.99, 1.0], 0.1)
     ordered = sorted(places)
     assert all(later - earlier >= 0.1 - 1e-9 for earlier, later in itertools.pairwise(ordered))
     assert ordered[0] >= 0
@@ -276,7 +278,7 @@ def test_labels_are_spread_without_overlap_and_without_leaving_the_axes() -> Non
 
 
 def test_limits_do_not_make_mountains_of_noise() -> None:
-    low, high = plot_layout.linear_limits(100.0, 100.1)
+    low, high = layout.linear_limits(100.0, 100.1)
     assert high - low >= 10.0
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tvmdash.ratios import Ratio, geometric_mean_ratio, ratio_in_words
-from tvmdash.words import estimate_in_words, quantity_in_words
+from tvmdash.stats.ratios import Ratio, geometric_mean_ratio, ratio_in_words
+from tvmdash.text import estimate_in_words, quantity_in_words
 
 
 def test_an_interval_that_says_nothing_is_not_told() -> None:

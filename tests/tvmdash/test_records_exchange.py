@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tvmdash import data_migrations, records
+from tvmdash import records
 from tvmdash.errors import DashboardError
-from tvmdash.records import Record
+from tvmdash.records import Record, migrations
 from tvmdash.records_exchange import FORMATS, PlacedRecord, keep, migrate, read_records, records_in, write_records
 from tvmdash.records_exchange.tvm_log import NO_MEDIAN
 
@@ -64,14 +64,14 @@ def test_migrations_are_a_chain_of_steps_that_leave_their_input_alone() -> None:
 
 def test_a_data_file_is_read_through_the_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it will be when there is a version 2: here a step of the future renames the TVM."""
-    chain = data_migrations.migrate
+    chain = migrations.migrate
     step = {0: lambda value: {**value, "tvm_hash": f"{value['tvm_hash']} by a step"}}
 
     def migrated(value: Any) -> dict[str, Any]:
         moved = chain({**value, "schema_version": value["schema_version"] + 1}, steps={1: step[0]}, newest=2)
         return {**moved, "schema_version": 1}
 
-    monkeypatch.setattr(data_migrations, "migrate", migrated)
+    monkeypatch.setattr(migrations, "migrate", migrated)
     path = tmp_path / f"data_{STAMP}.json"
     path.write_text(json.dumps({**golden(), "schema_version": 0}))
     assert records.read_data(path, "relax_opt").tvm_hash == f"{golden()['tvm_hash']} by a step"

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tvmdash import reduction
+from tvmdash.stats import reduction
 
 DRAWS = 1000
 

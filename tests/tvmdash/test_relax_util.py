@@ -14,14 +14,25 @@ import numpy as np
 import pytest
 
 from tvmdash import relax_util
-from tvmdash.accuracy import check_answer
 from tvmdash.errors import DashboardError
-from tvmdash.network_ops import Add, BatchNorm, Concat, Conv2d, Dense, Flatten, GlobalAvgPool, MaxPool, Relu, Softmax
 from tvmdash.networks import INPUT, NETWORKS, Network, Node, make_input, make_weights, reference
-from tvmdash.relax_lower import lower
-from tvmdash.relax_passes import PIPELINES
-from tvmdash.relax_target import default_target, make_target
+from tvmdash.networks.accuracy import check_answer
+from tvmdash.networks.ops import (
+    Add,
+    BatchNorm,
+    Concat,
+    Conv2d,
+    Dense,
+    Flatten,
+    GlobalAvgPool,
+    MaxPool,
+    Relu,
+    Softmax,
+)
 from tvmdash.relax_util import Compiled, CompileOptions, compile_module
+from tvmdash.relax_util.lowering import lower
+from tvmdash.relax_util.passes import PIPELINES
+from tvmdash.relax_util.targets import default_target, make_target
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 SEED = 11
@@ -288,6 +299,6 @@ def test_the_default_target_is_one_this_machine_can_run():
 
 
 def test_importing_relax_util_imports_no_tvm():
-    code = "import sys, tvmdash.relax_util, tvmdash.relax_lower; sys.exit('tvm' in sys.modules)"
+    code = "import sys, tvmdash.relax_util, tvmdash.relax_util.lowering; sys.exit('tvm' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tvmdash import series_names
-from tvmdash.store import Outline
+from tvmdash.series import naming
+from tvmdash.series.store import Outline
 
 
 def outline(number: int, metric: str = "run_time", unit: str = "ms", experiment: str = "opt", **labels: Any) -> Outline:
@@ -20,7 +20,7 @@ def test_a_name_has_what_tells_the_series_from_the_others_of_its_experiment() ->
         outline(3, "compile_time", workload="network.mlp", build_config={"opt_level": 3}, engine="tvm"),
         outline(4, "value", experiment="foreign", path="$.gpu.O3"),
     ]
-    assert series_names.names(series) == [
+    assert naming.names(series) == [
         "opt mlp run time (opt_level 3)",
         "opt mlp run time (opt_level 0)",
         "opt mlp compile time",
@@ -30,16 +30,16 @@ def test_a_name_has_what_tells_the_series_from_the_others_of_its_experiment() ->
 
 def test_names_that_would_be_the_same_have_their_ids() -> None:
     series = [outline(at << 40, workload="network.mlp", target=target) for at, target in ((1, "a"), (2, "b"))]
-    assert series_names.names(series) == ["opt mlp run time [000001]", "opt mlp run time [000002]"]
+    assert naming.names(series) == ["opt mlp run time [000001]", "opt mlp run time [000002]"]
 
 
 def test_a_metric_whose_unit_changes_gets_another_key() -> None:
     series = [outline(1, "size", "bytes"), outline(2), outline(1, "size", "kB")]
-    assert series_names.keys(series) == [f"{1:016x}", f"{2:016x}", f"{1:016x}~kB"]
+    assert naming.keys(series) == [f"{1:016x}", f"{2:016x}", f"{1:016x}~kB"]
 
 
 def test_fleets_are_machines_and_kinds() -> None:
     machine = {"hw_model": "EPYC", "env_name": "lab"}
-    assert series_names.fleet(outline(1, **machine)) == "times on EPYC, lab"
-    assert series_names.fleet(outline(1, unit="bytes", **machine)) == "sizes on EPYC, lab"
-    assert series_names.fleet(outline(1, path="$.a")) == "numbers of opt"
+    assert naming.fleet(outline(1, **machine)) == "times on EPYC, lab"
+    assert naming.fleet(outline(1, unit="bytes", **machine)) == "sizes on EPYC, lab"
+    assert naming.fleet(outline(1, path="$.a")) == "numbers of opt"

@@ -18,14 +18,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "slack"))
 import server
 from server import CHANNEL, TOKEN, Fault, State
 
-from tvmdash import slack_delivery
 from tvmdash.errors import DashboardError
-from tvmdash.slack_delivery import Attachment, attach, tell
-from tvmdash.slack_ledger import Ledger
-from tvmdash.slack_patience import Patience
-from tvmdash.slack_payloads import Message, Part, build
-from tvmdash.slack_secrets import Secrets
-from tvmdash.slack_util import Slack
+from tvmdash.slack_util import Slack, delivery
+from tvmdash.slack_util.delivery import Attachment, attach, tell
+from tvmdash.slack_util.ledger import Ledger
+from tvmdash.slack_util.patience import Patience
+from tvmdash.slack_util.payloads import Message, Part, build
+from tvmdash.slack_util.token import Secrets
 
 NIGHTS = [f"202611{day:02d}T031500Z" for day in range(1, 30)]
 TONIGHT = NIGHTS[20]
@@ -168,10 +167,10 @@ import os, signal, sys
 from pathlib import Path
 sys.path[:0] = [{slack!r}, {shared!r}]
 from tvmdash import slack_util, slack_ledger
-from tvmdash.slack_delivery import tell
-from tvmdash.slack_patience import Patience
-from tvmdash.slack_payloads import Part, build
-from tvmdash.slack_secrets import Secrets
+from tvmdash.slack_util.delivery import tell
+from tvmdash.slack_util.patience import Patience
+from tvmdash.slack_util.payloads import Part, build
+from tvmdash.slack_util.token import Secrets
 
 def die(*arguments, **named):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -252,7 +251,7 @@ def test_nothing_is_posted_that_cannot_be_remembered(
         if path.name == "slack.json":
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(slack_delivery.common, "write_json", full)
+    monkeypatch.setattr(delivery.common, "write_json", full)
     with pytest.raises(DashboardError, match="could not be remembered"):
         tell(bot(state), tmp_path, TONIGHT, words("one"))
     assert not state.calls
@@ -295,5 +294,5 @@ def test_a_graph_that_slack_does_not_take_fails_nothing(
 def test_the_ledger_forgets_the_oldest_nights(tmp_path: Path, state: State) -> None:
     ledger = Ledger(tmp_path)
     for number in range(70):
-        ledger.put(slack_delivery.Entry(f"2026{number // 28 + 1:02d}{number % 28 + 1:02d}T000000Z", "k", 0.0))
+        ledger.put(delivery.Entry(f"2026{number // 28 + 1:02d}{number % 28 + 1:02d}T000000Z", "k", 0.0))
     assert len(Ledger(tmp_path).entries) == 60

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "slack"))
 import server
 
-from tvmdash.slack_payloads import MAX_SECTION, Message, Part, bold, build, code, escape, link, mention, size_of
+from tvmdash.slack_util.payloads import (
+    MAX_SECTION,
+    Message,
+    Part,
+    bold,
+    build,
+    code,
+    escape,
+    link,
+    mention,
+    size_of,
+)
 
 NASTY = st.text(st.one_of(st.sampled_from("<>&`*_~@!#|\n\r\t\0😀é中\u202e\ud800"), st.characters()), max_size=400)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tvmdash.errors import DashboardError
-from tvmdash.slack_secrets import Secrets, find_secrets, refuse_in_config
+from tvmdash.slack_util.token import Secrets, find_secrets, refuse_in_config
 
 TOKEN = "xoxb-1111111111-2222222222-abcdefghijklmnop"
 HOOK = "https://hooks.slack.com/services/T0/B0/secret"

@@ -13,12 +13,12 @@ import server
 from server import CHANNEL, TOKEN, Fault, State
 
 from tvmdash.errors import DashboardError
-from tvmdash.slack_delivery import tell
-from tvmdash.slack_patience import Patience
-from tvmdash.slack_payloads import Message, build
-from tvmdash.slack_secrets import Secrets
-from tvmdash.slack_threads import Reply, entry_of, is_sent, reply
 from tvmdash.slack_util import Slack
+from tvmdash.slack_util.delivery import tell
+from tvmdash.slack_util.patience import Patience
+from tvmdash.slack_util.payloads import Message, build
+from tvmdash.slack_util.threads import Reply, entry_of, is_sent, reply
+from tvmdash.slack_util.token import Secrets
 
 NIGHT = "20261121T031500Z"
 

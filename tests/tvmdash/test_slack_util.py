@@ -19,13 +19,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "slack"))
 import server
 from server import CHANNEL, HOOK_PATH, TOKEN, Fault, State
 
-from tvmdash import slack_http
 from tvmdash.errors import DashboardError
-from tvmdash.slack_errors import BusyError, RefusedError, SlackError, UncertainError
-from tvmdash.slack_patience import Patience
-from tvmdash.slack_payloads import Message, Part, build
-from tvmdash.slack_secrets import Secrets
-from tvmdash.slack_util import Slack
+from tvmdash.slack_util import Slack, transport
+from tvmdash.slack_util.errors import BusyError, RefusedError, SlackError, UncertainError
+from tvmdash.slack_util.patience import Patience
+from tvmdash.slack_util.payloads import Message, Part, build
+from tvmdash.slack_util.token import Secrets
 
 KEY = "0123456789abcdef"
 HELLO = build("✅ All 3 experiments ok", "Night", [Part("one"), Part("two")])
@@ -266,7 +265,7 @@ def test_an_upload_address_of_another_scheme_is_not_used(state: State) -> None:
 
 def test_nothing_is_sent_after_the_time_for_it() -> None:
     with pytest.raises(TimeoutError):
-        slack_http._Body(b"{}", time.monotonic() - 0.001).read(16384)
+        transport._Body(b"{}", time.monotonic() - 0.001).read(16384)
 
 
 def test_a_request_that_broke_off_while_it_was_sent_was_certainly_not_taken() -> None:
@@ -281,7 +280,7 @@ def test_a_request_that_broke_off_while_it_was_sent_was_certainly_not_taken() ->
         thread.start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/upload"
         with pytest.raises(BusyError, match="cannot be reached"):
-            slack_http.post(url, bytes(50_000_000), {}, 20.0)
+            transport.post(url, bytes(50_000_000), {}, 20.0)
         thread.join()
 
 
@@ -312,7 +311,7 @@ def test_the_proxy_of_the_environment_is_asked_for_others(monkeypatch: pytest.Mo
         thread = threading.Thread(target=lambda: asked.append(heard_by(proxy)))
         thread.start()
         with pytest.raises(BusyError, match="cannot be reached"):
-            slack_http.post("https://slack.invalid/api/auth.test", b"a=1", {"Authorization": "secret"}, 10.0)
+            transport.post("https://slack.invalid/api/auth.test", b"a=1", {"Authorization": "secret"}, 10.0)
         thread.join()
     assert asked[0].startswith(b"CONNECT slack.invalid:443 ")
     assert b"secret" not in asked[0]

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tvmdash import records, store
-from tvmdash.store_packed import floats, integers
+from tvmdash import records
+from tvmdash.series import store
+from tvmdash.series.packed import floats, integers
 
 NIGHTS = [f"202611{day:02}T031500Z" for day in range(1, 6)]
 

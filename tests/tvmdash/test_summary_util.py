@@ -4,9 +4,11 @@ import math
 
 import pytest
 
-from tvmdash import series_plots, store, summary_util
+from tvmdash import summary_util
 from tvmdash.errors import DashboardError
-from tvmdash.experiment_info import History
+from tvmdash.experiment import plots
+from tvmdash.experiment.info import History
+from tvmdash.series import store
 from tvmdash.summary_util import Failure, Measured, Ratio, Summary, default_summary
 
 
@@ -223,7 +225,7 @@ def test_a_point_that_a_stopped_night_lacks_is_compared_with_the_last_night_that
         _series("long_gone", {nights[0]: 1.0, tonight: 2.0}),
         _series("new", {tonight: 2.0}),
     )
-    value = series_plots.default_summary(History("e", (), series, nights, ())).value
+    value = plots.default_summary(History("e", (), series, nights, ())).value
     assert "1 of 2 changed by more than 5 % since the last night" in value
     assert "- lacking: up 100 % (worse), 1.00 ms to 2.00 ms" in value
     assert "1 point had none last night and is compared with the last night that had one." in value

@@ -17,7 +17,7 @@ import pytest
 from tests.tvmdash.test_traces_seal import write_data, write_night
 from tests.tvmdash.traces_for_tests import BEGIN_NS, write_raw
 from tvmdash.traces.commands import COMMANDS
-from tvmdash.traces.converters import CONVERTERS
+from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.views import VIEWS
 
 REPO = Path(__file__).resolve().parents[2]

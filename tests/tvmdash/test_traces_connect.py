@@ -109,7 +109,7 @@ def test_a_killed_process_leaves_what_it_had_committed(tmp_path: Path) -> None:
     script = textwrap.dedent("""
         import sys, time
         from pathlib import Path
-        from tvmdash.capture import Capture, OperatorSpan, Sample
+        from tvmdash.measure.capture import Capture, OperatorSpan, Sample
         capture = Capture(Path(sys.argv[1]), {})
         for number in range(3):
             trial = capture.begin({"workload": f"w{number}"})

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.benchmarks import rocpd_like
 from tests.tvmdash.traces_for_tests import BEGIN_NS, write_raw
 from tvmdash.traces import Connection, Filters, connect
-from tvmdash.traces.converters import CONVERTERS
+from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.parts import split_by_process
 from tvmdash.traces.sealing import seal
 from tvmdash.traces.summaries import summary

@@ -10,13 +10,14 @@ import pytest
 from tests.benchmarks import rocpd_like
 from tests.tvmdash.test_traces_seal import write_data, write_night
 from tests.tvmdash.traces_for_tests import BEGIN_NS, write_raw
-from tvmdash import telemetry_data
-from tvmdash.capture import Capture, OperatorSpan, Sample
 from tvmdash.errors import DashboardError
-from tvmdash.phases import TIMING, phase
-from tvmdash.traces import Filters, Straddle, Window, connect, sqlite_input
+from tvmdash.machine import telemetry
+from tvmdash.measure.capture import Capture, OperatorSpan, Sample
+from tvmdash.measure.phases import TIMING, phase
+from tvmdash.traces import Filters, Straddle, Window, connect
 from tvmdash.traces.batches import NULL_INT, Wanted, WrongValue
-from tvmdash.traces.rocpd_reader import RocpdSource
+from tvmdash.traces.readers import sqlite_input
+from tvmdash.traces.readers.rocpd_reader import RocpdSource
 from tvmdash.traces.sealing import seal
 from tvmdash.traces.sources import find
 
@@ -179,8 +180,8 @@ def test_the_hosts_sensors_are_told_for_the_time_of_the_chosen_processes(tmp_pat
         begun, ended = traces.execute('SELECT start, "end" FROM processes').fetchall()[0]
     middle_s = (begun + ended) / 2e9
     columns = {"elapsed_s": [-3600.0, 0.0, 3600.0], "cpu_mhz_max.x": [1.0, 2.0, 3.0]}
-    told = telemetry_data.Telemetry("e", "s", middle_s, 2.0, 2, 10, telemetry_data.Cost(0.0, 0.0), columns)
-    telemetry_data.write(tmp_path / "telemetry_20261121T031500Z.json", told)
+    told = telemetry.Telemetry("e", "s", middle_s, 2.0, 2, 10, telemetry.Cost(0.0, 0.0), columns)
+    telemetry.write(tmp_path / "telemetry_20261121T031500Z.json", told)
     sql = "SELECT value, unit FROM telemetry WHERE name = 'cpu_mhz_max.x' ORDER BY value"
     (pid,) = {int(path.name.split("_")[1]) for path in (tmp_path / "raw").glob("raw_*.db")}
     with connect(tmp_path) as traces:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.tvmdash.traces_for_tests import files_below, write_format_1, write_raw
-from tvmdash import telemetry_data
 from tvmdash.errors import DashboardError
+from tvmdash.machine import telemetry
 from tvmdash.traces import connect, sealing
-from tvmdash.traces.raw_reader import RawSource
+from tvmdash.traces.readers.raw_reader import RawSource
 from tvmdash.traces.retention import prune
 from tvmdash.traces.sealing import seal, verify
 from tvmdash.traces.views import VIEWS
@@ -99,8 +99,8 @@ def test_a_home_is_read_without_what_its_subsystems_made_of_it(tmp_path: Path) -
 
 def test_a_nights_telemetry_is_rows(tmp_path: Path) -> None:
     columns = {"elapsed_s": [0.0, 0.5], "cpu_mhz.0": [2400.0, None], "load_1_min": [0.5, 0.25]}
-    told = telemetry_data.Telemetry("e", "s", 100.0, 2.0, 2, 10, telemetry_data.Cost(0.0, 0.0), columns)
-    telemetry_data.write(tmp_path / "telemetry_20261121T031500Z.json", told)
+    told = telemetry.Telemetry("e", "s", 100.0, 2.0, 2, 10, telemetry.Cost(0.0, 0.0), columns)
+    telemetry.write(tmp_path / "telemetry_20261121T031500Z.json", told)
     run = seal([tmp_path], tmp_path / "sealed")
     with connect(run.path) as traces:
         rows = traces.execute("SELECT timestamp, name, value FROM telemetry ORDER BY name, timestamp").fetchall()

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from tvmdash.capture import Capture, OperatorSpan, Reading, Region, Sample
+from tvmdash.measure.capture import Capture, OperatorSpan, Reading, Region, Sample
 
 BEGIN_NS = 1_795_000_000_000_000_000
 

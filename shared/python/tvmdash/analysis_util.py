@@ -8,11 +8,11 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tvmdash.capture import Trial
-from tvmdash.doubts import doubts
-from tvmdash.metrics import MAY_BE_EXACT, METRICS
+from tvmdash.measure.capture import Trial
+from tvmdash.measure.quality import doubts
 from tvmdash.records import SCHEMA_VERSION, Failure, Record
-from tvmdash.reduction import Reduced, reduce_processes
+from tvmdash.records.metrics import MAY_BE_EXACT, METRICS
+from tvmdash.stats.reduction import Reduced, reduce_processes
 
 _OWN_PLACE = frozenset(("load_before", "load_after", "execution_config", "compile_time"))
 """Facts of a trial that do not go into additional_info as they are."""

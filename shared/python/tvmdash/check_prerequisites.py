@@ -22,7 +22,7 @@ from tvmdash import common, config_util
 from tvmdash.dashboard_info import BLOCKED, Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PRECHECK, pipeline
-from tvmdash.words import elide
+from tvmdash.text import elide
 
 _ANYTHING: Any = object()
 _REASON_COLUMNS = 200

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, config_util, machine_identity, records, stages
+from tvmdash import common, config_util, records, stages
 from tvmdash.errors import DashboardError
-from tvmdash.machine_identity import MachineChange, MachineIdentity
+from tvmdash.machine import identity
+from tvmdash.machine.identity import MachineChange, MachineIdentity
 from tvmdash.redaction import redact_json
 
 OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
@@ -241,11 +242,11 @@ class Home:
     @property
     def machine_file(self) -> Path:
         """What the home keeps of the machine that its numbers are of."""
-        return self.root / "results" / machine_identity.FILE
+        return self.root / "results" / identity.FILE
 
     def machine(self) -> MachineIdentity | None:
         """The machine that the home's numbers are of; None before its first night. DashboardError: a damaged file."""
-        return machine_identity.read(self.machine_file)
+        return identity.read(self.machine_file)
 
     @property
     def store_file(self) -> Path:

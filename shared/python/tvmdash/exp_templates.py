@@ -16,17 +16,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, config_util, experiment_results, experiment_setup, series_plots, summary_util
-from tvmdash.capture import OperatorSpan
-from tvmdash.config_fields import Field
+from tvmdash import common, config_util, summary_util
+from tvmdash.config_util.fields import Field
 from tvmdash.dashboard_info import Home, experiment_of
-from tvmdash.engines import Engine, EngineFacts
-from tvmdash.experiment_info import Axis, History, Point, Prepared
-from tvmdash.experiment_measure import measure
-from tvmdash.experiment_points import Combination, axes_of, combinations
-from tvmdash.experiment_rounds import Precision
-from tvmdash.experiment_run import MEASURE, run
-from tvmdash.plot_specs import Plot
+from tvmdash.experiment import plots as series_plots
+from tvmdash.experiment import results, setup
+from tvmdash.experiment.engines import Engine, EngineFacts
+from tvmdash.experiment.info import Axis, History, Point, Prepared
+from tvmdash.experiment.measure import measure
+from tvmdash.experiment.points import Combination, axes_of, combinations
+from tvmdash.experiment.rounds import Precision
+from tvmdash.experiment.run import MEASURE, run
+from tvmdash.measure.capture import OperatorSpan
+from tvmdash.plot_util.specs import Plot
 from tvmdash.records import Record
 from tvmdash.stages import pipeline, run_stage
 
@@ -100,7 +102,7 @@ class Experiment:
     @property
     def inputs(self) -> Path:
         """What `make_inputs` left."""
-        return experiment_setup.inputs_folder(self.folder / "setup")
+        return setup.inputs_folder(self.folder / "setup")
 
     @property
     def name(self) -> str:
@@ -123,7 +125,7 @@ class Experiment:
             "visualize": self._visualize,
             "summarize": self._summarize,
         }
-        inner: dict[str, Callable[..., str]] = {MEASURE: self._measure, experiment_setup.INPUTS: self._inputs}
+        inner: dict[str, Callable[..., str]] = {MEASURE: self._measure, setup.INPUTS: self._inputs}
         wanted = {stage.name: stage.arguments for stage in pipeline("experiment").stages if stage.name in stages}
         wanted |= dict.fromkeys(inner, ("config", "destination"))
         if len(paths) != len(wanted.get(verb, ())) or verb not in wanted:
@@ -151,7 +153,7 @@ class Experiment:
         makes_inputs = type(self).make_inputs is not Experiment.make_inputs
         self.load_config(config_dir)
         script = self._script if makes_inputs else None
-        return experiment_setup.setup(self.engines, self.inputs_engine, config_dir, script, destination)
+        return setup.setup(self.engines, self.inputs_engine, config_dir, script, destination)
 
     def _inputs(self, config_dir: Path, folder: Path) -> str:
         config = self.load_config(config_dir)
@@ -165,7 +167,7 @@ class Experiment:
         return measure(self, self.load_config(config_dir), folder)
 
     def _analyze(self, config_dir: Path, raw: Path, analysis: Path) -> str:
-        value = experiment_results.results(raw, Precision.from_config(self.load_config(config_dir)))
+        value = results.results(raw, Precision.from_config(self.load_config(config_dir)))
         derived = self.derive([Record.from_json(record) for record in value["records"]])
         for record, facts in zip(value["records"], derived, strict=True):
             record["additional_info"].update(facts)

@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tvmdash import relax_workload
 from tvmdash.exp_templates import Experiment, Point, Prepared
-from tvmdash.relax_util import CompileOptions
-from tvmdash.relax_workload import Program
+from tvmdash.relax_util import CompileOptions, workloads
+from tvmdash.relax_util.workloads import Program
 
 __all__ = ["CompileOptions", "Program", "RelaxExperiment"]
 
@@ -17,11 +16,11 @@ __all__ = ["CompileOptions", "Program", "RelaxExperiment"]
 class RelaxExperiment(Experiment):
     """An experiment whose points are Relax programs, compiled by TVM for this machine's processor."""
 
-    engines = (relax_workload.TVM,)
+    engines = (workloads.TVM,)
 
     def program(self, point: Point, config: Mapping[str, Any], seed: int) -> Program:
         """What is compiled and timed: by default the network of `tvmdash.networks` that the workload names."""
-        return relax_workload.network_program(point.name, {**config, **point.values}["batch"], seed)
+        return workloads.network_program(point.name, {**config, **point.values}["batch"], seed)
 
     def options(self, point: Point, config: Mapping[str, Any]) -> CompileOptions:
         """How it is compiled: by default for the point's target through the zero pipeline."""
@@ -29,9 +28,9 @@ class RelaxExperiment(Experiment):
 
     def target(self, point: Point, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """LLVM for as many threads as the point has; for the config's `mcpu` where fields.json includes `target`."""
-        return relax_workload.target({"mcpu": "", **config, **point.values})
+        return workloads.target({"mcpu": "", **config, **point.values})
 
     def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
         """The program compiled and loaded; its answer is checked where the program has one."""
         program = self.program(point, config, seed)
-        return relax_workload.prepare_program(program, self.options(point, config), {**config, **point.values})
+        return workloads.prepare_program(program, self.options(point, config), {**config, **point.values})

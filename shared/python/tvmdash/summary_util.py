@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from tvmdash.common import Json
 from tvmdash.errors import DashboardError
-from tvmdash.ratios import Ratio, geometric_mean_ratio, ratio_in_words
-from tvmdash.words import TIME_UNITS, bytes_in_words, duration_in_words, elide, list_in_words, quantity_in_words
+from tvmdash.stats.ratios import Ratio, geometric_mean_ratio, ratio_in_words
+from tvmdash.text import TIME_UNITS, bytes_in_words, duration_in_words, elide, list_in_words, quantity_in_words
 
 __all__ = [
     "SUMMARY_SCHEMA",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tvmdash.capture import Sample
+from tvmdash.measure.capture import Sample
 
 Timer = Callable[[int, int], list[int]]
 """`timer(number, repeat)`: `repeat` elapsed times in nanoseconds, each the sum over `number` calls."""

@@ -17,8 +17,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "shared" / "python"))
 
-from tvmdash import change_fleet, change_points
-from tvmdash.change_series import History, SeriesState, Settings
+from tvmdash.detect import change_points
+from tvmdash.detect.fleet import fleet as change_fleet
+from tvmdash.detect.series import History, SeriesState, Settings
 
 FloatArray = np.ndarray[Any, Any]
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from tests.subsystem.website_sites import STAMP, Site, assert_whole, failure, job, record, stamp
-from tvmdash import common, machine_identity
+from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, MissingBackup, PartialData
-from tvmdash.incident_ledger import Change, Incident, Moved
-from tvmdash.machine_identity import MachineChange, MachineIdentity
+from tvmdash.incidents.ledger import Change, Incident, Moved
+from tvmdash.machine import identity
+from tvmdash.machine.identity import MachineChange, MachineIdentity
 
 REPO = Path(__file__).resolve().parents[3]
 SEVERAL = re.compile(r"^    engines = \([^)]*,\s*[^)\s]", re.MULTILINE)
@@ -225,7 +226,7 @@ def test_a_container_is_the_machine_that_its_home_names_and_an_exchange_is_told(
             site.night(job("cnn", stamp(ago)), at=stamp(ago), state=COMPLETE, machine_changes=change)
             site.data("cnn", [record("mlp", 1.0)], at=stamp(ago), host=f"container{ago}")
         if kept:
-            machine_identity.write(site.home.machine_file, kept)
+            identity.write(site.home.machine_file, kept)
         page = site.publish_here()
         (path,) = (site.folder / "receipts" / STAMP).glob("cnn*.json")
         (receipt,) = common.read_json(path)["records"]

@@ -20,8 +20,9 @@ from tests import make_site_home
 from tests.make_site_home import Truth, make_home
 from tests.site_transfer import sent, with_imports
 from tests.subsystem import scripts
-from tvmdash import common, store
+from tvmdash import common
 from tvmdash.dashboard_info import OK, RUNNING, Home, JobResult, Night, StepResult
+from tvmdash.series import store
 
 REPO = Path(__file__).resolve().parents[3]
 publishing = scripts.load("website").publishing

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from dashboard import results_history_words
+from dashboard.report import history_page
 from tests.subsystem.website_sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job, record
-from tvmdash import common, version_history
+from tvmdash import common
+from tvmdash.backfill import history
 from tvmdash.dashboard_info import Home
 
 RELEASES = ("0.9.0", "0.10.0", "0.11.0")
@@ -95,7 +96,7 @@ def test_the_page_says_what_moved_in_the_words_of_the_markdown_page(site: Site) 
     assert "No alert and no other page takes them." in words
     assert "20261120T000100Z" in words
     assert re.search(r"0\.9\.0 6 20261120T000100Z 20261120T001600Z", words)
-    told = results_history_words.page(version_history.read(site.home))
+    told = history_page.page(history.read(site.home))
     rows = [line.split(" | ") for line in told.splitlines() if line.startswith("| cnn mlp")]
     assert len(rows) == 1
     shown = [cell.strip(" |") for cell in rows[0][3:]]

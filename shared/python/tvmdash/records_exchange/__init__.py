@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tvmdash.data_migrations import migrate
+from tvmdash.records.migrations import migrate
 from tvmdash.records_exchange.formats import FORMATS, read_records, write_records
 from tvmdash.records_exchange.rows import Kept, PlacedRecord, keep, records_in
 

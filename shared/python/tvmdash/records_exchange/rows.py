@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, machine_identity, records
+from tvmdash import common, records
 from tvmdash.dashboard_info import Home
-from tvmdash.data_migrations import migrate
 from tvmdash.errors import DashboardError
+from tvmdash.machine import identity
 from tvmdash.records import Record
+from tvmdash.records.migrations import migrate
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def records_in(source: Path) -> Iterator[PlacedRecord]:
         if "records" not in value:
             continue
         records.check_data(value)
-        home = machine_identity.of_folder(path.parent)
+        home = identity.of_folder(path.parent)
         night = records.night_of(value, path.parent.name, path.stem.removeprefix("data_"), home)
         for record in night.records:
             yield PlacedRecord(night.experiment, night.stamp, night.tvm_hash, record)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from tvmdash.text import bytes_in_words, quantity_in_words
 from tvmdash.traces.connection import connect
-from tvmdash.traces.converters import CONVERTERS
 from tvmdash.traces.differences import Difference, difference
+from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.filters import Filters, Straddle, Window
 from tvmdash.traces.output import FORMATS
 from tvmdash.traces.parts import split_by_process, split_by_time
@@ -18,7 +19,6 @@ from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealed import SealedSource
 from tvmdash.traces.sealing import seal, verify
 from tvmdash.traces.summaries import GROUPS, SummaryRow, summary
-from tvmdash.words import bytes_in_words, quantity_in_words
 
 Work = Callable[[argparse.Namespace, Progress], str]
 

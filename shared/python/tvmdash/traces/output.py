@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tvmdash.words import clean, three_digits, width_of
+from tvmdash.text import clean, three_digits, width_of
 
 Rows = Sequence[Sequence[Any]]
 

@@ -11,11 +11,11 @@ from typing import Protocol
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import Batch, Wanted
-from tvmdash.traces.json_reader import DataSource, NightSource, TelemetrySource
-from tvmdash.traces.raw_reader import is_raw, raw_source
-from tvmdash.traces.rocpd_reader import is_rocpd, rocpd_source
+from tvmdash.traces.readers.json_reader import DataSource, NightSource, TelemetrySource
+from tvmdash.traces.readers.raw_reader import is_raw, raw_source
+from tvmdash.traces.readers.rocpd_reader import is_rocpd, rocpd_source
+from tvmdash.traces.readers.sqlite_input import is_sqlite, opened, tables_of
 from tvmdash.traces.sealed import CATALOGUE, SealedSource, sealed_source
-from tvmdash.traces.sqlite_input import is_sqlite, opened, tables_of
 
 
 class Source(Protocol):

@@ -1,0 +1,230 @@
+"""Archives of a home: what changed since the last one, verified, and back again."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dashboard.archive.chain import Chain, load_chain
+from dashboard.archive.manifests import Entry, Folder, Manifest, StoredFile, write_manifest
+from dashboard.archive.objects import Objects, sync_folder
+from dashboard.archive.restore import lay_out
+from dashboard.archive.scan import Scan, scan, store
+from tvmdash import common
+from tvmdash.errors import DashboardError
+
+KEEP = 60
+_MOST_NAMED = 100
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True)
+class ArchiveResult:
+    """An archive just made: files (and links) new or changed in it, the bytes it added to the backup, all its files.
+
+    `skipped` says of each thing left out which and why; `complete` is false where one could not be read.
+    """
+
+    name: str
+    new_files: int
+    new_bytes: int
+    total_files: int
+    skipped: tuple[str, ...]
+    complete: bool
+
+
+@dataclass(frozen=True)
+class ArchiveInfo:
+    """An archive in the backup. `broken` says why it cannot be restored, and is empty where it can."""
+
+    name: str
+    new_files: int = 0
+    total_files: int = 0
+    skipped: tuple[str, ...] = ()
+    complete: bool = False
+    broken: str = ""
+
+
+def archive(home: Path, backup: Path, name: str, *, exclude: Collection[Path]) -> ArchiveResult:
+    """Add `home`, as it is now, to the archives in `backup` under `name`; it counts only once verified.
+
+    Left out are derived files (see `docs/archive.md`) and the folders of `exclude` that lie inside the home.
+    DashboardError where it cannot be made; the archives before it are untouched then.
+    """
+    if not home.is_dir():
+        raise DashboardError(f"{home}: there is no such home to archive.")
+    objects = Objects(backup / "objects")
+    with _in_words(backup), _only_writer(backup):
+        chain = load_chain(backup / "archives")
+        chain.refuse_name(name)
+        objects.prepare()
+        found = scan(home, [*exclude, backup / "objects", backup / "archives"])
+        try:
+            return _add(home, found, chain, objects, name)
+        except (OSError, DashboardError):
+            if all(link.name != name for link in load_chain(chain.folder).links):
+                objects.give_up()
+            raise
+
+
+def _add(home: Path, found: Scan, chain: Chain, objects: Objects, name: str) -> ArchiveResult:
+    before = chain.state()
+    now, new_bytes = store(home, found, before, objects)
+    objects.settle()
+    changed = {path: entry for path, entry in now.items() if before.get(path) != entry}
+    parent = chain.links[-1] if chain.links else None
+    skipped = _bounded(found.skipped)
+    new_bytes += write_manifest(
+        chain.folder,
+        Manifest(
+            name=name,
+            entries=changed,
+            removed=tuple(path for path in before if path not in now),
+            skipped=skipped,
+            complete=found.complete,
+            parent=parent.name if parent else None,
+            parent_identity=parent.identity if parent else None,
+        ),
+    )
+    return ArchiveResult(name, _count_files(changed), new_bytes, _count_files(now), skipped, found.complete)
+
+
+def archives(backup: Path) -> list[ArchiveInfo]:
+    """Every archive in `backup`, oldest first, then those that are broken; DashboardError where there is none."""
+    chain = _load_some(backup)
+    sound = [
+        ArchiveInfo(link.name, _count_files(link.entries), _count_files(state), link.skipped, link.complete)
+        for link, state in chain.states()
+    ]
+    return sound + [ArchiveInfo(name, broken=why) for name, why in chain.broken.items()]
+
+
+def verify(backup: Path, name: str | None = None) -> None:
+    """Read all that the archive `name` (every archive: None) is made of; DashboardError names what is broken."""
+    chain = _load_some(backup)
+    state = chain.state(name)
+    parts = [state] if name is not None else [link.entries for link in chain.links]
+    wanted = {
+        (entry.sha256, entry.size_bytes): path
+        for part in parts
+        for path, entry in part.items()
+        if isinstance(entry, StoredFile)
+    }
+    objects = Objects(backup / "objects")
+    faults = [why for key, path in wanted.items() if (why := _fault(objects, *key, path))]
+    if faults:
+        raise DashboardError(f"{backup}: {len(faults)} of {len(wanted)} contents are broken. {' '.join(faults[:5])}")
+
+
+def _fault(objects: Objects, sha256: str, size_bytes: int, path: str) -> str:
+    try:
+        objects.check(sha256, size_bytes)
+    except DashboardError as error:
+        return f"{path}: {error}"
+    return ""
+
+
+def restore(backup: Path, name: str | None, target: Path) -> None:
+    """Make `target`, which must not exist or be empty, the home that the archive `name` (the newest: None) holds.
+
+    Every content is verified on the way; `target` appears whole or not at all. Folders get their mode back, files
+    their mode (without setuid and setgid) and modification time.
+    """
+    state = _load_some(backup).state(name)
+    target = target.resolve()
+    with _in_words(target):
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise DashboardError(f"{target}: is there and not an empty folder. Restore to a new place.")
+        with common.folder_beside(target) as new:
+            new.chmod(0o700)
+            lay_out(state, Objects(backup / "objects"), new)
+            os.sync()
+
+
+def prune(backup: Path, keep: int = KEEP) -> tuple[str, ...]:
+    """Squash the oldest archives into the base so that the `keep` newest stay; the names of those given up.
+
+    Nothing happens until there are a quarter more than `keep`, as it rewrites the base. Killed at any instant,
+    each archive that stays is restorable, and the next `prune` finishes the work.
+    """
+    if keep < 1:
+        raise DashboardError(f"{backup}: {keep} archives cannot be kept. Keep 1 or more.")
+    with _in_words(backup), _only_writer(backup):
+        chain = load_chain(backup / "archives")
+        chain.require_sound()
+        surplus = len(chain.links) - keep if len(chain.links) * 4 > keep * 5 else 0
+        if surplus:
+            write_manifest(chain.folder, _squashed(chain, surplus))
+        if surplus or chain.leftover:
+            _tidy(load_chain(chain.folder), Objects(backup / "objects"))
+    return tuple(link.name for link in chain.links[:surplus])
+
+
+def _squashed(chain: Chain, surplus: int) -> Manifest:
+    """The base that stands for the `surplus` oldest archives and the next one, whose name it takes."""
+    last = chain.links[surplus]
+    gone = [link.name for link in chain.links[: surplus + 1]] + [path.stem for path in chain.leftover]
+    return Manifest(
+        name=last.name,
+        entries=chain.state(last.name),
+        skipped=last.skipped,
+        complete=last.complete,
+        squashed=tuple(gone),
+        identity=last.identity,
+    )
+
+
+def _tidy(chain: Chain, objects: Objects) -> None:
+    # The leftover manifests go last: while one is there, the next prune knows that contents may be left over too.
+    objects.keep_only({sha256 for link in chain.links for sha256 in link.refers_to()})
+    for path in chain.leftover:
+        path.unlink(missing_ok=True)
+    sync_folder(chain.folder)
+
+
+def _load_some(backup: Path) -> Chain:
+    chain = load_chain(backup / "archives")
+    if not chain.links and not chain.broken:
+        raise DashboardError(f"{backup}: there is no archive here. Name the backup_dir of a home.")
+    return chain
+
+
+def _count_files(entries: Mapping[str, Entry]) -> int:
+    return sum(not isinstance(entry, Folder) for entry in entries.values())
+
+
+def _bounded(sentences: list[str]) -> tuple[str, ...]:
+    more = len(sentences) - _MOST_NAMED
+    return (*sentences[:_MOST_NAMED], *([f"And {more} more."] if more > 0 else []))
+
+
+@contextlib.contextmanager
+def _only_writer(backup: Path) -> Iterator[None]:
+    """Hold the backup against other writers; the lock ends with the process that holds it."""
+    folder = backup / "archives"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DashboardError(f"{backup}: another process is archiving here. Give each home a backup_dir.") from None
+        common.remove_unfinished(folder)
+        yield
+
+
+@contextlib.contextmanager
+def _in_words(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or place
+        if error.errno in _FULL:
+            words = f"{where}: the disk is full. What was archived before is whole. Make room or keep fewer archives."
+        else:
+            words = f"{where}: {error.strerror}. What was archived before is whole."
+        raise DashboardError(words) from error

@@ -1,0 +1,168 @@
+"""What of a home is archived: finding it, and storing what is new of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from dashboard.archive.chain import State
+from dashboard.archive.manifests import Folder, Link, StoredFile
+from dashboard.archive.objects import Objects, UnreadableSourceError
+
+CACHE_TAG = "CACHEDIR.TAG"
+CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
+"""What a cache folder's tag begins with (https://bford.info/cachedir/)."""
+
+_GRAPHS = "results/experiments/graph"
+_STORE = "results/store.sqlite"
+_UNFINISHED = (".tmp", ".new", ".old", ".lock")
+_KINDS = {stat.S_IFSOCK: "a socket", stat.S_IFIFO: "a named pipe", stat.S_IFBLK: "a device", stat.S_IFCHR: "a device"}
+
+
+@dataclass
+class Scan:
+    """What a home holds, by path relative to it; `.` is the home itself.
+
+    `skipped` names in a sentence each what is left out though it is not derived; `complete` is false where
+    some of it could not be read.
+    """
+
+    files: dict[str, os.stat_result] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+    folder_modes: dict[str, int] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    complete: bool = True
+
+    def unreadable(self, path: str, words: str) -> None:
+        """Note that `path` should be here and is not."""
+        self.skipped.append(f"{path}: {words}. It is not in this archive.")
+        self.complete = False
+
+
+def scan(home: Path, exclude: Collection[Path]) -> Scan:
+    """Everything under `home` but derived files and the folders of `exclude` that lie inside it.
+
+    Symbolic links are not followed; the home itself is never taken for a derived or excluded folder.
+    """
+    root = os.path.realpath(home)
+    excluded = {os.path.realpath(path) for path in exclude}
+    found = Scan()
+    found.folder_modes["."] = stat.S_IMODE(os.stat(root).st_mode)
+    waiting = [""]
+    while waiting:
+        waiting += _scan_folder(root, waiting.pop(), excluded, found)
+    return found
+
+
+def _scan_folder(root: str, folder: str, excluded: set[str], found: Scan) -> list[str]:
+    """Note what is directly in `folder`; the folders to look into next."""
+    inner = []
+    try:
+        with os.scandir(os.path.join(root, folder)) as listing:
+            entries = list(listing)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        found.unreadable(folder or ".", f"cannot be listed: {error.strerror}")
+        return []
+    if folder and _is_cache(entries):
+        del found.folder_modes[folder]
+        return []
+    for entry in entries:
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        if not _is_derived(path, entry.name) and _note(path, entry, excluded, found):
+            inner.append(path)
+    return inner
+
+
+def _note(path: str, entry: os.DirEntry[str], excluded: set[str], found: Scan) -> bool:
+    """Note `entry`; whether it is a folder to look into."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISREG(status.st_mode):
+            found.files[path] = status
+        elif stat.S_ISLNK(status.st_mode):
+            found.links[path] = os.readlink(entry.path)
+        elif not stat.S_ISDIR(status.st_mode):
+            kind = _KINDS.get(stat.S_IFMT(status.st_mode), "of an unknown kind")
+            found.skipped.append(f"{path}: is {kind}, which is not archived.")
+        elif entry.path not in excluded:
+            found.folder_modes[path] = stat.S_IMODE(status.st_mode)
+            return True
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        found.unreadable(path, f"cannot be read: {error.strerror}")
+    return False
+
+
+def _is_derived(path: str, name: str) -> bool:
+    if name.endswith(_UNFINISHED) and name.startswith("."):
+        return True
+    if name.endswith(".lock") and path in (name, f"results/{name}"):
+        return True
+    return path == _GRAPHS or (path.startswith(_STORE) and path == f"results/{name}")
+
+
+def _is_cache(entries: list[os.DirEntry[str]]) -> bool:
+    tag = next((entry for entry in entries if entry.name == CACHE_TAG), None)
+    if tag is None or not tag.is_file(follow_symlinks=False):
+        return False
+    try:
+        with open(tag.path, "rb") as file:
+            return file.read(len(CACHE_SIGNATURE)) == CACHE_SIGNATURE
+    except OSError:
+        return False  # Then it is archived, which loses nothing.
+
+
+def store(home: Path, found: Scan, before: State, objects: Objects) -> tuple[State, int]:
+    """What the archive of `found` holds, its content being in `objects`, and the bytes written for it."""
+    now: State = {path: Folder(mode) for path, mode in found.folder_modes.items()}
+    now.update((path, Link(target)) for path, target in found.links.items())
+    new_bytes = 0
+    for path, status in found.files.items():
+        known = before.get(path)
+        if isinstance(known, StoredFile) and _is_unchanged(known, status) and known.sha256 in objects:
+            now[path] = known
+            continue
+        try:
+            now[path], written = _store_file(home / path, objects)
+        except FileNotFoundError:
+            continue
+        except UnreadableSourceError as error:
+            found.unreadable(path, str(error))
+            continue
+        new_bytes += written
+    return now, new_bytes
+
+
+def _is_unchanged(known: StoredFile, status: os.stat_result) -> bool:
+    return (known.size_bytes, known.mtime_ns, known.mode) == (
+        status.st_size,
+        status.st_mtime_ns,
+        stat.S_IMODE(status.st_mode),
+    )
+
+
+def _store_file(path: Path, objects: Objects) -> tuple[StoredFile, int]:
+    """What is stored of the file, which may change meanwhile: then the next archive finds it changed."""
+    with _open(path) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise UnreadableSourceError("turned into something that is not a file")
+        stored = objects.add(file)
+    mode = stat.S_IMODE(status.st_mode)
+    return StoredFile(stored.sha256, stored.size_bytes, mode, status.st_mtime_ns), stored.new_bytes
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UnreadableSourceError(f"cannot be read: {error.strerror}") from error

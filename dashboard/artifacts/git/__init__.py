@@ -1,0 +1,1 @@
+"""TVM built from source: any remote, branch, tag, commit or pull request."""

@@ -1,0 +1,124 @@
+"""The tools that a source build needs: what the machine has, what is missing by package name, what pip brings."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dashboard.artifacts import locks
+from dashboard.artifacts.artifact import ArtifactError
+from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.wheel import package_index
+from tvmdash import common
+
+FROM_PIP: Mapping[str, str] = {
+    "cmake": "4.4.4",
+    "ninja": "1.13.2",
+    "scikit-build-core": "0.11.6",
+    "cython": "3.3.1",
+    "setuptools-scm": "9.2.2",
+    "setuptools": "80.10.2",
+    "packaging": "26.2",
+    "pathspec": "0.12.1",
+}
+"""Debian's CMake is older than TVM asks for. The others build the Python side of tvm-ffi."""
+LEAST_LLVM = 15
+_LLVM_CONFIGS = ("llvm-config", *(f"llvm-config-{version}" for version in range(30, LEAST_LLVM - 1, -1)))
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """What compiles: full paths, and the words by which two toolchains are told apart. Empty where there is none."""
+
+    compiler: str
+    ccache: str
+    linker: str
+    llvm_config: str
+    words: str
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.words.encode()).hexdigest()[:8]
+
+
+def toolchain() -> Toolchain:
+    """What this machine compiles with."""
+    compiler, ccache, linker = (shutil.which(name) or "" for name in ("c++", "ccache", "mold"))
+    llvm = newest_llvm_config()
+    versions = [_first_line([tool, "--version"]) for tool in (compiler, linker, llvm) if tool]
+    return Toolchain(compiler, ccache, linker, llvm, "; ".join((*versions, f"cmake {FROM_PIP['cmake']}")))
+
+
+def newest_llvm_config() -> str:
+    """The path of the newest llvm-config of LEAST_LLVM or above; empty where there is none."""
+    found = {shutil.which(name): name for name in _LLVM_CONFIGS}
+    versions = {path: _major(_first_line([path, "--version"])) for path in found if path}
+    good = {path: version for path, version in versions.items() if version >= LEAST_LLVM}
+    return max(good, key=good.__getitem__, default="")
+
+
+def missing(options: Mapping[str, str]) -> list[str]:
+    """What is missing for a build with these CMake options, a sentence each with the packages that bring it."""
+    wanted = {
+        "git": "git is not there (Debian, Ubuntu: apt install git)",
+        "c++": "there is no C++ compiler (Debian, Ubuntu: apt install g++)",
+        "make": "make is not there, which libbacktrace is built with (Debian, Ubuntu: apt install make)",
+    }
+    faults = [words for tool, words in wanted.items() if shutil.which(tool) is None]
+    llvm = options.get("USE_LLVM", "ON")
+    program = llvm.split()[0] if llvm else ""
+    if program.upper() in {"ON", "1", "TRUE", "YES"} and not newest_llvm_config():
+        faults.append(f"there is no LLVM of {LEAST_LLVM} or above (Debian, Ubuntu: apt install llvm-{LEAST_LLVM}-dev)")
+    elif "llvm-config" in program and shutil.which(program) is None:
+        faults.append(f"USE_LLVM: {program} is not there (Debian, Ubuntu: apt install llvm-NUMBER-dev)")
+    if options.get("USE_CUDA", "OFF").upper() not in {"OFF", "0", "FALSE", "NO", ""} and shutil.which("nvcc") is None:
+        faults.append("USE_CUDA: there is no nvcc (NVIDIA's CUDA toolkit)")
+    return faults
+
+
+def advice() -> list[str]:
+    """What would make builds faster and is not there."""
+    words = {
+        "ccache": "without ccache, every build compiles everything again (Debian, Ubuntu: apt install ccache)",
+        "mold": "mold links faster than the system's linker (Debian, Ubuntu: apt install mold)",
+    }
+    return [sentence for tool, sentence in words.items() if shutil.which(tool) is None]
+
+
+def check(options: Mapping[str, str]) -> None:
+    """ArtifactError with everything that is missing, before a build starts."""
+    faults = missing(options)
+    if faults:
+        raise ArtifactError("TVM cannot be built from source on this machine: " + "; ".join(faults) + ".")
+
+
+def install(shop: Workshop) -> Path:
+    """The folder with the tools from pip, installed where they are not there yet; `bin` in it belongs on PATH."""
+    digest = hashlib.sha256(repr((sorted(FROM_PIP.items()), sys.version_info[:2])).encode()).hexdigest()[:12]
+    place = shop.folder / ".tools" / digest
+    with locks.exclusive(place.with_suffix(".lock"), "installing build tools", shop.deadline):
+        if not place.is_dir():
+            with common.folder_beside(place) as new:
+                log, scratch = shop.log_folder / "pip-build-tools.log", new / "scratch"
+                package_index.install_all(FROM_PIP, new, scratch=scratch, log=log, deadline=shop.deadline)
+                shutil.rmtree(new / "scratch", ignore_errors=True)
+    return place
+
+
+def _first_line(argv: list[str]) -> str:
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (done.stdout or "").strip().split("\n")[0]
+
+
+def _major(version: str) -> int:
+    found = re.match(r"\d+", version)
+    return int(found[0]) if found else 0

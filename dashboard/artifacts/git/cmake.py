@@ -1,0 +1,132 @@
+"""Configure and compile a tree with CMake, Ninja and ccache, within bounds of time and memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dashboard.artifacts.artifact import ArtifactError
+from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.git.build_tools import Toolchain
+from dashboard.process import process
+from tvmdash.errors import DashboardError
+
+JOB_BYTES = 2 << 30
+"""What one compilation is given: TVM's largest files were seen to need 1.6 GB."""
+CACHE_SIZE = "10G"
+_DEFAULTS = {"CMAKE_BUILD_TYPE": "Release", "USE_GTEST": "OFF", "USE_Z3": "OFF"}
+_OPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
+_ERRORS = re.compile(
+    r"^(?:.*\b(?:fatal error|error): .*|CMake Error.*(?:\n.*){0,2}|.*undefined reference to .*|c\+\+: .*Killed.*)$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Build:
+    """One build of the sources in `tree`; `pip_tools` as build_tools.install gives it, `options` are CMake's."""
+
+    tree: Path
+    shop: Workshop
+    pip_tools: Path
+    toolchain: Toolchain
+    options: Mapping[str, str] = field(default_factory=dict)
+    name: str = "build"
+
+    @property
+    def folder(self) -> Path:
+        """Where CMake builds."""
+        return self.tree / "build"
+
+    def compile(self) -> None:
+        """Configure and compile; ArtifactError gives the first error of the compiler and the log."""
+        settings = {**cmake_options(self.options, self.toolchain), **self._fixed()}
+        cmake = str(self.pip_tools / "bin" / "cmake")
+        self.run(
+            "configure", [cmake, "-S", ".", "-B", "build", "-G", "Ninja", *(f"-D{n}={v}" for n, v in settings.items())]
+        )
+        self.run("compile", [cmake, "--build", "build", "--parallel", str(jobs())])
+
+    def install_python(self, source: Path, target: Path) -> None:
+        """Build and install the Python project in `source` into the folder `target`, without what it depends on."""
+        pip = [sys.executable, "-m", "pip", "--no-input", "install", "--no-deps", "--no-build-isolation"]
+        more = ["--no-index", "--progress-bar=off", "--target", str(target), str(source)]
+        self.run(f"install-{source.name}", [*pip, *more], {"PYTHONPATH": str(self.pip_tools)})
+
+    def run(self, step: str, argv: Sequence[str], more: Mapping[str, str] | None = None) -> None:
+        """Run one step; its log is named after it."""
+        log = self.shop.log_folder / f"{self.name}-{step}.log"
+        environment = {**self._environment(), **(more or {})}
+        try:
+            outcome = process.run(argv, cwd=self.tree, env=environment, timeout_s=self.shop.deadline.left_s(), log=log)
+        except DashboardError as error:
+            raise ArtifactError(f"{step}: {error}") from error
+        if outcome.timed_out:
+            raise ArtifactError(
+                f"{step}: not done in time, after {outcome.elapsed_s:.0f} s (log: {log}). Raise artifact_timeout_s."
+            )
+        if outcome.exit_code != 0:
+            raise ArtifactError(f"{step} failed: {first_error(log) or outcome.tail[-500:]} (log: {log})")
+
+    def _fixed(self) -> dict[str, str]:
+        tools = self.toolchain
+        fixed = {"CMAKE_CXX_COMPILER": tools.compiler, "CMAKE_MAKE_PROGRAM": str(self.pip_tools / "bin" / "ninja")}
+        if tools.ccache:
+            fixed |= dict.fromkeys(("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER"), tools.ccache)
+        if tools.linker:
+            flag = f"-fuse-ld={Path(tools.linker).name}"
+            fixed |= dict.fromkeys(("CMAKE_SHARED_LINKER_FLAGS", "CMAKE_EXE_LINKER_FLAGS"), flag)
+        return fixed
+
+    def _environment(self) -> dict[str, str]:
+        scratch = self.tree.parent / "scratch"
+        scratch.mkdir(exist_ok=True)
+        kept = {name: os.environ[name] for name in ("HOME", "LD_LIBRARY_PATH", "CUDA_HOME") if name in os.environ}
+        launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": self.toolchain.ccache} if self.toolchain.ccache else {}
+        return {
+            **kept,
+            **launcher,
+            "PATH": os.pathsep.join((str(self.pip_tools / "bin"), os.environ.get("PATH", os.defpath))),
+            "PYTHONPATH": str(self.pip_tools),
+            "LANG": "C.UTF-8",
+            "TMPDIR": str(scratch),
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "CCACHE_DIR": str(self.shop.folder / ".ccache"),
+            "CCACHE_MAXSIZE": CACHE_SIZE,
+            "CCACHE_BASEDIR": str(self.tree),  # builds stand in folders of their own and share what they compiled
+            "CCACHE_NOHASHDIR": "true",
+            "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs()),
+        }
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """ArtifactError where a name is none of CMake's, or a value cannot stand on a command line."""
+    for name, value in options.items():
+        if not _OPTION.fullmatch(name):
+            raise ArtifactError(f"tvm_options: {name[:100]!r} is no name of a CMake option. Write it like USE_LLVM.")
+        if not value.isprintable() or not value:
+            raise ArtifactError(f"tvm_options.{name}: {value[:100]!r} cannot be given to CMake.")
+
+
+def cmake_options(options: Mapping[str, str], toolchain: Toolchain) -> dict[str, str]:
+    """The options of a build with what is set where they say nothing."""
+    llvm = {"USE_LLVM": toolchain.llvm_config} if toolchain.llvm_config else {}
+    return {**_DEFAULTS, **llvm, **options}
+
+
+def jobs() -> int:
+    """How many compilations at once: one a core, as far as the memory that is free now allows."""
+    memory = Path("/proc/meminfo").read_text(encoding="ascii")
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", memory, re.MULTILINE)
+    free_bytes = int(found[1]) * 1024 if found else JOB_BYTES
+    return max(1, min(len(os.sched_getaffinity(0)), free_bytes // JOB_BYTES))
+
+
+def first_error(log: Path) -> str:
+    """The first error of a compiler, linker or CMake in a log, at most 400 characters; empty where there is none."""
+    found = _ERRORS.search(log.read_text(encoding="utf-8", errors="replace"))
+    return " ".join(found[0].split())[:400] if found else ""

@@ -1,0 +1,78 @@
+"""Run git: a list of arguments, no terminal, no hooks, a deadline."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from dashboard.artifacts.artifact import ArtifactError
+from dashboard.artifacts.locks import Deadline
+from dashboard.process import process
+from tvmdash.errors import DashboardError
+
+_ALWAYS = (
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "protocol.ext.allow=never",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+    "-c",
+    "advice.detachedHead=false",
+    "-c",
+    "safe.directory=*",
+)
+"""safe.directory: mirrors may belong to another account than the one that runs tonight; no code of theirs is run."""
+_NOT_FOR_GIT = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+)
+_QUERY_TIMEOUT_S = 120.0
+
+
+def work(arguments: list[str], *, cwd: Path, log: Path, deadline: Deadline) -> None:
+    """Run a git command that takes long or reaches out; ArtifactError says what it said last."""
+    try:
+        outcome = process.run(
+            ["git", *_ALWAYS, *arguments], cwd=cwd, env=_environment(), timeout_s=deadline.left_s(), log=log
+        )
+    except DashboardError as error:
+        raise ArtifactError(f"{error} Install git.") from error
+    what = f"git {arguments[0]}"
+    if outcome.timed_out:
+        raise ArtifactError(f"{what}: not done in time, after {outcome.elapsed_s:.0f} s (log: {log}). Allow more time.")
+    if outcome.exit_code != 0:
+        said = [line for line in outcome.tail.split("\n") if line.startswith(("fatal:", "error:", "ssh:"))]
+        last = (said or outcome.tail.split("\n"))[-1].strip()[:300] or "no output"
+        how = f"exit status {outcome.exit_code}" if outcome.signal is None else f"signal {outcome.signal}"
+        raise ArtifactError(f"{what}: {last} ({how}; log: {log}).")
+
+
+def ask(arguments: list[str], *, cwd: Path) -> str | None:
+    """What a git command answers about a repository on this disk; None where it fails."""
+    try:
+        done = subprocess.run(
+            ["git", *_ALWAYS, *arguments],
+            cwd=cwd,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_QUERY_TIMEOUT_S,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise ArtifactError("git: cannot be started. Install git.") from error
+    except subprocess.TimeoutExpired as error:
+        raise ArtifactError(f"{cwd}: git {arguments[0]} gave no answer in {_QUERY_TIMEOUT_S:.0f} s.") from error
+    return done.stdout.decode("utf-8", errors="replace") if done.returncode == 0 else None
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_GIT}
+    return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "LC_ALL": "C.UTF-8"}

@@ -1,0 +1,214 @@
+"""The `git` provider: TVM built from any remote, branch, tag, commit or pull request."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import platform
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes, python_tag, runs_here
+from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.git import build_tools, cmake
+from dashboard.artifacts.git import names as git_names
+from dashboard.artifacts.git import tree as git_tree
+from dashboard.artifacts.git.mirror import Mirror
+from dashboard.artifacts.proof import Health, prove
+from dashboard.artifacts.wheel import package_index
+from tvmdash import common
+
+NAME = "git"
+TIMEOUT_S = 21600
+"""A whole TVM took 7200 CPU s: one core, or two that others use, need twice that and more. It is to end what hangs."""
+FFI_PROJECTS = ("3rdparty/tvm-ffi", "ffi")
+"""Where tvm-ffi's Python project lies in TVM's tree, newest way first; before 0.21 there was none."""
+NEEDS_BEFORE_FFI: Mapping[str, str] = {"decorator": "5.3.1"}
+"""What `import tvm` of a tree without tvm-ffi needs beside the dashboard's own requirements."""
+VTA, VTA_CONFIG = "vta/python", "3rdparty/vta-hw/config"
+"""VTA's Python package, which looks for its hardware's description at this place beside it."""
+_KEPT = ("python", "include", VTA, VTA_CONFIG)
+OPTIONAL_SUBMODULES: Mapping[str, tuple[str, ...]] = {
+    "3rdparty/cutlass": ("USE_CUDA", "USE_CUTLASS"),
+    "3rdparty/cutlass_fpA_intB_gemm": ("USE_CUDA", "USE_CUTLASS"),
+    "3rdparty/libflash_attn": ("USE_CUDA", "USE_CUTLASS"),
+    "3rdparty/cnpy": (),
+    "3rdparty/flashinfer": ("USE_CUDA", "USE_FLASHINFER"),
+    "3rdparty/OpenCL-Headers": ("USE_OPENCL",),
+    "3rdparty/vta-hw": ("USE_VTA_FSIM", "USE_VTA_TSIM", "USE_VTA_FPGA"),
+    "3rdparty/zlib": ("USE_MINRPC",),
+}
+"""Submodules that are fetched only where one of these options is on: some have hundreds of megabytes."""
+_OFF = frozenset(("", "OFF", "0", "FALSE", "NO", "N"))
+
+
+def check(spec: ArtifactSpec) -> None:
+    """Raise ArtifactError where `spec` names nothing that git could have, or options that are none."""
+    git_names.check_remote(spec.remote)
+    git_names.check_revision(spec.branch)
+    cmake.check_options(dict(spec.options))
+
+
+def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
+    """Whether `artifact` is a commit of what `spec` names, built with its options for this Python and machine."""
+    facts = artifact.facts
+    same = (facts.get("remote"), facts.get("options")) == (spec.remote, _options_text(spec))
+    if artifact.provider != NAME or not artifact.commit or not runs_here(artifact) or not same:
+        return False
+    if git_names.is_commit(spec.branch):
+        return artifact.commit == spec.branch
+    mirror = Mirror.of(artifact.path.parent, spec.remote)
+    tip = mirror.resolve(spec.branch)
+    return tip is not None and mirror.contains(tip, artifact.commit)
+
+
+def rank(artifact: Artifact) -> object:
+    """Sorts artifacts by the moment of their commit."""
+    return artifact.facts["committed_utc"], artifact.key
+
+
+def resolve(spec: ArtifactSpec, shop: Workshop) -> ArtifactSpec:
+    """`spec` with the commit that it means tonight; all 40 digits of a commit that is at hand need no network."""
+    mirror = Mirror.of(shop.folder, spec.remote)
+    if git_names.is_commit(spec.branch):
+        mirror.ensure(spec.branch, shop)
+        return spec
+    pull = git_names.ref_of_pull(spec.branch)
+    mirror.fetch(shop, *([pull] if pull else []))
+    commit = mirror.resolve(spec.branch)
+    if commit is None:
+        raise ArtifactError(
+            f"tvm_branch: {spec.branch!r} is no branch, tag or commit of {spec.remote}. Look at git ls-remote."
+        )
+    return replace(spec, branch=commit)
+
+
+def base_of(exact: ArtifactSpec) -> str:
+    """The artifact's key: the same for the same commit, options, toolchain, Python and machine."""
+    how = f"{exact.remote}\0{_options_text(exact)}\0{build_tools.toolchain().words}"
+    digest = hashlib.sha256(how.encode("utf-8", errors="surrogatepass")).hexdigest()[:8]
+    return f"{NAME}-{exact.branch[:12]}-{digest}-{python_tag()}-{platform.machine()}"
+
+
+def build(exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
+    """Check out, compile and prove `exact` in the empty folder `place`; ArtifactError says at which step it ended."""
+    begun = time.monotonic()
+    options, mirror = dict(exact.options), Mirror.of(shop.folder, exact.remote)
+    build_tools.check(options)
+    tools = build_tools.toolchain()
+    this = cmake.Build(
+        place / "source", shop, build_tools.install(shop), tools, options, name=f"build-{exact.branch[:12]}"
+    )
+    git_tree.check_out(mirror, exact.branch, this.tree, shop, leave_out=_left_out(options))
+    this.compile()
+    version = python_version(mirror.describe(exact.branch))
+    _install(this, place, version, exact.branch)
+    healthy = _prove(place, shop, exact)
+    shutil.rmtree(this.tree)
+    shutil.rmtree(place / "scratch", ignore_errors=True)
+    commit = mirror.commit(exact.branch)
+    facts = {
+        "remote": exact.remote,
+        "options": _options_text(exact),
+        "toolchain": tools.words,
+        "title": commit.title or "no title",
+        "author": commit.author or "unknown",
+        "committed": commit.committed,
+        "committed_utc": common.stamp_of(datetime.datetime.fromisoformat(commit.committed)),
+        "tvm_ffi": healthy.tvm_ffi_version,
+        "python": python_tag(),
+        "machine": platform.machine(),
+        "proved_with_numpy": healthy.numpy_version,
+        "build_s": f"{time.monotonic() - begun:.0f}",
+    }
+    folders = _pythonpath(place)
+    return Artifact(
+        key=base_of(exact),
+        provider=NAME,
+        version=version,
+        commit=exact.branch,
+        path=place,
+        pythonpath=folders,
+        library_path=_library_path(place),
+        facts=facts,
+        refused={},
+        sizes_bytes=library_sizes(place, (place / "tree", *folders[1:])),
+    )
+
+
+def _left_out(options: Mapping[str, str]) -> list[str]:
+    on = {name for name, value in options.items() if value.upper() not in _OFF}
+    return [path for path, wanting in OPTIONAL_SUBMODULES.items() if not on.intersection(wanting)]
+
+
+def _install(this: cmake.Build, place: Path, version: str, commit: str) -> None:
+    """Move what runs from the sources to `place`: the Python package, the libraries, tvm-ffi."""
+    tree = place / "tree"
+    package = this.tree / "python" / "tvm"
+    if not package.is_dir():
+        raise ArtifactError(f"{this.tree}: has no python/tvm. Is this a repository of TVM?")
+    said = f'version = __version__ = "{version}"\n__commit_id__ = commit_id = "{commit}"\n'
+    (package / "_version.py").write_text(said, encoding="utf-8")
+    for library in (*this.folder.glob("lib/*.so*"), *this.folder.glob("*.so*")):
+        _move(library, tree / "build" / library.relative_to(this.folder))  # where this tree's Python looks for it
+    for name in _KEPT:
+        if (this.tree / name).is_dir():
+            _move(this.tree / name, tree / name)
+    for name in FFI_PROJECTS:
+        if (this.tree / name / "pyproject.toml").is_file():
+            this.install_python(this.tree / name, place / "ffi")
+            return
+    log, shop = this.shop.log_folder / f"{this.name}-needs.log", this.shop
+    package_index.install_all(
+        NEEDS_BEFORE_FFI, place / "needs", scratch=place / "scratch", log=log, deadline=shop.deadline
+    )
+
+
+def _move(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(source, target)
+
+
+def _prove(place: Path, shop: Workshop, exact: ArtifactSpec) -> Health:
+    log = shop.log_folder / f"health-{exact.branch[:12]}.log"
+    return prove(_pythonpath(place), _library_path(place), scratch=place / "scratch", log=log, deadline=shop.deadline)
+
+
+def _pythonpath(place: Path) -> tuple[Path, ...]:
+    tree = place / "tree"
+    vta = (tree / VTA,) if (tree / VTA_CONFIG).is_dir() else ()  # without its submodule it cannot be imported
+    folders = (tree / "python", *vta, place / "ffi", place / "needs")
+    return tuple(folder for folder in folders if folder.is_dir())
+
+
+def _library_path(place: Path) -> tuple[Path, ...]:
+    folders = (place / "tree" / "build" / "lib", place / "tree" / "build", place / "ffi" / "tvm_ffi" / "lib")
+    return tuple(folder for folder in folders if any(folder.glob("*.so*")))
+
+
+def options_of(artifact: Artifact) -> dict[str, str]:
+    """CMake's options that an artifact of this provider was built with, as a config gives them."""
+    options: dict[str, str] = json.loads(artifact.facts["options"])
+    return options
+
+
+def python_version(described: str) -> str:
+    """What `git describe --long` says as a version of Python's kind, with the commit's digits in its local part.
+
+    `v0.27.0-12-g1b565e7c3` becomes `0.27.0.post12+g1b565e7c3`; where there is no tag, `0+g1b565e7c3`.
+    """
+    found = re.fullmatch(r"v?(\d+(?:\.\d+)*)[.-]?((?:rc|dev)\d+)?-(\d+)-(g[0-9a-f]+)", described, re.ASCII)
+    if not found:
+        return f"0+g{described.rsplit('-g', 1)[-1]}"
+    release, kind, since, digits = found.groups()
+    before = f".{kind}" if kind and kind.startswith("dev") else kind or ""
+    return f"{release}{before}{f'.post{since}' if since != '0' else ''}+{digits}"
+
+
+def _options_text(spec: ArtifactSpec) -> str:
+    return json.dumps(dict(spec.options), sort_keys=True)

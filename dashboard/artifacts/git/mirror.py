@@ -1,0 +1,137 @@
+"""A bare mirror of a remote, fetched and never deleted: what was known stays known when the remote is out of reach."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from dashboard.artifacts import locks
+from dashboard.artifacts.artifact import ArtifactError
+from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.git import command as git_command
+from dashboard.artifacts.git.names import is_commit, may_be_commit, ref_of_pull
+
+MIRRORS = ".mirrors"
+_EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+_FIELDS = "%H%x1f%an%x1f%cI%x1f%s"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit: its 40 digits, who wrote it, when it was committed (ISO 8601 with offset), its first line."""
+
+    sha: str
+    author: str
+    committed: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """The mirror of `remote` in `path`, whether it is there yet or not."""
+
+    remote: str
+    path: Path
+
+    @classmethod
+    def of(cls, folder: Path, remote: str) -> Mirror:
+        """The mirror of `remote` among those that belong to the artifacts in `folder`."""
+        plain = re.sub(r"[^A-Za-z0-9]+", "-", remote.removesuffix(".git")).strip("-")[-40:]
+        digest = hashlib.sha256(remote.encode("utf-8", errors="surrogatepass")).hexdigest()[:12]
+        return cls(remote, folder / MIRRORS / f"{plain}-{digest}.git")
+
+    def fetch(self, shop: Workshop, *wanted: str) -> None:
+        """Bring the mirror up to date: every branch and tag, or the refs or commits `wanted`. One night at a time.
+
+        Killed at any instant, what was there before stays usable; what git left half done is removed first.
+        """
+        log = shop.log_folder / f"fetch-{self.path.stem}.log"
+        lock = self.path.parent / ".locks" / f"{self.path.name}.lock"
+        with locks.exclusive(lock, f"fetching {self.remote}", shop.deadline):
+            self._make(shop, log)
+            refs = [f"+{one}:{one}" if one.startswith("refs/") else one for one in wanted]
+            arguments = ["fetch", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet"]
+            try:
+                git_command.work(
+                    [*arguments, *([] if refs else ["--prune"]), "--", self.remote, *(refs or _EVERYTHING)],
+                    cwd=self.path,
+                    log=log,
+                    deadline=shop.deadline,
+                )
+            except ArtifactError as error:
+                raise ArtifactError(f"{self.remote}: {error}") from error
+
+    def _make(self, shop: Workshop, log: Path) -> None:
+        """An empty repository where there is none, and no traces of a fetch that was killed; hold the lock."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        git_command.work(["init", "--bare", "--quiet", "."], cwd=self.path, log=log, deadline=shop.deadline)
+        for stale in (*self.path.glob("*.lock"), *self.path.glob("refs/**/*.lock")):
+            stale.unlink(missing_ok=True)
+        for stale in self.path.glob("objects/pack/tmp_*"):
+            stale.unlink(missing_ok=True)
+
+    def ensure(self, commit: str, shop: Workshop) -> None:
+        """Have the commit, by a fetch where it is not there; ArtifactError where the remote does not give it."""
+        if self.commit_of(commit) is None:
+            try:
+                self.fetch(shop, commit)  # by its digits alone, which most servers allow
+            except ArtifactError:
+                self.fetch(shop)
+        if self.commit_of(commit) is None:
+            raise ArtifactError(f"{self.remote}: has no commit {commit}. It may have been removed there.")
+
+    def resolve(self, revision: str) -> str | None:
+        """The commit that `revision` means as far as the mirror knows; None where it knows none.
+
+        ArtifactError where a branch and a tag of this name differ, or the first digits fit several commits.
+        """
+        pull = ref_of_pull(revision)
+        if pull or revision.startswith("refs/"):
+            return self.commit_of(pull or revision)
+        branch, tag = (self.commit_of(f"refs/{kind}/{revision}") for kind in ("heads", "tags"))
+        if branch and tag and branch != tag:
+            raise ArtifactError(
+                f"tvm_branch: {revision!r} is both a branch and a tag of {self.remote}. Write refs/heads/{revision} "
+                f"or refs/tags/{revision}."
+            )
+        if branch or tag or not may_be_commit(revision):
+            return branch or tag
+        return self.commit_of(revision)
+
+    def commit_of(self, name: str) -> str | None:
+        """The 40 digits of the commit that git knows by this exact name."""
+        if not self.path.is_dir():
+            return None
+        found = git_command.ask(
+            ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"], cwd=self.path
+        )
+        commit = (found or "").strip()
+        return commit if is_commit(commit) else None
+
+    def contains(self, tip: str, commit: str) -> bool:
+        """Whether `commit` is `tip` or one of those that it was made from."""
+        return git_command.ask(["merge-base", "--is-ancestor", commit, tip], cwd=self.path) is not None
+
+    def describe(self, commit: str) -> str:
+        """The commit as the nearest tag before it, how many commits since, its digits; only these without a tag."""
+        found = git_command.ask(["describe", "--tags", "--long", "--always", "--abbrev=9", commit], cwd=self.path)
+        return (found or commit[:9]).strip()
+
+    def commits(self, old: str, new: str, *, most: int = 1000) -> tuple[Commit, ...]:
+        """What `new` has and `old` has not, newest first, at most `most`."""
+        return self._log([f"--max-count={most}", "--first-parent", f"{old}..{new}"])
+
+    def commit(self, sha: str) -> Commit:
+        """One commit; ArtifactError where the mirror has not got it."""
+        found = self._log(["--max-count=1", sha])
+        if not found:
+            raise ArtifactError(f"{self.path}: has no commit {sha}.")
+        return found[0]
+
+    def _log(self, arguments: list[str]) -> tuple[Commit, ...]:
+        text = git_command.ask(["log", "-z", f"--format={_FIELDS}", *arguments, "--"], cwd=self.path) or ""
+        entries = (entry.split("\x1f", 3) for entry in text.split("\0") if entry.count("\x1f") == 3)
+        # Newer gits write UTC as Z, older ones as +00:00.
+        return tuple(Commit(sha, who, when.replace("Z", "+00:00"), title) for sha, who, when, title in entries)

@@ -1,0 +1,69 @@
+"""What is new in tonight's artifacts: the commits since the artifact that the last night took for the same TVM."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
+from dashboard.artifacts.git import git_provider
+from dashboard.artifacts.git.mirror import Mirror
+from tvmdash.dashboard_info import Night
+
+MOST_COMMITS = 50
+_COUNTED = 1000
+_log = logging.getLogger("night")
+
+
+def told(have: Mapping[ArtifactSpec, Artifact], nights: Sequence[Night], folder: Path) -> tuple[dict[str, Any], ...]:
+    """Each artifact once, as the night's record holds it: its identity, who `asked` for it, and what is new `since`.
+
+    `nights` are earlier ones, newest first. `since` is None where none of them took an artifact for the same remote and
+    branch. Of a wheel it names version and commit before; of a git build also the commits that came, newest first, at
+    most MOST_COMMITS, and how many `more`.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for spec, artifact in have.items():
+        entry = found.setdefault(
+            artifact.key, {**artifact.identity(), "asked": [], "since": _since(spec, artifact, nights, folder)}
+        )
+        entry["asked"].append({"remote": spec.remote, "branch": spec.branch})
+    return tuple(found.values())
+
+
+def _since(spec: ArtifactSpec, artifact: Artifact, nights: Sequence[Night], folder: Path) -> dict[str, Any] | None:
+    for night in nights:
+        for before in night.artifacts:
+            if _is_same_tvm(before, spec, artifact):
+                which = {name: before.get(name) for name in ("key", "version", "commit")}
+                return {"stamp": night.stamp, **which, **dict(_commits(artifact, before.get("commit"), folder))}
+    return None
+
+
+def _is_same_tvm(before: Mapping[str, Any], spec: ArtifactSpec, artifact: Artifact) -> bool:
+    """Whether it was taken for this remote and branch; nights that do not say so took it for any branch."""
+    asked = before.get("asked")
+    if isinstance(asked, list):
+        return {"remote": spec.remote, "branch": spec.branch} in asked
+    facts = before.get("facts")
+    remote = facts.get("remote") if isinstance(facts, dict) else None
+    return before.get("provider") == artifact.provider and remote == artifact.facts.get("remote")
+
+
+def _commits(artifact: Artifact, old: object, folder: Path) -> Iterator[tuple[str, object]]:
+    if artifact.provider != git_provider.NAME or not isinstance(old, str) or artifact.commit is None:
+        return
+    try:
+        found = Mirror.of(folder, artifact.facts["remote"]).commits(old, artifact.commit, most=_COUNTED)
+    except ArtifactError as error:
+        _log.warning("commits since %s: %s", old, error)
+        return
+    named = {"committed": "date"}
+    yield (
+        "commits",
+        [{named.get(name, name): value for name, value in asdict(one).items()} for one in found[:MOST_COMMITS]],
+    )
+    yield "more", max(0, len(found) - MOST_COMMITS)

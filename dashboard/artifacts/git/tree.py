@@ -1,0 +1,110 @@
+"""A commit's files with the submodules that its build needs, each from a mirror of its own."""
+
+from __future__ import annotations
+
+import configparser
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from dashboard.artifacts.artifact import ArtifactError
+from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.git import command as git_command
+from dashboard.artifacts.git.mirror import Mirror
+from dashboard.artifacts.git.names import check_remote
+
+_MOST_DEEP = 4
+_GITLINK = re.compile(r"^160000 commit ([0-9a-f]{40})\t(.+)$", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Submodule:
+    """Where a submodule lies, where it comes from, and the commit that is wanted of it."""
+
+    path: str
+    url: str
+    commit: str
+
+
+def check_out(mirror: Mirror, commit: str, place: Path, shop: Workshop, *, leave_out: Iterable[str] = ()) -> None:
+    """Write the files of `commit` into the empty folder `place`, with its submodules and theirs.
+
+    Submodules at the paths `leave_out` stay empty. ArtifactError where one cannot be had.
+    """
+    _check_out(mirror, commit, place, shop, frozenset(leave_out), 0)
+
+
+def _check_out(mirror: Mirror, commit: str, place: Path, shop: Workshop, leave_out: frozenset[str], depth: int) -> None:
+    if depth > _MOST_DEEP:
+        raise ArtifactError(f"{mirror.remote}: its submodules lie more than {_MOST_DEEP} deep in one another.")
+    mirror.ensure(commit, shop)
+    log = shop.log_folder / f"checkout-{mirror.path.stem}.log"
+    place.mkdir(parents=True, exist_ok=True)
+    for arguments in (
+        ["clone", "--quiet", "--shared", "--no-checkout", "--", str(mirror.path), "."],
+        ["checkout", "--quiet", "--detach", commit],
+    ):
+        git_command.work(arguments, cwd=place, log=log, deadline=shop.deadline)
+    for submodule in submodules_of(place, mirror.remote):
+        if submodule.path not in leave_out:
+            its_mirror = Mirror.of(shop.folder, submodule.url)
+            _check_out(its_mirror, submodule.commit, place / submodule.path, shop, frozenset(), depth + 1)
+
+
+def submodules_of(place: Path, remote: str) -> Iterator[Submodule]:
+    """The submodules of the commit that is checked out in `place`, which came from `remote`."""
+    links = {}
+    for line in (git_command.ask(["ls-tree", "-r", "-z", "HEAD"], cwd=place) or "").split("\0"):
+        found = _GITLINK.match(line)
+        if found:
+            links[found[2]] = found[1]
+    if not links:
+        return
+    urls = _urls(place / ".gitmodules")
+    for path, commit in links.items():
+        if path not in urls:
+            raise ArtifactError(f"{remote}: .gitmodules does not say where the submodule {path} comes from.")
+        yield Submodule(_inside(path), absolute_url(urls[path], remote), commit)
+
+
+def _urls(path: Path) -> dict[str, str]:
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        text = path.read_text(encoding="utf-8")
+        parser.read_string(re.sub(r"^[ \t]+", "", text, flags=re.MULTILINE))
+    except (OSError, ValueError, configparser.Error) as error:
+        raise ArtifactError(f"{path.name}: cannot be read: {error}.") from error
+    return {
+        parser[name]["path"]: parser[name]["url"] for name in parser.sections() if {"path", "url"} <= {*parser[name]}
+    }
+
+
+def absolute_url(url: str, remote: str) -> str:
+    """The submodule's URL as git means it: it may be relative to `remote`.
+
+    ArtifactError where git must not have it, as a path on this disk that something from elsewhere names.
+    """
+    if url.startswith(("./", "../")):
+        scheme, separator, rest = remote.rpartition("://")
+        host, colon, path = ("", "", rest) if separator or rest.startswith("/") else rest.rpartition(":")
+        url = f"{scheme}{separator}{host}{colon}{posixpath.normpath(posixpath.join(path, url))}"
+    try:
+        check_remote(url)
+        if _is_local(url) and not _is_local(remote):
+            raise ArtifactError(f"{url!r} is a place on this disk, named from elsewhere.")
+    except ArtifactError as error:
+        raise ArtifactError(f"{remote}: a submodule's remote: {str(error).removeprefix('tvm_remote: ')}") from error
+    return url
+
+
+def _is_local(remote: str) -> bool:
+    return remote.startswith(("/", "file://"))
+
+
+def _inside(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    if PurePosixPath(path).is_absolute() or ".." in parts or ".git" in parts:
+        raise ArtifactError(f"submodule {path!r}: leads out of the tree.")
+    return path

@@ -1,0 +1,1 @@
+"""TVM from a package index."""

@@ -1,0 +1,98 @@
+"""The package index, as this machine's pip sees it: its configuration names the index, and nobody else does."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from dashboard.artifacts.artifact import ArtifactError
+from dashboard.artifacts.locks import Deadline
+from dashboard.process import process
+from tvmdash.text import list_in_words
+
+VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,4}((a|b|rc)\d{1,6})?(\.post\d{1,6})?(\.dev\d{1,10})?", re.ASCII)
+"""What may reach pip's command line as a version: the canonical spelling of PEP 440, without epoch or local part."""
+
+_SHOWN_VERSIONS = 4
+_NO_SUCH_VERSION = re.compile(
+    r"^ERROR: Could not find a version that satisfies the requirement (\S+)==(\S+) \(from versions: (.*\d.*)\)$",
+    re.MULTILINE,
+)
+_NOT_FOR_PIP = frozenset(("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REPORT"))
+
+
+def versions(name: str, *, log: Path, deadline: Deadline) -> list[str]:
+    """The releases of `name` that have a wheel for this Python and machine, newest first; pre-releases left out."""
+    # The text form: --json came with pip 25, and Debian 12 brings pip 23.
+    arguments = ["index", "versions", "--only-binary=:all:", name]
+    with tempfile.TemporaryDirectory() as scratch:
+        _pip(arguments, scratch=Path(scratch), log=log, deadline=deadline)
+    line = re.search(r"^Available versions: (.+)$", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+    found = [version.strip() for version in line[1].split(",")] if line else []
+    usable = [version for version in found if VERSION.fullmatch(version)]
+    if not usable:
+        raise ArtifactError(f"pip index versions {name}: names no version (log: {log}). Update pip in {sys.prefix}.")
+    return usable
+
+
+def install(name: str, version: str, target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> None:
+    """Install exactly that wheel, and nothing that it depends on, into the folder `target`."""
+    install_all({name: version}, target, scratch=scratch, log=log, deadline=deadline)
+
+
+def install_all(wanted: Mapping[str, str], target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> None:
+    """Install exactly these wheels, versions by name, and nothing that they depend on, into the folder `target`.
+
+    By one run of pip: a second one into the same folder leaves out the programs in `bin`.
+    """
+    for name, version in wanted.items():
+        if not VERSION.fullmatch(version):
+            raise ArtifactError(f"{name}: {version!r} is not a version. Write it like 0.27.0.post1.")
+    arguments = ["install", "--no-deps", "--only-binary=:all:", "--progress-bar=off", "--target", str(target)]
+    pins = [f"{name}=={version}" for name, version in wanted.items()]
+    _pip([*arguments, *pins], scratch=scratch, log=log, deadline=deadline)
+
+
+def _pip(arguments: list[str], *, scratch: Path, log: Path, deadline: Deadline) -> None:
+    """Run pip in `scratch`, where it also unpacks: /tmp may be small."""
+    scratch.mkdir(exist_ok=True)
+    outcome = process.run(
+        [sys.executable, "-m", "pip", "--no-input", *arguments],
+        cwd=scratch,
+        env=_environment(scratch),
+        timeout_s=deadline.left_s(),
+        log=log,
+    )
+    what = f"pip {arguments[0]} {arguments[-1]}"
+    if outcome.timed_out:
+        raise ArtifactError(f"{what}: not done in time, after {outcome.elapsed_s:.0f} s (log: {log}). Allow more time.")
+    if outcome.exit_code != 0:
+        missing = _NO_SUCH_VERSION.search(log.read_text(encoding="utf-8", errors="replace"))
+        if missing:
+            raise ArtifactError(_no_such_version(*missing.groups()))
+        raise ArtifactError(
+            f"{what}: {_last_error(outcome)} (log: {log}). Look whether this machine reaches its index."
+        )
+
+
+def _no_such_version(name: str, version: str, others: str) -> str:
+    """Pip has reached the index, which has other versions for this Python."""
+    where = f"Python {sys.version_info.major}.{sys.version_info.minor} on {platform.machine()}"
+    newest = others.split(", ")[: -_SHOWN_VERSIONS - 1 : -1]
+    return f"There is no {name} {version} for {where}. The newest are {list_in_words(newest, _SHOWN_VERSIONS)}."
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_PIP}
+    return {**kept, "TMPDIR": str(scratch), "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "LANG": "C.UTF-8"}
+
+
+def _last_error(outcome: process.Outcome) -> str:
+    errors = re.findall(r"^ERROR: (.+)$", outcome.tail, re.MULTILINE) or outcome.tail.split("\n")
+    status = f"exit status {outcome.exit_code}" if outcome.signal is None else f"signal {outcome.signal}"
+    return f"{errors[-1].strip()[:300] or 'no output'} ({status})"

@@ -1,0 +1,183 @@
+"""The `wheel` provider: apache-tvm from the package index, with a tvm-ffi that it is proved to work with.
+
+Wheels of TVM declare only a floor for tvm-ffi, and the newest tvm-ffi above it may crash them: see docs/artifacts.md.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes, python_tag, runs_here
+from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.proof import Health, prove
+from dashboard.artifacts.wheel import needs, package_index
+
+NAME = "wheel"
+TIMEOUT_S = 3600
+LATEST = "latest"
+TVM = "apache-tvm"
+FFI = "apache-tvm-ffi"
+
+KNOWN_GOOD_FFI: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "0.25.0": ("0.1.12",),
+        "0.25.0.post1": ("0.1.12",),
+        "0.26.0": ("0.1.14.post1", "0.1.13.post3", "0.1.13.post2"),
+        "0.27.0": ("0.1.14.post1", "0.1.14.post0"),
+        "0.27.0.post1": ("0.1.14.post1", "0.1.14.post0"),
+    }
+)
+"""tvm-ffi versions to try first. Source: measured in November 2026 by health.py on Linux x86-64, CPython 3.11."""
+
+
+@dataclass(frozen=True)
+class _Build:
+    """One build going on in `place`: TVM lies in `site`, the tvm-ffi that is tried in `ffi`."""
+
+    version: str
+    place: Path
+    log_folder: Path
+    deadline: Deadline
+    refused: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def site(self) -> Path:
+        return self.place / "site"
+
+    @property
+    def ffi(self) -> Path:
+        return self.place / "ffi"
+
+    @property
+    def scratch(self) -> Path:
+        return self.place / "scratch"
+
+    def install(self, name: str, version: str, target: Path) -> None:
+        log = self.log_folder / f"pip-{name}-{version}.log"
+        package_index.install(name, version, target, scratch=self.scratch, log=log, deadline=self.deadline)
+
+
+def check(spec: ArtifactSpec) -> None:
+    """Raise ArtifactError where `spec` names no version."""
+    if spec.branch != LATEST and not package_index.VERSION.fullmatch(spec.branch):
+        raise ArtifactError(
+            f'tvm_branch: {spec.branch!r} is neither "{LATEST}" nor a version of {TVM}. Write it like "0.27.0.post1".'
+        )
+
+
+def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
+    """Whether `artifact` is what `spec` asks for and this Python on this machine can import it."""
+    from packaging.version import Version
+
+    facts = artifact.facts
+    readable = all(package_index.VERSION.fullmatch(version) for version in (artifact.version, facts.get("tvm_ffi", "")))
+    if artifact.provider != NAME or not readable or not runs_here(artifact):
+        return False
+    return spec.branch == LATEST or Version(artifact.version) == Version(spec.branch)
+
+
+def rank(artifact: Artifact) -> object:
+    """Sorts artifacts from the oldest release to the newest."""
+    from packaging.version import Version
+
+    return Version(artifact.version), Version(artifact.facts["tvm_ffi"])
+
+
+def resolve(spec: ArtifactSpec, shop: Workshop) -> ArtifactSpec:
+    """`spec` with an exact version; only "latest" needs the index."""
+    if spec.branch != LATEST:
+        return spec
+    log = shop.log_folder / f"pip-index-{TVM}.log"
+    return replace(spec, branch=package_index.versions(TVM, log=log, deadline=shop.deadline)[0])
+
+
+def base_of(exact: ArtifactSpec) -> str:
+    """The part of the artifact's key that is known before it is built."""
+    from packaging.utils import canonicalize_version
+
+    return f"{NAME}-{canonicalize_version(exact.branch)}-{python_tag()}-{platform.machine()}"
+
+
+def build(exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
+    """Install and prove `exact` in the empty folder `place`; ArtifactError lists each pair tried and why it failed."""
+    this = _Build(exact.branch, place, shop.log_folder, shop.deadline)
+    this.install(TVM, this.version, this.site)
+    wheel = needs.distribution(this.site, TVM)
+    needs.check(wheel, provided=frozenset((FFI,)))
+    for ffi_version in _ffi_candidates(this, wheel):
+        healthy = _try_pair(this, ffi_version)
+        if healthy is not None:
+            shutil.rmtree(this.scratch, ignore_errors=True)
+            return _artifact(this, wheel.version, healthy)
+    tried = "\n".join(f"  {pair}: {why}" for pair, why in this.refused.items())
+    raise ArtifactError(
+        f"{TVM} {wheel.version}: no {FFI} works with it. Pin another version with tvm_branch. Tried:\n{tried}"
+    )
+
+
+def _try_pair(this: _Build, ffi_version: str) -> Health | None:
+    """The pair's health, or None where it is refused; only tvm-ffi is exchanged, TVM's 100 MB stay."""
+    shutil.rmtree(this.ffi, ignore_errors=True)
+    try:
+        this.install(FFI, ffi_version, this.ffi)
+        needs.check(needs.distribution(this.ffi, FFI), provided=frozenset())
+        log = this.log_folder / f"health-{this.version}-ffi-{ffi_version}.log"
+        pythonpath, library_path = (this.site, this.ffi), _library_path(this)
+        return prove(pythonpath, library_path, scratch=this.scratch, log=log, deadline=this.deadline)
+    except ArtifactError as error:
+        this.refused[f"{FFI} {ffi_version}"] = str(error)
+        return None
+
+
+def _ffi_candidates(this: _Build, wheel: importlib.metadata.Distribution) -> Iterator[str]:
+    """Known pairs, then every release that the wheel allows, newest first; ends when the time is over."""
+    from packaging.utils import canonicalize_name
+
+    known = KNOWN_GOOD_FFI.get(wheel.version, ())
+    yield from known
+    log = this.log_folder / f"pip-index-{FFI}.log"
+    try:
+        found = package_index.versions(FFI, log=log, deadline=this.deadline)
+    except ArtifactError as error:
+        this.refused[f"other versions of {FFI}"] = str(error)
+        return
+    allowed = next((need.specifier for need in needs.requirements(wheel) if canonicalize_name(need.name) == FFI), None)
+    for version in found:
+        if version in known or (allowed is not None and not allowed.contains(version)):
+            continue
+        if not this.deadline.left_s():
+            this.refused[f"{FFI} {version} and older"] = f"not tried: {this.deadline.timeout_s:.0f} s were over"
+            return
+        yield version
+
+
+def _artifact(this: _Build, version: str, healthy: Health) -> Artifact:
+    pair = f"{version}-ffi-{healthy.tvm_ffi_version}"
+    return Artifact(
+        key=f"{NAME}-{pair}-{python_tag()}-{platform.machine()}",
+        provider=NAME,
+        version=version,
+        commit=healthy.commit,
+        path=this.place,
+        pythonpath=(this.site, this.ffi),
+        library_path=_library_path(this),
+        facts={
+            "tvm_ffi": healthy.tvm_ffi_version,
+            "python": python_tag(),
+            "machine": platform.machine(),
+            "proved_with_numpy": healthy.numpy_version,
+        },
+        refused=this.refused,
+        sizes_bytes=library_sizes(this.place, (this.site, this.ffi)),
+    )
+
+
+def _library_path(this: _Build) -> tuple[Path, ...]:
+    return this.site / "tvm" / "lib", this.ffi / "tvm_ffi" / "lib"

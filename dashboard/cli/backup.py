@@ -1,0 +1,63 @@
+"""The verbs that read a home's archives: list, restore and verify them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dashboard.cli.parts import OK_CODE, Verbs, absolute
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add them to the command line."""
+    restore = verbs.add_parser(
+        "restore", help="bring a home back from its backup_dir; without TARGET, list its archives"
+    )
+    restore.add_argument("backup", type=Path, metavar="BACKUP_DIR")
+    restore.add_argument(
+        "target", type=absolute, metavar="TARGET", nargs="?", help="a folder that is not there or is empty"
+    )
+    restore.add_argument("--archive", metavar="NAME", help="which archive; by default the newest")
+    restore.set_defaults(verb=_restore)
+    verify = verbs.add_parser("verify", help="read every archive of a backup_dir back and check it")
+    verify.add_argument("backup", type=Path, metavar="BACKUP_DIR")
+    verify.set_defaults(verb=_verify)
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    from dashboard.archive import archive
+
+    _refuse_home(arguments.backup)
+    found = archive.archives(arguments.backup)
+    if arguments.target is None:
+        for info in found:
+            print(f"{info.name}  {info.total_files} files  {info.broken or 'sound'}")
+        count = f"{len(found)} archive{'' if len(found) == 1 else 's'}"
+        print(f"{count}. Give a target folder to restore the newest, or --archive NAME.")
+        return OK_CODE
+    archive.restore(arguments.backup, arguments.archive, arguments.target)
+    print(f"Restored {arguments.archive or found[-1].name} to {arguments.target}.")
+    return OK_CODE
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from dashboard.archive import archive
+
+    _refuse_home(arguments.backup)
+    archive.verify(arguments.backup, None)
+    print(f"{arguments.backup}: every archive is sound.")
+    return OK_CODE
+
+
+def _refuse_home(backup: Path) -> None:
+    """DashboardError where the folder is not there, or is a home: it says where that home's archives are."""
+    from dashboard.plan.home_config import read_home_config
+
+    if not backup.is_dir():
+        raise DashboardError(f"{backup}: there is no such folder. Give a home's backup_dir.")
+    home = Home(absolute(str(backup)))
+    if home.config_file.is_file() and not (backup / "archives").is_dir():
+        place = read_home_config(home).backup
+        raise DashboardError(f"{backup}: is a home and holds no archives. Give its backup_dir: {place}.")

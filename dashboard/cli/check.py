@@ -1,0 +1,94 @@
+"""Every fault of a home at once, before a night finds them one by one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.night.environment import stage_environment
+from dashboard.plan.plan import CodeFolders, Job, Plan, find_jobs, make_plan
+from dashboard.process import process
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+OWN_CHECK = "check.sh"
+"""A job's script that `check` calls with its config folder and the home; each line that it prints is a fault."""
+_CHECK_S = 60
+
+
+def faults_of(home: Home, code: CodeFolders) -> list[str]:
+    """One sentence for each fault: configs, scripts, folders, disk space, tools."""
+    try:
+        plan = make_plan(home, code)
+    except DashboardError as error:
+        found = find_jobs(home, code, ArtifactSpec("pypi", "latest"))
+        return [*str(error).splitlines(), *(fault for job in found for fault in job.faults)]
+    rejected = [fault for job in plan.rejected for fault in job.faults]
+    jobs = [job for job in (*plan.experiments, *plan.subsystems) if not job.variant]
+    own = [fault for job in jobs for fault in _own_faults(job, plan)]
+    return [*rejected, *own, *_folder_faults(plan), *_tool_faults(), *_empty(plan)]
+
+
+def _own_faults(job: Job, plan: Plan) -> Iterator[str]:
+    """What the job's own check.sh finds in its config, beyond what its fields.json can say."""
+    script = job.folder / OWN_CHECK
+    if not script.is_file():
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        log = Path(scratch) / "log"
+        env = stage_environment(
+            job,
+            home_root=plan.home.root,
+            stamp="",
+            seed=plan.seed,
+            env_name=plan.config.env_name,
+            scratch=Path(scratch),
+            cache=Path(scratch),
+            artifact=None,
+            added=plan.config.env,
+        )
+        argv = [str(script), str(job.config_folder), str(plan.home.root)]
+        try:
+            outcome = process.run(argv, cwd=job.folder, env=env, timeout_s=_CHECK_S, log=log)
+        except DashboardError as error:
+            yield str(error)
+            return
+        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    if outcome.exit_code == 0 and not outcome.timed_out:
+        yield from lines
+    else:
+        ended = f"exit status {outcome.exit_code}" if outcome.signal is None else f"signal {outcome.signal}"
+        how = f"did not end in {_CHECK_S} s" if outcome.timed_out else f"failed ({ended})"
+        yield f"{script}: {how}, so {job.name}'s config was not checked: {' '.join(lines[-1:])}"
+
+
+def _folder_faults(plan: Plan) -> Iterator[str]:
+    for folder in (plan.home.root, *plan.config.folders):
+        existing = _first_existing(folder)
+        if not os.access(existing, os.W_OK | os.X_OK):
+            yield f"{existing}: cannot be written by this user. Change its owner, or choose another folder."
+            continue
+        free = shutil.disk_usage(existing).free
+        if free < plan.config.min_free_bytes:
+            yield f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb. Make room there."
+
+
+def _first_existing(path: Path) -> Path:
+    """The nearest folder above `path` that is there; one that this user may not look into counts."""
+    return next(candidate for candidate in (path, *path.parents) if os.path.lexists(candidate))
+
+
+def _tool_faults() -> Iterator[str]:
+    if shutil.which("bash", path="/usr/local/bin:/usr/bin:/bin") is None:
+        yield "bash: not found in /usr/bin or /bin. Install it: the stage scripts are written for it."
+    if not Path("/proc/self/environ").exists():
+        yield "/proc: not there. The dashboard needs Linux with /proc mounted."
+
+
+def _empty(plan: Plan) -> Iterator[str]:
+    if not plan.experiments and not plan.rejected:
+        yield f"{plan.home.configs('experiment')}: no experiment is active. Set active to true in one's config.json."

@@ -1,0 +1,68 @@
+"""`dashboard import`: what it took, what it skipped and why, in words."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import zoneinfo
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dashboard.importing.formats import FORMATS
+from dashboard.importing.ingest import BROKEN, IN_ALREADY, SKIPPED, TAKEN, Request, Told, take
+from dashboard.importing.parsed import Reading
+from dashboard.night import lock
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+
+@dataclass(frozen=True)
+class Done:
+    """How many nights and files came to which state."""
+
+    counts: Counter[str]
+
+    @property
+    def any_broken(self) -> bool:
+        """Whether a file could not be read."""
+        return self.counts[BROKEN] > 0
+
+
+def run(home: Path, options: argparse.Namespace, say: Callable[[str], None]) -> Done:
+    """Import; `say` a line for each file and then the sum. DashboardError where the source holds no results."""
+    reading = Reading(_zone(options.timezone))
+    request = Request(Home(home), options.source, options.experiment, reading, options.dry_run)
+    counted: Counter[str] = Counter()
+    results = 0
+    with contextlib.nullcontext() if options.dry_run else lock.night_lock(request.home):
+        for told in take(request):
+            counted[told.state] += 1
+            results += told.is_result
+            say(_line(told, dry_run=options.dry_run))
+    if not results:
+        known = ", ".join(one.name for one in FORMATS)
+        raise DashboardError(f"{options.source}: holds no results of a format that is known. Known: {known}.")
+    say(_sum(counted, options))
+    return Done(counted)
+
+
+def _zone(name: str) -> zoneinfo.ZoneInfo:
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise DashboardError(
+            f"--timezone {name!r:.60}: there is no such time zone. Write it like Europe/Berlin."
+        ) from error
+
+
+def _line(told: Told, *, dry_run: bool) -> str:
+    state = "would take" if dry_run and told.state == TAKEN else told.state
+    return f"{state:10}  {told.file}: {told.words}"
+
+
+def _sum(counted: Counter[str], options: argparse.Namespace) -> str:
+    taken = f"{counted[TAKEN]} nights {'would be ' if options.dry_run else ''}taken"
+    rest = f"{counted[IN_ALREADY]} in already, {counted[SKIPPED]} skipped, {counted[BROKEN]} broken"
+    return f"{taken}, {rest}. Stamps that name no time zone were read as {options.timezone}."

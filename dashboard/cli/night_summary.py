@@ -1,0 +1,192 @@
+"""The last words of a night, and the tables of `plan` and `status`: what happened, in sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.night import estimate, progress
+from dashboard.plan.plan import Job, Plan
+from tvmdash.dashboard_info import BLOCKED, FAILED, INTERRUPTED, OK, RUNNING, SKIPPED, Home, JobResult, Night
+from tvmdash.errors import DashboardError
+from tvmdash.text import duration_in_words, elide, list_in_words, missing_backups_in_words
+from tvmdash.verdict import read_verdict
+
+_NAMED = 8
+_TRACEBACK = "Traceback (most recent call last):"
+_FRAME = re.compile(r'^ +File "(?:[^"\n]*/)?([^"/\n]+)", line (\d+)', re.MULTILINE)
+_WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
+
+
+def night_in_words(home: Home, night: Night) -> str:
+    """What happened, what failed and why, which TVM, where the page is."""
+    lines = [f"{_headline(home, night)} It took {duration_in_words(night.elapsed_s)}."]
+    if night.state == RUNNING:
+        lines = [_headline(home, night), *_now(home, night)]
+    lines += [f"  {line}" for line in _failures(night)]
+    lines += [f"  Note: {note}" for note in night.notes if not _is_told(note, night)]
+    if night.artifacts:
+        lines.append(f"Measured TVM: {list_in_words([_artifact(item) for item in night.artifacts], 5)}.")
+    if night.jobs:
+        lines.append("Longest: " + list_in_words([_longest(job) for job in _by_time(night)[:3]], 3) + ".")
+    page = home.page()
+    lines.append(f"Page: {page.as_uri()}" if page else f"There is no page; results lie in {home.root / 'results'}.")
+    return "\n".join(lines)
+
+
+def _now(home: Home, night: Night) -> list[str]:
+    """What a running night does at this moment, since when, and how far it is."""
+    now = progress.now_of(home, night.stamp)
+    if now is None:
+        return []
+    doing = [f"  Now: {what}, since {since} UTC." for what, since in now.running]
+    return [*(doing or ["  Now: between two steps."]), f"  {now.done} of {now.total} steps are done."]
+
+
+def _headline(home: Home, night: Night) -> str:
+    if night.state in {INTERRUPTED, RUNNING}:
+        state = (
+            "was interrupted; what it measured is saved by the next start"
+            if night.state == INTERRUPTED
+            else "still runs"
+        )
+        return f"Night {night.stamp} {state}."
+    backup = missing_backups_in_words([backup.moment for backup in night.missing_backups])
+    if not night.jobs:
+        also = f" {backup[0].upper()}{backup[1:]}." if backup else ""
+        return f"Night {night.stamp}: nothing was to be done: no experiment and no subsystem is active.{also}"
+    good = [job for job in night.jobs if job.well]
+    counts = []
+    for kind in ("experiment", "subsystem"):
+        of_kind = [job for job in night.jobs if job.kind == kind]
+        if of_kind:
+            counts.append(f"{sum(job in good for job in of_kind)} of {len(of_kind)} {kind}s")
+    trouble = "SOME FAILED, " if len(good) < len(night.jobs) else "NOT BACKED UP, " if backup else ""
+    jobs = f"{trouble}{' and '.join(counts)} ok{f', but {backup}' if backup else ''}"
+    said = [jobs, _of_tvm(home, night)] if trouble else [_of_tvm(home, night), jobs]
+    return f"Night {night.stamp}: {'. '.join(said)}."
+
+
+def _of_tvm(home: Home, night: Night) -> str:
+    """What the night says of TVM, without a full stop."""
+    try:
+        verdict = read_verdict(home, night.stamp)
+    except DashboardError as error:
+        return f"TVM's verdict cannot be read: {str(error).removesuffix('.')}"
+    return verdict.headline if verdict else "TVM was not judged"
+
+
+def _failures(night: Night) -> list[str]:
+    """A line for each job that did not go well; those of a kind that the same thing stopped share one."""
+    groups: dict[tuple[str, str, str], list[JobResult]] = {}
+    for job in night.jobs:
+        step = job.first_failure
+        reason = step.message if step is not None and step.state == BLOCKED else ""
+        if not job.well:
+            groups.setdefault((job.kind, reason, "" if reason else job.name), []).append(job)
+    return [_failure(jobs[0]) if len(jobs) == 1 else _stopped(reason, jobs) for (_, reason, _), jobs in groups.items()]
+
+
+def _stopped(reason: str, jobs: Sequence[JobResult]) -> str:
+    names = list_in_words([job.name for job in jobs], _NAMED)
+    return f"{jobs[0].kind}s {names} {_WORDS[BLOCKED]}: {elide(reason, 400)}"
+
+
+def _is_told(note: str, night: Night) -> bool:
+    """Whether a job's failure says the same."""
+    said = note.partition(": ")[2] or note
+    return any(said in step.message for job in night.jobs for step in job.steps if not step.success)
+
+
+def _failure(job: JobResult) -> str:
+    step = job.first_failure
+    if step is None:
+        points = "point" if job.failed_points == 1 else "points"
+        return f"{job.kind} {job.name}: {job.failed_points} {points} FAILED; its summary says which and why"
+    last = step.log_tail.strip().rpartition("\n")[2]
+    told = last in step.message or (step.message and step.message in last)  # the log holds the message as well
+    log = "" if told else f" Its output ends with: {_place(step.log_tail)}{elide(last, 200)}"
+    return f"{job.kind} {job.name} {_WORDS[job.state]}: {step.stage}: {elide(step.message, 400)}{log}"
+
+
+def _place(log: str) -> str:
+    """The innermost file and line of the Python traceback that ends a log, to stand before words; empty without one."""
+    _, begin, end = log.strip().rpartition(_TRACEBACK)
+    frames, others = _FRAME.findall(end), [line for line in end.splitlines() if line and not line.startswith(" ")]
+    return f"{frames[-1][0]}:{frames[-1][1]}: " if begin and frames and len(others) == 1 else ""
+
+
+def _artifact(artifact: object) -> str:
+    values = dict(artifact) if isinstance(artifact, dict) else {}
+    commit = f" ({values['commit']})" if values.get("commit") else ""
+    return f"{values.get('version', '?')}{commit}"
+
+
+def _by_time(night: Night) -> list[JobResult]:
+    return sorted(night.jobs, key=lambda job: -job.elapsed_s)
+
+
+def _longest(job: JobResult) -> str:
+    return f"{job.name} {duration_in_words(job.elapsed_s)}"
+
+
+def status_in_words(home: Home, night: Night) -> str:
+    """The night as a table: a row for each job, a column for each stage."""
+    stages = list(dict.fromkeys(step.stage for job in night.jobs for step in job.steps))
+    rows = [["", *stages, "time"]]
+    for job in night.jobs:
+        words = {step.stage: _WORDS[step.state] for step in job.steps}
+        rows.append(
+            [f"{job.kind} {job.name}", *(words.get(stage, "-") for stage in stages), duration_in_words(job.elapsed_s)]
+        )
+    return "\n".join([night_in_words(home, night), "", *_table(rows)])
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def plan_in_words(plan: Plan) -> str:
+    """What a night would do, in order, and what is rejected and why."""
+    seed = "drawn at the start; below is one of them" if plan.drawn else f"seed {plan.seed}"
+    order = f"in random order ({seed})" if plan.config.randomize else "by priority, then name"
+    own = [job for job in plan.experiments if not job.variant]
+    lines = [f"Home {plan.home.root}: {len(own)} experiments {order}, {len(plan.subsystems)} subsystems."]
+    lines += [f"TVM: {spec.branch} from {spec.remote}{_named(plan, spec)}" for spec in plan.artifacts]
+    if plan.experiments and not plan.artifacts:
+        lines.append("TVM: none; no experiment needs one.")
+    if len(own) < len(plan.experiments):
+        lines.append("Experiments on several TVMs run on one after the other; which goes first takes turns by night.")
+    lines += _phases(plan)
+    lines += estimate.in_words(plan)
+    if plan.inactive:
+        lines.append(f"Not active: {', '.join(plan.inactive)}")
+    for job in plan.rejected:
+        lines += [f"Rejected: {job.kind} {job.name}", *(f"  {fault}" for fault in job.faults)]
+    return "\n".join(lines)
+
+
+def _named(plan: Plan, spec: ArtifactSpec) -> str:
+    """The names that the home's config has for this TVM."""
+    names = dict.fromkeys(job.variant for job in plan.experiments if job.tvm == spec and job.variant)
+    return f", as {', '.join(names)}" if names else ""
+
+
+def _phases(plan: Plan) -> list[str]:
+    lines = []
+    stages = dict.fromkeys(stage.name for job in plan.experiments for stage in job.stages)
+    order = [name for name in ("setup", "run", "analyze", "visualize", "summarize") if name in stages]
+    for name in order:
+        names = [_step(job, plan, name) for job in plan.experiments if any(stage.name == name for stage in job.stages)]
+        lines.append(f"{name + ':':<11}{', '.join(names)}")
+    if plan.subsystems:
+        lines.append(f"{'subsystem:':<11}{', '.join(_step(job, plan, 'run') for job in plan.subsystems)}")
+    return lines
+
+
+def _step(job: Job, plan: Plan, name: str) -> str:
+    stage = next(stage for stage in job.stages if stage.name == name)
+    own_tvm = f" on TVM {job.tvm.branch}" if name == "run" and job.tvm and job.tvm != plan.config.tvm else ""
+    return f"{job.name}{own_tvm} (at most {duration_in_words(job.timeout_s(stage, plan.config))})"

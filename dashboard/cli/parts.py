@@ -1,0 +1,99 @@
+"""What the verbs of the command line share: exit codes, arguments that several take, how a signal ends one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from dashboard.plan.home_config import code_folders
+from dashboard.plan.plan import REPOSITORY, CodeFolders
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, Night
+from tvmdash.errors import DashboardError
+
+OK_CODE, SOME_FAILED, USAGE, BUG, CANNOT_TELL, HELD, STOPPED = 0, 1, 2, 3, 4, 75, 130
+
+Verbs = argparse._SubParsersAction  # noqa: SLF001 - argparse gives its type no public name
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)?", re.ASCII)
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def home_verb(
+    verbs: Verbs[argparse.ArgumentParser],
+    name: str,
+    verb: Callable[[argparse.Namespace], int],
+    words: str,
+    *,
+    code: bool = True,
+) -> argparse.ArgumentParser:
+    """Add a verb that is about a home; with `code`, it may be told where scripts lie and which seed to take."""
+    parser = verbs.add_parser(name, help=words)
+    parser.add_argument("home", type=absolute, metavar="HOME")
+    if code:
+        code_options(parser)
+    parser.set_defaults(verb=verb)
+    return parser
+
+
+def code_options(parser: argparse.ArgumentParser) -> None:
+    """Let a verb be told where scripts lie and which seed to take."""
+    parser.add_argument("--experiments-dir", type=absolute, metavar="DIR", help="where the experiments' folders lie")
+    parser.add_argument("--subsystem-dir", type=absolute, metavar="DIR", help="where the subsystems' folders lie")
+    parser.add_argument("--seed", type=int, help="seed of the random order")
+
+
+def code_of(arguments: argparse.Namespace) -> CodeFolders:
+    """Where the scripts lie."""
+    return CodeFolders(arguments.experiments_dir, arguments.subsystem_dir, code_folders(Home(arguments.home)))
+
+
+def existing_home(arguments: argparse.Namespace) -> Home:
+    """The home that is named; DashboardError where the folder is not there or is no home."""
+    home = Home(arguments.home)
+    if not home.root.is_dir():
+        raise DashboardError(f"{home.root}: there is no such folder. Name a home.")
+    if not home.config_file.is_file() and not home.nights.is_dir() and home.page() is None:
+        raise DashboardError(
+            f"{home.root}: is no home: it has no {home.config_file.relative_to(home.root)}. "
+            f"Name a home, or begin one: cp -r {REPOSITORY / 'sample-dashboard-home'} NEW_HOME"
+        )
+    return home
+
+
+def exit_code(night: Night) -> int:
+    """The exit code of a command that ran this night."""
+    if night.state == INTERRUPTED:
+        return STOPPED
+    return OK_CODE if night.state == COMPLETE and night.well else SOME_FAILED
+
+
+def absolute(text: str) -> Path:
+    """A path as typed, made absolute."""
+    return Path(text).expanduser().absolute().resolve()
+
+
+def passed_on(module: str, *words: str) -> int:
+    """The command line of a module of tvmdash, as a program of its own; its exit code."""
+    argv = [sys.executable, "-m", f"tvmdash.{module}", *words]
+    library = str(REPOSITORY / "shared" / "python")
+    return subprocess.run(argv, check=False, env={**os.environ, "PYTHONPATH": library}).returncode
+
+
+def duration_s(text: str) -> float:
+    """Seconds in a text like `90`, `90s`, `10m`, `1.5h` or `2d`."""
+    found = _DURATION.fullmatch(text)
+    if not found or not float(found[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no length of time. Write it like 90s, 10m or 3h.")
+    return float(found[1]) * _SECONDS[found[2] or "s"]
+
+
+def interrupt(number: int, frame: object) -> NoReturn:
+    """What SIGTERM does: the same as ^C."""
+    signal.signal(number, signal.SIG_IGN)  # systemd and dashboard_job.sh may both send it; the first one is obeyed
+    raise KeyboardInterrupt

@@ -1,0 +1,63 @@
+"""The verb that prints what was measured as Markdown."""
+
+from __future__ import annotations
+
+import argparse
+
+from dashboard.cli.parts import OK_CODE, Verbs, absolute, home_verb
+from dashboard.plan.home_config import code_folders
+from dashboard.plan.plan import CodeFolders
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+_MOST_FAULTS = 3
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add it to the command line."""
+    results = home_verb(verbs, "results", _results, "print all numbers of a night as Markdown", code=False)
+    results.add_argument("night", nargs="?", metavar="NIGHT", help="its stamp; by default the newest")
+    results.add_argument("--experiments-dir", type=absolute, metavar="DIR", help="where the experiments' folders lie")
+    results.add_argument("--history", action="store_true", help="instead, what backfill measured, TVM by TVM")
+    results.add_argument("--output", type=absolute, metavar="FILE", help="write the page there instead")
+
+
+def _results(arguments: argparse.Namespace) -> int:
+    text = _history(arguments) if arguments.history else _night(arguments)
+    if arguments.output:
+        try:
+            common.write_text(arguments.output, text)
+        except OSError as error:
+            raise DashboardError(
+                f"--output {arguments.output}: {error.strerror}. Name a file in a folder that is there."
+            ) from error
+        print(f"Written: {arguments.output}")
+    else:
+        print(text, end="")
+    return OK_CODE
+
+
+def _night(arguments: argparse.Namespace) -> str:
+    from dashboard.report import night_page, results
+
+    home = Home(arguments.home)
+    code = CodeFolders(experiment=arguments.experiments_dir, of_home=code_folders(home))
+    return night_page.page(results.read(home, arguments.night, code))
+
+
+def _history(arguments: argparse.Namespace) -> str:
+    from dashboard.report import history_page
+    from tvmdash.backfill import history as version_history
+    from tvmdash.backfill import history_text
+
+    if arguments.night:
+        raise DashboardError(f"--history is of many nights. Leave out {arguments.night}.")
+    history = version_history.read(Home(arguments.home))
+    if not history.versions:
+        command = history_text.command(str(arguments.home))
+        failed = [f"{tvm}, {experiment}: {why}." for experiment, tvm, why in history_text.failures(history)]
+        known = [*history.broken, *failed][:_MOST_FAULTS]
+        none = f"{arguments.home}: there are no nights of backfill that can be read."
+        raise DashboardError(" ".join([none, *known, f"Measure some: {command}"]))
+    return history_page.page(history)

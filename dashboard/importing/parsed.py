@@ -1,0 +1,126 @@
+"""What an importer finds: nights of an experiment, in records or in nested numbers."""
+
+from __future__ import annotations
+
+import datetime
+import zoneinfo
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dashboard.importing.source import File
+from tvmdash import records
+from tvmdash.errors import DashboardError
+from tvmdash.stats import reduction
+
+NO_MEDIAN = "its source gives no median: the mean stands for it"
+_EMPTY: Mapping[str, Any] = {"docker_tag": None, "docker_hash": None}
+
+
+@dataclass(frozen=True)
+class FoundNight:
+    """One night of one experiment. `content` is a data.json without what the dashboard adds.
+
+    `part` tells the nights of one file apart; `kept` goes along in `night.imported`; `left_out` says in words what of
+    the file was not taken. Nights that `joins` are one where experiment, moment and format are: their records together.
+    """
+
+    experiment: str
+    moment: datetime.datetime
+    tvm_hash: str
+    content: Mapping[str, Any]
+    part: str = ""
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    joins: bool = False
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the user wants a source read: the zone of stamps that name none."""
+
+    zone: zoneinfo.ZoneInfo = field(default_factory=lambda: zoneinfo.ZoneInfo("UTC"))
+
+    def moment(self, naive: datetime.datetime) -> datetime.datetime:
+        """The UTC moment of a stamp, which is of `zone` where it names none. Of an hour that comes twice the first."""
+        aware = naive if naive.tzinfo else naive.replace(tzinfo=self.zone)
+        try:
+            return aware.astimezone(datetime.UTC).replace(microsecond=0)
+        except OverflowError as error:
+            raise DashboardError(f"{naive} is not a moment that can be kept.") from error
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: in words, which files are its own, the files of it that hold no results, and how one is read."""
+
+    name: str
+    about: str
+    owns: Callable[[File], bool]
+    read: Callable[[File, Reading], Iterator[FoundNight]]
+
+
+def reduced(samples_ms: Sequence[float]) -> dict[str, Any]:
+    """Mean and standard deviation (None of one sample) as columns, and what `additional_info` says of these samples."""
+    found = reduction.reduce_processes([samples_ms])
+    return {
+        "mean": found.mean,
+        "std": found.std if found.count > 1 else None,
+        "info": {
+            "execution_elapsed_ms_median": found.median,
+            "execution_elapsed_ms_min": found.min,
+            **({"execution_elapsed_ms_low": found.low} if found.low is not None else {}),
+            **({"execution_elapsed_ms_high": found.high} if found.high is not None else {}),
+            "samples": found.count,
+        },
+    }
+
+
+def stated(mean_ms: float, *, std_ms: float | None = None, median_ms: float | None = None) -> dict[str, Any]:
+    """As `reduced`, of a source that gives no samples."""
+    if median_ms is not None:
+        return {"mean": mean_ms, "std": std_ms, "info": {"execution_elapsed_ms_median": median_ms}}
+    return {"mean": mean_ms, "std": std_ms, "info": {"execution_elapsed_ms_median": mean_ms, "doubts": [NO_MEDIAN]}}
+
+
+def record(moment: datetime.datetime, measured: Mapping[str, Any], **columns: Any) -> dict[str, Any]:
+    """A record's JSON with these columns; what is not given is empty."""
+    return {
+        "timestamp": moment.isoformat().replace("+00:00", "Z"),
+        "schema_version": records.SCHEMA_VERSION,
+        "additional_info": {**_EMPTY, **measured["info"], **columns.pop("info", {})},
+        **dict.fromkeys(("engine_version", "target", "env_name", "hw_model"), ""),
+        **{name: {} for name in ("workload_args", "engine_config", "build_config", "runtime_config")},
+        "execution_config": {},
+        **columns,
+        "execution_elapsed_ms_mean": measured["mean"],
+        "execution_elapsed_ms_std": measured["std"],
+    }
+
+
+def with_records(found: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """A night's content of records; DashboardError where there are none."""
+    if not found and not failures:
+        raise DashboardError("holds no times that could become records.")
+    known = {"schema_version": records.SCHEMA_VERSION, "records": list(found)}
+    return {**known, **({"failures": list(failures)} if failures else {})}
+
+
+def number(value: object) -> float | None:
+    """`value` where it is a number."""
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def numbers(value: object) -> list[float]:
+    """The numbers in a list."""
+    return [one for one in map(number, value) if one is not None] if isinstance(value, list) else []
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """`value` where it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects(value: object) -> list[dict[str, Any]]:
+    """The objects in a list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -1,0 +1,1 @@
+"""Commands that measure outside the nights: compare, bisect, reproduce, backfill, remeasure."""

@@ -1,0 +1,1 @@
+"""`backfill`: TVMs of the past, measured now."""

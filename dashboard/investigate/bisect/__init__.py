@@ -1,0 +1,1 @@
+"""`bisect`: the commit that moved a series."""

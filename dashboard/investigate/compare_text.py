@@ -1,0 +1,147 @@
+"""A comparison for people: a table for the terminal, and Markdown for a pull request."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+from dashboard.investigate.compare import Compared, Comparison, Side
+from tvmdash.records.metrics import is_worse, way
+from tvmdash.stats.comparison import NAMED_ROUNDS, Difference
+from tvmdash.text import duration_in_words, elide, list_in_words, percent_in_words, quantity_in_words
+
+_NAME_COLUMNS = 70
+_LEAST = 1e-9
+_FEW_ROUNDS = (
+    f"Of fewer than {NAMED_ROUNDS} rounds only what differs by the same in each is named, as sizes do, and the interval"
+    " is Student's t of the mean: no interval of the median has 95 % there."
+)
+_HEAD = ("series", "A", "B", "B against A", "95 %", "")
+
+
+def in_words(done: Comparison, *, every: bool = False) -> str:
+    """The comparison for a terminal: the series that differ, or with `every` all of them."""
+    rows = [_HEAD, *map(_row, _shown(done, every=every))]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
+    table = [_line(row, widths) for row in rows]
+    return "\n".join([*_sides(done), *_how(done), "", *(table if len(rows) > 1 else ()), _verdict(done)])
+
+
+def markdown(done: Comparison, *, every: bool = False) -> str:
+    """The same as Markdown."""
+    rows = [_HEAD, *map(_row, _shown(done, every=every))]
+    lines = ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in rows]
+    lines.insert(1, "|---|---:|---:|---:|---:|---|")
+    table = [*lines, ""] if len(rows) > 1 else []
+    return "\n".join([*(f"- {line}" for line in (*_sides(done), *_how(done))), "", *table, _verdict(done)]) + "\n"
+
+
+def _shown(done: Comparison, *, every: bool) -> list[Compared]:
+    chosen = [one for one in done.series.values() if one.difference and (every or one.difference.real)]
+    return sorted(chosen, key=lambda one: -abs(one.difference.effect) if one.difference else 0.0)
+
+
+def _sides(done: Comparison) -> Iterator[str]:
+    for letter, side in (("A", done.a), ("B", done.b)):
+        yield f"{letter}: {side.asked}, {_artifact(side)}{f'. {side.note}' if side.note else ''}"
+    if done.a.artifact["key"] == done.b.artifact["key"]:
+        yield "Both are the same build: what differs here is noise."
+
+
+def _artifact(side: Side) -> str:
+    commit = side.artifact["commit"]
+    return f"TVM {side.artifact['version']}" + (f", commit {commit[:12]}" if commit else "")
+
+
+def _how(done: Comparison) -> Iterator[str]:
+    counts = sorted(set(done.rounds.values()))
+    rounds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0] if counts else 0}"
+    place = f"{done.machine['host']} ({done.machine['hw_model']})"
+    yield f"{rounds} rounds, A and B in turn, on {place}, in {duration_in_words(done.elapsed_s)}."
+    if any(one.difference and one.difference.rounds >= NAMED_ROUNDS for one in done.series.values()):
+        yield "B against A is the median of the rounds' ratios, with that median's 95 % interval."
+    if any(one.difference and one.difference.rounds < NAMED_ROUNDS for one in done.series.values()):
+        yield _FEW_ROUNDS
+    if done.over:
+        yield f"The time was over before all rounds were done: {list_in_words(done.over, 5)}."
+    for name, error in done.errors.items():
+        yield f"{name} ended after {done.rounds.get(name, 0)} rounds: {error}"
+
+
+def _row(one: Compared) -> tuple[str, ...]:
+    found = one.difference
+    if found is None:
+        return (elide(one.series.name, _NAME_COLUMNS), "", "", "", "", "")
+    a, b = (statistics.median(pair[side] for pair in one.rounds) for side in (0, 1))
+    interval = f"{percent_in_words(found.low)} to {percent_in_words(found.high)}"
+    levels = quantity_in_words(a, one.series.unit), quantity_in_words(b, one.series.unit)
+    return (elide(one.series.name, _NAME_COLUMNS), *levels, percent_in_words(found.effect), interval, _word(one))
+
+
+def _word(one: Compared) -> str:
+    if one.difference is None or not one.difference.real:
+        return ""
+    up = one.difference.effect > 0
+    if one.series.is_size:
+        return "larger" if up else "smaller"
+    if one.series.is_time:
+        return "slower" if up else "faster"
+    judged = is_worse(one.difference.effect, one.series.direction)
+    return ("higher" if up else "lower") + ("" if judged is None else f", {way(judged)}")
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = zip(row, widths, strict=True)
+    return "  ".join(_cell(text, width, at) for at, (text, width) in enumerate(cells)).rstrip()
+
+
+def _cell(text: str, width: int, at: int) -> str:
+    return text.ljust(width) if at in (0, len(_HEAD) - 1) else text.rjust(width)
+
+
+def _verdict(done: Comparison) -> str:
+    judged = [one for one in done.series.values() if one.difference]
+    if not judged:
+        return "Nothing can be said: no series was measured at least three times on both."
+    real = sum(one.difference is not None and one.difference.real for one in judged)
+    said = f"{real} of {len(judged)} series differ." if real else f"None of {len(judged)} series differs."
+    unjudged = len(done.series) - len(judged)
+    lacking = f"{unjudged} could not be judged: too few rounds, or values that are not above 0." if unjudged else ""
+    return " ".join(filter(None, (said, *_known(judged), lacking)))
+
+
+def _known(judged: Sequence[Compared]) -> Iterator[str]:
+    """How well those without a real difference are known: times, sizes and other numbers apart."""
+    kinds: dict[str, list[tuple[float, str]]] = {}
+    for one in judged:
+        if one.difference and not one.difference.real:
+            kinds.setdefault(_kind(one), []).append((_factor(one.difference), one.series.name))
+    for kind, found in kinds.items():
+        found.sort()
+        (half, _), (most, widest) = found[len(found) // 2], found[-1]
+        said = f"{kind} without a difference: {len(found)}, "
+        if most == 1.0:
+            yield f"{said}the same in every round."
+        elif len(found) == 1:
+            yield f"{said}known to {_within(most)}."
+        else:
+            which = elide(widest, _NAME_COLUMNS)
+            yield f"{said}half known to {_within(half)}, all to {_within(most)} (the widest: {which})."
+
+
+def _kind(one: Compared) -> str:
+    return "Times" if one.series.is_time else "Sizes" if one.series.is_size else "Numbers"
+
+
+def _factor(difference: Difference) -> float:
+    """By what factor, up or down, the ratio of B to A may be another than its estimate; 1: it is known exactly."""
+    return math.sqrt((1 + difference.high) / max(1 + difference.low, _LEAST))
+
+
+def _within(factor: float) -> str:
+    """As in "within ±0.58 %", "within ±12 %"; from a doubling on, "within a factor of 2.8"."""
+    percent = max(0.01, 100 * (factor - 1))
+    if percent >= 99.5:
+        return f"within a factor of {factor:.{1 if factor < 9.95 else 0}f}"
+    return f"within ±{percent:.{2 if percent < 0.995 else 1 if percent < 9.95 else 0}f} %"

@@ -1,0 +1,1 @@
+"""`reproduce`: a published number measured again."""

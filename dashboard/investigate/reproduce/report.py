@@ -1,0 +1,62 @@
+"""A reproduction for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from dashboard.investigate.reproduce.reproduce import Reproduction
+from dashboard.investigate.reproduce.verdict import Line
+from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
+from tvmdash.text import duration_in_words, elide, percent_in_words, quantity_in_words
+
+
+def in_words(done: Reproduction) -> str:
+    """What was measured again, on what, whether it holds, and what is not as it was."""
+    return "\n".join(_lines(done))
+
+
+def _lines(done: Reproduction) -> Iterator[str]:
+    if done.drawn is not None:
+        yield f"Drawn by the seed {done.drawn.seed} among {done.drawn.candidates} receipts of earlier nights."
+    rounds = f"{done.rounds} times in {duration_in_words(done.elapsed_s)}"
+    yield f"{done.experiment} of the night {done.night}, TVM {done.artifact['version']}, measured again {rounds}."
+    yield {
+        True: "The same machine as then.",
+        False: "NOT the same machine as then.",
+        None: "Whether it is the same machine is not known: the receipt does not say which it was.",
+    }[done.is_same_machine]
+    yield f"{done.code[:1].upper()}{done.code[1:]}."
+    for name, then, now in done.differs:
+        yield f"  {name}: {elide(then, 80)} then, {elide(now, 80)} now"
+    if not done.differs:
+        yield "Nothing that is known of machine, TVM and code differs."
+    yield ""
+    for line in done.lines:
+        yield f"{elide(line.series.name, 80)}: {_verdict(line)}"
+    if done.ended:
+        yield f"It ended early: {done.ended}"
+    yield _counts(done)
+
+
+def _counts(done: Reproduction) -> str:
+    """As in "3 of 5 hold, 1 does not hold, of 1 it cannot be told."."""
+    count = Counter(line.verdict for line in done.lines)
+    said = [f"{count[HOLDS]} of {len(done.lines)} hold"]
+    if count[DOES_NOT_HOLD]:
+        said.append(f"{count[DOES_NOT_HOLD]} {'does' if count[DOES_NOT_HOLD] == 1 else 'do'} not hold")
+    if count[CANNOT_TELL]:
+        said.append(f"of {count[CANNOT_TELL]} it cannot be told")
+    return ", ".join(said) + "."
+
+
+def _verdict(line: Line) -> str:
+    old = quantity_in_words(line.old, line.series.unit)
+    if line.found is None:
+        return f"{old} then; CANNOT TELL: {line.why}"
+    found, unit = line.found, line.series.unit
+    bounds = f"{quantity_in_words(found.low, unit)} to {quantity_in_words(found.high, unit)}"
+    inside = "inside" if found.holds else "outside"
+    word = {HOLDS: "holds", DOES_NOT_HOLD: "DOES NOT HOLD", CANNOT_TELL: f"CANNOT TELL: {line.why}"}[line.verdict]
+    now = f"{quantity_in_words(found.new, unit)} now ({percent_in_words(found.effect)})"
+    return f"{old} then, {now}, {inside} the noise ({bounds}); {word}"

@@ -1,0 +1,103 @@
+"""A series as a person names it: by its ID, the beginning of it, its name or a part of that."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dashboard.investigate.request import point_of
+from tvmdash import records
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.records import PointValue
+from tvmdash.records.metrics import Direction, Kind
+from tvmdash.series import naming
+from tvmdash.text import list_in_words
+
+_NIGHTS_BACK = 60
+_LEAST_DIGITS = 4
+BYTES = "bytes"
+
+
+@dataclass(frozen=True)
+class WantedSeries:
+    """One series of an experiment, as its data held it."""
+
+    id: str
+    experiment: str
+    metric: str
+    unit: str
+    labels: Mapping[str, Any]
+    direction: Direction
+    kind: Kind = "time"
+    title: str = ""
+    name: str = ""
+
+    @classmethod
+    def of(cls, one: PointValue) -> WantedSeries:
+        """The series of this value, without a name."""
+        key = one.key
+        return cls(key.id, key.experiment, key.metric, one.unit, key.labels, one.direction, one.kind, one.title)
+
+    @property
+    def is_size(self) -> bool:
+        """Whether it counts bytes, which no clock and no neighbour on the machine disturbs."""
+        return self.unit == BYTES
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is known for a time: a number of a foreign experiment may be anything."""
+        return not self.is_size and self.kind == "time"
+
+    @property
+    def point(self) -> dict[str, Any]:
+        """What names its point, on any machine."""
+        return point_of(self.labels)
+
+    def value_in(self, found: Iterable[PointValue]) -> float | None:
+        """Its value among these; the machine may be another than that of its ID."""
+        for one in found:
+            if one.key.metric == self.metric and point_of(one.key.labels) == self.point:
+                return one.value
+        return None
+
+
+def find(home: Home, experiment: str, text: str) -> WantedSeries:
+    """The series of the experiment that `text` names, by the newest night that has one; DashboardError else."""
+    stamps = home.data_stamps(experiment)
+    if not stamps:
+        raise DashboardError(f"{home.data(experiment)}: no night has measured {experiment} yet. Run one first.")
+    newest: list[WantedSeries] = []
+    for known in itertools.islice(_nights(home, experiment, stamps), _NIGHTS_BACK):
+        newest = newest or known
+        named = _named(known, text)
+        if len(named) == 1:
+            return named[0]
+        if named:
+            shown = list_in_words([f"{one.id} {one.name}" for one in named], 5)
+            raise DashboardError(f"{text!r} names {len(named)} series of {experiment}: {shown}. Give the ID of one.")
+    shown = list_in_words([f"{one.id} {one.name}" for one in newest], 8) or "none"
+    raise DashboardError(f"{text!r} names no series of {experiment}. The newest night has: {shown}.")
+
+
+def _nights(home: Home, experiment: str, stamps: list[str]) -> Iterator[list[WantedSeries]]:
+    for stamp in reversed(stamps):
+        with contextlib.suppress(DashboardError):  # a night that cannot be read is passed over
+            yield of_values(records.read_data(home.data_file(experiment, stamp), experiment).values())
+
+
+def of_values(values: Iterable[PointValue]) -> list[WantedSeries]:
+    """The series of these values, named."""
+    found = [WantedSeries.of(one) for one in values]
+    names = naming.names(found)
+    return [replace(one, name=name) for one, name in zip(found, names, strict=True)]
+
+
+def _named(known: list[WantedSeries], text: str) -> list[WantedSeries]:
+    """By ID or name; where nothing is called just so, by a part of it."""
+    exact = [one for one in known if text in (one.id, one.name, one.labels.get("path"))]
+    begins = [one for one in known if len(text) >= _LEAST_DIGITS and one.id.startswith(text)]
+    return exact or begins or [one for one in known if text in one.name]

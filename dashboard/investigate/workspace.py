@@ -1,0 +1,152 @@
+"""Where re-measuring happens: in the night that called it, or, called by a person, in a night's place of its own.
+
+Nothing here is published: the stages write into a home of their own below the workspace, which is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import signal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.night import engine, folders, lock
+from dashboard.night.engine import Context, Workspace
+from dashboard.plan.home_config import read_home_config
+from dashboard.plan.plan import CodeFolders, Job, Plan, make_plan
+from dashboard.process import orphans, process, watchdog
+from tvmdash import common, removal
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+
+@dataclass(frozen=True)
+class Apart(Context):
+    """A context whose home is a scratch one, so that what stages leave reaches nobody; the mark is the real night's."""
+
+    night_mark: str = ""
+
+    @property
+    def mark(self) -> str:
+        """What ends with the night ends these processes as well."""
+        return self.night_mark
+
+
+@dataclass(frozen=True)
+class Place:
+    """The real home, tonight's stamp, and a folder for everything that is made. `night`: the running night's folder."""
+
+    home: Home
+    stamp: str
+    plan: Plan
+    folder: Path
+    night: Path | None
+
+    def context(self) -> Apart:
+        """For the engine. The telemetry of tonight's own runs is left as it is."""
+        config = replace(self.plan.config, telemetry_rate=0.0)
+        numbers = itertools.count(os.getpid() * 1000)  # the night counts its own from 0
+        scratch = Home(self.folder / "home")
+        plan = replace(self.plan, config=config, home=scratch)
+        mark = engine.night_mark(self.home, self.stamp)
+        return Apart(scratch, plan, self.stamp, self.folder, {}, {}, numbers, night_mark=mark)
+
+    def job(self, name: str) -> Job | None:
+        """The experiment as tonight runs it; None where it does not."""
+        if self.night is None:
+            return next((job for job in self.plan.experiments if job.name == name), None)
+        kept = Workspace(self.night / f"experiment-{name}")
+        data = self.tonights(name)
+        if data is None or not kept.fingerprint.is_file():
+            return None
+        config = data["night"]["config"]
+        return Job("experiment", name, kept.code, kept.config, config, ArtifactSpec(folders.REMEASURE, ""))
+
+    def tonights(self, name: str) -> Mapping[str, Any] | None:
+        """What the experiment measured tonight, as published; None where it has not."""
+        with contextlib.suppress(DashboardError):
+            value = common.read_json(self.home.data_file(name, self.stamp))
+            if isinstance(value, dict) and isinstance(value.get("night"), dict):
+                return value
+        return None
+
+    def fingerprint(self, name: str) -> str | None:
+        """Of the code as the running night copied it: what its setup is kept under."""
+        return Workspace(self.night / f"experiment-{name}").fingerprint.read_text("ascii") if self.night else None
+
+
+@contextlib.contextmanager
+def opened(home: Home, code: CodeFolders, *, seed: int | None) -> Iterator[Place]:
+    """The place, made and removed again; HeldError where a night that this is no part of holds the home."""
+    orphans.become_subreaper()
+    stamp = night_around(home)
+    with contextlib.ExitStack() as stack:
+        if stamp is None:
+            stack.enter_context(lock.night_lock(home))
+            plan = make_plan(home, code, seed=seed)
+            stamp = common.stamp_of(common.utc_now())
+            mark = engine.night_mark(home, stamp)
+            process.begin_night(mark)
+            stack.enter_context(watchdog.watch(mark))
+            parent, night = plan.config.tmp_data / f"{folders.REMEASURE}-{_name(home)}", None
+        else:
+            plan = _plan_of_night(home, stamp)
+            process.begin_night(engine.night_mark(home, stamp))
+            night = plan.config.tmp_data / stamp
+            parent = night / folders.REMEASURE
+        removal.remove_tree(parent)  # of one that was killed: the home is held, so nobody else is at work there
+        stack.callback(_removed, parent)
+        parent.mkdir(parents=True)
+        yield Place(home, stamp, plan, parent, night)
+
+
+def _removed(folder: Path) -> None:
+    """Remove the folder also where a signal comes again meanwhile."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        removal.remove_tree(folder)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _name(home: Home) -> str:
+    """Homes may share a tmp_data_dir."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", str(home.root)).strip("-")[-80:]
+
+
+def _plan_of_night(home: Home, stamp: str) -> Plan:
+    """What is needed of the running night's plan: its config and its seed."""
+    seed = home.read_night(stamp).seed
+    return Plan(home, read_home_config(home), seed or 0, (), (), (), ())
+
+
+def night_around(home: Home) -> str | None:
+    """The stamp of the running night that this process is a part of; None where it is part of none.
+
+    A night is around this process where its environment says so and an ancestor of it holds the home's lock.
+    """
+    stamp, named = os.environ.get("TVMDASH_NIGHT", ""), os.environ.get("TVMDASH_HOME", "")
+    if not common.is_stamp(stamp) or not named or Path(named).resolve() != home.root.resolve():
+        return None
+    if not home.lock_file.is_file() or not lock.is_held(home):
+        return None
+    holder = re.match(r"process (\d+) on ", home.lock_file.read_text(encoding="utf-8", errors="replace"))
+    return stamp if holder and int(holder[1]) in _ancestors() else None
+
+
+def _ancestors() -> Iterator[int]:
+    pid = os.getppid()
+    while pid > 1:
+        yield pid
+        try:
+            status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return
+        pid = int(status.rpartition(")")[2].split()[1])
+    yield pid

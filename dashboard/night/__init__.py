@@ -1,0 +1,1 @@
+"""One night: the engine that runs stages, and the record that it keeps."""

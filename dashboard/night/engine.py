@@ -1,0 +1,288 @@
+"""Run one stage of one job and judge it. Whatever a stage leaves behind is data from a stranger."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts.artifact import Artifact, ArtifactSpec
+from dashboard.night import publish, setup_cache, telemetry
+from dashboard.night.environment import stage_environment
+from dashboard.plan.plan import Job, Plan
+from dashboard.process import process
+from dashboard.process.orphans import MARK
+from dashboard.process.process import Outcome
+from tvmdash import stages
+from tvmdash.common import is_stamp
+from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, Home, StepResult
+from tvmdash.errors import DashboardError
+from tvmdash.stages import Blocked, Stage, Status
+from tvmdash.text import bytes_in_words
+
+_FULL_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folder of one job in one night: a copy of its code and config, and what its stages leave."""
+
+    root: Path
+
+    @property
+    def code(self) -> Path:
+        """The job's scripts as they were when the night began; stages run here."""
+        return self.root / "code"
+
+    @property
+    def config(self) -> Path:
+        """The job's config folder as it was when the night began."""
+        return self.root / "config"
+
+    @property
+    def scratch(self) -> Path:
+        """The stages' TMPDIR."""
+        return self.root / "tmp"
+
+    def of(self, stage: str) -> Path:
+        """What the stage leaves."""
+        return self.root / stage
+
+    @property
+    def fingerprint(self) -> Path:
+        """Holds the fingerprint of the code and the config as they were when the night began."""
+        return self.root / "fingerprint"
+
+    @property
+    def artifact(self) -> Path:
+        """Holds the key of the job's artifact, for whoever saves what a killed night measured."""
+        return self.root / "artifact"
+
+    def log(self, stage: str) -> Path:
+        """The stage's output."""
+        return self.root / f"{stage}.log"
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every step of a night shares.
+
+    partial: the run was ended in the middle, and only what it had committed by then counts.
+    """
+
+    home: Home
+    plan: Plan
+    stamp: str
+    folder: Path
+    repository: Mapping[str, Any]
+    artifacts: dict[ArtifactSpec, Artifact] = field(default_factory=dict)
+    numbers: itertools.count[int] = field(default_factory=itertools.count)
+    partial: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What all processes of this night carry in their environment."""
+        return night_mark(self.home, self.stamp)
+
+    def workspace(self, job: Job) -> Workspace:
+        """The job's folder."""
+        return Workspace(self.folder / f"{job.kind}-{job.name}")
+
+    def artifact(self, job: Job) -> Artifact | None:
+        """The job's TVM, where it has one."""
+        return self.artifacts.get(job.tvm) if job.tvm else None
+
+
+def night_mark(home: Home, stamp: str) -> str:
+    """The mark of one night of one home."""
+    return f"{home.root}:{stamp}"
+
+
+def is_mark_of(home: Home, mark: str) -> bool:
+    """Whether a process with this mark was started by some night of the home."""
+    begin = night_mark(home, "")
+    return mark.startswith(begin) and is_stamp(mark[len(begin) :].partition("/")[0])
+
+
+def take_copy(context: Context, job: Job) -> None:
+    """Copy the job's code and config, so that an edit or a pull during the night changes nothing under way."""
+    place = context.workspace(job)
+    shutil.rmtree(place.root, ignore_errors=True)
+    place.scratch.mkdir(parents=True)
+    setup_cache.copy_code(job.folder, place.code)
+    shutil.copytree(job.config_folder, place.config, symlinks=True)
+    place.fingerprint.write_text(setup_cache.fingerprint(place.code, job.config), encoding="ascii")
+
+
+def perform(context: Context, job: Job, stage: Stage) -> StepResult:
+    """Run the stage, judge it, publish what it left; the outcome is always a StepResult."""
+    try:
+        if stage.name == "setup":
+            return _setup(context, job, stage)
+        return _run(context, job, stage, context.workspace(job).of(stage.name))
+    except (DashboardError, OSError) as error:
+        return StepResult(stage.name, FAILED, _in_words(error, context), context.stamp)
+
+
+def _setup(context: Context, job: Job, stage: Stage) -> StepResult:
+    place = context.workspace(job)
+    key = place.fingerprint.read_text(encoding="ascii")
+    setup_dir = context.plan.config.setup
+    kept = setup_cache.made_in(setup_dir, job.experiment, key, context.stamp)  # for another of tonight's TVMs
+    if kept is None and not job.config["rerun_setup"]:
+        kept = setup_cache.find(setup_dir, job.experiment, key)
+    if kept is not None:
+        _show_setup(place, kept)
+        return StepResult(stage.name, SKIPPED, f"unchanged: kept from {kept.name.partition('-')[2]}", context.stamp)
+    folder = setup_cache.begin(setup_dir, job.experiment, key, context.stamp)
+    result = _run(context, job, stage, folder)
+    if result.success:
+        setup_cache.finish(folder)
+        _show_setup(place, folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+    return result
+
+
+def _show_setup(place: Workspace, folder: Path) -> None:
+    link = place.code / "setup"
+    link.unlink(missing_ok=True)  # a link that somebody's run by hand left; a folder was refused by the plan
+    link.symlink_to(folder)
+
+
+def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepResult:
+    place = context.workspace(job)
+    paths = {
+        "config": place.config,
+        "destination": destination,
+        "raw": place.of("run"),
+        "data": context.home.data(job.name) if job.kind == "experiment" else destination,
+        "output": context.home.output(job.name) if job.kind == "subsystem" else destination,
+        "home": context.home.root,
+    }
+    left_in = paths["output"] if "output" in stage.arguments else destination
+    for name in stage.arguments:
+        paths[name].mkdir(parents=True, exist_ok=True)
+    _remove(left_in / stages.STATUS_FILE)
+    timeout_s = job.timeout_s(stage, context.plan.config)
+    started_ns = time.time_ns()
+    with telemetry.recorded(context, job, stage):
+        outcome = process.run(
+            [str(place.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
+            cwd=place.code,
+            env=_environment(context, job, place),
+            timeout_s=timeout_s,
+            log=place.log(stage.name),
+        )
+    try:
+        message = judge(outcome, left_in, stage, timeout_s)
+        failed_points = publish.publish(context, job, stage, left_in)
+    except (DashboardError, OSError) as error:
+        state = BLOCKED if isinstance(error, Blocked) else FAILED
+        words = _in_words(error, context) + mended(outcome)
+        elapsed_s = round(outcome.elapsed_s, 3)
+        return StepResult(stage.name, state, words, context.stamp, elapsed_s, outcome.tail, started_ns=started_ns)
+    finally:
+        if "output" in stage.arguments:
+            _remove(left_in / stages.STATUS_FILE)
+    words, elapsed_s = message + mended(outcome), round(outcome.elapsed_s, 3)
+    return StepResult(
+        stage.name, OK, words, context.stamp, elapsed_s, failed_points=failed_points, started_ns=started_ns
+    )
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _environment(context: Context, job: Job, place: Workspace) -> dict[str, str]:
+    config = context.plan.config
+    cache = config.tmp_data / "cache" / "matplotlib"
+    cache.mkdir(parents=True, exist_ok=True)
+    environment = stage_environment(
+        job,
+        home_root=context.home.root,
+        stamp=context.stamp,
+        seed=context.plan.seed,
+        env_name=config.env_name,
+        scratch=place.scratch,
+        cache=cache,
+        artifact=context.artifact(job),
+        added=config.env,
+    )
+    environment["TVMDASH_ENGINES"] = str(config.setup / ".engines")
+    environment["TVMDASH_TUNING"] = str(config.setup / ".tuning")
+    return {**environment, MARK: f"{context.mark}/{next(context.numbers)}"}
+
+
+def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float) -> str:
+    """The message of a stage that went well; DashboardError says in words why it did not."""
+    if outcome.timed_out:
+        raise DashboardError(
+            f"It did not end within {timeout_s:g} s and was ended. Raise timeouts.{stage.name} in its config.json if it"
+            " needs longer."
+        )
+    if outcome.signal is not None:
+        raise DashboardError(f"It was ended by {_signal_in_words(outcome.signal)} after {outcome.elapsed_s:.1f} s.")
+    status = _status(outcome, folder, stage)
+    if status.blocked:
+        raise Blocked(status.message or "It said that something it needs is missing, and not what.")
+    if not status.success:
+        raise DashboardError(status.message or "It said that it failed, and not why.")
+    if outcome.exit_code:
+        raise DashboardError(f"It said success, then exited with {outcome.exit_code}. What it left is not used.")
+    if stage.leaves and not (folder / stage.leaves).is_file():
+        raise DashboardError(f"It said success, but left no {stage.leaves}.")
+    return status.message
+
+
+def mended(outcome: Outcome) -> str:
+    """What was put right after the stage, in words, to stand behind its message; empty where nothing was."""
+    words = ""
+    if outcome.left_behind:
+        words += f" ({outcome.left_behind} background processes that it left were ended)"
+    if outcome.left_out_bytes:
+        words += f" ({bytes_in_words(outcome.left_out_bytes)} of its output were left out of the log)"
+    return words
+
+
+def _status(outcome: Outcome, folder: Path, stage: Stage) -> Status:
+    try:
+        return stages.read_status(folder)
+    except DashboardError as error:
+        raise DashboardError(f"{stage.script} exited with {outcome.exit_code}. {error}") from error
+
+
+def _signal_in_words(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return f"{name} (out of memory?)" if name == "SIGKILL" else name
+
+
+def _in_words(error: DashboardError | OSError, context: Context) -> str:
+    words = str(error)
+    if isinstance(error, shutil.Error):
+        source, _, reason = error.args[0][0]
+        words = f"{source}: cannot be copied: {reason}."
+    elif isinstance(error, OSError):
+        words = f"{error.filename or 'a file'}: {error.strerror}."
+    for folder in (context.home.root, context.plan.config.tmp_data):
+        if folder.exists() and _free_bytes(folder) < _FULL_BYTES:
+            return f"{words} The disk that holds {folder} is full: make room on it."
+    return words
+
+
+def _free_bytes(folder: Path) -> int:
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize

@@ -1,0 +1,60 @@
+"""The environment of a stage: clean and stated, so that cron and a terminal behave alike."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from dashboard.artifacts.artifact import Artifact
+from dashboard.plan.plan import REPOSITORY, Job
+
+SHARED = REPOSITORY / "shared"
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PASSED_ON = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "http_proxy", "https_proxy", "no_proxy", "CUDA_VISIBLE_DEVICES")
+_PASSED_PREFIXES = ("PIP_", "TVMDASH_DOCKER_")
+
+
+def stage_environment(
+    job: Job,
+    *,
+    home_root: Path,
+    stamp: str,
+    seed: int,
+    env_name: str,
+    scratch: Path,
+    cache: Path,
+    artifact: Artifact | None,
+    added: Mapping[str, str],
+) -> dict[str, str]:
+    """The whole environment of one stage; `added` is what the home's config adds, the job's own comes last."""
+    passed = {
+        name: value for name, value in os.environ.items() if name in _PASSED_ON or name.startswith(_PASSED_PREFIXES)
+    }
+    python_path = [SHARED / "python", *(artifact.pythonpath if artifact else ())]
+    environment = {
+        **passed,
+        "PATH": f"{Path(sys.executable).parent}:{_SYSTEM_PATH}",
+        "HOME": os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir,
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "TMPDIR": str(scratch),
+        "MPLCONFIGDIR": str(cache),
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONPATH": ":".join(map(str, python_path)),
+        "BENCHMARK_DEPS": str(SHARED),
+        "TVMDASH_HOME": str(home_root),
+        "TVMDASH_NIGHT": stamp,
+        "TVMDASH_JOB": job.name,
+        "TVMDASH_SEED": str(seed),
+        "TVMDASH_ENV_NAME": env_name,
+    }
+    if artifact:
+        environment["TVMDASH_ARTIFACT"] = artifact.key
+        environment["LD_LIBRARY_PATH"] = ":".join(map(str, artifact.library_path))
+    return {**environment, **added, **job.config.get("env", {})}

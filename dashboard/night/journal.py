@@ -1,0 +1,161 @@
+"""The record of a running night: statuses by stage, and results/nights/<stamp>.json with its journal."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dashboard.plan.plan import Job
+from tvmdash import common
+from tvmdash.dashboard_info import RUNNING, Home, JobResult, Night, StepResult
+from tvmdash.home_secrets import secrets_of
+from tvmdash.redaction import redact, redact_json
+
+_BALLAST_BYTES = 4 << 20
+_LEAST_JOURNAL_BYTES = 64 << 10
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
+_log = logging.getLogger("night")
+
+
+class Journal:
+    """What is known of the night so far; safe to be called from several threads.
+
+    What happens is added to the night's journal; the record is written whole only when the journal has grown as long as
+    the record, so that a night writes a small multiple of what its record holds in the end, however many jobs it has.
+    """
+
+    def __init__(self, home: Home, night: Night) -> None:
+        self._home = home
+        self._night = night
+        self._secrets = secrets_of(home)
+        self._jobs = {(job.kind, job.name): job for job in night.jobs}
+        self._begun = time.monotonic()
+        self._lock = threading.RLock()
+        self._ballast = home.nights.parent / ".ballast.keep.tmp"
+        self._added_bytes = self._whole_bytes = 0
+        home.nights.mkdir(parents=True, exist_ok=True)
+        _make_ballast(self._ballast)
+        self.write_whole()
+
+    @property
+    def night(self) -> Night:
+        """The night so far."""
+        with self._lock:
+            return dataclasses.replace(self._night, jobs=tuple(self._jobs.values()))
+
+    def change(self, **changes: Any) -> None:
+        """Set fields of the night's record."""
+        with self._lock:
+            self._night = dataclasses.replace(self._night, **changes)
+            self.write_whole()
+
+    def note(self, words: str) -> None:
+        """Add a sentence that the night's readers should see."""
+        with self._lock:
+            self._night = dataclasses.replace(self._night, notes=(*self._night.notes, words))
+            self._add({"note": words})
+
+    def record(self, job: Job, result: StepResult, log: Path | None = None) -> None:
+        """Keep how a step went: in the job's status folder, with its log, and in the night's record.
+
+        Secrets are hidden in all of them.
+        """
+        message, log_tail = (redact(text, self._secrets) for text in (result.message, result.log_tail))
+        result = dataclasses.replace(result, message=message, log_tail=log_tail)
+        with self._lock:
+            new = JobResult(job.kind, job.name, job.title, job.description, ())
+            before = self._jobs.get((job.kind, job.name), new)
+            self._jobs[job.kind, job.name] = dataclasses.replace(before, steps=(*before.steps, result))
+            self._write_status(job, result, log)
+            self._add({"job": dataclasses.asdict(dataclasses.replace(before, steps=(result,)))})
+
+    def _add(self, entry: dict[str, Any]) -> None:
+        """Add a line to the journal, or, where the night has ended or there are many lines, write the whole record."""
+        text = json.dumps(redact_json(entry, self._secrets), allow_nan=False, ensure_ascii=False)
+        line = f"\n{text}".encode(errors="replace")  # a line that a full disk cut ends where the next one begins
+        self._added_bytes += len(line)
+        if self._night.state != RUNNING or self._added_bytes > max(_LEAST_JOURNAL_BYTES, self._whole_bytes):
+            self.write_whole()
+            return
+        self._despite_full_disk(lambda: _append(self._home.night_journal(self._night.stamp), line))
+
+    def write_whole(self) -> None:
+        """Write the whole record, for readers who know no journal; the journal is empty then."""
+        with self._lock:
+            self._despite_full_disk(self._write_record)
+
+    def _write_record(self) -> None:
+        shown = redact_json(self.night.to_json(), self._secrets)
+        raw = common.dump_json(shown).encode("utf-8", errors="replace")
+        common.write_bytes(self._home.night_file(self._night.stamp), raw, durable=self._night.state != RUNNING)
+        self._home.night_journal(self._night.stamp).unlink(missing_ok=True)
+        self._added_bytes, self._whole_bytes = 0, len(raw)
+
+    def close(self, state: str) -> Night:
+        """End the record."""
+        elapsed = time.monotonic() - self._begun
+        self.change(state=state, ended=common.stamp_of(common.utc_now()), elapsed_s=round(elapsed, 3))
+        self._ballast.unlink(missing_ok=True)
+        return self.night
+
+    def _write_status(self, job: Job, result: StepResult, log: Path | None) -> None:
+        folder = self._home.status(job.kind, job.name)
+        self._despite_full_disk(lambda: _write_beside(folder / f"{result.stage}.json", result.to_json()))
+        kept = folder / f"{result.stage}.log"
+        if log is None or not log.exists():
+            kept.unlink(missing_ok=True)
+            return
+        part = folder / f".{result.stage}.log.part.tmp"
+        with contextlib.suppress(OSError):  # the status holds the log's tail; a full disk costs the rest of it
+            text = log.read_bytes().decode("utf-8", errors="surrogateescape")
+            part.write_bytes(redact(text, self._secrets).encode("utf-8", errors="surrogateescape"))
+            os.replace(part, kept)
+
+    def _despite_full_disk(self, write: Callable[[], None]) -> None:
+        """Write; on a full disk give up the ballast, which was kept for just that, and write again.
+
+        Where even that is used up, the night goes on without: what it measured is worth more than its record.
+        """
+        try:
+            write()
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            self._ballast.unlink(missing_ok=True)
+            words = f"The disk of {self._home.root} is full. Make room before the next night."
+            self._night = dataclasses.replace(self._night, notes=tuple(dict.fromkeys((*self._night.notes, words))))
+            try:
+                write()
+            except OSError as again:
+                if again.errno not in _FULL:
+                    raise
+                _log.warning("%s: the disk is full: how this step went is not written down.", self._home.root)
+
+
+def _append(path: Path, line: bytes) -> None:
+    with path.open("ab", buffering=0) as file:
+        if file.write(line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+def _write_beside(path: Path, value: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    common.write_json(path, value, durable=False)
+
+
+def _make_ballast(path: Path) -> None:
+    try:
+        with path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, _BALLAST_BYTES)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        _log.warning("%s: cannot be kept for a full disk: %s.", path, error.strerror)

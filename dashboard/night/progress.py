@@ -1,0 +1,130 @@
+"""What a person sees while the night runs: one live line on a terminal, log lines under cron, a file for `status`."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from dashboard.plan.plan import Job
+from tvmdash import common
+from tvmdash.dashboard_info import OK, SKIPPED, Home, StepResult
+from tvmdash.errors import DashboardError
+from tvmdash.stages import Stage
+
+_log = logging.getLogger("night")
+_SIGNS = {OK: "ok", SKIPPED: "kept"}
+
+
+NOW_FILE = ".now.keep.tmp"
+"""In results/ while a night runs: what it does at this moment. The name keeps it out of archives."""
+
+
+@dataclass(frozen=True)
+class Now:
+    """What a running night does: what runs by the moment at which it began (UTC), `done` of `total` steps."""
+
+    running: tuple[tuple[str, str], ...]
+    done: int
+    total: int
+
+
+def now_of(home: Home, stamp: str) -> Now | None:
+    """What the night `stamp` does now, where it has said so."""
+    try:
+        value = common.read_json(home.nights.parent / NOW_FILE, max_bytes=1 << 20)
+        running = tuple((str(what), str(since)) for what, since in value["running"])
+        return Now(running, int(value["done"]), int(value["total"])) if value["night"] == stamp else None
+    except (DashboardError, KeyError, TypeError, ValueError):
+        return None
+
+
+class Progress:
+    """Steps as they begin and end; `total` is how many the night has. Use it as a context."""
+
+    def __init__(self, total: int, home: Home, stamp: str) -> None:
+        self._file, self._night = home.nights.parent / NOW_FILE, stamp
+        self._since: dict[str, str] = {}
+        self._total = total
+        self._done = 0
+        self._running: dict[tuple[str, str, str], float] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._live = sys.stderr.isatty()
+        self._painter = threading.Thread(target=self._paint_each_second, daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._painter.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        with contextlib.suppress(OSError):
+            self._file.unlink(missing_ok=True)
+        if self._live:
+            self._painter.join()
+            self._erase()
+
+    def doing(self, what: str) -> None:
+        """What the night does between its steps; "" when it is done."""
+        with self._lock:
+            self._since = {what: _moment()} if what else {}
+            self._leave()
+
+    def begin(self, job: Job, stage: Stage) -> None:
+        """A step begins; stages that may take long are said without a terminal, too."""
+        with self._lock:
+            self._running[job.kind, job.name, stage.name] = time.monotonic()
+            self._since[_words(job, stage.name)] = _moment()
+            self._leave()
+        if stage.needs_tvm and not self._live:
+            _log.info("%s %s, %s: begun", job.kind, job.name, stage.name)
+
+    def end(self, job: Job, result: StepResult) -> None:
+        """A step has ended, or was not begun."""
+        with self._lock:
+            self._running.pop((job.kind, job.name, result.stage), None)
+            self._since.pop(_words(job, result.stage), None)
+            self._done += 1
+            self._leave()
+            self._erase()
+            sign = _SIGNS.get(result.state, result.state.upper())
+            level = logging.INFO if result.success else logging.WARNING
+            words = (job.kind, job.name, result.stage, sign, result.elapsed_s, self._done, self._total, result.message)
+            _log.log(level, "%s %s, %s: %s after %.1f s (%d of %d): %s", *words)
+
+    def _leave(self) -> None:
+        """Write down what runs; where the disk is full, `status` knows less."""
+        value = {"night": self._night, "running": list(self._since.items()), "done": self._done, "total": self._total}
+        with contextlib.suppress(OSError):
+            common.write_json(self._file, value, durable=False)
+
+    def _paint_each_second(self) -> None:
+        while not self._stop.wait(1.0):
+            with self._lock:
+                now = time.monotonic()
+                steps = [f"{name} {stage} {now - begun:.0f} s" for (_, name, stage), begun in self._running.items()]
+                line = f"{', '.join(steps) or 'working'}; {self._total - self._done} steps left"
+                sys.stderr.write(f"\r\033[K{line[:150]}")
+                sys.stderr.flush()
+
+    def _erase(self) -> None:
+        if self._live:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+
+def _words(job: Job, stage: str) -> str:
+    return f"{job.kind} {job.name}, {stage}"
+
+
+def _moment() -> str:
+    return f"{common.utc_now():%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,133 @@
+"""Take what a stage left into the home: checked, completed with the night's identity, swapped in whole."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dashboard.plan.plan import Job
+from tvmdash import common, config_util, dashboard_info, records, stages
+from tvmdash.errors import DashboardError
+from tvmdash.records import metrics
+from tvmdash.series import store
+from tvmdash.stages import Stage
+
+if TYPE_CHECKING:
+    from dashboard.night.engine import Context
+
+
+def publish(context: Context, job: Job, stage: Stage, folder: Path) -> int:
+    """Publish what `stage` left in `folder`; how many points in it failed.
+
+    DashboardError where it is not what it must be.
+    """
+    if stage.name == "analyze":
+        return _publish_data(context, job, folder / "data.json")
+    if stage.name == "visualize":
+        _publish_folder(context, folder, context.home.graph(job.name))
+    elif stage.name == "summarize":
+        _check_words(folder / "summary.json")
+        _publish_folder(context, folder, context.home.summary(job.name))
+    elif job.kind == "subsystem" and (folder / "report.json").exists():
+        _check_words(folder / "report.json")
+    return 0
+
+
+def _publish_data(context: Context, job: Job, path: Path) -> int:
+    try:
+        value = common.read_json(path)
+        records.check_data(value)
+    except DashboardError as error:
+        raise DashboardError(f"{path.name}: {str(error).removeprefix(f'{path}: ')}") from error
+    if context.partial and "records" not in value:
+        raise DashboardError(
+            f"{path.name}: its run was ended in the middle, and numbers of half a run are not published."
+        )
+    declared = {} if "records" in value else _declared(job, value)
+    artifact = context.artifact(job)
+    own_hash = value.get("tvm_hash")
+    default_hash = (artifact.commit or artifact.version) if artifact else ""
+    whole = {
+        **value,
+        **({config_util.METRICS: declared} if declared else {}),
+        "timestamp": context.stamp,
+        "tvm_hash": own_hash if own_hash and isinstance(own_hash, str) else default_hash,
+        "night": _identity(context, job),
+    }
+    place = context.home.data_file(job.name, context.stamp)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    common.write_json(place, whole)
+    return len(value.get("failures", ())) if "records" in value else 0
+
+
+def _declared(job: Job, value: dict[str, Any]) -> dict[str, Any]:
+    """What the experiment's fields.json and then its data.json say of its numbers."""
+    own = metrics.declared_in(value)
+    config_util.check_metrics(own, "data.json")
+    given = config_util.read_metrics(job.folder / config_util.FIELDS_FILE)
+    if given and config_util.METRICS in value and not own:
+        raise DashboardError(
+            "data.json: $.metrics: holds what was measured, and fields.json declares metrics. Give one of them another"
+            " name: in data.json."
+        )
+    return {**given, **own}
+
+
+def _identity(context: Context, job: Job) -> dict[str, Any]:
+    """What repeats the measurement from the dashboard's side."""
+    artifact = context.artifact(job)
+    return {
+        "stamp": context.stamp,
+        "experiment": job.name,
+        "machine": context.plan.config.env_name,
+        **({"variant": job.variant} if job.variant else {}),
+        **({"partial": True} if context.partial else {}),
+        "fingerprint": context.workspace(job).fingerprint.read_text(encoding="ascii"),
+        "config": dict(job.config),
+        "seed": context.plan.seed,
+        "repository": dict(context.repository),
+        "artifact": artifact.identity() if artifact else None,
+    }
+
+
+_one_writer = threading.Lock()
+
+
+def index(context: Context, job: Job) -> None:
+    """Bring the home's index up to date with the experiment's data files; DashboardError where that cannot be."""
+    path = context.home.store_file
+    try:
+        with _one_writer, store.open_for_writing(path) as opened:
+            for name in _to_take_in(context, job, opened):
+                opened.ingest(context.home.data(name), name)
+    except (sqlite3.Error, OSError) as error:
+        raise DashboardError(
+            f"{path}: the index could not take in {job.name}: {error}."
+            " The data files are whole; the next night adds them."
+        ) from error
+
+
+def _to_take_in(context: Context, job: Job, opened: store.Store) -> list[str]:
+    """The job; with an index that is made anew also the experiments that do not run tonight."""
+    if not opened.is_empty:
+        return [job.name]
+    folders = context.home.data(job.name).parent.glob("*")
+    return sorted({job.name, *(folder.name for folder in folders if folder.is_dir())})
+
+
+def _check_words(path: Path) -> None:
+    try:
+        dashboard_info.check_summary(common.read_json(path, max_bytes=1 << 20))
+    except DashboardError as error:
+        raise DashboardError(f"{path.name}: {str(error).removeprefix(f'{path}: ')}") from error
+
+
+def _publish_folder(context: Context, folder: Path, place: Path) -> None:
+    with common.folder_beside(place) as new:
+        shutil.copytree(
+            folder, new, dirs_exist_ok=True, symlinks=True, ignore=shutil.ignore_patterns(stages.STATUS_FILE)
+        )
+        common.write_text(new / dashboard_info.STAMP_FILE, context.stamp + "\n", durable=False)

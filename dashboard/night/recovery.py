@@ -1,0 +1,163 @@
+"""What a killed night left: end its processes, save what it measured, close its record."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import logging
+from pathlib import Path
+
+from dashboard.artifacts.artifact import ArtifactSpec, read_artifact
+from dashboard.night import engine, folders, publish, raw_data, recovery_text
+from dashboard.night.engine import Context
+from dashboard.night.recovery_text import Saved
+from dashboard.plan.plan import Job, Plan
+from dashboard.process import watchdog
+from tvmdash import common, removal
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, Home, Night, PartialData
+from tvmdash.errors import DashboardError
+from tvmdash.measure.capture import CAPTURED
+from tvmdash.stages import pipeline, read_status
+
+_log = logging.getLogger("night")
+
+
+class RunEnd(enum.Enum):
+    """How the run stage of a dead night ended: well, as a failure, or in the middle."""
+
+    WELL = "well"
+    FAILED = "failed"
+    KILLED = "killed"
+
+
+def recover(plan: Plan) -> list[str]:
+    """Save what unfinished nights of this home measured; sentences about it for the next night's readers.
+
+    The caller holds the home's lock, so whatever lies in the night folders is of a night that is dead. Its processes
+    are ended first: as long as they write, nothing can be swept or saved.
+    """
+    ended = watchdog.end_all(lambda mark: engine.is_mark_of(plan.home, mark))
+    if ended:
+        _log.warning("ended %d processes of interrupted nights", ended)
+    folders.sweep(plan.home, plan.config.tmp_data)
+    return [
+        sentence
+        for folder in folders.unfinished(plan.config.tmp_data, plan.home)
+        for sentence in _recover(plan, folder)
+    ]
+
+
+def _recover(plan: Plan, folder: Path) -> list[str]:
+    stamp = folder.name
+    night = _night(plan.home, stamp)
+    if night.state == COMPLETE:  # it was killed while it tidied up
+        folders.remove(folder)
+        return []
+    context = Context(
+        plan.home,
+        plan if night.seed is None else dataclasses.replace(plan, seed=night.seed),
+        stamp,
+        folder,
+        repository={**night.repository, "recovered": True},
+    )
+    try:
+        with watchdog.watch(context.mark):
+            saved = [kept for path in _experiments(folder) if (kept := _save(context, path, night))]
+        for path in _experiments(folder):
+            raw_data.keep_raw(context, _job(context, path), path / "run")
+        words = recovery_text.of_night(stamp, saved)
+        partial = tuple(kept.partial for kept in saved if kept.partial)
+        closed = dataclasses.replace(night, state=INTERRUPTED, notes=(*night.notes, words), partial=partial)
+        common.write_json(plan.home.night_file(stamp), closed.to_json())
+        plan.home.night_journal(stamp).unlink(missing_ok=True)
+    except (DashboardError, OSError) as error:
+        words = recovery_text.not_saved(stamp, error)
+        _log.warning("%s", words)
+        return [words]
+    _log.warning("%s", words)
+    folders.remove(folder)
+    return [words]
+
+
+def _night(home: Home, stamp: str) -> Night:
+    try:
+        return home.read_night(stamp)
+    except DashboardError:
+        return Night(stamp, INTERRUPTED)
+
+
+def _experiments(folder: Path) -> list[Path]:
+    return sorted(folder.glob("experiment-*"))
+
+
+def _name(folder: Path) -> str:
+    return folder.name.partition("-")[2]
+
+
+def _save(context: Context, folder: Path, night: Night) -> Saved | None:
+    """Analyze the raw measurements that the dead night had not come to; None where there is nothing that counts."""
+    name, raw = _name(folder), folder / "run"
+    if not raw.is_dir() or not any(raw.iterdir()) or _failed(night, name):
+        return None
+    job = _job(context, folder)
+    if not context.home.data_file(name, context.stamp).exists():
+        end = _end_of_run(night, name, raw)
+        if end is RunEnd.FAILED:
+            return None
+        if end is RunEnd.KILLED and not any(raw.rglob(CAPTURED)):
+            return Saved(name, published=False)
+        removal.remove_tree(folder / "analyze")  # what the killed one left there must not count as this one's
+        context = dataclasses.replace(context, partial=end is RunEnd.KILLED)
+        result = engine.perform(context, job, pipeline("experiment").stage("analyze"))
+        _log.warning("interrupted night %s, experiment %s: %s", context.stamp, name, result.message)
+        if not result.success:
+            return Saved(name, published=False) if context.partial else None
+    publish.index(context, job)
+    return Saved(name, published=True, partial=_partial(context, name))
+
+
+def _failed(night: Night, name: str) -> bool:
+    return any((job.kind, job.name) == ("experiment", name) and job.state != OK for job in night.jobs)
+
+
+def _end_of_run(night: Night, name: str, raw: Path) -> RunEnd:
+    """How the run stage ended.
+
+    The night's record says so, or, where the night was killed before it was written, the status that the run left.
+    """
+    steps = [step for job in night.jobs if (job.kind, job.name) == ("experiment", name) for step in job.steps]
+    if any(step.stage == "run" for step in steps):
+        return RunEnd.WELL  # one that failed is not asked about
+    try:
+        return RunEnd.WELL if read_status(raw).success else RunEnd.FAILED
+    except DashboardError:
+        return RunEnd.KILLED
+
+
+def _partial(context: Context, name: str) -> PartialData | None:
+    """How much of the experiment there is in the night's data, where that is partial."""
+    value = common.read_json(context.home.data_file(name, context.stamp))
+    if common.object_in(value, "night").get("partial") is not True:
+        return None
+    measured = len(value["records"])
+    return PartialData(name, measured, measured + len(value.get("failures", ())))
+
+
+def _job(context: Context, folder: Path) -> Job:
+    """The experiment of that night, on the artifact that it was measured with where that is still there."""
+    job = Job("experiment", _name(folder), folder / "code", folder / "config", _config(folder), tvm=None)
+    with contextlib.suppress(OSError, DashboardError):
+        key = context.workspace(job).artifact.read_text(encoding="utf-8")
+        spec = ArtifactSpec("recovered", key)
+        context.artifacts[spec] = read_artifact(context.plan.config.artifacts / key)
+        return dataclasses.replace(job, tvm=spec)
+    return job
+
+
+def _config(folder: Path) -> dict[str, object]:
+    with contextlib.suppress(DashboardError):  # it was checked when the night began; without it, defaults serve
+        value = common.read_json(folder / "config" / "config.json")
+        if isinstance(value, dict):
+            return {field: item for field, item in value.items() if field != "tvms"}  # as the plan leaves it out
+    return {}

@@ -1,0 +1,40 @@
+"""What was saved of a killed night, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvmdash.dashboard_info import PartialData
+from tvmdash.text import list_in_words
+
+_NAMED = 20
+
+
+@dataclass(frozen=True)
+class Saved:
+    """An experiment of the night that had measured something; not `published` where its run was ended in the middle."""
+
+    name: str
+    published: bool
+    partial: PartialData | None = None
+
+
+def of_night(stamp: str, saved: Sequence[Saved]) -> str:
+    """What the night's record and the next night say of it."""
+    whole = [one.name for one in saved if one.published and not one.partial]
+    halves = [f"{one.name} ({_count(one.partial)})" for one in saved if one.partial]
+    lost = [one.name for one in saved if not one.published]
+    told = [f"saved its measurements of {list_in_words(whole, _NAMED)}"] if whole else []
+    told += [f"saved partial measurements of {list_in_words(halves, _NAMED)}"] if halves else []
+    told += [f"published nothing of {list_in_words(lost, _NAMED)}, ended in the middle of the run"] if lost else []
+    return f"Night {stamp} was interrupted; {'; '.join(told) or 'nothing new was measured'}."
+
+
+def _count(partial: PartialData) -> str:
+    return f"{partial.measured} of {partial.planned} points"
+
+
+def not_saved(stamp: str, error: Exception) -> str:
+    """What the next night says where saving failed."""
+    return f"Night {stamp} was interrupted, and what it measured is not saved yet: {error} The next start tries again."

@@ -1,0 +1,1 @@
+"""Configs become a plan before anything runs."""

@@ -1,0 +1,86 @@
+"""Artifacts as people name them: `pypi:0.26.0`, `git:main`, `REMOTE@REVISION`, an artifact's key."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dashboard.artifacts import artifact_store, spec_names
+from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactError, ArtifactSpec, read_artifact
+from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.git import git_provider
+from dashboard.artifacts.git.mirror import Mirror
+from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.provide import PROVIDERS, Provided, Provider, provide, provider_of
+from dashboard.artifacts.spec_names import PYPI
+from dashboard.artifacts.wheel import wheel_provider
+from dashboard.plan.home_config import HomeConfig
+from tvmdash.errors import DashboardError
+
+__all__ = ["PYPI", "Getting", "spec_of"]
+_LEASE_S = 5.0
+_FORMS = "Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION, or the key of an artifact."
+
+
+def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
+    """What `name` asks for; None where it is the key of an artifact at hand. DashboardError where it is nothing.
+
+    A git revision is built with the home's `tvm_options`; `git:` means the home's `tvm_remote`.
+    """
+    if "/" not in name and (config.artifacts / name / MANIFEST).is_file():
+        return None
+    try:
+        spec = spec_names.parse(name, config.tvm)
+    except DashboardError as error:
+        raise DashboardError(f"{error} {_FORMS}") from error
+    if spec is None:
+        raise DashboardError(f"{name}: names no artifact, and {config.artifacts} has none of that key. {_FORMS}")
+    return spec
+
+
+@dataclass(frozen=True)
+class Getting:
+    """How artifacts are got: without `rebuild` from the shelf alone; logs go to `logs`; `timeout_s` for each."""
+
+    config: HomeConfig
+    logs: Path
+    rebuild: bool = True
+    timeout_s: float | None = None
+
+    def named(self, name: str) -> Provided:
+        """The artifact of that name, which nobody removes while it is used; DashboardError where it cannot be had."""
+        spec = spec_of(name, self.config)
+        return self.of(spec) if spec else self._of_key(name)
+
+    def of(self, spec: ArtifactSpec, at_most_s: float = math.inf) -> Provided:
+        """The artifact that `spec` asks for."""
+        allowed_s = min(self.timeout_s or self.config.getting_s(spec), at_most_s)
+        return provide(spec, self.config.artifacts, rebuild=self.rebuild, log_folder=self.logs, timeout_s=allowed_s)
+
+    def exact(self, spec: ArtifactSpec) -> ArtifactSpec:
+        """`spec` with the commit or version that it means now; without `rebuild` as far as is known here."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        if not self.rebuild and provider_of(spec) == git_provider.NAME:
+            commit = Mirror.of(self.config.artifacts, spec.remote).resolve(spec.branch)
+            if commit is None:
+                raise ArtifactError(f"{spec.branch} of {spec.remote} is not known here.")
+            return replace(spec, branch=commit)
+        if not self.rebuild and spec.branch == wheel_provider.LATEST:
+            here = [
+                one for one in artifact_store.artifacts_in(self.config.artifacts) if wheel_provider.satisfies(one, spec)
+            ]
+            if not here:
+                raise ArtifactError(f"{self.config.artifacts}: holds no wheel of TVM.")
+            provider: Provider = PROVIDERS[wheel_provider.NAME]
+            newest = max(here, key=provider.rank)
+            return replace(spec, branch=newest.version)
+        shop = Workshop(self.config.artifacts, self.logs, Deadline(self.config.getting_s(spec)))
+        return PROVIDERS[provider_of(spec)].resolve(spec, shop)
+
+    def _of_key(self, key: str) -> Provided:
+        artifact: Artifact = read_artifact(self.config.artifacts / key)
+        lease = artifact_store.use(artifact, Deadline(_LEASE_S))
+        if lease is None:
+            raise ArtifactError(f"{key}: has just been removed from {self.config.artifacts}.")
+        return Provided(artifact, "", lease)

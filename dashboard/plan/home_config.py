@@ -1,0 +1,212 @@
+"""The top-level config of a home, checked, with its paths made absolute."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts import spec_names
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.artifacts.provide import PROVIDERS, check_spec, provider_of
+from dashboard.plan import home_machine
+from tvmdash import common, config_util
+from tvmdash.config_util import ConfigError
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.stages import PIPELINES
+
+_TVM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
+
+@dataclass(frozen=True)
+class HomeConfig:
+    """What config/config.json says; every folder absolute. env_name: where it says none, the home's machine's."""
+
+    tmp_data: Path
+    backup: Path
+    setup: Path
+    artifacts: Path
+    tvm: ArtifactSpec
+    tvms: Mapping[str, ArtifactSpec]
+    randomize: bool
+    seed: int | None
+    timeouts: Mapping[str, int]
+    artifact_timeout_s: int | None
+    max_artifacts_bytes: int
+    parallel_stages: int
+    min_free_bytes: int
+    keep_archives: int
+    keep_raw_nights: int
+    telemetry_rate: float
+    env: Mapping[str, str]
+    env_name: str
+    heartbeat_url: str
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that the night writes to beside the results."""
+        return (self.tmp_data, self.backup, self.setup, self.artifacts)
+
+    def getting_s(self, spec: ArtifactSpec) -> int:
+        """Seconds allowed for getting what `spec` asks for: the config's, else its provider's."""
+        return self.artifact_timeout_s or PROVIDERS[provider_of(spec)].TIMEOUT_S
+
+
+def read_home_config(home: Home) -> HomeConfig:
+    """The home's config; DashboardError lists every fault. Nothing is written."""
+    if not home.root.is_dir():
+        raise DashboardError(f"{home.root}: there is no such folder. Copy sample-dashboard-home for a first one.")
+    value = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
+    broken = [name for name, item in value.items() if isinstance(item, str) and "\0" in item]
+    if broken:
+        raise ConfigError([f"{home.config_file}: $.{name}: holds a NUL. Leave it out." for name in broken])
+    config = _parse(home, value)
+    faults = [
+        *spec_faults(config.tvm, str(home.config_file)),
+        *_tvms_faults(value["tvms"], config.tvm, str(home.config_file)),
+        *_folder_faults(home, config),
+        *_code_folder_faults(home, value),
+        *_value_faults(config, str(home.config_file)),
+    ]
+    if faults:
+        raise ConfigError(faults)
+    return config
+
+
+def code_folders(home: Home) -> dict[str, tuple[Path, ...]]:
+    """By kind of job the folders that the config names for its code, also where something else in it is wrong.
+
+    What is wrong is for `read_home_config` to say.
+    """
+    value: common.Json = {}
+    with contextlib.suppress(DashboardError):
+        value = common.read_json(home.config_file)
+    stated = {row.kind: value.get(f"{row.kind}_dirs") if isinstance(value, dict) else None for row in PIPELINES}
+    return {
+        kind: tuple(_folder(home, text) for text in texts if isinstance(text, str) and "\0" not in text)
+        for kind, texts in stated.items()
+        if isinstance(texts, list)
+    }
+
+
+def _folder(home: Home, text: str) -> Path:
+    """A folder as a config names it: `~` is the user's, a relative one is the home's."""
+    return Path(os.path.normpath(home.root / os.path.expanduser(text)))
+
+
+def _code_folder_faults(home: Home, value: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each folder of code that is not there: the jobs in it would be measured with other code."""
+    for row in PIPELINES:
+        field = f"{row.kind}_dirs"
+        for number, text in enumerate(value[field]):
+            place = f"{home.config_file}: $.{field}[{number}]"
+            if "\0" in text:
+                yield f"{place}: holds a NUL. Leave it out."
+            elif not _folder(home, text).is_dir():
+                yield f"{place}: {_folder(home, text)} is no folder. Name the one that holds your {row.kind}s."
+
+
+def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
+    def folder(name: str) -> Path:
+        return _folder(home, value[name])
+
+    cores = len(os.sched_getaffinity(0))
+    own = ArtifactSpec.of(value["tvm_remote"], value["tvm_branch"], value["tvm_options"])
+    return HomeConfig(
+        tmp_data=folder("tmp_data_dir"),
+        backup=folder("backup_dir"),
+        setup=folder("setup_dir"),
+        artifacts=folder("artifact_dir"),
+        tvm=own,
+        tvms={name: spec for name, text in value["tvms"].items() if (spec := _parsed(text, own))},
+        randomize=value["randomize"],
+        seed=value["seed"],
+        timeouts=value["timeouts"],
+        artifact_timeout_s=value["artifact_timeout_s"],
+        max_artifacts_bytes=int(value["max_artifacts_gb"] * 10**9),
+        parallel_stages=value["parallel_stages"] or cores,
+        min_free_bytes=value["min_free_mb"] * 10**6,
+        keep_archives=value["keep_archives"],
+        keep_raw_nights=value["keep_raw_nights"],
+        telemetry_rate=value["telemetry_rate"],
+        env=value["env"],
+        env_name=value["env_name"] or home_machine.name_of(home),
+        heartbeat_url=value["heartbeat_url"],
+    )
+
+
+def _parsed(text: str, own: ArtifactSpec) -> ArtifactSpec | None:
+    """What the text asks for; None where `_tvms_faults` says what is wrong with it."""
+    with contextlib.suppress(DashboardError):
+        return spec_names.parse(text, own)
+    return None
+
+
+def _tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) -> Iterator[str]:
+    """A sentence for each name that cannot stand in a file's name or a message, and each text that asks for no TVM."""
+    for name, text in tvms.items():
+        place = f"{shown}: $.tvms.{name}"
+        if not _TVM_NAME.fullmatch(name):
+            yield f"{place}: not a name for a TVM. Write at most 40 letters, digits, '-', '_', '.'; the first no sign."
+        try:
+            if spec_names.parse(text, own) is None:
+                yield f"{place}: {text!r} names no TVM. Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION."
+        except DashboardError as error:
+            yield f"{place}: {error}"
+
+
+def spec_faults(spec: ArtifactSpec, shown: str) -> list[str]:
+    """What is wrong with the TVM that the config `shown` asks for, as far as is known without looking anywhere."""
+    try:
+        check_spec(spec)
+    except DashboardError as error:
+        return [f"{shown}: $.{error}"]
+    return []
+
+
+def _folder_faults(home: Home, config: HomeConfig) -> list[str]:
+    """A working folder must not be the home, a part of its config or results, or hold them."""
+    names = ("tmp_data_dir", "backup_dir", "setup_dir", "artifact_dir")
+    faults = []
+    for name, folder in zip(names, config.folders, strict=True):
+        for taken in (home.root / "config", home.root / "results"):
+            if folder in {taken, home.root} or taken in folder.parents or folder in taken.parents:
+                faults.append(f"{home.config_file}: $.{name}: {folder} overlaps {taken}. Give it a folder of its own.")
+                break
+    for index, (name, folder) in enumerate(zip(names, config.folders, strict=True)):
+        for other_name, other in list(zip(names, config.folders, strict=True))[:index]:
+            if folder == other or folder in other.parents or other in folder.parents:
+                faults.append(
+                    f"{home.config_file}: $.{name}: {folder} overlaps {other_name}. Give it a folder of its own."
+                )
+    return faults
+
+
+def _value_faults(config: HomeConfig, shown: str) -> list[str]:
+    names = [stage.name for row in PIPELINES for stage in row.stages]
+    return [*env_faults(config.env, shown), *timeout_faults(config.timeouts, names, shown)]
+
+
+def timeout_faults(timeouts: Mapping[str, int], names: Sequence[str], shown: str) -> list[str]:
+    """A sentence for each name in `timeouts` that is not one of these stages."""
+    faults = []
+    for name in timeouts:
+        near = difflib.get_close_matches(name, names, n=1)
+        remedy = f"Did you mean {near[0]!r}?" if near else f"Stages are: {', '.join(dict.fromkeys(names))}."
+        faults += [] if name in names else [f"{shown}: $.timeouts.{name}: there is no such stage. {remedy}"]
+    return faults
+
+
+def env_faults(env: Mapping[str, str], shown: str) -> list[str]:
+    """A sentence for each variable that the system would refuse."""
+    return [
+        f"{shown}: $.env.{name}: not a variable's name or value. Leave out '=' and NUL."
+        for name, value in env.items()
+        if not name or "=" in name or "\0" in name + value
+    ]

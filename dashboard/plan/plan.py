@@ -1,0 +1,262 @@
+"""A night as a value, before anything runs: which jobs, in which order, and what is rejected and why."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.plan import job_config, tvm_matrix
+from dashboard.plan.home_config import HomeConfig, env_faults, read_home_config, spec_faults, timeout_faults
+from tvmdash import config_util
+from tvmdash.config_util import ConfigError
+from tvmdash.dashboard_info import Home, experiment_of, variant_of
+from tvmdash.errors import DashboardError
+from tvmdash.stages import PIPELINES, Pipeline, Stage, pipeline
+
+_Tvms = tuple[ArtifactSpec, Mapping[str, ArtifactSpec] | None]
+REPOSITORY = Path(__file__).resolve().parent.parent
+_FIRST_LINE = 256
+"""The bytes of a script's first line that Linux reads."""
+
+
+@dataclass(frozen=True)
+class CodeFolders:
+    """Where the scripts of experiments and subsystems lie: there, then in the home's folders, then in this repository.
+
+    of_home: by kind of job what the home's config names.
+    """
+
+    experiment: Path | None = None
+    subsystem: Path | None = None
+    of_home: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+
+    def of(self, row: Pipeline, name: str) -> Path:
+        """The folder of one job; where there is none, the first place that it was looked for in."""
+        name = experiment_of(name) if row.kind == "experiment" else name
+        first = self.experiment if row.kind == "experiment" else self.subsystem
+        every = [*([first] if first else []), *self.of_home.get(row.kind, ()), REPOSITORY / row.folder]
+        return next((folder / name for folder in every if (folder / name).exists()), every[0] / name)
+
+
+@dataclass(frozen=True)
+class Job:
+    """An experiment or a subsystem that takes part, or, with `faults`, one that is rejected for them.
+
+    tvm: what it is measured on. others: the TVMs on which it is measured as well, each as a job of its own.
+    Without needs_tvm the night does not get that TVM for it; where another job does, its results name it.
+    """
+
+    kind: str
+    name: str
+    folder: Path
+    config_folder: Path
+    config: Mapping[str, Any]
+    tvm: ArtifactSpec | None
+    faults: tuple[str, ...] = ()
+    others: tuple[tuple[str, ArtifactSpec], ...] = ()
+    needs_tvm: bool = True
+
+    @property
+    def experiment(self) -> str:
+        """The name of its code and config, whatever TVM it is measured on."""
+        return experiment_of(self.name)
+
+    @property
+    def variant(self) -> str:
+        """The name of the TVM beside the home's own that it is measured on; empty for the own one."""
+        return variant_of(self.name)
+
+    @property
+    def title(self) -> str:
+        """Its name for people; the TVM's name first, because lists cut a title's end off."""
+        title = str(self.config.get("title") or self.experiment)
+        return f"{self.variant}: {title}" if self.variant else title
+
+    @property
+    def description(self) -> str:
+        """What it answers."""
+        return str(self.config.get("description", ""))
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages that will run: an optional one only where its script is there."""
+        return tuple(stage for stage in pipeline(self.kind).stages if not stage.optional or self.has(stage))
+
+    def has(self, stage: Stage) -> bool:
+        """Whether the stage's script is there."""
+        return (self.folder / stage.script).exists()
+
+    def timeout_s(self, stage: Stage, home: HomeConfig) -> int:
+        """The seconds allowed: the job's own, else the home's, else the protocol's."""
+        own: Mapping[str, int] = self.config.get("timeouts", {})
+        return own.get(stage.name) or home.timeouts.get(stage.name) or stage.timeout_s
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one night will do. `experiments` and `subsystems` are in the order in which they run.
+
+    drawn: nobody gave the seed, so that another night has another one.
+    """
+
+    home: Home
+    config: HomeConfig
+    seed: int
+    experiments: tuple[Job, ...]
+    subsystems: tuple[Job, ...]
+    rejected: tuple[Job, ...]
+    inactive: tuple[str, ...]
+    drawn: bool = False
+
+    @property
+    def artifacts(self) -> tuple[ArtifactSpec, ...]:
+        """Each TVM that an experiment wants, once; those beside the home's own come last."""
+        return wanted_by(self.experiments)
+
+
+def wanted_by(jobs: Sequence[Job]) -> tuple[ArtifactSpec, ...]:
+    """Each TVM that these jobs need, once; those beside the home's own come last."""
+    needing = [job for job in jobs if job.needs_tvm]
+    return tuple(dict.fromkeys(job.tvm for job in sorted(needing, key=lambda job: bool(job.variant)) if job.tvm))
+
+
+def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan:
+    """The plan for a home. Faults of one job reject that job; faults of the top-level config raise DashboardError."""
+    config = read_home_config(home)
+    chosen = next(item for item in (seed, config.seed, _new_seed()) if item is not None)
+    found = find_jobs(home, code, config.tvm, config.tvms)
+    taking_part = tvm_matrix.accompanied([job for job in found if not job.faults and job.config["active"]])
+    return Plan(
+        home=home,
+        config=config,
+        seed=chosen,
+        experiments=tvm_matrix.interleaved(
+            _ordered(taking_part, "experiment", chosen if config.randomize else None), turn=len(home.night_stamps())
+        ),
+        subsystems=_ordered(taking_part, "subsystem", None),
+        rejected=tuple(job for job in found if job.faults),
+        inactive=tuple(f"{job.kind} {job.name}" for job in found if not job.faults and not job.config["active"]),
+        drawn=seed is None and config.seed is None,
+    )
+
+
+def find_jobs(
+    home: Home, code: CodeFolders, tvm: ArtifactSpec, tvms: Mapping[str, ArtifactSpec] | None = None
+) -> list[Job]:
+    """Every job in the config tree, also the inactive ones, and with their faults the rejected ones.
+
+    tvm, tvms: the home's own and those beside it; None where they are not known, so that no name of one is a fault.
+    """
+    return [job for row in PIPELINES for job in _jobs(home, (tvm, tvms), code, row)]
+
+
+def _new_seed() -> int:
+    return random.SystemRandom().randrange(2**31)
+
+
+def _ordered(jobs: Sequence[Job], kind: str, seed: int | None) -> tuple[Job, ...]:
+    ordered = sorted((job for job in jobs if job.kind == kind), key=lambda job: (-job.config["priority"], job.name))
+    if seed is not None:
+        random.Random(seed).shuffle(ordered)
+    return tuple(ordered)
+
+
+def _jobs(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline) -> Iterator[Job]:
+    folder = home.configs(row.kind)
+    if not folder.is_dir():
+        return
+    paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    strays = [path for path in paths if not path.is_dir()]
+    yield from (_job(home, known, code, row, path) for path in paths if path.is_dir())
+    if strays:
+        yield Job(
+            row.kind,
+            strays[0].name,
+            code.of(row, strays[0].name),
+            strays[0],
+            {},
+            None,
+            (_stray_fault(home, row, strays),),
+        )
+
+
+def _stray_fault(home: Home, row: Pipeline, strays: Sequence[Path]) -> str:
+    """One sentence for all that lies where only folders belong, however much it is."""
+    more = f" and {len(strays) - 1} more here" if len(strays) > 1 else ""
+    it = "them" if more else "this"
+    return (
+        f"{_shown(home, strays[0])}{more}: not a folder. Each {row.kind} has a folder with config.json in it;"
+        f" move {it} away."
+    )
+
+
+def _job(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline, path: Path) -> Job:
+    (tvm, tvms), folder = known, code.of(row, path.name)
+    spec = tvm if any(stage.needs_tvm for stage in row.stages) else None
+    job = Job(row.kind, path.name, folder, path, {}, spec)
+    try:
+        values = job_config.read(row.kind, folder, path, _shown(home, path))
+        needs_tvm = spec is not None and config_util.read_needs_tvm(folder / config_util.FIELDS_FILE)
+    except ConfigError as error:
+        return replace(job, faults=error.faults)
+    except DashboardError as error:
+        return replace(job, faults=(str(error),))
+    if not values["active"]:
+        return replace(job, config=values)
+    shown = f"{_shown(home, path)}/{config_util.CONFIG_FILE}"
+    if spec is None:
+        return replace(job, config=values, faults=(*_value_faults(job, values, shown), *_script_faults(job)))
+    options = dict(tvm.options) if values["tvm_options"] is None else values["tvm_options"]
+    spec = ArtifactSpec.of(values["tvm_remote"] or tvm.remote, values["tvm_branch"] or tvm.branch, options)
+    tvm_faults = [*spec_faults(spec, shown), *(tvm_matrix.faults(values, tvms, shown) if tvms is not None else ())]
+    others = tvm_matrix.wanted(values, tvms or {})
+    del values["tvms"]  # what it says is in `others`; a change of it changes nothing about how each one is measured
+    job = replace(job, config=values, tvm=spec, others=others, needs_tvm=needs_tvm)
+    return replace(job, faults=(*tvm_faults, *_value_faults(job, values, shown), *_script_faults(job)))
+
+
+def _shown(home: Home, path: Path) -> str:
+    return str(path.relative_to(home.root))
+
+
+def _value_faults(job: Job, values: Mapping[str, Any], shown: str) -> list[str]:
+    names = [stage.name for stage in pipeline(job.kind).stages]
+    return [*env_faults(values["env"], shown), *timeout_faults(values["timeouts"], names, shown)]
+
+
+def _script_faults(job: Job) -> list[str]:
+    if not job.folder.is_dir():
+        field = f"{job.kind}_dirs of the home's config.json"
+        return [
+            f"{job.folder}: there is no such {job.kind}. Check the name, or add the folder that holds it to {field}."
+        ]
+    faults = [fault for stage in pipeline(job.kind).stages for fault in _script_fault(job, stage)]
+    shown = job.folder / "setup"
+    if shown.is_dir() and not shown.is_symlink() and any(stage.name == "setup" for stage in job.stages):
+        faults.append(f"{shown}: this is where later stages find what setup.sh left. Rename the folder.")
+    return faults
+
+
+def _script_fault(job: Job, stage: Stage) -> Iterator[str]:
+    script = job.folder / stage.script
+    if not script.is_file():
+        if script.exists() or not stage.optional:
+            yield f"{script}: there is no such script. Every {job.kind} has a {stage.script}."
+        return
+    if not os.access(script, os.X_OK):
+        yield f"{script}: not executable. Run: chmod +x {script}"
+    try:
+        with script.open("rb") as file:
+            first = file.readline(_FIRST_LINE)
+    except OSError as error:
+        yield f"{script}: cannot be read: {error.strerror}."
+        return
+    if not first.startswith(b"#!"):
+        yield f"{script}: its first line does not begin with #!. Write #!/usr/bin/env bash there."
+    elif first.endswith(b"\r\n"):
+        yield f"{script}: its lines end in CR LF, as on Windows. Run: sed -i 's/\\r$//' {script}"

@@ -1,0 +1,1 @@
+"""Programs of others: run with a deadline, their output bounded, nothing left running."""

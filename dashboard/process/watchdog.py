@@ -1,0 +1,77 @@
+"""Ends what a killed night leaves running.
+
+The night starts this program and holds the other end of its standard input. When the night is gone, by whatever
+signal, the input ends, and every process that carries the night's mark is ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from dashboard.process.orphans import mark_of, spare
+
+_REPOSITORY = Path(__file__).resolve().parent.parent
+_DEADLINE_S = 30.0
+
+
+def end_marked(night: str) -> int:
+    """End every process whose stage id begins with `night`; how many there were."""
+    return end_all(lambda mark: mark.startswith(f"{night}/"))
+
+
+def end_all(is_meant: Callable[[str], bool]) -> int:
+    """End every process whose stage id is meant; how many there were."""
+    ended: set[int] = set()
+    deadline = time.monotonic() + _DEADLINE_S
+    while time.monotonic() < deadline:
+        found = [pid for pid in _processes() if is_meant(mark_of(pid) or "")]
+        if not found:
+            break
+        for pid in found:
+            ended.add(pid)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+    return len(ended)
+
+
+@contextlib.contextmanager
+def watch(night: str) -> Iterator[None]:
+    """While the block lasts, another process stands by to end this night's programs should this one be killed."""
+    environment = {
+        "PATH": os.environ.get("PATH", ""),
+        "PYTHONPATH": f"{_REPOSITORY}:{_REPOSITORY / 'shared' / 'python'}",
+    }
+    argv = [sys.executable, "-m", "dashboard.process.watchdog", night]
+    guard = subprocess.Popen(argv, stdin=subprocess.PIPE, env=environment, cwd="/", start_new_session=True)
+    spare(guard.pid)
+    try:
+        yield
+    finally:
+        assert guard.stdin is not None
+        guard.stdin.close()
+        guard.wait()
+
+
+def _processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+
+
+def main() -> None:
+    """Wait for the end of standard input, then end what carries the mark in the first argument."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    while os.read(0, 4096):
+        pass
+    end_marked(sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()

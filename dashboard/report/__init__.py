@@ -1,0 +1,1 @@
+"""Results of the home as pages and tables."""

@@ -1,0 +1,215 @@
+"""A night's results as one Markdown page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from dashboard.report.markdown import folded, plain, table
+from dashboard.report.points import everywhere, place_in_words, shown
+from dashboard.report.results import ExperimentResult, NightResults
+from dashboard.report.tables import FAILED, leaves, tables
+from tvmdash.common import parse_stamp
+from tvmdash.dashboard_info import COMPLETE
+from tvmdash.experiment import engine_text
+from tvmdash.text import bytes_in_words, duration_in_words, list_in_words
+
+_REASON, _NAMED, _DOUBTS = 300, 4, 6
+
+
+def page(results: NightResults) -> str:
+    """The page, beginning with what it is and how it is made again."""
+    lines = [*_head(results), *_overview(results)]
+    for one in results.experiments:
+        lines += ["", *_experiment(one)]
+    return "\n".join(lines) + "\n"
+
+
+def _head(results: NightResults) -> Iterator[str]:
+    night = results.night
+    yield "# Results of one night"
+    yield ""
+    yield (
+        "Every number that one night of this dashboard measured, failures included. The page is made from the home's"
+        " files by the command below and not edited by hand. Run a night of your own and the command prints yours, on"
+        " the terminal without `--output`, of the newest night without a stamp."
+    )
+    yield ""
+    yield f"    python3 -m dashboard results HOME {plain(night.stamp)} --output docs/results.md"
+    yield ""
+    yield (
+        "Times are medians over several processes where there was time for several; in brackets stands the 95 %"
+        " interval of the median, and a time without one has too few samples for it."
+        f" `{FAILED}`: the point gave no answer or a wrong one; the reason is below its table."
+        " What makes a number doubtful stands there too."
+        " [measuring.md](measuring.md) says how a point is measured, [experiments.md](experiments.md) what each"
+        " experiment asks."
+    )
+    yield ""
+    yield from table(["", ""], [[name, words] for name, words in _facts(results) if words], words=2)
+
+
+def _facts(results: NightResults) -> Iterator[tuple[str, str]]:
+    night = results.night
+    state = "" if night.state == COMPLETE else f", {night.state}"
+    yield "night", f"{parse_stamp(night.stamp):%Y-%m-%d %H:%M} UTC{state}, {duration_in_words(night.elapsed_s)} in all"
+    for one in results.experiments:
+        if one.machine:
+            yield "machine", machine_in_words(one.machine)
+            break
+    yield "TVM", "; ".join(plain(_artifact(artifact)) for artifact in night.artifacts)
+    yield "engines", plain(_engines(results.experiments))
+    yield "dashboard", plain(_dashboard(night.repository))
+    yield "seed", plain(str(night.seed)) if night.seed is not None else ""
+    for note in night.notes:
+        yield "note", plain(note)
+
+
+def _dashboard(repository: Mapping[str, object]) -> str:
+    parts = [str(repository.get("version") or ""), str(repository.get("commit") or "")[:12]]
+    return " ".join(filter(None, parts)) + (" with changes of its own" if repository.get("dirty") else "")
+
+
+def machine_in_words(machine: Mapping[str, object]) -> str:
+    """What measured: processor, cores, memory, system."""
+    memory = machine.get("memory_bytes")
+    words = [
+        str(machine.get("cpu_model") or machine.get("hw_model") or ""),
+        f"{machine['cores']} cores" if machine.get("cores") else "",
+        f"{bytes_in_words(memory)} of memory" if isinstance(memory, (int, float)) else "",
+        "a virtual machine" if machine.get("virtual_machine") else "",
+        f"governor {machine['governor']}" if machine.get("governor") else "",
+        *(str(machine.get(name) or "") for name in ("system", "distribution", "libc")),
+        f"Python {machine['python']}" if machine.get("python") else "",
+    ]
+    return plain(", ".join(word for word in words if word))
+
+
+def _artifact(artifact: Mapping[str, object]) -> str:
+    commit = artifact.get("commit")
+    return f"{artifact.get('version', 'of unknown version')}" + (f", commit {commit}" if commit else "")
+
+
+def _engines(experiments: Sequence[ExperimentResult]) -> str:
+    """Each engine but TVM with its versions."""
+    versions: dict[str, set[str]] = {}
+    for one in experiments:
+        for record in one.data.records if one.data else ():
+            versions.setdefault(record.engine, set()).add(record.engine_version)
+    return ", ".join(f"{name} {' and '.join(sorted(found))}".strip() for name, found in sorted(versions.items()))
+
+
+def _overview(results: NightResults) -> Iterator[str]:
+    yield ""
+    yield "## The experiments"
+    yield ""
+    if not results.experiments:
+        yield "No experiment took part in this night."
+        return
+    yield from table(["experiment", "setup", "run", "altogether", "points", FAILED], [*map(_row, results.experiments)])
+    yield ""
+    if not results.watched:
+        yield "The telemetry subsystem did not judge this night: only doubts tell whether other programs disturbed it."
+        return
+    words = [f"- {plain(one.job.name)}: {plain(one.disturbed)}" for one in results.experiments if one.disturbed]
+    yield (
+        "What telemetry found abnormal on the machine:" if words else "Telemetry found nothing abnormal on the machine."
+    )
+    yield from ["", *words] if words else []
+
+
+def _row(one: ExperimentResult) -> list[str]:
+    spent = {step.stage: step.elapsed_s for step in one.job.steps}
+    times = [duration_in_words(spent[stage]) if spent.get(stage) else "" for stage in ("setup", "run")]
+    counts = (
+        [str(len(one.data.records) or len(one.data.leaves)), str(len(one.data.failures))] if one.data else ["none", ""]
+    )
+    name = plain(one.job.name)
+    return [f"[{name}](#{_anchor(one)})", *times, duration_in_words(one.job.elapsed_s), *counts]
+
+
+def _anchor(one: ExperimentResult) -> str:
+    """As GitHub makes it of the heading."""
+    return re.sub(r"[^\w-]", "", one.job.name.lower().replace(" ", "-"))
+
+
+def _experiment(one: ExperimentResult) -> Iterator[str]:
+    yield f"## {plain(one.job.name)}"
+    yield ""
+    words = [word if word[-1] in ".?!" else f"{word}." for word in (one.job.title, one.job.description) if word]
+    yield f"*{plain(' '.join(words) or one.job.name)}*"
+    yield ""
+    if one.data is None:
+        yield f"There are no numbers. {plain(one.fault)}"
+        return
+    yield from _config(one)
+    if one.disturbed:
+        yield f"- Telemetry: {plain(one.disturbed)}"
+    for line in _rivals(one):
+        yield f"- {plain(line)}"
+    yield from tables(shown(one.data))
+    yield from leaves(one.data)
+    yield from _failures(one)
+    yield from _doubts(one)
+    if one.summary:
+        lines = [line.removeprefix("- ") for line in one.summary.splitlines()]
+        yield from ["", *folded("Its own summary", [f"- {plain(line)}" for line in lines if line.strip()])]
+
+
+def _config(one: ExperimentResult) -> Iterator[str]:
+    if one.changed is None:
+        yield "- Its config is not known."
+    elif one.changed:
+        told = ", ".join(f"{name} {_brief(value)}" for name, value in one.changed.items())
+        yield f"- Config, size {plain(one.size)}, but: {plain(told)}"
+    else:
+        yield f"- Config: the defaults of size {plain(one.size)}"
+    same = everywhere(one.data) if one.data else ""
+    if same:
+        yield f"- Everywhere: {plain(same)}"
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):
+        return " ".join(map(str, value)) or "none"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _rivals(one: ExperimentResult) -> list[str]:
+    """TVM against each other engine, where there are several."""
+    points = one.data.values() if one.data else ()
+    return engine_text.in_words((p.key.labels, p.value) for p in points if p.key.metric == "run_time" and p.value > 0)
+
+
+def _failures(one: ExperimentResult) -> Iterator[str]:
+    """A line for each reason."""
+    groups: dict[str, list[str]] = {}
+    for failure in one.data.failures if one.data else ():
+        groups.setdefault(" ".join(failure.error.split()), []).append(place_in_words(failure))
+    if not groups:
+        return
+    yield from ["", "Failed:", ""]
+    for reason, places in groups.items():
+        told = plain(reason.rstrip("."), _REASON)
+        yield f"- {_points(len(places))}: {told}. Which: {plain(list_in_words(places, _NAMED))}"
+
+
+def _doubts(one: ExperimentResult) -> Iterator[str]:
+    """What records say against themselves, most frequent first; doubts that differ in their numbers are one."""
+    groups: dict[str, list[str]] = {}
+    for record in one.data.records if one.data else ():
+        for doubt in record.additional_info.get("doubts", ()):
+            groups.setdefault(re.sub(r"\d+(\.\d+)?", "0", str(doubt)), []).append(str(doubt))
+    if not groups:
+        return
+    yield from ["", f"Doubts, of {_points(len(one.data.records) if one.data else 0)}:", ""]
+    most = sorted(groups.values(), key=len, reverse=True)
+    for doubts in most[:_DOUBTS]:
+        yield f"- {_points(len(doubts))}: {plain(doubts[0])}" + (" (or alike)" if len(set(doubts)) > 1 else "")
+    if len(most) > _DOUBTS:
+        yield f"- and {len(most) - _DOUBTS} more of other kinds"
+
+
+def _points(count: int) -> str:
+    return f"{count} point{'' if count == 1 else 's'}"

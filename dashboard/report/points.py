@@ -1,0 +1,127 @@
+"""The points of one experiment as a table wants them: which case a number belongs to, and which way of doing it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvmdash.records import Failure, NightData, PointValue
+from tvmdash.text import elide
+
+_CASE, _WAY = ("workload_args", "runtime_config"), ("engine_config", "build_config")
+_CASE_COLUMNS, _WAY_COLUMNS = 90, 50
+Labels = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One number of the night: `case` is what was done, `way` who did it and how. No point: it failed."""
+
+    case: str
+    way: str
+    point: PointValue | None = None
+
+
+def shown(data: NightData) -> list[Shown]:
+    """The points of records and of failures; of a failure only that there is one, in the places of its run time."""
+    points = [point for point in data.values() if "workload" in point.key.labels]
+    lost = [_labels_of(failure, points) for failure in data.failures]
+    labels = [point.key.labels for point in points] + lost
+    names = _Names(labels)
+    placed = [names.place(one) for one in labels]
+    values: list[PointValue | None] = [*points, *([None] * len(lost))]
+    return [Shown(*place, point) for place, point in zip(placed, values, strict=True)]
+
+
+def place_in_words(failure: Failure) -> str:
+    """Which point failed."""
+    values = ", ".join(f"{name} {value}" for name, value in failure.values.items())
+    return elide(f"{failure.workload} ({values})" if values else failure.workload, 120)
+
+
+def everywhere(data: NightData) -> str:
+    """What all points have in common, beside the workload: as in "threads 1, batch 1"."""
+    values: dict[str, set[str]] = {}
+    for record in data.records:
+        for column in (*_CASE, *_WAY):
+            for name, value in getattr(record, column).items():
+                values.setdefault(name, set()).add(str(value))
+    for failure in data.failures:
+        for name, value in failure.values.items():
+            if name in values:
+                values[name].add(str(value))
+    same = {
+        name: next(iter(found))
+        for name, found in values.items()
+        if len(found) == 1
+        and all(any(name in getattr(one, column) for column in (*_CASE, *_WAY)) for one in data.records)
+    }
+    return ", ".join(f"{name} {value}" for name, value in same.items())
+
+
+def _labels_of(failure: Failure, points: Sequence[PointValue]) -> dict[str, Any]:
+    """A failure's values sorted into the columns in which this night's records have them."""
+    columns = {name: column for point in points for column in (*_CASE, *_WAY) for name in point.key.labels[column]}
+    engines = {str(point.key.labels["engine"]) for point in points}
+    engine = failure.values.get("engine") or (next(iter(engines)) if len(engines) == 1 else "tvm")
+    labels: dict[str, Any] = {"workload": failure.workload, "engine": engine, **{name: {} for name in (*_CASE, *_WAY)}}
+    for name, value in failure.values.items():
+        if name != "engine":
+            labels[columns.get(name, "build_config")][name] = value
+    return labels
+
+
+class _Names:
+    """Names with no more than tells one point from another."""
+
+    def __init__(self, labels: Sequence[Labels]) -> None:
+        self._engines = len({one["engine"] for one in labels}) > 1
+        self._ways = _differing([dict(_flat(one, _WAY)) for one in labels])
+        by_workload: dict[str, list[dict[str, Any]]] = {}
+        for one in labels:
+            by_workload.setdefault(one["workload"], []).append(dict(_flat(one, _CASE)))
+        self._cases = {workload: _differing(values) for workload, values in by_workload.items()}
+        domains = {str(one["workload"]).partition(".")[0] + "." for one in labels}
+        self._domain = next(iter(domains)) if len(domains) == 1 else "network."
+        self._targets = self._telling_targets(labels)
+
+    def place(self, labels: Labels) -> tuple[str, str]:
+        """The case and the way of one point."""
+        case = str(labels["workload"]).removeprefix(self._domain)
+        told = [f"{name} {value}" for name, value in _flat(labels, _CASE) if name in self._cases[labels["workload"]]]
+        way = [str(labels["engine"])] if self._engines else []
+        way += [_value(name, value) for name, value in _flat(labels, _WAY) if name in self._ways]
+        if self._targets and labels.get("target"):
+            way.append(str(labels["target"]))
+        return elide(", ".join([case, *told]), _CASE_COLUMNS), elide(", ".join(way), _WAY_COLUMNS)
+
+    @staticmethod
+    def _telling_targets(labels: Sequence[Labels]) -> bool:
+        """Whether one engine did the same on two targets."""
+        columns = ("workload", "engine", *_CASE, *_WAY)
+        targets: dict[str, set[str]] = {}
+        for one in labels:
+            same = json.dumps([one.get(column) for column in columns], sort_keys=True)
+            targets.setdefault(same, set()).update([one["target"]] if "target" in one else [])
+        return any(len(found) > 1 for found in targets.values())
+
+
+def _flat(labels: Labels, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    for column in columns:
+        yield from labels[column].items()
+
+
+def _differing(values: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The names with two values; one that other points lack has not, for that."""
+    found: dict[str, set[str]] = {}
+    for one in values:
+        for name, value in one.items():
+            found.setdefault(name, set()).add(str(value))
+    return {name for name, seen in found.items() if len(seen) > 1}
+
+
+def _value(name: str, value: object) -> str:
+    """A value that is a word speaks for itself."""
+    return value if isinstance(value, str) else f"{name} {value}"

@@ -1,0 +1,100 @@
+"""Tables of an experiment's numbers, one for each metric, few columns wide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from dashboard.report.markdown import folded, plain, table
+from dashboard.report.points import Shown, shown
+from tvmdash.records import NightData, PointValue
+from tvmdash.records.metrics import METRICS
+from tvmdash.text import estimate_in_words, three_digits
+
+_COLUMNS = 5
+_LEAVES = 60
+FAILED = "failed"
+RUN_TIME = METRICS[0].name
+
+
+def tables(points: Sequence[Shown]) -> Iterator[str]:
+    """The run times, then whatever else records carry, folded."""
+    by_metric: dict[str, list[Shown]] = {metric.name: [] for metric in METRICS}
+    for one in points:
+        by_metric[one.point.key.metric if one.point else RUN_TIME].append(one)
+    times = by_metric.pop(RUN_TIME)
+    if any(one.point for one in times):
+        yield from ["", "**Run time**, median and its 95 % interval:", "", *_tables(times)]
+    others = {name.replace("_", " ").capitalize(): own for name, own in by_metric.items() if own}
+    if len({one.way for own in others.values() for one in own}) == 1:  # then a metric can be a column
+        together = [replace(one, way=title) for title, own in others.items() for one in own]
+        others = {", ".join(others).capitalize(): together}
+    for title, own in others.items():
+        yield from ["", *folded(title, _tables(own))]
+
+
+def numbers(data: NightData) -> Iterator[str]:
+    """What was measured and nothing else: the run times, or the numbers of a foreign experiment."""
+    yield from tables([one for one in shown(data) if not one.point or one.point.key.metric == RUN_TIME])
+    yield from leaves(data)
+
+
+def leaves(data: NightData) -> Iterator[str]:
+    """The numbers of a foreign experiment by their path."""
+    rows = [[plain(path, 120), three_digits(value)] for path, value in data.leaves.items()]
+    if rows:
+        yield from ["", *table(["number", "value"], rows[:_LEAVES])]
+    if len(rows) > _LEAVES:
+        yield from ["", f"And {len(rows) - _LEAVES} more numbers."]
+
+
+def _tables(points: Sequence[Shown]) -> list[str]:
+    apart = _domains(points)
+    if len(apart) > 1:
+        return [line for part in apart for line in ["", *_tables(part)]][1:]
+    cases = list(dict.fromkeys(one.case for one in points))
+    ways = list(dict.fromkeys(one.way for one in points))
+    cells: dict[tuple[str, str], list[str]] = {}
+    for one in points:
+        cells.setdefault((one.case, one.way), []).append(_cell(one.point))
+    if 2 * len(cells) <= len(cases) * len(ways):
+        return _listed(cells)
+    if len(ways) > _COLUMNS and len(ways) > len(cases):
+        turned = {(way, case): texts for (case, way), texts in cells.items()}
+        return list(_crossed("", ways, cases, turned))
+    return list(_crossed("workload", cases, ways, cells))
+
+
+def _domains(points: Sequence[Shown]) -> list[list[Shown]]:
+    """By the workloads' domains where these are done in other ways, as operators and what the machine can do."""
+    domains: dict[str, list[Shown]] = {}
+    for one in points:
+        domains.setdefault(one.case.partition(".")[0] if "." in one.case else "", []).append(one)
+    ways = {frozenset(one.way for one in part) for part in domains.values()}
+    return list(domains.values()) if len(ways) > 1 else [list(points)]
+
+
+def _cell(point: PointValue | None) -> str:
+    return plain(estimate_in_words(point.value, point.low, point.high, point.unit)) if point else FAILED
+
+
+def _listed(cells: dict[tuple[str, str], list[str]]) -> list[str]:
+    rows = [[plain(case), plain(way), "; ".join(texts)] for (case, way), texts in cells.items()]
+    return table(["workload", "how", "value"], rows, words=2)
+
+
+def _crossed(
+    corner: str, rows: Sequence[str], columns: Sequence[str], cells: dict[tuple[str, str], list[str]]
+) -> Iterator[str]:
+    """Tables of these rows, as many as it takes for all columns; of two numbers for one place both are shown."""
+    count = math.ceil(len(columns) / _COLUMNS)
+    width = math.ceil(len(columns) / count)
+    for begin in range(0, len(columns), width):
+        part = columns[begin : begin + width]
+        lines = [[plain(row), *("; ".join(cells.get((row, column), [])) for column in part)] for row in rows]
+        if begin:
+            yield ""
+        yield from table(
+            [corner, *(plain(column) or "value" for column in part)], [line for line in lines if any(line[1:])]
+        )

@@ -1,0 +1,216 @@
+"""What `backfill` measured: each series over the TVMs of the past, and which steps from one to the next are real."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.backfill import calls as backfill_calls
+from tvmdash.backfill import nights as backfill_nights
+from tvmdash.backfill.calls import Failed
+from tvmdash.backfill.nights import BackfillNight
+from tvmdash.dashboard_info import Home
+from tvmdash.records import Failure, PointValue
+from tvmdash.records.metrics import METRICS
+from tvmdash.series import naming
+from tvmdash.series.store import Outline
+from tvmdash.stats.comparison import LEAST_ROUNDS, Difference, differences
+from tvmdash.stats.reduction import t_975
+
+Rounds = dict[str, float]
+"""A value by its round: the n-th measurement of each TVM with the same code and config."""
+_LEAST_TVMS = 2
+
+
+@dataclass
+class Course:
+    """One series: its rounds on each TVM, and the steps between one TVM and the next (None: too few rounds).
+
+    whole: the last TVM against the first. Real are steps beyond chance, the steps of all series considered.
+    """
+
+    series: Outline
+    rounds: dict[str, Rounds] = field(default_factory=dict)
+    name: str = ""
+    steps: list[Difference | None] = field(default_factory=list)
+    whole: Difference | None = None
+
+    def level(self, version: str) -> Level | None:
+        """The value on one TVM; None where there is none above 0."""
+        values = list(self.rounds.get(version, {}).values())
+        if not values or min(values) <= 0:
+            return None
+        logs = [math.log(value) for value in values]
+        middle = statistics.fmean(logs)
+        if len(logs) < LEAST_ROUNDS:
+            return Level(math.exp(middle), None, None)
+        reach = t_975(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+        return Level(*(math.exp(log) for log in (middle, middle - reach, middle + reach)))
+
+
+@dataclass(frozen=True)
+class Level:
+    """Geometric mean of the rounds and its 95 % interval, None where they are too few."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """From one TVM to the next, as far as that could be judged."""
+
+    course: Course
+    before: str
+    after: str
+    found: Difference
+
+
+@dataclass
+class History:
+    """All series over `versions`, oldest first; no versions where backfill has measured nothing.
+
+    committed: of TVMs that are commits, when (UTC). nights: the stamps under which a TVM was measured, in order.
+    failures: by experiment and TVM. unmeasured: what could not be had or measured, and was not since.
+    rounds: the most that any series of an experiment has. machines: each in words; machine: the facts of one.
+    loads: of one minute, before each point. broken: files that cannot be read.
+    """
+
+    versions: tuple[str, ...] = ()
+    committed: dict[str, datetime.datetime] = field(default_factory=dict)
+    courses: list[Course] = field(default_factory=list)
+    failures: dict[tuple[str, str], tuple[Failure, ...]] = field(default_factory=dict)
+    unmeasured: list[Failed] = field(default_factory=list)
+    nights: dict[str, list[str]] = field(default_factory=dict)
+    machines: set[str] = field(default_factory=set)
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    loads: list[float] = field(default_factory=list)
+    rounds: dict[str, int] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def stamps(self) -> tuple[str, str]:
+        """The first and the last night."""
+        stamps = [stamp for found in self.nights.values() for stamp in found]
+        return min(stamps), max(stamps)
+
+    @property
+    def experiments(self) -> list[str]:
+        """Those that have a value of any TVM."""
+        return list(dict.fromkeys(course.series.experiment for course in self.courses))
+
+    def of(self, experiment: str) -> list[Course]:
+        """The series of one experiment."""
+        return [course for course in self.courses if course.series.experiment == experiment]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each TVM with the one before it."""
+        return list(zip(self.versions, self.versions[1:], strict=False))
+
+    def steps(self) -> list[Step]:
+        """All that could be judged, series by series."""
+        pairs = self.pairs()
+        return [
+            Step(course, *pair, found)
+            for course in self.courses
+            for pair, found in zip(pairs, course.steps, strict=True)
+            if found is not None
+        ]
+
+
+def read(home: Home) -> History:
+    """What backfill left in the home."""
+    history = History()
+    nights, history.broken = backfill_nights.read(home)
+    history.versions = tuple(dict.fromkeys(night.version for night in sorted(nights, key=lambda one: one.order)))
+    courses: dict[str, Course] = {}
+    for night in nights:
+        _describe(history, night)
+        _take(courses, night)
+    order = {metric.name: at for at, metric in enumerate(METRICS)}
+    history.courses = list(courses.values())
+    _judge(history)
+    history.unmeasured = _unmeasured(home, nights, history.broken)
+    history.courses.sort(key=lambda one: (one.series.experiment, order.get(one.series.metric, len(order)), one.name))
+    for stamps in history.nights.values():
+        stamps.sort()
+    return history
+
+
+def files(home: Home) -> list[Path]:
+    """All that `read` reads."""
+    return backfill_nights.files(home) + backfill_calls.files(home)
+
+
+def _unmeasured(home: Home, nights: Sequence[BackfillNight], broken: list[str]) -> list[Failed]:
+    calls = backfill_calls.read(home)
+    broken += calls.broken
+    last: dict[tuple[str, str], str] = {}
+    for night in nights:
+        for experiment in (night.experiment, ""):
+            last[experiment, night.version] = max(night.stamp, last.get((experiment, night.version), ""))
+    found: dict[tuple[str, str], Failed] = {}
+    for one in calls.failed:
+        tvm = backfill_nights.name_of(one.tvm)
+        if one.stamp > last.get((one.experiment, tvm), ""):  # no night since the call ended
+            found[one.experiment, tvm] = replace(one, tvm=tvm)
+    return list(found.values())
+
+
+def _describe(history: History, night: BackfillNight) -> None:
+    history.nights.setdefault(night.version, []).append(night.stamp)
+    if night.committed:
+        known = history.committed.get(night.version, night.committed)
+        history.committed[night.version] = min(known, night.committed)
+    if night.data.machine:
+        history.machines.add(night.data.machine)
+    history.machine = history.machine or night.machine
+    loads = [common.object_in(record.additional_info, "load_before").get("load_1_min") for record in night.data.records]
+    history.loads += [float(load) for load in loads if isinstance(load, (int, float))]
+    if night.data.failures:
+        history.failures[night.experiment, night.version] = night.data.failures
+
+
+def _take(courses: dict[str, Course], night: BackfillNight) -> None:
+    for point in night.data.values():
+        key = point.key
+        new = Course(_outline(point))
+        course = courses.setdefault(f"{key.id}~{point.unit}", new)
+        course.rounds.setdefault(night.version, {})[night.round] = point.value
+
+
+def _outline(point: PointValue) -> Outline:
+    key = point.key
+    return Outline(
+        0, key.id, key.experiment, key.metric, point.unit, point.direction, key.labels, point.kind, point.title
+    )
+
+
+def _judge(history: History) -> None:
+    """Name the series, and say which steps are real, as `compare` does, all steps of all series considered."""
+    courses = history.courses
+    for course, name in zip(courses, naming.names([course.series for course in courses]), strict=True):
+        course.name = name
+        counts = [len(rounds) for rounds in course.rounds.values()]
+        history.rounds[course.series.experiment] = max(history.rounds.get(course.series.experiment, 0), *counts)
+    if len(history.versions) < _LEAST_TVMS:
+        return
+    pairs = history.pairs()
+    judged = iter(differences([_paired(course, *pair) for course in courses for pair in pairs]))
+    ends = differences([_paired(course, history.versions[0], history.versions[-1]) for course in courses])
+    for course, whole in zip(courses, ends, strict=True):
+        course.steps = [next(judged) for _ in pairs]
+        course.whole = whole
+
+
+def _paired(course: Course, before: str, after: str) -> Sequence[tuple[float, float]]:
+    """The rounds that measured both."""
+    first, second = course.rounds.get(before, {}), course.rounds.get(after, {})
+    return [(first[name], second[name]) for name in first if name in second]

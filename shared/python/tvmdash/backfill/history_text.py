@@ -1,0 +1,154 @@
+"""What backfill measured, in sentences: the same on the Markdown page and on the website."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from tvmdash.backfill.history import Course, History, Level, Step
+from tvmdash.common import parse_stamp
+from tvmdash.stats.comparison import NAMED_ROUNDS, Difference
+from tvmdash.text import estimate_in_words, list_in_words, percent_in_words, quantity_in_words, three_digits
+
+CONTROL = "canary"
+"""The experiment without TVM: what moves there is the machine."""
+FLAT = 0.1
+"""A series is called flat where the last TVM is known to lie this near to the first, as a share."""
+STEP_COLUMNS = ("series", "from", "to", "before", "after", "change", "95 %")
+MEASURED_AFTER_ONE_ANOTHER = "The same experiments on several TVMs, measured one after the other on one machine."
+_REASON = 200
+
+
+def command(home: str = "HOME") -> str:
+    """What measures TVMs of the past."""
+    return f"python3 -m dashboard backfill {home} --artifacts pypi:0.25.0..0.27.0 --rounds {NAMED_ROUNDS}"
+
+
+def method(compare: str) -> str:
+    """How rounds become values and steps; compare: the verb's name, or a link of it."""
+    return (
+        "A round measures each TVM once, from the oldest to the newest, the next round from the newest to the oldest."
+        " Values are geometric means of the rounds with their 95 % interval."
+        f" A step from one TVM to the next is judged as {compare} judges: by the"
+        " ratios within the rounds, their median, and named only where it is beyond chance, all steps of all series"
+        " considered (permutations, 5 %)."
+        f" Of fewer than {NAMED_ROUNDS} rounds, only what differs by the same in each is named, as sizes do. The last"
+        f" column is flat where nothing moved and the interval is within ±{100 * FLAT:.0f} %, and unclear where it is"
+        " wider: then nobody can tell from these rounds."
+    )
+
+
+def measured(history: History) -> str:
+    """When, as in "2026-11-21 23:04 to 23:11 UTC"."""
+    first, last = (parse_stamp(stamp) for stamp in history.stamps)
+    return f"{first:%Y-%m-%d %H:%M} to {last:{'%H:%M' if first.date() == last.date() else '%Y-%m-%d %H:%M'}} UTC"
+
+
+def rounds(history: History) -> str:
+    """The most of each experiment."""
+    return ", ".join(f"{name} {count}" for name, count in history.rounds.items())
+
+
+def load(history: History) -> str:
+    """What else the machine did; empty where that is not known."""
+    if not history.loads:
+        return ""
+    low, middle, high = min(history.loads), statistics.median(history.loads), max(history.loads)
+    cores = history.machine.get("cores")
+    told = f"{low:.1f} to {high:.1f} before the points, {middle:.1f} before half of them or less"
+    busy = isinstance(cores, int) and middle > cores
+    return told + (f": on {cores} cores, other programs ran all the time and times scatter" if busy else "")
+
+
+def last_against_first(history: History) -> str:
+    """What the whole change is of."""
+    return f"{history.versions[-1]} against {history.versions[0]}"
+
+
+def verdict(history: History) -> Iterator[str]:
+    """How many steps are real, then what is known of the others; a sentence each."""
+    judged = history.steps()
+    real = sum(step.found.real for step in judged)
+    possible = len(history.courses) * len(history.pairs())
+    if not judged:
+        yield f"Nothing can be said: none of {possible} steps was measured in three rounds or more."
+        return
+    yield f"{real} of {len(judged)} steps are real." if real else f"None of {len(judged)} steps is real."
+    if possible > len(judged):
+        yield f"{possible - len(judged)} more could not be judged: too few rounds measured both TVMs."
+    for kind, units in (("times", False), ("sizes", True)):
+        quiet = [one.found for one in judged if not one.found.real and (one.course.series.unit == "bytes") == units]
+        if quiet:
+            yield _flat(quiet, kind)
+
+
+def _flat(quiet: Sequence[Difference], kind: str) -> str:
+    if all(step.effect == 0 for step in quiet):
+        return f"The other {len(quiet)} steps of {kind} are exactly 0."
+    widths = sorted(50 * (step.high - step.low) for step in quiet)
+    half, most = three_digits(widths[len(widths) // 2]), three_digits(widths[-1])
+    return (
+        f"Of the other {len(quiet)} steps of {kind}, half are known to within ±{half} %, all to ±{most} %:"
+        " a smaller change would not be seen here."
+    )
+
+
+def step_in_words(step: Step) -> list[str]:
+    """A cell for each of STEP_COLUMNS."""
+    levels = [step.course.level(version) for version in (step.before, step.after)]
+    values = [quantity_in_words(level.value, step.course.series.unit) if level else "" for level in levels]
+    found = step.found
+    bounds = (
+        "in every round"
+        if found.low == found.high
+        else f"{percent_in_words(found.low)} to {percent_in_words(found.high)}"
+    )
+    return [step.course.name, step.before, step.after, *values, percent_in_words(found.effect), bounds]
+
+
+def control(history: History) -> str:
+    """What the experiment that knows no TVM says of the machine; empty where it was not measured."""
+    judged = [step.found for step in history.steps() if step.course.series.experiment == CONTROL]
+    if not judged:
+        return ""
+    sizes = sorted(abs(step.effect) for step in judged)
+    half, most = three_digits(100 * sizes[len(sizes) // 2]), three_digits(100 * sizes[-1])
+    real = sum(step.real for step in judged)
+    return (
+        f"The {CONTROL} runs the same machine code on every TVM, so whatever moves there is the machine."
+        f" Of its {len(judged)} steps {real or 'none'} {'is' if real == 1 else 'are'} called real; half are larger than"
+        f" {half} %, the largest is {most} %. A step of TVM's times that is not clearly larger than that may be the"
+        " machine's as well."
+    )
+
+
+def level_in_words(level: Level, unit: str) -> str:
+    """The value; its interval is left out where the rounds agreed to the last digit."""
+    exact = level.low == level.high
+    return estimate_in_words(level.value, None if exact else level.low, level.high, unit)
+
+
+def whole_in_words(course: Course) -> str:
+    """The last TVM against the first, and whether anything on the way was real."""
+    whole = course.whole
+    if whole is None:
+        return "not judged"
+    if whole.low == whole.high == 0:
+        return "the same"
+    bounds = f" ({percent_in_words(whole.low)} to {percent_in_words(whole.high)})" if whole.low != whole.high else ""
+    if any(step is not None and step.real for step in course.steps):
+        return f"{percent_in_words(whole.effect)}{bounds}"
+    if whole.low > 0 or whole.high < 0:
+        return f"perhaps {percent_in_words(whole.effect)}{bounds}"
+    return f"flat{bounds}" if max(-whole.low, whole.high) <= FLAT else f"unclear{bounds}"
+
+
+def failures(history: History) -> Iterator[tuple[str, str, str]]:
+    """What TVMs could not do, or could not be had for: experiment, TVM, what of it failed and why."""
+    for (experiment, version), found in history.failures.items():
+        reasons = list(dict.fromkeys(" ".join(failure.error.split()) for failure in found))
+        told = list_in_words([reason[:_REASON] for reason in reasons], 2)
+        yield experiment, version, f"{len(found)} point{'' if len(found) == 1 else 's'}: {told}"
+    for one in history.unmeasured:
+        reason = " ".join(one.error.split())[:_REASON]
+        yield one.experiment or "every experiment", one.tvm, reason if one.experiment else f"could not be had: {reason}"

@@ -1,0 +1,310 @@
+"""A small config language: fields as data, compiled to JSON Schema; faults say place, value and remedy.
+
+A field is `{"type": ..., "doc": ..., "default": ..., "min": ..., "max": ..., "choices": ..., "of": ...}`. Types:
+bool, int, float, str, choice, list (of), map (str to of), any. A field without a default must be given; `smoke` is its
+default where the config's `size` is smoke.
+An experiment or a subsystem declares its own fields in `fields.json` beside its scripts. `"include": ["timing"]` there
+adds the fields of `FIELD_SETS`; `"takes_minutes"` says how long it takes at each size, `"metrics"` what the numbers of
+a foreign experiment are, `"needs_tvm": false` that it measures without TVM. `"axis"` in a field says that points vary
+by it, and includes the timing. A field of an included name changes only what it states, as `{"default": 60}`.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvmdash import common
+from tvmdash.config_util.fields import (
+    AXIS_COLUMNS,
+    ENGINE,
+    EXPERIMENT_FIELDS,
+    FIELD_SETS,
+    HOME_FIELDS,
+    JOB_FIELDS,
+    JSON_TYPES,
+    NIGHTLY,
+    OF_A_SIZE,
+    REQUIRED,
+    SAME,
+    SIZES,
+    SUBSYSTEM_FIELDS,
+    WORKLOAD,
+    Field,
+    Fields,
+)
+from tvmdash.errors import DashboardError
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+__all__ = [
+    "EXPERIMENT_FIELDS",
+    "FIELD_SETS",
+    "HOME_FIELDS",
+    "JOB_FIELDS",
+    "REQUIRED",
+    "SIZES",
+    "SUBSYSTEM_FIELDS",
+    "ConfigError",
+    "Field",
+    "Fields",
+    "check",
+    "check_metrics",
+    "compile_schema",
+    "read_config",
+    "read_fields",
+    "read_metrics",
+    "read_needs_tvm",
+    "read_takes_minutes",
+]
+FIELDS_FILE = "fields.json"
+FOREIGN_SCHEMA = Path(__file__).parent / "schemas" / "foreign_v1.json"
+CONFIG_FILE = "config.json"
+_TAKES_MINUTES, METRICS, _NEEDS_TVM = "takes_minutes", "metrics", "needs_tvm"
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_PLAIN = re.compile(r"[\w-]+")
+_AXIS = re.compile(rf"(?:{'|'.join(AXIS_COLUMNS)})(?:\.[a-z][a-z0-9_]*)?|{WORKLOAD}\.[a-z][a-z0-9_]*|{ENGINE}")
+_TIMING = "timing"
+
+
+class ConfigError(DashboardError):
+    """Every fault of one file; the message has a line for each."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = tuple(faults)
+
+
+def compile_schema(fields: Fields) -> dict[str, Any]:
+    """The fields as one JSON Schema object that refuses every other name."""
+    properties = {name: field.schema() for name, field in fields.items()}
+    sizes = _of_a_size(fields)
+    of_a_size = {name: schema for name, schema in properties.items() if name not in {"size", *sizes}}
+    for name in sizes:
+        properties[name] = {**properties[name], "properties": of_a_size, "additionalProperties": False}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": properties,
+        "required": [name for name, field in fields.items() if field.default is REQUIRED],
+        "additionalProperties": False,
+    }
+
+
+def _of_a_size(fields: Fields) -> list[str]:
+    """The names of the fields that hold others for one size; an experiment may have its own of that name."""
+    return [name for name, field in OF_A_SIZE.items() if fields.get(name) is field]
+
+
+def read_config(path: Path, fields: Fields, *, shown_as: str = "") -> dict[str, Any]:
+    """The checked config in `path` with defaults filled in; ConfigError lists every fault."""
+    shown = shown_as or str(path)
+    try:
+        value = common.read_json(path, max_bytes=4 << 20)
+    except DashboardError as error:
+        raise ConfigError([str(error).replace(str(path), shown)]) from error
+    return check(value, fields, shown)
+
+
+def check(value: common.Json, fields: Fields, shown: str) -> dict[str, Any]:
+    """`value` with the defaults of its size filled in; ConfigError lists every fault, `shown` names the file.
+
+    What it says under the name of its size stands in the place of those fields; what it says of another, nowhere.
+    """
+    from jsonschema import Draft202012Validator  # here, so that importing this module is cheap
+
+    if not isinstance(value, dict):
+        raise ConfigError([f"{shown}: $: {_brief(value)} is not an object. Write {{...}} with the fields in it."])
+    errors = Draft202012Validator(compile_schema(fields)).iter_errors(value)
+    faults = sorted({f"{shown}: {fault}" for error in errors for fault in faults_of(error)})
+    if faults:
+        raise ConfigError(faults)
+    size = value.get("size", NIGHTLY)
+    defaults = {name: copy.deepcopy(field.default_of(size)) for name, field in fields.items()}
+    filled = {**{name: default for name, default in defaults.items() if default is not REQUIRED}, **value}
+    of_sizes = {name: filled.pop(name) for name in _of_a_size(fields)}
+    return {**filled, **of_sizes.get(size, {})}
+
+
+def faults_of(error: ValidationError) -> Iterator[str]:
+    """One error of the schema validator as sentences: place, value, remedy."""
+    place = "$" + "".join(map(_step, error.absolute_path))
+    wanted: Any = error.validator_value
+    given: Any = error.instance
+    schema: Any = error.schema
+    if error.validator == "additionalProperties":
+        known = list(schema.get("properties", {}))
+        for name in sorted(set(given) - set(known)):
+            near = difflib.get_close_matches(name, known, n=1)
+            remedy = f"Did you mean {near[0]!r}?" if near else f"Known fields: {', '.join(sorted(known))}."
+            yield f"{place}.{name}: there is no such field. {remedy}"
+    elif error.validator == "required":
+        for name in sorted(set(wanted) - set(given)):
+            doc = schema["properties"][name].get("description", "")
+            yield f"{place}.{name}: is missing. Add it: {doc}"
+    elif error.validator == "type":
+        yield f"{place}: {_brief(given)} is not {_type_in_words(wanted)}."
+    elif error.validator == "enum":
+        near = difflib.get_close_matches(str(given), [str(choice) for choice in wanted], n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Use one of: {', '.join(map(str, wanted))}."
+        yield f"{place}: {_brief(given)} is not a choice. {hint}"
+    elif error.validator in {"minimum", "maximum"}:
+        less = error.validator == "minimum"
+        yield (
+            f"{place}: {_brief(given)} is {'less' if less else 'more'} than {wanted}. "
+            f"Use {wanted} or {'more' if less else 'less'}."
+        )
+    else:
+        yield f"{place}: {error.message}."
+
+
+def _step(part: str | int) -> str:
+    """A part of a JSON path."""
+    return f".{part}" if isinstance(part, str) and _PLAIN.fullmatch(part) else f"[{part!r}]"
+
+
+def _type_in_words(wanted: str | list[str]) -> str:
+    words = {
+        "boolean": "true or false",
+        "integer": "a whole number",
+        "number": "a number",
+        "string": "a string",
+        "array": "a list",
+        "object": "an object",
+        "null": "null",
+    }
+    names = [wanted] if isinstance(wanted, str) else wanted
+    return " or ".join(words[name] for name in names)
+
+
+def _brief(value: common.Json) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def read_fields(path: Path) -> dict[str, Field]:
+    """The fields that a `fields.json` declares; an absent file declares none."""
+    value = _read_object(path)
+    value.pop(_TAKES_MINUTES, None)
+    if not _is_field(value.get(_NEEDS_TVM)):
+        value.pop(_NEEDS_TVM, None)
+    if _declares_metrics(value):
+        del value[METRICS]
+    sets = value.pop("include", [])
+    if not isinstance(sets, list):
+        raise DashboardError(f'{path}: $.include: {_brief(sets)} is not a list. Write it like ["timing"].')
+    unknown = [name for name in sets if not isinstance(name, str) or name not in FIELD_SETS]
+    if unknown:
+        raise DashboardError(f"{path}: $.include: {unknown[0]!r} is not one of: {', '.join(FIELD_SETS)}.")
+    if any(isinstance(item, dict) and "axis" in item for item in value.values()):
+        sets = [_TIMING, *sets]
+    included = {name: field for key in sets for name, field in FIELD_SETS[key].items()}
+    own = {
+        name: _changed_field(included[name], item, f"{path}: $.{name}")
+        if name in included and isinstance(item, dict) and "type" not in item
+        else _parse_field(item, f"{path}: $.{name}", name)
+        for name, item in value.items()
+    }
+    return {**included, **own}
+
+
+def _changed_field(included: Field, item: Mapping[str, common.Json], place: str) -> Field:
+    """The included field with what a `fields.json` says otherwise of it."""
+    changed = _parse_field({"type": included.type, **item}, place)
+    return replace(included, **{name: getattr(changed, name) for name in item})
+
+
+def read_takes_minutes(path: Path) -> dict[str, float]:
+    """Minutes by size, as a `fields.json` states them; DashboardError where that is not what it states."""
+    value = _read_object(path).get(_TAKES_MINUTES, {})
+    wrong = not isinstance(value, dict) or set(value) - set(SIZES)
+    if wrong or not all(isinstance(item, (int, float)) and item > 0 for item in value.values()):
+        shown = f"{path}: $.{_TAKES_MINUTES}: {_brief(value)}"
+        raise DashboardError(f'{shown} is not minutes by size. Write it like {{"smoke": 0.3, "nightly": 6}}.')
+    return {size: float(minutes) for size, minutes in value.items()}
+
+
+def read_metrics(path: Path) -> dict[str, common.Json]:
+    """What a `fields.json` declares of an experiment's numbers; DashboardError where it is not what may be declared."""
+    value = _read_object(path)
+    if not _declares_metrics(value):
+        return {}
+    check_metrics(value[METRICS], str(path))
+    return dict(value[METRICS])
+
+
+def _declares_metrics(value: Mapping[str, Any]) -> bool:
+    """Whether `metrics` is no config field of that name."""
+    return METRICS in value and not _is_field(value[METRICS])
+
+
+def _is_field(item: common.Json) -> bool:
+    """Whether an entry of a `fields.json` under a name of its own is a config field that has that name."""
+    return isinstance(item, dict) and isinstance(item.get("type"), str)
+
+
+def read_needs_tvm(path: Path) -> bool:
+    """Whether a `fields.json` leaves the experiment with TVM; DashboardError where it says neither true nor false."""
+    said = _read_object(path).get(_NEEDS_TVM, True)
+    if _is_field(said):
+        return True
+    if not isinstance(said, bool):
+        raise DashboardError(f"{path}: $.{_NEEDS_TVM}: {_brief(said)} is not true or false.")
+    return said
+
+
+def check_metrics(value: common.Json, shown: str) -> None:
+    """Raise ConfigError with every fault of declared `metrics`; `shown` names the file."""
+    from jsonschema import Draft202012Validator
+
+    errors = Draft202012Validator(common.read_json(FOREIGN_SCHEMA)).iter_errors({METRICS: value})
+    faults = sorted({f"{shown}: {fault}" for error in errors for fault in faults_of(error)})
+    if faults:
+        raise ConfigError(faults)
+
+
+def _read_object(path: Path) -> dict[str, common.Json]:
+    """The object in a `fields.json`; an absent file holds an empty one."""
+    value = common.read_json(path, max_bytes=1 << 20) if path.exists() else {}
+    if not isinstance(value, dict):
+        raise DashboardError(f"{path}: $: {_brief(value)} is not an object of fields.")
+    return value
+
+
+def _parse_field(item: common.Json, place: str, name: str = "x") -> Field:
+    known = {"type", "doc", "default", "smoke", "min", "max", "choices", "of", "nullable", "axis"}
+    if not isinstance(item, dict) or set(item) - known:
+        raise DashboardError(f"{place}: {_brief(item)} is not a field. A field has: {', '.join(sorted(known))}.")
+    if not _NAME.fullmatch(name):
+        raise DashboardError(f"{place}: a field's name is lower case with digits and underscores.")
+    kind = item.get("type")
+    if not isinstance(kind, str) or kind not in {*JSON_TYPES, "choice", "any"}:
+        raise DashboardError(f"{place}.type: {_brief(kind)} is not one of {', '.join([*JSON_TYPES, 'choice', 'any'])}.")
+    if not isinstance(item.get("choices", []), list) or (kind == "choice" and not item.get("choices")):
+        raise DashboardError(f"{place}.choices: is missing or not a list. A choice lists its choices.")
+    for bound in ("min", "max"):
+        if isinstance(item.get(bound, 0), bool) or not isinstance(item.get(bound, 0), (int, float)):
+            raise DashboardError(f"{place}.{bound}: {_brief(item[bound])} is not a number.")
+    axis = item.get("axis", "")
+    if "axis" in item and not (isinstance(axis, str) and _AXIS.fullmatch(axis)):
+        columns = ", ".join([*AXIS_COLUMNS, f"{WORKLOAD}.DOMAIN", ENGINE])
+        raise DashboardError(f"{place}.axis: {_brief(axis)} is not one of {columns}; a column may have .NAME after it.")
+    inner = item.get("of")
+    return Field(
+        type=kind,
+        doc=str(item.get("doc", "")),
+        default=item.get("default", REQUIRED),
+        smoke=item.get("smoke", SAME),
+        min=item.get("min"),
+        max=item.get("max"),
+        choices=tuple(item.get("choices", ())),
+        of=_parse_field(inner, f"{place}.of") if inner is not None else None,
+        nullable=bool(item.get("nullable", False)),
+        axis=str(axis),
+    )

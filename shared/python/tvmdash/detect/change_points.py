@@ -1,0 +1,274 @@
+"""Where the level of a series shifts: one decision a night, or all change points of a history.
+
+`observe` judges tonight, `change_points` a whole history, both with the same test: each possible cut of
+the last nights, against the noise of the 60 nights before it (change_noise), then what could explain it
+otherwise: too small to matter, a run that this series shows without change, a slow drift. Where
+artifacts can be measured again, much weaker suspicions are measured (change_rerun), and the re-runs
+decide. docs/alerts.md has the measured figures.
+
+Sources: Page 1954, Siegmund & Venkatraman 1995 (scan); Huber 1964 (bounded score); Matteson & James 2014,
+Fleming et al. 2023 (change points of nightly performance); Kalibera & Jones 2013, Wald 1945 (re-runs).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from tvmdash.detect.confirm import confirm
+from tvmdash.detect.early import early_candidates
+from tvmdash.detect.levels import rebased
+from tvmdash.detect.locate import locate
+from tvmdash.detect.noise import WIDTH, vif
+from tvmdash.detect.place import divided, placed
+from tvmdash.detect.rerun import Answer, Bench, Verdict
+from tvmdash.detect.scan import Candidate, suspicious, tonight
+from tvmdash.detect.search import first_strong, is_clear, strongest
+from tvmdash.detect.series import (
+    KEPT_NIGHTS,
+    Decision,
+    History,
+    Measured,
+    Rerun,
+    Scaled,
+    SeriesState,
+    Settings,
+    scaled,
+)
+from tvmdash.detect.strong import run_odds
+
+__all__ = [
+    "Decision",
+    "History",
+    "Measured",
+    "Rerun",
+    "SeriesState",
+    "Settings",
+    "change_points",
+    "first_strong",
+    "forgetting",
+    "observe",
+    "rebased",
+]
+
+GLUED_NIGHTS = 30
+MODE_ODDS = 2e-5
+"""Where builds are known to have modes, so unlikely must a run of one mode be to count as a step."""
+MODE_STAYS, MODE_WEIGHT = 0.67, 6.0
+MOVED_NIGHTS = 3
+MOST_ASIDE = 36
+FIRST_BLOCK, SCAN_BLOCK = 128, 1024
+
+
+def observe(
+    history: History, state: SeriesState, *, settings: Settings | None = None, rerun: Rerun | None = None
+) -> Decision:
+    """What tonight (the last value of `history`) says about the series; `decision.state` is for tomorrow."""
+    settings = settings or Settings()
+    series = scaled(history, state)
+    if series.unit != state.unit:
+        state = SeriesState(unit=series.unit)
+    night = history.tonight
+    state = forgetting(state, night)
+
+    def quiet(reason: str) -> Decision:
+        return Decision("quiet", reason, night, state)
+
+    if not len(series.x) or series.nights[-1] != night:
+        value = history.values[-1] if len(history.values) else math.nan
+        return quiet("no value tonight" if not math.isfinite(value) else f"tonight's value {value:g} is not positive")
+    if len(series.x) < settings.least_history:
+        return quiet(f"{len(series.x)} nights of history; {settings.least_history} are needed")
+    candidates = [tonight(series, state), early_candidates(series, state, np.array([len(series.x) - 1]))]
+    best = [strongest(group) for group in candidates if group]
+    if not best:
+        return quiet(f"the level began {len(series.x) - series.index_of(state.start)} nights ago; too few to compare")
+    clear = [one for one in best if is_clear(one, series, settings)]
+    strong = bool(clear)
+    candidate = placed(strongest(clear), series) if strong else strongest(best)
+    still = Decision(
+        "quiet", _why_quiet(candidate, settings), night, state, z=candidate.z, nights=candidate.nights,
+        threshold=settings.threshold, scale=candidate.scale,
+    )  # fmt: skip
+    if rerun is None:
+        return _alert(divided(candidate, series, settings), series, history, state, settings) if strong else still
+    chosen = candidate if strong else suspicious([*candidates[0], *candidates[1]], series, state, night, settings)
+    if chosen is None:
+        return still
+    return _measured_again(chosen, series, history, state, settings, rerun, strong=strong)
+
+
+def forgetting(state: SeriesState, night: int) -> SeriesState:
+    """The state after a night, without the corrections that are too old to count."""
+    if all(key > night - KEPT_NIGHTS for key in state.fixed):
+        return state
+    return replace(state, fixed={key: value for key, value in state.fixed.items() if key > night - KEPT_NIGHTS})
+
+
+def change_points(history: History, *, settings: Settings | None = None) -> tuple[list[Decision], SeriesState]:
+    """Every alert that `observe` would have given on this history without re-runs, and the state after it.
+
+    This is how a state is rebuilt, and how a long history is read: 10,000 nights in tens of milliseconds,
+    because all cuts of a block are judged in one call, and only an alert makes it begin anew.
+    """
+    settings = settings or Settings()
+    state = SeriesState()
+    series = scaled(history, state)
+    state = replace(state, unit=series.unit)
+    alerts: list[Decision] = []
+    seen, block = settings.least_history - 1, FIRST_BLOCK
+    while seen < len(series.x):
+        stop = min(seen + block, len(series.x))
+        block = min(2 * block, SCAN_BLOCK)
+        found = first_strong(series, state, seen, stop, settings)
+        if found is None:
+            seen = stop
+            continue
+        night = int(series.nights[found.seen])
+        until = replace(history, values=history.values[: night - history.offset + 1])
+        found = divided(placed(found, series), series, settings)
+        decision = _alert(found, series, until, state, settings)
+        alerts.append(decision)
+        state, seen, block = decision.state, found.seen + 1, FIRST_BLOCK
+    return alerts, state
+
+
+WORDS: dict[Answer, str] = {
+    "refuted": "measured again, the difference did not come back",
+    "open": "measured again, still unclear",
+    "modes": "single builds of this series differ by as much without any change",
+    "young": "reproduced, but single builds may differ by as much by luck",
+    "unmeasured": "a suspicion that could not be measured again",
+}
+
+
+def _measured_again(
+    candidate: Candidate,
+    series: Scaled,
+    history: History,
+    state: SeriesState,
+    settings: Settings,
+    rerun: Rerun,
+    *,
+    strong: bool,
+) -> Decision:
+    """The decision after re-runs; what they found replaces the suspected nights' values in the state.
+
+    strong: the history alone would alert.
+    """
+    bench = Bench(rerun, series.unit, settings.most_reruns + MOST_ASIDE + settings.most_locating)
+    suspect = candidate.suspect(series, state)
+    verdict = confirm(bench, suspect, settings)
+    if verdict.luck is not None:
+        state = replace(state, luck=(verdict.luck.again, verdict.luck.odd))
+    if verdict.answer == "reproduced":
+        cut = locate(bench, suspect, settings, verdict)
+        candidate = replace(candidate, cut=cut, effect=verdict.shift)
+        return _alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
+    if strong and verdict.answer == "young":
+        candidate = replace(candidate, effect=verdict.shift)
+        return _alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
+    if strong and verdict.answer == "unmeasured":
+        return _alert(divided(candidate, series, settings), series, history, state, settings)
+    if verdict.answer == "modes":
+        odds = run_odds(replace(candidate, effect=verdict.shift), series.x, stays=MODE_STAYS, weight=MODE_WEIGHT)
+        if strong and odds < MODE_ODDS:
+            told = _alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
+            return replace(told, state=_known_mode(told.state, history.tonight, -verdict.shift))
+        state = _known_mode(state, history.tonight, verdict.shift)
+    kind: Literal["quiet", "environment"] = "quiet"
+    reason = WORDS.get(verdict.answer, "")
+    if verdict.answer in ("refuted", "open"):
+        state = _corrected(candidate, series, state, verdict)
+        if _machine_stays_moved(series, state, history.tonight, verdict):
+            kind, reason = "environment", "older artifacts moved as well, and stayed: the machine"
+            state = rebased(series, state, min(state.moved))
+        elif verdict.machine_moved:
+            state = replace(state, moved=(*state.moved, history.tonight)[-MOVED_NIGHTS:])
+    relative = _relative(series)
+    return Decision(
+        kind, reason, history.tonight, state, effect=relative(verdict.shift),
+        effect_low=relative(verdict.shift - 1.96 * verdict.error),
+        effect_high=relative(verdict.shift + 1.96 * verdict.error), z=candidate.z, nights=candidate.nights,
+        threshold=settings.reproduced, scale=candidate.scale, reruns=tuple(bench.measured),
+    )  # fmt: skip
+
+
+def _known_mode(state: SeriesState, night: int, shift: float) -> SeriesState:
+    """The state that knows of builds in a mode so far away: one more of them is no news for a while."""
+    return replace(state, glued_until=night + GLUED_NIGHTS, glued=shift)
+
+
+def _machine_stays_moved(series: Scaled, state: SeriesState, night: int, verdict: Verdict) -> bool:
+    """Whether re-runs found the machine moved tonight and on the nights just before."""
+    recent = {int(recent) for recent in series.nights[-MOVED_NIGHTS:]} - {night}
+    return verdict.machine_moved and len(recent) == MOVED_NIGHTS - 1 and recent <= set(state.moved)
+
+
+def _relative(series: Scaled) -> Callable[[float], float]:
+    """From scaled units to a fraction of the value (or to the unit of a series that is not positive)."""
+    return (lambda shift: shift if math.isfinite(shift) else 0.0) if series.unit is not None else math.expm1
+
+
+def _corrected(candidate: Candidate, series: Scaled, state: SeriesState, verdict: Verdict) -> SeriesState:
+    """The state with each suspected night that was measured again moved to where its artifact was found to be."""
+    seen = {int(night) for night in series.nights[candidate.cut : candidate.seen + 1]}
+    found = {night: candidate.median + away for night, away in verdict.again.items() if night in seen}
+    return replace(state, fixed={**state.fixed, **found})
+
+
+def _alert(
+    candidate: Candidate,
+    series: Scaled,
+    history: History,
+    state: SeriesState,
+    settings: Settings,
+    verdict: Verdict | None = None,
+    reruns: tuple[Measured, ...] = (),
+) -> Decision:
+    """The alert at a cut. Whose the shift is, is decided where the artifacts are known."""
+    cut_night = int(series.nights[candidate.cut])
+    after = int(series.nights[candidate.cut - 1 - candidate.between])
+    nights = candidate.nights
+    error = (
+        verdict.error
+        if verdict
+        else candidate.scale
+        * math.sqrt(candidate.variance * float(vif(np.asarray(candidate.phi), nights)) * (1 / nights + 1 / WIDTH))
+        * 1.25
+    )
+    low, high = candidate.effect - 1.96 * error, candidate.effect + 1.96 * error
+    relative = _relative(series)
+    return Decision(
+        "alert", "the level shifted", history.tonight,
+        _with_level(rebased(series, state, cut_night), candidate, series, verdict), cut=cut_night, after=after,
+        effect=relative(candidate.effect), effect_low=relative(low), effect_high=relative(high), z=candidate.z,
+        nights=nights, threshold=settings.reproduced if verdict else settings.threshold,
+        scale=candidate.scale, reruns=reruns,
+    )  # fmt: skip
+
+
+def _with_level(state: SeriesState, candidate: Candidate, series: Scaled, verdict: Verdict | None) -> SeriesState:
+    """The state of a new level whose nights are where re-runs found it, so that the very next night can be judged."""
+    if verdict is None:
+        return state
+    seen = slice(candidate.cut, candidate.seen + 1)
+    excess = float(np.mean(series.x[seen])) - (candidate.median + verdict.shift)
+    level = {
+        int(night): float(value - excess) for night, value in zip(series.nights[seen], series.x[seen], strict=True)
+    }
+    return replace(state, fixed={**state.fixed, **level})
+
+
+def _why_quiet(candidate: Candidate, settings: Settings) -> str:
+    if abs(candidate.z) < settings.threshold:
+        return f"within its noise: z {candidate.z:+.1f} of {settings.threshold:g} over {candidate.nights} nights"
+    if candidate.nights < settings.least_nights:
+        return f"only {candidate.nights} nights yet; {settings.least_nights} are needed"
+    if abs(candidate.effect) < settings.least_effect:
+        return f"a shift of {candidate.effect:+.2%} is not relevant"
+    return "a drift, or a run this series shows without any change"

@@ -1,0 +1,1 @@
+"""What moved many series at once, and what that says about the machine."""

@@ -1,0 +1,208 @@
+"""What all series of one machine did together on one night, and whose doing it was.
+
+Controls (programs built once, never recompiled) tell the machine from a compiler-wide change: they see
+the first and not the second (change_controls). Where there are none, or they are too noisy to say, older
+artifacts measured tonight answer the same question.
+
+Source: Kalibera & Jones 2013 (controls).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from tvmdash.detect.cause import BUILD, CONTROLS, MACHINE, OLDER_ARTIFACTS, UNKNOWN, Cause
+from tvmdash.detect.fleet.controls import ControlShift, weigh, weighted_median
+from tvmdash.detect.noise import LEAST_FLOOR, MAD_TO_SD, FloatArray, row_medians
+from tvmdash.detect.series import History, Rerun, Scaled, SeriesState, scaled
+
+BASELINE = 40
+LEAST_BASELINE = 3
+LEAST_SERIES = 8
+LEAST_SHIFT = 0.003
+SAME_WAY = 0.75
+LEAST_CONTROLS = 4
+"""So many controls are believed for one night even where they are not sure; as many older artifacts are needed."""
+PROBES = 6
+
+
+class FleetRerun(Protocol):
+    """Measures one series' artifact of `night` again tonight, `count` times."""
+
+    def __call__(self, series: str, night: int, count: int) -> Sequence[float]: ...
+
+
+@dataclass(frozen=True)
+class Common:
+    """What the series did together on one night: the shift (logarithm), its standard error, whose it is.
+
+    share: of so many series, controls not among them, which went that way.
+    """
+
+    night: int
+    shift: float
+    error: float
+    share: float
+    series: int
+    cause: Cause
+
+    @property
+    def blame(self) -> str:
+        """The machine, the compiler or unknown."""
+        return self.cause.blame
+
+
+@dataclass
+class Purse:
+    """The night's re-runs: counts them, and is empty when the budget is spent."""
+
+    rerun: FleetRerun | None
+    left: int
+
+    def of(self, series: str) -> Rerun | None:
+        if self.rerun is None:
+            return None
+
+        def measure(night: int, count: int) -> Sequence[float]:
+            count = min(count, self.left)
+            self.left -= count
+            return self.rerun(series, night, count) if count and self.rerun else []
+
+        return measure
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Tonight's distance of one series from its baseline, and the noise of one night."""
+
+    away: float
+    scale: float
+    median: float
+    positive: bool
+
+
+def deviations(histories: Mapping[str, History], states: Mapping[str, SeriesState]) -> dict[str, Deviation]:
+    """Tonight's deviation of each series that has a value and a baseline."""
+    found = {}
+    for name, history in histories.items():
+        tonight = deviations_from(scaled(history, states[name]), states[name], history.tonight)
+        if history.tonight in tonight:
+            found[name] = tonight[history.tonight]
+    return found
+
+
+def deviations_from(series: Scaled, state: SeriesState, first: int) -> dict[int, Deviation]:
+    """The deviation of each night with a value from `first` on, from the level that began with `state.start`."""
+    start = series.index_of(state.start)
+    places = np.arange(max(series.index_of(first), start + LEAST_BASELINE), len(series.x))
+    if not len(places):
+        return {}
+    column = places[:, None] + np.arange(-BASELINE, 0)[None, :]
+    before = np.where(column >= start, series.x[np.maximum(column, 0)], np.nan)
+    median = row_medians(before)
+    residual = _with_reserve(before - median[:, None], np.array(state.reserve))
+    scale = np.maximum(MAD_TO_SD * row_medians(np.abs(residual)), LEAST_FLOOR)
+    rows = zip((series.x[places] - median).tolist(), scale.tolist(), median.tolist(), strict=True)
+    nights = series.nights[places].tolist()
+    return {night: Deviation(*row, positive=series.unit is None) for night, row in zip(nights, rows, strict=True)}
+
+
+def _with_reserve(residual: FloatArray, reserve: FloatArray) -> FloatArray:
+    """Each row (NaN in front) filled from the right with the last residuals of closed segments."""
+    width = residual.shape[1]
+    padded = np.concatenate([np.full(width, np.nan), reserve])[-width:]
+    own = np.isfinite(residual).sum(axis=1)[:, None]
+    place = np.minimum(np.arange(width)[None, :] + own, width - 1)
+    return np.asarray(np.where(np.isfinite(residual), residual, padded[place]))
+
+
+def common_shift(
+    table: Mapping[str, Deviation],
+    controls: AbstractSet[str],
+    tonight: int,
+    histories: Mapping[str, History],
+    states: Mapping[str, SeriesState],
+    purse: Purse,
+) -> Common | None:
+    """The shift that most series share tonight, where there is one.
+
+    Few series alone cannot show one; with controls that moved as well they can.
+    """
+    rows = {name: row for name, row in table.items() if row.positive}
+    moving = {name: row for name, row in rows.items() if name not in controls}
+    few = len(moving) < LEAST_SERIES
+    seen = _together(list((rows if few else moving).values()))
+    if seen is None or not moving or len(rows) < LEAST_SERIES:
+        return None
+    shift, error = seen
+    share = float(np.mean([row.away * shift > 0 for row in moving.values()]))
+    cause = weigh([_of_tonight(row) for name, row in rows.items() if name in controls], shift)
+    if few:
+        own = float(np.median([row.away for row in moving.values()]))
+        with_them = cause.whose == MACHINE and own / shift > 0.5
+        return Common(tonight, shift, error, share, len(moving), cause) if with_them else None
+    if cause.whose == UNKNOWN:
+        cause = _probed(cause, moving, histories, states, purse, shift)
+    return Common(tonight, shift, error, share, len(moving), cause)
+
+
+def _of_tonight(row: Deviation) -> ControlShift:
+    return ControlShift(row.away, row.scale, row.away)
+
+
+def _together(rows: Sequence[Deviation]) -> tuple[float, float] | None:
+    """The shift of these series and its standard error, where they did the same beyond chance."""
+    if not rows:
+        return None
+    away = np.array([row.away for row in rows])
+    scale = np.array([row.scale for row in rows])
+    shift = weighted_median(away, 1 / scale)
+    error = 1.25 * float(np.median(scale)) / math.sqrt(len(rows))
+    share = float(np.mean(np.sign(away) == np.sign(shift)))
+    return None if abs(shift) <= max(4 * error, LEAST_SHIFT) or share < SAME_WAY else (shift, error)
+
+
+def _probed(
+    cause: Cause,
+    moving: Mapping[str, Deviation],
+    histories: Mapping[str, History],
+    states: Mapping[str, SeriesState],
+    purse: Purse,
+    shift: float,
+) -> Cause:
+    """The cause by older artifacts measured tonight; without them the one to which controls, if not few, are nearer."""
+    moved = _probe(moving, histories, states, purse)
+    if len(moved) >= LEAST_CONTROLS:
+        older = float(np.median(moved))
+        whose = MACHINE if older / shift > 0.5 else BUILD
+        return replace(cause, whose=whose, evidence=OLDER_ARTIFACTS, older=len(moved), older_shift=math.expm1(older))
+    if cause.controls >= LEAST_CONTROLS and cause.controls_shift is not None:
+        whose = MACHINE if math.log1p(cause.controls_shift) / shift > 0.5 else BUILD
+        return replace(cause, whose=whose, evidence=CONTROLS, older=len(moved))
+    return replace(cause, older=len(moved))
+
+
+def _probe(
+    moving: Mapping[str, Deviation],
+    histories: Mapping[str, History],
+    states: Mapping[str, SeriesState],
+    purse: Purse,
+) -> list[float]:
+    """By how much older artifacts of the quietest series moved, measured tonight; empty without re-runs."""
+    if purse.rerun is None:
+        return []
+    moved = []
+    for name in sorted(moving, key=lambda name: moving[name].scale)[:PROBES]:
+        measure = purse.of(name)
+        series = scaled(histories[name], states[name])
+        old = [int(night) for night in series.nights[:-1] if night >= states[name].start][-5:-2]
+        values = list(measure(old[-1], 1)) if measure and old else []
+        if values and math.isfinite(values[0]) and values[0] > 0:
+            moved.append(math.log(values[0]) - moving[name].median)
+    return moved

@@ -1,0 +1,204 @@
+"""One night of one machine: what all series did together, and what is left for each.
+
+A slow night moves every series; it is taken out before any series is judged, so that it is not told two
+hundred times. A shift of the whole machine that stays is one alert about the machine. Controls (programs
+built once, never recompiled) tell the machine from a compiler-wide change: they see the first and not the
+second. Where there are no controls, older artifacts measured tonight answer the same question.
+
+Sources: Benjamini & Hochberg 1995 (control over the night), Kalibera & Jones 2013 (controls).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from tvmdash.detect.cause import CONTROL, MACHINE, Cause
+from tvmdash.detect.change_points import forgetting, observe, rebased
+from tvmdash.detect.fleet.common import Common, Deviation, FleetRerun, Purse, common_shift, deviations
+from tvmdash.detect.series import Decision, History, SeriesState, Settings, scaled
+from tvmdash.errors import DashboardError
+
+GAIN = 0.6
+"""Series feel the machine differently: this share of the common shift is forgiven either way."""
+LASTING_NIGHTS = 3
+NIGHT_ERROR_RATE = 0.05
+SCAN_TESTS = 10
+"""A scan over cuts tests about this many independent hypotheses."""
+
+
+@dataclass(frozen=True)
+class FleetState:
+    """The memory of one machine: its series' states and the common shifts of the last nights."""
+
+    series: Mapping[str, SeriesState] = field(default_factory=dict)
+    shifts: tuple[tuple[int, float], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as JSON values; `from_json` reads it back exactly."""
+        return {
+            "series": {name: state.to_json() for name, state in self.series.items()},
+            "shifts": [list(pair) for pair in self.shifts],
+        }
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> FleetState:
+        """The state that `to_json` wrote; DashboardError where it is damaged."""
+        try:
+            series = {str(name): SeriesState.from_json(state) for name, state in json["series"].items()}
+            return cls(series, tuple((int(night), float(shift)) for night, shift in json["shifts"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DashboardError(
+                f"state of a machine: {error!r}. Delete the state; it is rebuilt from the history."
+            ) from error
+
+
+@dataclass(frozen=True)
+class NightDecision:
+    """One night of one machine. machine: set on the night when a lasting shift of the machine is told.
+
+    common: what moved all series tonight, where something did. cut: first night of the machine's shift.
+    """
+
+    decisions: Mapping[str, Decision]
+    state: FleetState
+    common: Common | None = None
+    machine: Common | None = None
+    cut: int | None = None
+
+
+def night_threshold(settings: Settings, series_count: int) -> float:
+    """The threshold without re-runs for so many series: the night's false discoveries stay below 5 %.
+
+    It is where Benjamini and Hochberg's procedure admits its first discovery, and the setting's own
+    threshold up to about a thousand series.
+    """
+    tail = NIGHT_ERROR_RATE / (2 * SCAN_TESTS * max(1, series_count))
+    return max(settings.threshold, -NormalDist().inv_cdf(tail))
+
+
+def night(
+    histories: Mapping[str, History],
+    state: FleetState,
+    *,
+    controls: AbstractSet[str] = frozenset(),
+    settings: Settings | None = None,
+    rerun: FleetRerun | None = None,
+    budget: int = 1_000_000,
+) -> NightDecision:
+    """Judge tonight for all series of one machine.
+
+    The histories' nights are counted alike, and end with the same night. `controls`: names of series
+    whose program never changes. `budget`: at most so many re-runs tonight, the strongest suspects first.
+    """
+    settings = settings or Settings()
+    settings = replace(settings, threshold=night_threshold(settings, len(histories)))
+    states = {name: state.series.get(name, SeriesState()) for name in histories}
+    purse = Purse(rerun, budget)
+    tonight = max((history.tonight for history in histories.values()), default=0)
+    table = deviations(histories, states)
+    common = common_shift(table, controls, tonight, histories, states, purse)
+    shifts = _recent(state, tonight)
+    if common and common.blame != "compiler":
+        shifts += ((tonight, common.shift),)
+        cut = _lasting(shifts)
+        if cut is not None:
+            return _machine_alert(histories, states, common, cut, shifts)
+        states = {name: _without_common(states[name], table.get(name), common.shift, tonight) for name in states}
+    decisions = _each(histories, states, controls, settings, purse)
+    kept = {**state.series, **{name: decision.state for name, decision in decisions.items()}}
+    return NightDecision(decisions, FleetState(kept, shifts), common)
+
+
+def few(
+    histories: Mapping[str, History],
+    state: FleetState,
+    names: Iterable[str],
+    tonight: int,
+    *,
+    controls: AbstractSet[str] = frozenset(),
+    settings: Settings | None = None,
+) -> NightDecision:
+    """Judge only `histories` of the series `names`; `change_ahead` has found that the others are quiet tonight."""
+    states = {name: forgetting(state.series.get(name, SeriesState()), tonight) for name in names}
+    settings = settings or Settings()
+    settings = replace(settings, threshold=night_threshold(settings, len(states)))
+    decisions = _each(histories, {name: states[name] for name in histories}, controls, settings, Purse(None, 0))
+    kept = {**state.series, **states, **{name: decision.state for name, decision in decisions.items()}}
+    return NightDecision(decisions, FleetState(kept, _recent(state, tonight)))
+
+
+def _recent(state: FleetState, tonight: int) -> tuple[tuple[int, float], ...]:
+    return tuple(pair for pair in state.shifts if pair[0] > tonight - LASTING_NIGHTS - 1)
+
+
+def _without_common(state: SeriesState, row: Deviation | None, shift: float, tonight: int) -> SeriesState:
+    """The state with tonight's value freed of the machine's shift."""
+    if row is None or not row.positive:
+        return state
+    rest = row.away - shift
+    rest = math.copysign(max(0.0, abs(rest) - GAIN * abs(shift)), rest)
+    return replace(state, fixed={**state.fixed, tonight: row.median + rest})
+
+
+def _lasting(shifts: tuple[tuple[int, float], ...]) -> int | None:
+    """The first of LASTING_NIGHTS common shifts in a row of one sign and similar size, if there are."""
+    last = shifts[-LASTING_NIGHTS:]
+    sizes = [abs(shift) for _, shift in last]
+    if len(last) < LASTING_NIGHTS or len({shift > 0 for _, shift in last}) > 1 or max(sizes) > 2.5 * min(sizes):
+        return None
+    return last[0][0]
+
+
+def _machine_alert(
+    histories: Mapping[str, History],
+    states: Mapping[str, SeriesState],
+    common: Common,
+    cut: int,
+    shifts: tuple[tuple[int, float], ...],
+) -> NightDecision:
+    """One alert about the machine; every series begins a new level at its first night."""
+    decisions = {}
+    who = "the whole machine" if common.cause.whose == MACHINE else "all series of the machine"
+    reason = f"{who} moved, and stayed"
+    for name, history in histories.items():
+        fixed = {night: value for night, value in states[name].fixed.items() if night < cut}
+        state = rebased(scaled(history, replace(states[name], fixed=fixed)), replace(states[name], fixed=fixed), cut)
+        decisions[name] = Decision(
+            "environment", reason, history.tonight, state, cut=cut, effect=math.expm1(common.shift), cause=common.cause
+        )
+    size = float(np.median([shift for _, shift in shifts[-LASTING_NIGHTS:]]))
+    machine = replace(common, shift=size)
+    kept = {name: decision.state for name, decision in decisions.items()}
+    return NightDecision(decisions, FleetState(kept), common, machine, cut)
+
+
+def _each(
+    histories: Mapping[str, History],
+    states: Mapping[str, SeriesState],
+    controls: AbstractSet[str],
+    settings: Settings,
+    purse: Purse,
+) -> dict[str, Decision]:
+    """Every series' own decision; with re-runs, the strongest suspects are measured first."""
+    first = {name: observe(history, states[name], settings=settings) for name, history in histories.items()}
+    decisions = {name: _of_control(decision) if name in controls else decision for name, decision in first.items()}
+    if purse.rerun is None:
+        return decisions
+    for name in sorted((name for name in histories if name not in controls), key=lambda name: -abs(first[name].z or 0)):
+        if first[name].z is not None:
+            decisions[name] = observe(histories[name], states[name], settings=settings, rerun=purse.of(name))
+    return decisions
+
+
+def _of_control(decision: Decision) -> Decision:
+    if decision.kind != "alert":
+        return decision
+    reason = "a control moved, and its program never changes"
+    return replace(decision, kind="environment", reason=reason, cause=Cause(MACHINE, CONTROL))

@@ -1,0 +1,86 @@
+"""Who was fastest at what: tonight's run times by case (a workload at one size) and by who did it.
+
+For experiments that vary sizes, where the default words and bars, which go by workload alone, would compare sizes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from tvmdash.experiment import plots
+from tvmdash.experiment.info import History
+from tvmdash.plot_util.specs import Estimate, GroupedBar
+from tvmdash.series.store import Series
+from tvmdash.summary_util import Summary
+from tvmdash.text import list_in_words, quantity_in_words
+
+LISTED = 20
+_SIZES = ("workload_args", "runtime_config")
+_WAYS = ("engine_config", "build_config")
+Cases = Mapping[str, Mapping[str, Series]]
+"""Tonight's run times by case, then by way: engine and how it was made to do it, as in "tvm, unrolled"."""
+
+
+def cases(history: History) -> Cases:
+    """Tonight's run times. An axis is named where two points differ on it; workload and engine always are."""
+    tonight = plots.measured_tonight(history, {"run_time"})
+    sizes, ways = _differing(history, tonight, _SIZES), _differing(history, tonight, _WAYS)
+    found: dict[str, dict[str, Series]] = {}
+    for series in tonight:
+        values = history.values(series)
+        case = ", ".join([values["workload"], *(f"{name} {values[name]}" for name in sizes if name in values)])
+        way = ", ".join([str(values.get("engine", "")), *(str(values[name]) for name in ways if name in values)])
+        found.setdefault(case, {})[way] = series
+    return found
+
+
+def _differing(history: History, tonight: Sequence[Series], columns: Collection[str]) -> list[str]:
+    """The axes of these columns that have two values; one that other engines lack has not, for that."""
+    values = [history.values(series) for series in tonight]
+    names = [axis.name for axis in history.axes if axis.column in columns]
+    return [name for name in names if len({str(value[name]) for value in values if name in value}) > 1]
+
+
+def plot(history: History) -> GroupedBar:
+    """A group of bars for each case, a bar for each way."""
+    found = cases(history)
+    ways = tuple(dict.fromkeys(way for case in found.values() for way in case))
+    rows = tuple(tuple(_estimate(case.get(way)) for way in ways) for case in found.values())
+    title = f"{history.experiment}, night {history.stamps[-1]}"
+    return GroupedBar(title, "ms", tuple(found), ways, rows, lower_is_better=True)
+
+
+def summary(usual: Summary, history: History) -> Summary:
+    """The default words with each case's fastest instead of each workload's."""
+    kept = [line for line in usual.value.split("\n") if not re.search("^- .*: fastest |^- and .* more workload", line)]
+    return Summary(usual.title, "\n".join([*kept, *fastest(history)]))
+
+
+def fastest(history: History) -> list[str]:
+    """Lines: in how many cases each way was fastest, then for each case the fastest and how long the others took."""
+    compared = {name: ways for name, ways in cases(history).items() if len(ways) > 1}
+    lines = [_line(name, ways) for name, ways in list(compared.items())[:LISTED]]
+    rest = [f"- and {len(compared) - LISTED} more"] if len(compared) > LISTED else []
+    return [*_winners(compared), *lines, *rest]
+
+
+def _winners(compared: Cases) -> list[str]:
+    winners = Counter(min(ways, key=lambda way: _ms(ways[way])) for ways in compared.values())
+    words = [f"{way} in {count} of {len(compared)}" for way, count in winners.most_common()]
+    return [f"Fastest: {list_in_words(words, 6)}."] if len(compared) > 1 else []
+
+
+def _line(name: str, ways: Mapping[str, Series]) -> str:
+    (first, best), *others = sorted(ways.items(), key=lambda item: _ms(item[1]))
+    told = [f"{way} {_ms(series) / _ms(best):.2f}x" for way, series in others]
+    return f"- {name}: fastest {first} ({quantity_in_words(_ms(best), 'ms')}), then {list_in_words(told, 4)}"
+
+
+def _ms(series: Series) -> float:
+    return series.values[-1]
+
+
+def _estimate(series: Series | None) -> Estimate | None:
+    return Estimate(series.values[-1], series.low[-1], series.high[-1]) if series else None

@@ -1,0 +1,113 @@
+"""Engines installed by setup stages, each once for all experiments of a home, found again by what was asked of pip.
+
+An installed engine is a folder of the store that its requirements name. A setup's engines.json says where each of its
+engines lies, or why it does not. What no setup names any more is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.experiment.engines import Engine
+
+ENGINES_FILE = "engines.json"
+_COMPLETE = ".complete"
+_TAIL = 600
+_log = logging.getLogger("engines")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an engine lies; `reason` says why it does not."""
+
+    path: str = ""
+    reason: str = ""
+
+
+def install(engines: Sequence[Engine], store: Path, destination: Path, *, timeout_s: float) -> dict[str, Place]:
+    """Install what is not there yet, and write `destination`/engines.json. An engine that fails costs only itself."""
+    store.mkdir(parents=True, exist_ok=True)
+    with _locked(store):
+        places = {engine.name: _place(engine, store, timeout_s) for engine in engines if engine.requirements}
+        value = {name: {"path": place.path, "reason": place.reason} for name, place in places.items()}
+        common.write_json(destination / ENGINES_FILE, value)
+        _prune(store, destination)
+    return places
+
+
+def find(setup: Path, engine: Engine) -> Place:
+    """Where the setup in `setup` has the engine."""
+    if not engine.requirements:
+        return Place()
+    file = setup / ENGINES_FILE
+    if not file.exists():
+        return Place(reason="it was never installed: the experiment has no setup.sh, or it has not run")
+    item: Mapping[str, str] = common.read_json(file).get(engine.name, {"path": "", "reason": "setup did not know it"})
+    if item["path"] and not (Path(item["path"]) / _COMPLETE).exists():
+        return Place(reason=f"{item['path']} is gone. Set rerun_setup for one night.")
+    return Place(item["path"], item["reason"])
+
+
+def _place(engine: Engine, store: Path, timeout_s: float) -> Place:
+    asked = json.dumps([engine.requirements, engine.pip_options, sys.version_info[:2], _stamps(engine)])
+    place = store / f"{engine.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
+    if (place / _COMPLETE).exists():
+        return Place(str(place))
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        _pip(engine, place, timeout_s)
+    except DashboardError as error:
+        _log.warning("engine %s: %s", engine.name, error)
+        shutil.rmtree(place, ignore_errors=True)
+        return Place(reason=str(error))
+    common.write_text(place / _COMPLETE, "")
+    return Place(str(place))
+
+
+def _stamps(engine: Engine) -> list[int]:
+    """When the wheels among the requirements were made: one that was built anew is installed anew."""
+    return [os.stat(text).st_mtime_ns for text in engine.requirements if text.endswith(".whl") and os.path.exists(text)]
+
+
+def _pip(engine: Engine, place: Path, timeout_s: float) -> None:
+    argv = [sys.executable, "-m", "pip", "install", "--no-deps", "--only-binary", ":all:", "--target", str(place)]
+    argv += ["--no-input", "--disable-pip-version-check", "--quiet", *engine.pip_options, *engine.requirements]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    try:
+        done = subprocess.run(argv, env=environment, timeout=timeout_s, capture_output=True, text=True, check=False)
+    except subprocess.TimeoutExpired:
+        raise DashboardError(f"pip did not end within {timeout_s:g} s") from None
+    if done.returncode:
+        raise DashboardError(f"pip could not install it: {done.stderr.strip()[-_TAIL:] or done.returncode}")
+
+
+def _prune(store: Path, destination: Path) -> None:
+    """Remove engines that neither `destination` nor another setup beside the store names."""
+    named: set[str] = set()
+    for file in (destination / ENGINES_FILE, *store.parent.glob(f"*/*/{ENGINES_FILE}")):
+        with contextlib.suppress(DashboardError):  # a setup under way, or half removed
+            named |= {item["path"] for item in common.read_json(file).values()}
+    for place in store.iterdir():
+        if place.is_dir() and str(place) not in named:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(store: Path) -> Iterator[None]:
+    """Setups of two nights at once would install the same engine, or remove what the other has just installed."""
+    with (store / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

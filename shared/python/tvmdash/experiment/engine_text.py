@@ -1,0 +1,42 @@
+"""How TVM stands to each other engine tonight, in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tvmdash.series.store import Series
+from tvmdash.stats.ratios import geometric_mean_ratio, ratio_in_words
+
+_SAME = ("workload", "workload_args", "runtime_config")
+"""The columns on which two engines must agree to have done the same."""
+
+
+def against_each(series: Sequence[Series], ours: str = "tvm") -> list[str]:
+    """A line for each engine beside `ours`: the geometric mean over what both did, each at its best.
+
+    `series` are run times whose last values are tonight's.
+    """
+    return [f"- {line}" for line in in_words(((item.labels, item.values[-1]) for item in series), ours)]
+
+
+def in_words(times: Iterable[tuple[Mapping[str, Any], float]], ours: str = "tvm") -> list[str]:
+    """The same of the labels of run times and their values, without marks of a list."""
+    best: dict[str, dict[str, float]] = {}
+    for labels, value in times:
+        workload = json.dumps([labels.get(column) for column in _SAME], sort_keys=True)
+        found = best.setdefault(str(labels.get("engine", "")), {})
+        found[workload] = min(value, found.get(workload, value))
+    if ours not in best:
+        return []
+    return [_line(engine, best[ours], theirs) for engine, theirs in sorted(best.items()) if engine != ours]
+
+
+def _line(engine: str, ours: dict[str, float], theirs: dict[str, float]) -> str:
+    both = [(theirs[workload], ours[workload]) for workload in ours if workload in theirs]
+    missing = len(ours.keys() ^ theirs.keys())
+    without = f"; {missing} more only one of them did" if missing else ""
+    if not both:
+        return f"TVM and {engine} have no workload in common{without}"
+    return f"TVM at its best against {engine}: {ratio_in_words(geometric_mean_ratio(both))}{without}"

@@ -1,0 +1,122 @@
+"""The values that an experiment is described with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from tvmdash.config_util.fields import AXIS_COLUMNS
+from tvmdash.errors import DashboardError
+from tvmdash.experiment.engines import Engine
+from tvmdash.measure.capture import OperatorSpan
+from tvmdash.series.store import Series
+from tvmdash.summary_util import Failure
+from tvmdash.trial_util import Timer
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A varied parameter and the record column that carries its value."""
+
+    name: str
+    column: str
+    COLUMNS: ClassVar[tuple[str, ...]] = AXIS_COLUMNS
+
+    def __post_init__(self) -> None:
+        if self.column not in self.COLUMNS:
+            raise DashboardError(f"axis {self.name}: {self.column!r} is not one of {', '.join(self.COLUMNS)}.")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of axis values on one engine.
+
+    Points of one `group` that have the same engine and environment are measured in the same processes. One with `once`
+    has one process and one sample, whatever the config says: for calls that take many seconds.
+    """
+
+    workload: str
+    values: Mapping[str, Any]
+    group: str
+    target: str
+    engine: str = "tvm"
+    once: bool = False
+
+    @property
+    def name(self) -> str:
+        """The workload without its domain."""
+        return self.workload.partition(".")[2]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A workload ready to be timed, and what is known of it.
+
+    `check` compares an answer with the reference: it returns facts for the record (`max_error`, `tolerance`) or raises.
+    `passes_ms` are compiler passes with their times. `layout` (as in NCHW) and `transfer_timed` (whether copying inputs
+    and outputs lies between the clock reads) tell whether two engines did the same. `details` go into the record as
+    they are. `profile` is asked in a point's first process only.
+    """
+
+    timer: Timer
+    check: Callable[[], Mapping[str, Any]] | None = None
+    profile: Callable[[], Sequence[OperatorSpan]] | None = None
+    compile_ms: float | None = None
+    code_size_bytes: int | None = None
+    memory_bytes: int | None = None
+    passes_ms: Sequence[tuple[str, float]] = ()
+    layout: str | None = None
+    transfer_timed: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def info(self) -> dict[str, Any]:
+        """What goes into the record's additional_info."""
+        known = {
+            "compile_time": self.compile_ms,
+            "code_size": self.code_size_bytes,
+            "device_memory_usage": self.memory_bytes,
+        }
+        return {**{name: value for name, value in known.items() if value is not None}, **self.details}
+
+
+class Measurable(Protocol):
+    """What measuring needs of an experiment; `exp_templates.Experiment` is one."""
+
+    engines: tuple[Engine, ...]
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """What its points vary."""
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie."""
+
+    def points(self, config: Mapping[str, Any]) -> list[Point]:
+        """Every point that the config asks for."""
+
+    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+        """The point's workload, ready to be timed."""
+
+    def environment(self, point: Point, config: Mapping[str, Any]) -> dict[str, str]:
+        """Environment variables of the processes that measure the point."""
+
+
+@dataclass(frozen=True)
+class History:
+    """All series of one experiment up to tonight; `stamps` of its nights ascending, tonight's `failures`."""
+
+    experiment: str
+    axes: tuple[Axis, ...]
+    series: tuple[Series, ...]
+    stamps: tuple[str, ...]
+    failures: tuple[Failure, ...]
+
+    def values(self, series: Series) -> dict[str, Any]:
+        """The series' axis values by axis name, the workload and, where it is known, the engine first."""
+        workload = {"workload": str(series.labels.get("workload", series.labels.get("path", ""))).partition(".")[2]}
+        engine = {"engine": series.labels["engine"]} if "engine" in series.labels else {}
+        found = {axis.name: series.labels.get(axis.column, {}).get(axis.name) for axis in self.axes}
+        return {**workload, **engine, **{name: value for name, value in found.items() if value is not None}}

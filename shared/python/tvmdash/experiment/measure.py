@@ -1,0 +1,111 @@
+"""The body of a measuring process: prepare, check and time the points of its task, one after the other."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.experiment.info import Measurable, Point, Prepared
+from tvmdash.experiment.points import key, named
+from tvmdash.machine import hardware
+from tvmdash.measure.capture import Capture, Sample
+from tvmdash.measure.phases import TIMING, phase
+from tvmdash.trial_util import Timing, time_workload
+
+TASK_FILE = "task.json"
+_log = logging.getLogger("experiment")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One point of a task: how many samples at most, and whether it is to be profiled."""
+
+    point: Mapping[str, Any]
+    repeat: int
+    profile: bool
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one process does: its points in order, with this engine, in this environment."""
+
+    engine: str
+    environment: Mapping[str, str]
+    jobs: tuple[Job, ...]
+
+    def write(self, folder: Path) -> None:
+        """Leave it in `folder` for the process."""
+        common.write_json(folder / TASK_FILE, asdict(self), durable=False)
+
+    @classmethod
+    def read(cls, folder: Path) -> Task:
+        """The task in `folder`."""
+        value = common.read_json(folder / TASK_FILE)
+        return cls(value["engine"], value["environment"], tuple(Job(**job) for job in value["jobs"]))
+
+
+def measure(experiment: Measurable, config: Mapping[str, Any], folder: Path) -> str:
+    """Do the task in `folder` and leave the raw database beside it; how much was done, in words."""
+    task = Task.read(folder)
+    engine = next(engine for engine in experiment.engines if engine.name == task.engine)
+    known = {key(named(experiment.axes, point)): point for point in experiment.points(config)}
+    host = hardware.facts()  # before the engine starts: TVM binds the thread that calls it to one core
+    try:
+        said = engine.say()
+    except Exception as error:  # a rival's import raises anything; without it nothing here can be measured
+        raise DashboardError(f"the engine {engine.name} does not start: {type(error).__name__}: {error}") from error
+    facts = {"machine": host, "env_name": hardware.env_name(), "engine": asdict(said)}
+    with Capture(folder, facts) as capture:
+        for number, job in enumerate(task.jobs, start=1):
+            point = known[key(job.point)]
+            _log.info("%s %s %s (%d of %d)", point.workload, point.engine, dict(point.values), number, len(task.jobs))
+            _trial(experiment, config, capture, (point, job, task))
+    return f"{len(task.jobs)} points"
+
+
+def _trial(experiment: Measurable, config: Mapping[str, Any], capture: Capture, asked: tuple[Point, Job, Task]) -> None:
+    point, job, task = asked
+    trial = capture.begin(job.point)
+    before = hardware.load()
+    timing = replace(Timing.from_config(config), repeat=job.repeat)
+    try:
+        with phase("prepare"):
+            prepared = experiment.prepare(point, config, config["data_seed"])
+        with phase("check"):
+            checked = dict(prepared.check()) if prepared.check else {}
+        with phase(TIMING):
+            samples = time_workload(prepared.timer, timing)
+        with phase("profile"):
+            operators = prepared.profile() if prepared.profile and job.profile else ()
+    # Whatever an engine cannot do is a result about this point; the others go on.
+    except Exception as error:  # noqa: BLE001
+        _log.warning("%s %s failed", point.workload, dict(point.values), exc_info=True)
+        capture.end(trial, error=f"{type(error).__name__}: {error}"[:2000])
+        return
+    facts = {
+        **prepared.info(),
+        **checked,
+        "conditions": _conditions(prepared, task, timing, samples),
+        "load_before": before,
+        "load_after": hardware.load(),
+        "execution_config": {**asdict(timing), "number": samples[0].number, "repeat": len(samples)},
+    }
+    passes = [(name, round(ms * 1e6)) for name, ms in prepared.passes_ms]
+    capture.end(trial, samples=samples, facts=facts, passes=passes, operators=operators)
+
+
+def _conditions(prepared: Prepared, task: Task, timing: Timing, samples: list[Sample]) -> dict[str, Any]:
+    """What two engines must have in common for their times to be compared."""
+    return {
+        "layout": prepared.layout,
+        "transfer_timed": prepared.transfer_timed,
+        "warmup_calls": timing.warmup * samples[0].number,
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "environment": dict(task.environment),
+    }

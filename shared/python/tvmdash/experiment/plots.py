@@ -1,0 +1,142 @@
+"""Graphs and words that follow from an experiment's records alone; an experiment may describe others as data."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from tvmdash import common, records, summary_util
+from tvmdash.errors import DashboardError
+from tvmdash.experiment import engine_text
+from tvmdash.experiment.info import Axis, History
+from tvmdash.plot_util.specs import Bar, BarValue, Estimate, GroupedBar, Line, Longitudinal, Plot
+from tvmdash.series import store
+from tvmdash.series.naming import label_of
+from tvmdash.series.store import Series
+from tvmdash.summary_util import Failure, Measured, Summary
+
+TIMES = frozenset({"run_time", "value"})
+"""The metrics that are drawn by default: one a point."""
+NIGHTS_BACK = 7
+"""How many nights back a point is compared, where the nights between have no value of it."""
+RECENT = datetime.timedelta(days=14)
+
+
+def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Path | None) -> History:
+    """The experiment's series, in the order of tonight's records; `index` is the home's, None where there is none."""
+    with store.open_for_reading(index, data, experiment) as opened:
+        series = tuple(opened.series(experiment))
+        stamps = tuple(opened.stamps(experiment))
+    if not stamps:
+        raise DashboardError(f"{data}: no night with readable data.")
+    tonight = records.read_data(data / f"data_{stamps[-1]}.json", experiment)
+    failures = tuple(Failure(label_of(failure.workload, failure.values), failure.error) for failure in tonight.failures)
+    order = {value.key.id: place for place, value in enumerate(tonight.values())}
+    ordered = tuple(sorted(series, key=lambda item: order.get(item.id, len(order))))
+    return History(experiment, axes, ordered, stamps, failures)
+
+
+def varying(history: History, series: Sequence[Series]) -> list[str]:
+    """The axes on which these series differ; the workload counts as one."""
+    values = [history.values(item) for item in series]
+    names = dict.fromkeys(name for value in values for name in value)
+    return [name for name in names if len({str(value.get(name)) for value in values}) > 1]
+
+
+def measured_tonight(history: History, metrics: Collection[str] | None = None) -> list[Series]:
+    """The series (of these metrics) that have a value of the newest night, which is then their last."""
+    return [
+        series
+        for series in history.series
+        if series.stamps[-1:] == history.stamps[-1:] and (metrics is None or series.metric in metrics)
+    ]
+
+
+def default_plots(history: History) -> dict[str, Plot]:
+    """Tonight's run times as bars, and for each workload its lines over all nights and over two weeks."""
+    timed = [series for series in history.series if series.metric in TIMES]
+    plots: dict[str, Plot] = {"tonight": tonight_plot(history, measured_tonight(history, TIMES))}
+    for workload in dict.fromkeys(history.values(series)["workload"] for series in timed):
+        of_workload = [series for series in timed if history.values(series)["workload"] == workload]
+        plots.update(longitudinal_plots(history, workload, of_workload))
+    return plots
+
+
+def default_summary(history: History) -> Summary:
+    """Tonight's values against the night before, the failures first; where there are rivals, how TVM stands to each."""
+    tonight = measured_tonight(history)
+    names = [name for name in varying(history, tonight) if name not in {"workload", "network"}]
+    points = [_measured(history, series, names) for series in tonight]
+    count = sum(series.metric in TIMES for series in tonight)
+    title = f"{history.experiment}, night {history.stamps[-1]}"
+    rivals = engine_text.against_each([series for series in tonight if series.metric == "run_time"])
+    return summary_util.default_summary(title, points, history.failures, count=count, more=rivals)
+
+
+def _measured(history: History, series: Series, names: Sequence[str]) -> Measured:
+    """The point, with its value of the last night that had one: a night that was stopped half-way lacks some."""
+    before = series.stamps[-2] if len(series.stamps) > 1 else None
+    recent = before in history.stamps[-1 - NIGHTS_BACK : -1]
+    workload = str(history.values(series)["workload"])
+    configuration = _name(history, series, names)
+    metric = "" if series.metric in TIMES else series.metric.replace("_", " ")
+    return Measured(
+        label=", ".join(part for part in (workload, configuration, metric) if part),
+        value=series.values[-1],
+        previous=series.values[-2] if recent else None,
+        skipped=recent and before != history.stamps[-2],
+        unit=series.unit,
+        lower_is_better=series.direction != "higher",
+        workload=workload if series.metric == "run_time" else "",
+        configuration=configuration,
+    )
+
+
+def tonight_plot(history: History, series: Sequence[Series]) -> Plot:
+    """One night's values: bars, grouped by workload where there are several."""
+    unit = series[0].unit if series else ""
+    groups = list(dict.fromkeys(str(history.values(item)["workload"]) for item in series))
+    inner = [name for name in varying(history, series) if name not in {"workload", "network"}]
+    named = {(str(history.values(item)["workload"]), _name(history, item, inner)): item for item in series}
+    names = list(dict.fromkeys(name for _, name in named))
+    title = f"{history.experiment}, night {history.stamps[-1]}"
+    if len(groups) == 1 or names == [""]:
+        bars = tuple(BarValue(name or group, *_estimate(item)) for (group, name), item in named.items())
+        return Bar(title, unit, bars, lower_is_better=True if unit else None)
+    rows = tuple(tuple(_bar(named.get((group, name))) for name in names) for group in groups)
+    return GroupedBar(title, unit, tuple(groups), tuple(names), rows, lower_is_better=True if unit else None)
+
+
+def longitudinal_plots(history: History, workload: str, series: Sequence[Series]) -> dict[str, Plot]:
+    """The workload's lines over all nights and over the last two weeks."""
+    inner = varying(history, series)
+    lines = tuple(Line(_name(history, item, inner) or workload, item.stamps, tuple(item.values)) for item in series)
+    start = common.stamp_of(common.parse_stamp(history.stamps[-1]) - RECENT)
+    plots: dict[str, Plot] = {}
+    file = re.sub(r"[^A-Za-z0-9_-]+", "_", workload)[:80] or "values"
+    unit, lower = series[0].unit, True if series[0].unit else None
+    plots[f"{file}_all_time"] = Longitudinal(f"{workload}: all nights", unit, lines, "all", lower_is_better=lower)
+    if history.stamps[0] < start:
+        plots[f"{file}_two_weeks"] = Longitudinal(
+            f"{workload}: two weeks", unit, lines, "two_weeks", lower_is_better=lower
+        )
+    return plots
+
+
+def _name(history: History, series: Series, names: Sequence[str]) -> str:
+    values = history.values(series)
+    return ", ".join(
+        f"{name} {values[name]}" if not isinstance(values[name], str) else values[name]
+        for name in names
+        if name in values
+    )
+
+
+def _estimate(series: Series) -> tuple[float, float | None, float | None]:
+    return series.values[-1], series.low[-1], series.high[-1]
+
+
+def _bar(series: Series | None) -> Estimate | None:
+    return Estimate(*_estimate(series)) if series is not None else None

@@ -1,0 +1,155 @@
+"""The points of a run: the product of the axes, how raw data names them, which are asked for, which share a process."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.config_util.fields import ENGINE, FIELD_SETS, WORKLOAD, Fields
+from tvmdash.errors import DashboardError
+from tvmdash.experiment.engines import Engine
+from tvmdash.experiment.info import Axis, Measurable, Point
+
+IDENTITY = ("workload", "workload_args", "engine", "engine_config", "target", "build_config", "runtime_config")
+"""What names a point in the list of TVMDASH_POINTS: a record's columns, without the machine's."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Points that are measured in the same processes, which are started with `environment`."""
+
+    name: str
+    engine: Engine
+    environment: Mapping[str, str]
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class VariedField:
+    """A config field whose values the points vary, the record column that holds them, and their name in it."""
+
+    field: str
+    column: str
+    name: str
+
+    def values(self, config: Mapping[str, Any]) -> list[Any]:
+        """What the config asks for."""
+        value = config[self.field]
+        return value if isinstance(value, list) else [value]
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One value of each axis. workload, engine: None where no axis names them."""
+
+    workload: str | None
+    engine: str | None
+    values: Mapping[str, Any]
+
+
+def varied_fields(fields: Fields) -> list[VariedField]:
+    """The fields that have an axis, the experiment's own first; none where it has none of its own."""
+    shared = {name: field for fields in FIELD_SETS.values() for name, field in fields.items()}
+    with_axis = {name: field for name, field in fields.items() if field.axis}
+    if all(field is shared.get(name) for name, field in with_axis.items()):
+        return []
+    ordered = sorted(with_axis, key=lambda name: name in shared)
+    parts = [(name, *with_axis[name].axis.partition(".")[::2]) for name in ordered]
+    return [VariedField(name, column, named or name) for name, column, named in parts]
+
+
+def axes_of(fields: Fields) -> tuple[Axis, ...]:
+    """The axes that the fields declare."""
+    return tuple(Axis(item.name, item.column) for item in varied_fields(fields) if item.column in Axis.COLUMNS)
+
+
+def combinations(fields: Fields, config: Mapping[str, Any]) -> Iterator[Combination]:
+    """The product of the axes; the first field's values change slowest."""
+    varied = varied_fields(fields)
+    for chosen in itertools.product(*(item.values(config) for item in varied)):
+        pairs = list(zip(varied, chosen, strict=True))
+        yield Combination(
+            workload=next((f"{item.name}.{value}" for item, value in pairs if item.column == WORKLOAD), None),
+            engine=next((str(value) for item, value in pairs if item.column == ENGINE), None),
+            values={item.name: value for item, value in pairs if item.column in Axis.COLUMNS},
+        )
+
+
+def named(axes: Sequence[Axis], point: Point) -> dict[str, Any]:
+    """The point as raw data holds it: its axis values sorted into the record's columns."""
+    columns: dict[str, dict[str, Any]] = {column: {} for column in Axis.COLUMNS}
+    for axis in axes:
+        if axis.name in point.values:
+            columns[axis.column][axis.name] = point.values[axis.name]
+    return {
+        "workload": point.workload,
+        "values": dict(point.values),
+        "group": point.group,
+        "engine": point.engine,
+        "target": point.target,
+        "columns": columns,
+    }
+
+
+def key(named_point: Mapping[str, Any]) -> str:
+    """One text for a point as raw data holds it, equal for equal points."""
+    return json.dumps(named_point, sort_keys=True)
+
+
+def planned(experiment: Measurable, config: Mapping[str, Any]) -> list[Point]:
+    """The points that this run is asked for: the config's, or those of them that TVMDASH_POINTS lists."""
+    points = experiment.points(config)
+    known = {engine.name for engine in experiment.engines}
+    for point in points:
+        if point.engine not in known:
+            raise DashboardError(f"{point.workload}: engine {point.engine!r} is not among the experiment's `engines`.")
+    asked = os.environ.get("TVMDASH_POINTS")
+    return _chosen(points, experiment.axes, Path(asked)) if asked else points
+
+
+def _chosen(points: Sequence[Point], axes: Sequence[Axis], file: Path) -> list[Point]:
+    asked = common.read_json(file)
+    if not isinstance(asked, list) or not all(isinstance(item, dict) and set(IDENTITY) <= set(item) for item in asked):
+        raise DashboardError(f"{file}: not a list of points. Each is an object with {', '.join(IDENTITY)}.")
+    wanted = {json.dumps([item[column] for column in IDENTITY], sort_keys=True) for item in asked}
+    found = [point for point in points if _identity(named(axes, point)) in wanted]
+    if not found:
+        raise DashboardError(f"{file}: none of its {len(asked)} points is one of this experiment's {len(points)}.")
+    return found
+
+
+def _identity(point: Mapping[str, Any]) -> str:
+    columns = point["columns"]
+    return json.dumps([columns[name] if name in columns else point[name] for name in IDENTITY], sort_keys=True)
+
+
+def grouped(experiment: Measurable, points: Sequence[Point], config: Mapping[str, Any]) -> list[Group]:
+    """The points by processes, in the order of the author: one engine and one environment in each."""
+    engines = {engine.name: engine for engine in experiment.engines}
+    environments: dict[str, dict[str, str]] = {}
+    members: dict[tuple[str, str, str], list[Point]] = {}
+    for point in points:
+        environment = experiment.environment(point, config)
+        text = json.dumps(environment, sort_keys=True)
+        environments[text] = environment
+        members.setdefault((point.group, point.engine, text), []).append(point)
+    names = [_name(place, list(members)) for place in members]
+    return [
+        Group(name, engines[engine], environments[text], tuple(inside))
+        for name, ((_, engine, text), inside) in zip(names, members.items(), strict=True)
+    ]
+
+
+def _name(place: tuple[str, str, str], places: Sequence[tuple[str, str, str]]) -> str:
+    """The group's own name, with as much more as tells it from its namesakes."""
+    group, engine, text = place
+    namesakes = [other for other in places if other[0] == group]
+    several = len({other[1] for other in namesakes}) > 1
+    again = sum(other[1] == engine for other in namesakes) > 1
+    return group + (f" on {engine}" if several else "") + (f" with {text}" if again else "")

@@ -1,0 +1,89 @@
+"""Which points a round measures again, and with how many samples: decided from the rounds before it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvmdash.measure.capture import Trial
+from tvmdash.stats.reduction import Reduced, reduce_processes
+from tvmdash.trial_util import MIN_SAMPLES
+
+INTERVAL, PROCESSES, MINUTES, BROKEN = "interval", "max_processes", "max_minutes", "a process that did not end well"
+ONCE, KILLED = "once", "the run was ended in the middle"
+"""What ended a point's measurement."""
+MOST_TIMES = 4
+"""A later process takes at most this many times `repeat` samples."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How sure a median is to be, and what that may cost.
+
+    `processes` at least and `max_processes` at most for each point; no more once half the 95 % interval is at most
+    `interval_percent` of the median; no further process where the run would then be older than `max_minutes`.
+    """
+
+    processes: int = 1
+    max_processes: int = 1
+    interval_percent: float = 0.0
+    max_minutes: float = math.inf
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Precision:
+        """The config's fields of these names."""
+        return cls(**{name: config[name] for name in cls.__dataclass_fields__})
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are at most."""
+        return max(self.processes, self.max_processes)
+
+    def reached(self, reduced: Reduced) -> bool:
+        """Whether the median is known well enough, after enough processes."""
+        return reduced.processes >= self.processes and reduced.half_width * 100 <= self.interval_percent
+
+    def ended_by(self, reduced: Reduced, *, broken: bool) -> str:
+        """Why a point has no more processes than it has."""
+        if self.reached(reduced):
+            return INTERVAL
+        if reduced.processes >= self.rounds:
+            return PROCESSES
+        return BROKEN if broken else MINUTES
+
+
+def wanted(trials: Sequence[Trial], precision: Precision) -> bool:
+    """Whether a point with these trials is measured in the next round: not once it failed."""
+    if any(trial.error for trial in trials):
+        return False
+    return not trials or not precision.reached(_reduced(trials))
+
+
+def samples_of_next(trials: Sequence[Trial], repeat: int) -> int:
+    """How many samples the point's next process takes: as many as make the whole cheapest.
+
+    Kalibera & Jones 2013, equation 2: the root of (cost of a process / cost of a sample) times (variance within /
+    variance between). The processes before this one tell it, so that no sample can end its own process. With fewer
+    than three of them it is `repeat`.
+    """
+    if len(trials) < 3:
+        return repeat
+    timed_ms = [sum(sample.elapsed_ns for sample in trial.samples) / 1e6 for trial in trials]
+    whole_ms = [(trial.ended_ns - trial.started_ns) / 1e6 for trial in trials]
+    count = statistics.fmean(len(trial.samples) for trial in trials)
+    sample_ms = statistics.fmean(timed_ms) / count
+    process_ms = max(0.0, statistics.fmean(whole_ms) - statistics.fmean(timed_ms))
+    reduced = _reduced(trials)
+    within = (reduced.within or 0.0) ** 2
+    between = max(0.0, (reduced.between or 0.0) ** 2 - within * math.pi / 2 / count)
+    if not sample_ms or not within:
+        return repeat
+    best = math.sqrt(process_ms / sample_ms * within / between) if between else math.inf
+    return int(max(min(repeat, MIN_SAMPLES), min(MOST_TIMES * repeat, best)))
+
+
+def _reduced(trials: Sequence[Trial]) -> Reduced:
+    return reduce_processes([[sample.ms for sample in trial.samples] for trial in trials])

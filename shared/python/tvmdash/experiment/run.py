@@ -1,0 +1,166 @@
+"""The run stage: rounds of measuring processes, each round in an order of its own.
+
+Every group has a process of its own in every round, so that engines and points take turns over the whole run: what the
+machine does meanwhile falls on all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.experiment import engine_store
+from tvmdash.experiment.info import Measurable
+from tvmdash.experiment.measure import Job, Task
+from tvmdash.experiment.points import Group, grouped, key, named, planned
+from tvmdash.experiment.rounds import Precision, samples_of_next, wanted
+from tvmdash.measure.capture import Trial, read_trials
+from tvmdash.stages import read_status
+
+PLAN_FILE, ENDED_FILE = "plan.json", "ended.json"
+MEASURE = "measure"
+"""The verb of the experiment's script that `experiment_measure.measure` stands behind."""
+_log = logging.getLogger("experiment")
+
+
+@dataclass
+class _Run:
+    """A run under way: what each point has so far, and how each group's last process ended where not well."""
+
+    experiment: Measurable
+    config: Mapping[str, Any]
+    config_dir: Path
+    script: Path
+    raw: Path
+    precision: Precision
+    trials: dict[str, list[Trial]] = field(default_factory=dict)
+    ended: dict[str, str] = field(default_factory=dict)
+    took_s: dict[str, float] = field(default_factory=dict)
+    processes: int = 0
+    begun: float = field(default_factory=time.monotonic)
+
+    def jobs(self, group: Group, number: int) -> tuple[Job, ...]:
+        """What is still to be measured of the group in this round, in an order of this round's."""
+        repeat, found = self.config["repeat"], []
+        for point in group.points:
+            name = named(self.experiment.axes, point)
+            trials = self.trials.get(key(name), [])
+            if wanted(trials, self.precision) and not (point.once and trials):
+                samples = 1 if point.once else samples_of_next(trials, repeat)
+                found.append(Job(name, samples, profile=not trials))
+        random.Random(f"{_seed()} {group.name} {number}").shuffle(found)
+        return tuple(found)
+
+    def affordable(self, group: Group) -> bool:
+        """Whether another process of the group would end within `max_minutes`; the first one always may begin."""
+        age_s = time.monotonic() - self.begun
+        took_s = self.took_s.get(group.name)
+        return took_s is None or age_s + took_s <= self.precision.max_minutes * 60
+
+    def measure(self, group: Group, jobs: tuple[Job, ...]) -> None:
+        """One process."""
+        folder = self.raw / f"process_{self.processes}"
+        self.processes += 1
+        folder.mkdir()
+        Task(group.engine.name, group.environment, jobs).write(folder)
+        begun = time.monotonic()
+        words = self._start(group, folder)
+        self.took_s[group.name] = time.monotonic() - begun
+        for trial in read_trials(folder):
+            self.trials.setdefault(key(trial.point), []).append(trial)
+        if words:
+            self.ended[group.name] = words
+
+    def _start(self, group: Group, folder: Path) -> str | None:
+        """Words where the process did not come to its end."""
+        place = engine_store.find(self.experiment.folder / "setup", group.engine)
+        path = [*filter(None, [place.path, os.environ.get("PYTHONPATH", "")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), **group.environment}
+        argv = [sys.executable, str(self.script), MEASURE, str(self.config_dir), str(folder)]
+        minutes: float = self.config["process_minutes"]
+        try:
+            code = subprocess.run(argv, env=environment, check=False, timeout=minutes * 60).returncode
+        except subprocess.TimeoutExpired:
+            return f"its process did not end within {minutes:g} min (process_minutes) and was ended"
+        if code < 0:
+            return f"its process was ended by {signal.Signals(-code).name}"
+        try:
+            status = read_status(folder)
+        except DashboardError as error:
+            return f"its process exited with {code}. {error}"
+        return None if status.success else status.message
+
+
+def run(experiment: Measurable, config: Mapping[str, Any], config_dir: Path, script: Path, raw: Path) -> str:
+    """Measure every point, each in several processes; how it went in words.
+
+    `script` is the experiment's file, which each measuring process executes. DashboardError where nothing could be
+    measured. Raw databases, the plan and the reasons of those that did not end well are left in `raw`.
+    """
+    points = planned(experiment, config)
+    groups = grouped(experiment, points, config)
+    names = {key(name): group.name for group in groups for name in _names(experiment, group)}
+    precision = Precision.from_config(config)
+    listed = [named(experiment.axes, point) for point in points]
+    plan = {
+        "points": listed,
+        "groups": [names[key(name)] for name in listed],
+        "once": [point.once for point in points],
+        "seed": _seed(),
+    }
+    common.write_json(raw / PLAN_FILE, plan)
+    going = _Run(experiment, config, config_dir, script, raw, precision)
+    _rounds(going, groups)
+    common.write_json(raw / ENDED_FILE, going.ended)
+    return _told(going, points=len(points))
+
+
+def _rounds(going: _Run, groups: Sequence[Group]) -> None:
+    left = [group for group in groups if _is_there(going, group)]
+    for number in range(going.precision.rounds):
+        random.Random(f"{_seed()} {number}").shuffle(left)
+        for group in tuple(left):
+            jobs = going.jobs(group, number)
+            if not jobs or not going.affordable(group):
+                continue
+            before = sum(map(len, going.trials.values()))
+            going.measure(group, jobs)
+            if sum(map(len, going.trials.values())) == before:
+                left.remove(group)  # a process that begins no point at all would do so again
+
+
+def _is_there(going: _Run, group: Group) -> bool:
+    place = engine_store.find(going.experiment.folder / "setup", group.engine)
+    if place.reason:
+        going.ended[group.name] = f"the engine {group.engine.name} is not here: {place.reason}"
+    return not place.reason
+
+
+def _names(experiment: Measurable, group: Group) -> list[dict[str, Any]]:
+    return [named(experiment.axes, point) for point in group.points]
+
+
+def _seed() -> int:
+    return int(os.environ.get("TVMDASH_SEED", "0"))
+
+
+def _told(going: _Run, *, points: int) -> str:
+    """How many points were measured, in how many processes, and why others were not; DashboardError where none was."""
+    good = [trials for trials in going.trials.values() if not any(trial.error for trial in trials)]
+    reasons = [trial.error for trials in going.trials.values() for trial in trials if trial.error]
+    reasons += going.ended.values()
+    if not good:
+        raise DashboardError(f"None of {points} points could be measured: {next(iter(reasons), 'there are no points')}")
+    words = f"{len(good)} of {points} points measured in {going.processes} processes"
+    return words + (f"; the first failure: {reasons[0]}" if reasons else "")

@@ -1,0 +1,57 @@
+"""The setup stage: the experiment's engines installed, and the inputs made that they share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.experiment import engine_store
+from tvmdash.experiment.engines import Engine
+from tvmdash.stages import SETUP_RETRY_FILE, read_status
+
+INPUTS = "inputs"
+"""The verb of the experiment's script that makes the inputs, and the name of their folder."""
+STORE_VARIABLE = "TVMDASH_ENGINES"
+INSTALL_TIMEOUT_S = 1200.0
+
+
+def inputs_folder(setup: Path) -> Path:
+    """Where the inputs lie in what a setup left."""
+    return setup / INPUTS
+
+
+def setup(
+    engines: Sequence[Engine], inputs_engine: str, config_dir: Path, script: Path | None, destination: Path
+) -> str:
+    """Install `engines`, then make the inputs with `script` where there is one; how it went in words.
+
+    An engine that cannot be installed costs only itself, and the next night tries again. Inputs that cannot be made
+    fail the stage.
+    """
+    store = Path(os.environ.get(STORE_VARIABLE) or destination / "engines")
+    places = engine_store.install(engines, store, destination, timeout_s=INSTALL_TIMEOUT_S)
+    lacking = [f"{name}: {place.reason}" for name, place in places.items() if place.reason]
+    if lacking:
+        common.write_text(destination / SETUP_RETRY_FILE, "\n".join(lacking) + "\n")
+    if script:
+        _make_inputs(places.get(inputs_engine, engine_store.Place()), config_dir, script, destination)
+    words = f"{len(places) - len(lacking)} of {len(places)} engines are there" + (", inputs made" if script else "")
+    return "; ".join([words, *lacking])
+
+
+def _make_inputs(place: engine_store.Place, config_dir: Path, script: Path, destination: Path) -> None:
+    if place.reason:
+        raise DashboardError(f"the inputs cannot be made without their engine: {place.reason}")
+    folder = inputs_folder(destination)
+    folder.mkdir(exist_ok=True)
+    path = [*filter(None, [place.path, os.environ.get("PYTHONPATH", "")])]
+    argv = [sys.executable, str(script), INPUTS, str(config_dir), str(folder)]
+    done = subprocess.run(argv, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)}, check=False)
+    status = read_status(folder)
+    if done.returncode or not status.success:
+        raise DashboardError(f"the inputs could not be made: {status.message}")

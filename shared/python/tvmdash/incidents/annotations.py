@@ -1,0 +1,190 @@
+"""What people know about nights and commits: words for charts, releases, and known breaks of the level.
+
+`python3 -m tvmdash.incidents.annotations HOME list|add|remove`. A line of annotations.jsonl is one annotation, or the removal of
+one; lines are only ever appended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import getpass
+import hashlib
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+
+ANNOTATIONS_FILE = "annotations.jsonl"
+_log = logging.getLogger("annotations")
+KINDS = ("night", "commit", "machine", "release")
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """Words about a night (a stamp or the beginning of one) or a commit (its first digits).
+
+    kind: night, commit, machine (the hardware or system changed) or release. is_break: levels of series that `scope`
+    matches (their experiment or name, with * and ?) begin anew there, without an alert. at: when it was written.
+    """
+
+    id: str
+    at: str
+    who: str
+    kind: str
+    place: str
+    words: str
+    is_break: bool = False
+    scope: str = "*"
+
+    def night(self, versions: Mapping[str, str]) -> str | None:
+        """The stamp that it is about; `versions` has each night's version, in the order of the nights.
+
+        A night: the first that is not before it. A commit: the first night that measured it. None: not yet.
+        """
+        if self.kind == "commit":
+            return next((stamp for stamp, version in versions.items() if version.startswith(self.place)), None)
+        return next((stamp for stamp in versions if stamp >= self.place), None)
+
+    def covers(self, experiment: str, name: str) -> bool:
+        return fnmatch.fnmatch(experiment, self.scope) or fnmatch.fnmatch(name, self.scope)
+
+
+def path_of(home: Path) -> Path:
+    """Where a home keeps its annotations."""
+    return home / "results" / ANNOTATIONS_FILE
+
+
+def read(home: Path) -> list[Annotation]:
+    """The annotations that stand, in the order they were written; a bad line is logged, and costs itself only."""
+    path = path_of(home)
+    if not path.is_file():
+        return []
+    found: dict[str, Annotation] = {}
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        where = f"{path}:{number}"
+        try:
+            value = common.parse_json(line, where)
+            if "remove" in value:
+                found.pop(value["remove"], None)
+            else:
+                annotation = Annotation(**value)
+                found[annotation.id] = annotation
+        except (DashboardError, TypeError) as error:
+            _log.warning("%s: not an annotation: %s. Mend or remove the line.", where, error)
+    return list(found.values())
+
+
+def make(
+    kind: str, place: str, words: str, *, who: str, at: str, is_break: bool = False, scope: str = "*"
+) -> Annotation:
+    """A checked annotation; DashboardError says what is wrong with the place."""
+    if kind not in KINDS:
+        raise DashboardError(f"{kind!r} is not a kind of annotation. Use one of: {', '.join(KINDS)}.")
+    if not words.strip():
+        raise DashboardError("An annotation without words tells nobody anything. Give some.")
+    if kind == "commit":
+        if len(place) < 4:
+            raise DashboardError(f"commit {place!r} is too short. Give at least its first 4 characters.")
+    else:
+        place = _night_of(place)
+    name = hashlib.sha256(json.dumps([kind, place, words, who, at, scope]).encode()).hexdigest()[:6]
+    return Annotation(f"a{name}", at, who, kind, place, words, is_break, scope)
+
+
+def _night_of(text: str) -> str:
+    digits = text.replace("-", "")
+    if common.is_stamp(text):
+        common.parse_stamp(text)
+        return text
+    if len(digits) == 8 and digits.isdigit():
+        common.parse_stamp(f"{digits}T000000Z")
+        return f"{digits}T000000Z"
+    raise DashboardError(f"{text!r} is not a night. Write a stamp (20261121T031500Z) or a date (2026-11-21).")
+
+
+def append(home: Path, line: Mapping[str, object]) -> None:
+    """Add one line behind what is there."""
+    path = path_of(home)
+    if not path.parent.is_dir():
+        raise DashboardError(f"{path.parent}: there is no such folder. Is {home} a home in which a night has run?")
+    with path.open("ab") as file:
+        file.write((json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", errors="replace"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def in_words(annotation: Annotation) -> str:
+    """One line for people."""
+    what = annotation.place if annotation.kind == "commit" else annotation.place[:8]
+    scope = "" if annotation.scope == "*" else f" [{annotation.scope}]"
+    known = ", a known break" if annotation.is_break else ""
+    return f"{annotation.id}  {annotation.kind} {what}{scope}{known}: {annotation.words} ({annotation.who})"
+
+
+def whoever() -> str:
+    """The name of whoever runs this."""
+    try:
+        return os.environ.get("TVMDASH_WHO") or getpass.getuser()
+    except (KeyError, OSError):  # no such user in this container
+        return f"uid {os.getuid()}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python3 -m dashboard annotate", description="Words for nights and commits.")
+    parser.add_argument("home", type=Path, metavar="HOME")
+    verbs = parser.add_subparsers(
+        dest="verb", metavar="VERB", title="verbs", description="VERB --help says more; without one: list"
+    )
+    verbs.add_parser("list", help="those that stand")
+    remove = verbs.add_parser("remove", help="take one back; its line stays in the file")
+    remove.add_argument("id", metavar="ID", help="as `list` shows it")
+    add = verbs.add_parser("add", help="add one")
+    add.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+    add.add_argument("place", metavar="PLACE", help="a stamp or date; for a commit, its first digits")
+    add.add_argument("words", metavar="WORDS")
+    add.add_argument("--break", dest="is_break", action="store_true", help="levels begin anew there, without an alert")
+    add.add_argument("--scope", default="*", help="only series whose experiment or name matches, with * and ?")
+    add.add_argument("--who", metavar="NAME", help="by default the user who runs this")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; 0, or 2 where what was asked for cannot be."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        sys.stdout.write(_do(parsed))
+    except DashboardError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+def _do(parsed: argparse.Namespace) -> str:
+    if not any((parsed.home / name).is_dir() for name in ("config", "results")):
+        raise DashboardError(f"{parsed.home}: is no home: it has neither config nor results. Name a home.")
+    standing = read(parsed.home)
+    if parsed.verb == "add":
+        at = f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}"
+        made = make(
+            parsed.kind, parsed.place, parsed.words, who=parsed.who or whoever(), at=at, is_break=parsed.is_break,
+            scope=parsed.scope,
+        )  # fmt: skip
+        append(parsed.home, asdict(made))
+        return in_words(made) + "\n"
+    if parsed.verb == "remove":
+        if parsed.id not in {one.id for one in standing}:
+            raise DashboardError(f"{parsed.id!r} is no annotation that stands. See: list.")
+        append(parsed.home, {"remove": parsed.id, "at": f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}", "who": whoever()})
+        return f"{parsed.id} is taken back.\n"
+    return "".join(in_words(one) + "\n" for one in standing) or "There are no annotations.\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

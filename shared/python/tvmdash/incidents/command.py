@@ -1,0 +1,184 @@
+"""What people do with incidents: `python3 -m tvmdash.incidents.command HOME list|show|ack|...`.
+
+Every change is one more line in the ledger, with who made it and when. The next night reads them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.incidents import file as incident_file
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents.annotations import whoever
+from tvmdash.incidents.ledger import Event, Incident, Ledger
+from tvmdash.incidents.replay import explain
+from tvmdash.incidents.text import bisected, headline, in_words, night_in_words
+
+_DAYS = 14
+
+
+def output_of(home: Path) -> Path:
+    """The folder that holds a home's ledger."""
+    return Home(home).output(ledgers.SUBSYSTEM)
+
+
+def ledger_of(home: Path) -> Ledger:
+    """All incidents and silences of a home."""
+    return ledgers.fold(incident_file.read(output_of(home) / ledgers.LEDGER_FILE))
+
+
+def _row(incident: Incident) -> str:
+    begin = night_in_words(incident.begin)
+    return f"{incident.id}  {incident.state:<12}  since {begin}  {headline(incident)}"
+
+
+def _list(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    chosen = ledger.incidents.values() if parsed.all else ledger.open()
+    rows = [_row(incident) for incident in chosen]
+    silences = ledger.silences_at(_now())
+    rows += [f"silence of {one.pattern} until {one.until} ({one.who}): {one.words}" for one in silences]
+    empty = "No incident is open." if not parsed.all else "There are no incidents yet."
+    return "\n".join(rows or [empty]) + "\n"
+
+
+def _show(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    incident = ledger.find(parsed.incident)
+    changes = (f"{change.at} {change.who}: {change.state}. {change.words}".rstrip() for change in incident.changes)
+    end = [f"Ended in the night {night_in_words(incident.end)}."] if incident.end else []
+    return "\n".join([in_words(incident), f"State: {incident.state}.", *end, *changes]) + "\n"
+
+
+def _explain(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    return explain(output_of(parsed.home), ledger.find(parsed.incident))
+
+
+def _settle(state: str) -> Callable[[argparse.Namespace, Ledger], str]:
+    def settle(parsed: argparse.Namespace, ledger: Ledger) -> str:
+        incident = ledger.find(parsed.incident)
+        wanted = str(getattr(parsed, "as_state", None) or state)
+        end = None if wanted in ledgers.OPEN_STATES else common.stamp_of(common.utc_now())
+        event = ledgers.changed(incident.id, wanted, at=_now(), who=_who(parsed), words=parsed.words, end=end)
+        incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
+        return f"{incident.id} is {wanted.replace('_', ' ')}: {headline(incident)}\n"
+
+    return settle
+
+
+def _bisected(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    incident = ledger.find(parsed.incident)
+    result = common.read_json(parsed.result)
+    if not isinstance(result, dict):
+        raise DashboardError(f"{parsed.result}: is no result of a bisection.")
+    event = ledgers.bisected_by(incident.id, result, at=_now(), who=_who(parsed))
+    incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
+    return f"{incident.id}: {bisected(event.data)}\n"
+
+
+def _silence(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    if not 0 < parsed.days <= 365:
+        raise DashboardError(f"--days {parsed.days:g}: a silence lasts from more than 0 to 365 days, so that it ends.")
+    until = f"{common.utc_now() + datetime.timedelta(days=parsed.days):%Y-%m-%dT%H:%M:%SZ}"
+    data = {"pattern": parsed.pattern, "until": until, "words": parsed.words}
+    event = Event(_now(), _who(parsed), ledgers.SILENCED, "", data)
+    incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
+    return f"{parsed.pattern} is silent until {until}. It is judged all the same.\n"
+
+
+def _unsilence(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    standing = ledger.silences_at(_now())
+    if all(one.pattern != parsed.pattern for one in standing):
+        known = ", ".join(dict.fromkeys(one.pattern for one in standing)) or "none"
+        raise DashboardError(f"{parsed.pattern!r} is the pattern of no silence. In force now: {known}.")
+    data = {"pattern": parsed.pattern, "words": parsed.words}
+    event = Event(_now(), _who(parsed), ledgers.UNSILENCED, "", data)
+    incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
+    return f"{parsed.pattern} is told again from the next night on.\n"
+
+
+def _now() -> str:
+    return f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _who(parsed: argparse.Namespace) -> str:
+    who = str(parsed.who or whoever())
+    if who == ledgers.DETECTOR:
+        raise DashboardError(f"--who {who}: that is the detector's own name. Give yours.")
+    return who
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python3 -m dashboard incidents", description="The incidents of a home.")
+    parser.add_argument("home", type=Path, metavar="HOME")
+    parser.set_defaults(do=_list, all=False)
+    verbs = parser.add_subparsers(metavar="VERB", title="verbs", description="VERB --help says more; without one: list")
+    listed = verbs.add_parser("list", help="open incidents and silences")
+    listed.add_argument("--all", action="store_true", help="settled ones as well")
+    listed.set_defaults(do=_list)
+    for name, do, words in (
+        ("show", _show, "one incident with its history"),
+        ("explain", _explain, "why it was told: its decision, made again from the stored inputs"),
+    ):
+        _add_incident(verbs.add_parser(name, help=words)).set_defaults(do=do)
+    for name, state, words in (
+        ("ack", ledgers.ACKNOWLEDGED, "somebody looks after it"),
+        ("expect", ledgers.EXPECTED, "it was meant: the new level is the baseline"),
+        ("close", ledgers.FIXED, "it is over"),
+    ):
+        verb = _add_words(_add_incident(verbs.add_parser(name, help=words)))
+        if name == "close":
+            choices = (ledgers.FIXED, ledgers.FALSE_ALARM)
+            verb.add_argument("--as", dest="as_state", choices=choices, help="fixed (default) or false_alarm")
+        verb.set_defaults(do=_settle(state))
+    found = _add_incident(verbs.add_parser("bisected", help="add what `dashboard bisect` found"))
+    found.add_argument("result", type=Path, metavar="RESULT", help="the file that bisect left in results/bisections")
+    _add_who(found).set_defaults(do=_bisected)
+    silence = verbs.add_parser("silence", help="do not tell incidents whose ID, or all of whose series, match")
+    silence.add_argument("pattern", metavar="PATTERN", help="with * and ?")
+    silence.add_argument("--days", type=float, default=_DAYS, help=f"how long; by default {_DAYS}")
+    _add_words(silence).set_defaults(do=_silence)
+    unsilence = verbs.add_parser("unsilence", help="end a silence now")
+    unsilence.add_argument("pattern", metavar="PATTERN", help="as it was given; `list` shows those in force")
+    _add_words(unsilence).set_defaults(do=_unsilence)
+    return parser
+
+
+def _add_incident(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument("incident", metavar="INCIDENT", help="its ID, or the beginning of it")
+    return parser
+
+
+def _add_words(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument("words", metavar="WORDS", nargs="?", default="", help="why, for those who read it later")
+    return _add_who(parser)
+
+
+def _add_who(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument("--who", metavar="NAME", help="by default the user who runs this")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; 0, or 2 where what was asked for cannot be."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        if not output_of(parsed.home).is_dir():
+            raise DashboardError(
+                f"{output_of(parsed.home)}: there is no such folder. Run a night with the subsystem stat_alerts first."
+            )
+        do: Callable[[argparse.Namespace, Ledger], str] = parsed.do
+        sys.stdout.write(do(parsed, ledger_of(parsed.home)))
+    except DashboardError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""The file of the ledger: one event a line, only ever appended."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.incidents.ledger import Event, fold
+
+_log = logging.getLogger("incidents")
+
+
+def read(path: Path) -> list[Event]:
+    """The events in `path`, in the order of their moments; a torn or foreign line is logged and left alone."""
+    if not path.is_file():
+        return []
+    events = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        if line.strip():
+            with contextlib.suppress(_BadLineError):
+                events.append(_parse(line, f"{path}:{number}"))
+    return sorted(events, key=lambda event: event.at)
+
+
+class _BadLineError(Exception):
+    """Logged already."""
+
+
+def _parse(line: bytes, where: str) -> Event:
+    try:
+        event = Event(**common.parse_json(line, where))
+        fold([event])
+        if not all(isinstance(text, str) for text in (event.at, event.who, event.event, event.incident)):
+            raise TypeError("at, who, event and incident are strings")
+    except (DashboardError, TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
+        _log.warning("%s: not an event of the ledger: %s. It is passed over and stays in the file.", where, error)
+        raise _BadLineError from error
+    return event
+
+
+def append(path: Path, events: Sequence[Event]) -> None:
+    """Write `events` behind what is there, in one write, under a lock; they survive a power cut."""
+    if not events:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = "".join(json.dumps(asdict(event), ensure_ascii=False, allow_nan=False) + "\n" for event in events)
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        torn = file.tell() > 0 and _last_byte(path) != b"\n"  # a night that was killed while it wrote
+        file.write(b"\n" * torn + lines.encode("utf-8", errors="replace"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _last_byte(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1)

@@ -1,0 +1,286 @@
+"""The ledger of incidents: events that are only ever appended, and the incidents that follow from them.
+
+A line of incidents.jsonl is one event; `fold` makes the present state of every incident of them. Nothing is ever
+taken out: what turned out to be false stays, with who said so and when.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from tvmdash import common
+from tvmdash.detect.cause import Cause
+from tvmdash.errors import DashboardError
+from tvmdash.records import metrics
+from tvmdash.records.metrics import Direction, Way, is_worse, way
+
+SUBSYSTEM = "stat_alerts"
+LEDGER_FILE = "incidents.jsonl"
+DETECTOR = "detector"
+NEW, CONFIRMED, ACKNOWLEDGED, EXPECTED, FIXED, FALSE_ALARM = (
+    "new", "confirmed", "acknowledged", "expected", "fixed", "false_alarm",
+)  # fmt: skip
+OPEN_STATES = frozenset({NEW, CONFIRMED, ACKNOWLEDGED})
+STATES = (NEW, CONFIRMED, ACKNOWLEDGED, EXPECTED, FIXED, FALSE_ALARM)
+CHANGE, MACHINE, CREEP = "change", "machine", "creep"
+COMPILER = "compiler"
+OPENED, JOINED, RECOVERED, STATE, SILENCED = "opened", "joined", "recovered", "state", "silenced"
+UNSILENCED, BISECTED = "unsilenced", "bisected"
+_MOST_SUSPECTS = 20
+
+
+@dataclass(frozen=True)
+class Moved:
+    """One series of an incident. effect: fraction of the value, `low` to `high` with 95 % confidence.
+
+    For a series that is not positive, effects are in units of its own scatter (`relative` is False).
+    worse: None where it is neither worse nor better: changed. kind: of the number, "" in old incidents.
+    processes: of an exact number, how many agreed on `after` (1: declared exact, 0: one alone measured it); else None.
+    recovered: the stamp of the night since which it is back. z: standard errors, over so many `nights`.
+    again_new, again_old: how often it was measured again the night it was found, with artifacts since and before.
+    """
+
+    series: str
+    name: str
+    metric: str
+    unit: str
+    worse: bool | None
+    before: float
+    after: float
+    effect: float
+    low: float | None = None
+    high: float | None = None
+    relative: bool = True
+    recovered: str | None = None
+    z: float | None = None
+    nights: int | None = None
+    again_new: int = 0
+    again_old: int = 0
+    kind: str = ""
+    processes: int | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it was told as an exact number, which has no noise."""
+        return self.processes is not None
+
+    @property
+    def way(self) -> Way:
+        """Worse, better or changed."""
+        return way(self.worse)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of an incident's state: when (ISO 8601 UTC), by whom, to what, in which words."""
+
+    at: str
+    who: str
+    state: str
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Series that moved together. begin: first night of the new level; after: the last one before it.
+
+    The culprit came after version `versions[0]` and not later than `versions[1]`. found: the night that told it.
+    bisected: what `bisect` found out since, as its event holds it (see `bisected_by`). cause: whose doing it was, by
+    which evidence; None in an incident of a ledger from before there were causes.
+    direction: of the fleet whose `size` it is.
+    """
+
+    id: str
+    kind: str
+    state: str
+    begin: str
+    after: str
+    found: str
+    versions: tuple[str, str]
+    blame: str
+    moved: tuple[Moved, ...] = ()
+    notes: tuple[str, ...] = ()
+    end: str | None = None
+    changes: tuple[Change, ...] = ()
+    size: float | None = None
+    fleet: str = ""
+    fleet_name: str = ""
+    bisected: Mapping[str, Any] | None = None
+    direction: Direction = "lower"
+    cause: Cause | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is of exact numbers, which are told apart from what has noise."""
+        return bool(self.moved) and all(moved.is_exact for moved in self.moved)
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether anything in it got worse."""
+        return self.way == metrics.WORSE
+
+    @property
+    def way(self) -> Way:
+        """Worse where anything got worse, else better where anything got better, else changed."""
+        found = {moved.worse for moved in self.moved} | {is_worse(self.size or 0.0, self.direction)}
+        return way(True if True in found else False if False in found else None)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody should still do something about it: it got worse, and nobody has settled it."""
+        settled_by_itself = self.kind == MACHINE and self.blame == "machine"
+        return not settled_by_itself and self.state in OPEN_STATES and self.is_worse
+
+    def to_json(self) -> dict[str, Any]:
+        """As the page and the current view hold it."""
+        return {**asdict(self), "open": self.is_open}
+
+
+@dataclass(frozen=True)
+class Silence:
+    """Incidents that match `pattern` (ID, series or name, with * and ?) are not told until `until`."""
+
+    pattern: str
+    until: str
+    at: str
+    who: str
+    words: str = ""
+
+    def holds(self, now: str) -> bool:
+        """Whether it is in force at the ISO moment `now`."""
+        return self.at <= now < self.until
+
+    def covers(self, incident: Incident, now: str) -> bool:
+        """Whether `incident` is silent at the ISO moment `now`: all of its series, or it by its ID."""
+        if not self.holds(now):
+            return False
+        if fnmatch.fnmatch(incident.id, self.pattern):
+            return True
+        names = [(moved.series, moved.name) for moved in incident.moved]
+        return bool(names) and all(any(fnmatch.fnmatch(text, self.pattern) for text in pair) for pair in names)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the ledger. at: ISO 8601 UTC; the detector's events carry the moment of their night."""
+
+    at: str
+    who: str
+    event: str
+    incident: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The same for the same event told twice."""
+        return json.dumps([self.at, self.who, self.event, self.incident, self.data.get("state"), self._series()])
+
+    def _series(self) -> list[str]:
+        moved = self.data.get("moved", self.data.get("series", ()))
+        return sorted(str(one["series"]) if isinstance(one, dict) else str(one) for one in moved)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All incidents in the order they were opened, and all silences."""
+
+    incidents: Mapping[str, Incident] = field(default_factory=dict)
+    silences: tuple[Silence, ...] = ()
+
+    def find(self, name: str) -> Incident:
+        """The incident of that ID, or of the only ID that begins so; DashboardError otherwise."""
+        found = [self.incidents[name]] if name in self.incidents else []
+        found = found or [one for key, one in self.incidents.items() if key.startswith(name)]
+        if len(found) != 1:
+            known = ", ".join(list(self.incidents)[-5:]) or "none yet"
+            what = "is no incident" if not found else f"may be {', '.join(one.id for one in found)}"
+            raise DashboardError(f"{name!r} {what}. The last ones: {known}.")
+        return found[0]
+
+    def open(self) -> list[Incident]:
+        """What is open, the oldest first."""
+        return [one for one in self.incidents.values() if one.is_open]
+
+    def silences_at(self, now: str) -> list[Silence]:
+        """The silences in force at the ISO moment `now`, the oldest first."""
+        return [one for one in self.silences if one.holds(now)]
+
+    def silent(self, incident: Incident, now: str) -> Silence | None:
+        """The silence that covers `incident` now."""
+        return next((one for one in self.silences if one.covers(incident, now)), None)
+
+
+def fold(events: Iterable[Event], ledger: Ledger | None = None) -> Ledger:
+    """The ledger after `events`, in their order; an event about an unknown incident changes nothing."""
+    ledger = ledger or Ledger()
+    incidents, silences = dict(ledger.incidents), list(ledger.silences)
+    for event in events:
+        if event.event == SILENCED:
+            data = event.data
+            silences.append(Silence(data["pattern"], data["until"], event.at, event.who, data.get("words", "")))
+        elif event.event == UNSILENCED:
+            silences = [_ended(one, event) for one in silences]
+        elif event.event == OPENED:
+            incidents.setdefault(event.incident, _opened(event))
+        elif event.incident in incidents:
+            incidents[event.incident] = _after(incidents[event.incident], event)
+    return Ledger(incidents, tuple(silences))
+
+
+def _ended(silence: Silence, event: Event) -> Silence:
+    """The silence after an event that ends those of one pattern."""
+    ends = silence.pattern == event.data["pattern"] and silence.holds(event.at)
+    return replace(silence, until=event.at) if ends else silence
+
+
+def _opened(event: Event) -> Incident:
+    data = dict(event.data)
+    moved = tuple(Moved(**one) for one in data.pop("moved", ()))
+    versions = (str(data["versions"][0]), str(data["versions"][1]))
+    cause = Cause.from_json(data["cause"]) if data.get("cause") else None
+    data.update(moved=moved, versions=versions, notes=tuple(data.get("notes", ())), cause=cause)
+    return Incident(id=event.incident, state=NEW, changes=(Change(event.at, event.who, NEW),), **data)
+
+
+def _after(incident: Incident, event: Event) -> Incident:
+    if event.event == JOINED:
+        known = {moved.series for moved in incident.moved}
+        more = tuple(Moved(**one) for one in event.data["moved"] if one["series"] not in known)
+        return replace(incident, moved=incident.moved + more)
+    if event.event == RECOVERED:
+        back = set(event.data["series"])
+        since = event.data["since"]
+        moved = tuple(replace(one, recovered=since) if one.series in back else one for one in incident.moved)
+        return replace(incident, moved=moved)
+    if event.event == BISECTED:
+        return replace(incident, bisected=dict(event.data))
+    state = str(event.data["state"])
+    change = Change(event.at, event.who, state, str(event.data.get("words", "")))
+    end = event.data.get("end") if state not in OPEN_STATES else None
+    return replace(incident, state=state, end=end, changes=(*incident.changes, change))
+
+
+def changed(incident: str, state: str, *, at: str, who: str, words: str = "", end: str | None = None) -> Event:
+    """The event that sets an incident's state; `end` is the night that ended it."""
+    if state not in STATES:
+        raise DashboardError(f"{state!r} is not a state. Use one of: {', '.join(STATES)}.")
+    return Event(at, who, STATE, incident, {"state": state, "words": words, "end": end})
+
+
+def bisected_by(incident: str, result: Mapping[str, Any], *, at: str, who: str) -> Event:
+    """The event that tells the answer of `bisect`, the value of its result file; DashboardError where it has none."""
+    kept = ("series", "name", "effect", "low", "high", "probability", "suspects", "builds", "measurements", "elapsed_s")
+    suspects = result.get("suspects")
+    if result.get("state") not in ("found", "range") or not isinstance(suspects, list) or set(kept) - set(result):
+        raise DashboardError(f"the bisection has no answer yet; its state is {result.get('state')!r:.40}.")
+    fewer = {"suspects": suspects[-_MOST_SUSPECTS:], "count": len(suspects)}
+    return Event(at, who, BISECTED, incident, {**{name: result[name] for name in kept}, **fewer})
+
+
+def iso_of(stamp: str) -> str:
+    """The stamp's moment as ISO 8601 in UTC, as the ledger writes moments."""
+    return f"{common.parse_stamp(stamp):%Y-%m-%dT%H:%M:%SZ}"

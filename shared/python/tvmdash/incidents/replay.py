@@ -1,0 +1,163 @@
+"""What a night's decision was made of, kept so that it can be made again: decisions/<stamp>.json."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tvmdash import common
+from tvmdash.detect.change_points import observe
+from tvmdash.detect.fleet.common import Deviation, Purse, common_shift
+from tvmdash.detect.locate import replay
+from tvmdash.detect.series import Decision, History, Measured, SeriesState, Settings
+from tvmdash.errors import DashboardError
+from tvmdash.incidents.ledger import Incident
+from tvmdash.incidents.text import in_words, night_in_words
+from tvmdash.text import exact_in_words, percent_in_words
+
+FOLDER = "decisions"
+KEPT_VALUES = 300
+_TOLD = ("kind", "reason", "cut", "after", "effect", "effect_low", "effect_high", "z", "nights", "threshold", "scale")
+
+
+def kept(history: History, state: SeriesState, settings: Settings, decision: Decision) -> dict[str, Any]:
+    """One series' inputs and the decision, as JSON. `state` is as it was given to the detector."""
+    values = [float(value) if math.isfinite(value) else None for value in history.values]
+    optional = {name: _column(getattr(history, name)) for name in ("std", "repeats")}
+    return {
+        "values": values,
+        **optional,
+        "offset": history.offset,
+        "state": state.to_json(),
+        "settings": asdict(settings),
+        "decision": {name: getattr(decision, name) for name in _TOLD},
+        "reruns": [[one.night, one.value] for one in decision.reruns],
+    }
+
+
+def _column(array: Any) -> list[float | None] | None:
+    return None if array is None else [float(value) if math.isfinite(value) else None for value in array]
+
+
+def replayed(value: Mapping[str, Any]) -> Decision:
+    """The decision made again from what `kept` kept."""
+
+    def column(name: str) -> Any:
+        stored = value[name]
+        return None if stored is None else np.array([math.nan if one is None else one for one in stored], float)
+
+    history = History(column("values"), column("std"), column("repeats"), value["offset"])
+    reruns = [Measured(int(night), float(again)) for night, again in value.get("reruns", ())]
+    state, settings = SeriesState.from_json(value["state"]), Settings(**value["settings"])
+    return observe(history, state, settings=settings, rerun=replay(reruns) if reruns else None)
+
+
+def kept_fleet(table: Mapping[str, Deviation], controls: Sequence[str], night: int) -> dict[str, Any]:
+    """What the judgement of a whole machine was made of."""
+    rows = {name: asdict(row) for name, row in table.items()}
+    return {"deviations": rows, "controls": list(controls), "night": night}
+
+
+def explain(output: Path, incident: Incident) -> str:
+    """Why the incident was told, in words, the decision being made again; DashboardError without its inputs."""
+    path = output / FOLDER / f"{incident.found}.json"
+    try:
+        inputs = common.read_json(path)["incidents"][incident.id]
+    except KeyError:
+        raise DashboardError(f"{path}: {incident.id} is not in it; slow creep keeps no inputs.") from None
+    lines = [in_words(incident), ""]
+    try:
+        for name, value in inputs.get("exact", {}).items():
+            lines += _exact(name, value)
+        for name, value in inputs.get("series", {}).items():
+            lines += _explained(name, value)
+        if "fleet" in inputs:
+            lines += _fleet(inputs["fleet"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DashboardError(f"{path}: damaged: {error!r}. Restore it from the backup.") from error
+    lines += ["", *(f"{change.at} {change.who}: {change.state}. {change.words}" for change in incident.changes)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
+    """The last nights of an exact number up to the one that told it."""
+    yield f"{name}:"
+    for stamp, number, alike in list(zip(value["stamps"], value["values"], value["alike"], strict=True))[-3:]:
+        agreed = f"{alike} processes agree" if alike > 1 else "declared exact" if alike == 1 else "one process"
+        yield f"  {night_in_words(stamp)}: {exact_in_words(number, '')} ({agreed})."
+    same = len(value["values"]) > 1 and value["values"][-1] == value["values"][-2]
+    yield f"  What is exact has no noise; any other value than before is told: {'NOT ' * same}the same decision."
+
+
+def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
+    told, again = value["decision"], replayed(value)
+    yield f"{name}:"
+    if again.kind == "quiet" or again.z is None or again.nights is None:
+        yield f"  Replayed: {again.kind}, {again.reason}. It was told as {told['kind']}, {told['reason']}."
+        return
+    same = again.kind in (told["kind"], "alert") and again.cut == told["cut"] and again.effect == told["effect"]
+    which = "the same decision" if same else "NOT the same decision"
+    yield f"  Replayed from the stored inputs: {which}, {told['kind'] if same else again.kind}."
+    noise = 100 * (again.scale or 0.0)
+    nights = "night" if again.nights == 1 else f"{again.nights} nights"
+    yield (
+        f"  One night of this series scatters by {noise:.2g} % (robust standard deviation of the level before it). "
+        f"The {nights} since then lie{'s' * (again.nights == 1)} {abs(again.z):.1f} standard errors away "
+        f"(z {again.z:+.2f}, k {again.nights}); {value['settings']['threshold']:g} are needed to tell it from chance."
+    )
+    if again.reruns:
+        yield from _again(again, value["settings"])
+    if again.effect is not None and again.effect_low is not None and again.effect_high is not None:
+        least = value["settings"]["least_effect"]
+        yield (
+            f"  The shift is {percent_in_words(again.effect)}, 95 %: {percent_in_words(again.effect_low)} to "
+            f"{percent_in_words(again.effect_high)}; at least {100 * least:g} % is told."
+        )
+    if not again.reruns:
+        why = "it is beyond any run that the level before shows by itself, and no drift"
+        yield f"  {again.reason.capitalize()}: {why}."
+
+
+def _again(decision: Decision, settings: Mapping[str, Any]) -> Iterator[str]:
+    """What was measured again, in the order in which it was; what rests on it."""
+    cut = decision.cut if decision.cut is not None else decision.night
+    new = [one.value for one in decision.reruns if one.night >= cut]
+    old = [one.value for one in decision.reruns if one.night < cut]
+    yield (
+        f"  Measured again the same night, artifacts in turn: those since the cut {len(new)} times (median "
+        f"{_median(new)}), those before it {len(old)} times (median {_median(old)}). What counts is the difference "
+        f"between them, both measured that night; {settings['reproduced']:g} of its standard errors are needed."
+    )
+
+
+def _median(values: Sequence[float]) -> str:
+    return f"{float(np.median(values)):.6g}" if values else "none"
+
+
+def _fleet(value: Mapping[str, Any]) -> Iterator[str]:
+    table = {name: Deviation(**row) for name, row in value["deviations"].items()}
+    nothing = {name: History(np.array([math.nan])) for name in table}
+    states = {name: SeriesState() for name in table}
+    again = common_shift(table, frozenset(value["controls"]), value["night"], nothing, states, Purse(None, 0))
+    if again is None:
+        yield "Replayed: no common shift. NOT the same decision."
+        return
+    yield (
+        f"The whole machine, replayed: a common shift of {again.shift:+.2%} (standard error {again.error:.2%}), "
+        f"{again.share:.0%} of {again.series} series the same way, for the third night in a row."
+    )
+    found = again.cause
+    if found.controls_shift is None:
+        yield "There is no control that could say whether it is the machine or all of TVM."
+    else:
+        yield f"The {found.controls} controls moved by {found.controls_shift:+.2%}: {found.blame}."
+
+
+def inputs_of(series: Mapping[str, Mapping[str, Any]], fleet: Mapping[str, Any] | None) -> dict[str, Any]:
+    """One incident's inputs, as `explain` reads them."""
+    return {"series": dict(series), **({"fleet": fleet} if fleet else {})}

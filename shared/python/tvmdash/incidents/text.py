@@ -1,0 +1,194 @@
+"""Incidents in words: what moved, from, to, by how much, since when, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tvmdash.common import parse_stamp
+from tvmdash.incidents.cause_text import cause_in_words
+from tvmdash.incidents.ledger import CREEP, MACHINE, Incident, Moved
+from tvmdash.text import elide, exact_in_words, list_in_words, percent_in_words, quantity_in_words
+
+_TOLD_SERIES = 4
+_NAME_COLUMNS = 100
+_LEAST_SHOWN = 0.0005
+"""Less than this share of an exact number is told in its unit alone."""
+
+
+def night_in_words(stamp: str) -> str:
+    """As in 2026-11-21."""
+    return f"{parse_stamp(stamp):%Y-%m-%d}"
+
+
+def headline(incident: Incident) -> str:
+    """The incident in a few words."""
+    if incident.kind == MACHINE and incident.size is not None:
+        who = "The machine" if incident.blame == "machine" else "Everything on one machine"
+        word = ("slower" if incident.size > 0 else "faster") if incident.fleet.startswith("times") else "different"
+        return f"{who} got {word}: {percent_in_words(incident.size)}"
+    if incident.kind == CREEP and incident.size is not None:
+        return f"All series crept by {percent_in_words(incident.size)}"
+    moved = sorted(incident.moved, key=lambda one: (not one.worse, -abs(one.effect)))
+    if not moved:
+        return "An incident without series"
+    kind = {MACHINE: "Not TVM: ", CREEP: "Slow creep: "}.get(incident.kind, "")
+    if incident.is_exact and incident.blame in _NOT_TVMS:
+        kind = "Not TVM: "
+    if len(moved) == 1:
+        return f"{kind}{elide(moved[0].name, 70)} {size_in_words(moved[0])}"
+    return f"{kind}{len(moved)} series {_ways(moved)}{_most(moved)}"
+
+
+def _most(moved: Sequence[Moved]) -> str:
+    """How far the one moved that went the furthest; nothing where that is in several units."""
+    if not all(one.is_exact for one in moved):
+        return f", up to {size_in_words(moved[0])}"
+    if len({one.unit for one in moved}) > 1:
+        return ""
+    return f", up to {size_in_words(max(moved, key=lambda one: abs(one.after - one.before)))}"
+
+
+def _ways(moved: Sequence[Moved]) -> str:
+    """How they moved: all alike, or how many of them for the worse."""
+    ways = [one.way for one in moved]
+    if len(set(ways)) == 1:
+        return ways[0]
+    worse = ways.count("worse")
+    return f"moved, {worse} of them for the worse" if worse else "moved, none of them for the worse"
+
+
+def size_in_words(moved: Moved) -> str:
+    """By how much it moved: an exact number in its unit, any other in percent."""
+    if moved.is_exact:
+        return exact_in_words(moved.after - moved.before, moved.unit, sign=True)
+    return percent_in_words(moved.effect) if moved.relative else f"{moved.effect:+.1f} of its scatter"
+
+
+def in_words(incident: Incident) -> str:
+    """A few lines for people: each series, then since when and which TVM, then how sure."""
+    return "\n".join(_lines(incident))
+
+
+def _lines(incident: Incident) -> Iterator[str]:
+    shown = sorted(incident.moved, key=lambda one: (not one.worse, -abs(one.effect)))
+    for moved in shown[:_TOLD_SERIES]:
+        yield f"{elide(moved.name, _NAME_COLUMNS)} is {_verdict(moved)}: {_from_to(moved)}."
+    if len(shown) > _TOLD_SERIES:
+        yield f"And {len(shown) - _TOLD_SERIES} more: {list_in_words([one.name for one in shown[_TOLD_SERIES:]], 4)}."
+    if incident.size is not None:
+        yield f"{headline(incident)} ({incident.fleet_name or incident.fleet})."
+    if incident.bisected:
+        yield bisected(incident.bisected)
+    yield f"{_since(incident)} {_sure(incident)} Incident {incident.id}.".replace("  ", " ")
+
+
+def bisected(found: Mapping[str, Any]) -> str:
+    """What a bisection found, in one sentence or two."""
+    suspects, count = found["suspects"], found["count"]
+    effect, low, high = (percent_in_words(found[name]) for name in ("effect", "low", "high"))
+    size = f"{effect} (95 %: {low} to {high})"
+    how = f"{100 * min(found['probability'], 0.999):.3g} % sure, {found['builds']} builds"
+    if count == 1:
+        return f"Bisected: it came with {_suspect(suspects[0])}, {size}; {how}."
+    named = list_in_words([_suspect(one) for one in suspects], 3)
+    return f"Bisected: it came with one of {count} that could not be told apart: {named}; {size}; {how}."
+
+
+def _suspect(one: Mapping[str, Any]) -> str:
+    if not one["title"]:
+        return str(one["id"])
+    return f'{one["id"][:12]} "{elide(one["title"], 80)}" by {one["author"]}, {one["date"][:10]}'
+
+
+def _verdict(moved: Moved) -> str:
+    up = moved.after > moved.before
+    if moved.metric.endswith("time") or moved.kind == "time":
+        return "slower" if up else "faster"
+    if moved.unit in ("bytes", "B"):
+        return "larger" if up else "smaller"
+    return ("higher" if up else "lower") + ("" if moved.worse is None else f" ({moved.way})")
+
+
+def level_in_words(value: float, moved: Moved) -> str:
+    """A value of the series: all digits of an exact number, three of any other."""
+    return (exact_in_words if moved.is_exact else quantity_in_words)(value, moved.unit)
+
+
+def _from_to(moved: Moved) -> str:
+    levels = f"{level_in_words(moved.before, moved)} → {level_in_words(moved.after, moved)}"
+    if moved.is_exact:
+        percent = f" ({percent_in_words(moved.effect)})" if moved.relative and abs(moved.effect) >= _LEAST_SHOWN else ""
+        return f"{levels}, {size_in_words(moved)}{percent}"
+    interval = ""
+    if moved.relative and moved.low is not None and moved.high is not None:
+        interval = f" (95 %: {percent_in_words(moved.low)} to {percent_in_words(moved.high)})"
+    return f"{levels}, {size_in_words(moved)}{interval}"
+
+
+def _since(incident: Incident) -> str:
+    if incident.kind == CREEP:
+        return f"Slowly, compared with the nights around {night_in_words(incident.begin)}."
+    before, after = incident.versions
+    if incident.kind == MACHINE and incident.blame == "machine":
+        version = ""
+    elif before and before == after:
+        version = f", TVM {after} as before"
+    else:
+        version = f", first with TVM {after}, last good {before or 'unknown'}" if after else ""
+    gap = (parse_stamp(incident.begin) - parse_stamp(incident.after)).total_seconds() / 86400
+    last = f" (nothing was measured since {night_in_words(incident.after)})" if gap > 1.5 else ""
+    return f"Since the night {night_in_words(incident.begin)}{last}{version}."
+
+
+def measured_again(moved: Moved) -> str:
+    """How often the series was measured again, and what that gave, as a part of a sentence."""
+    times = f"{moved.again_new} times each"
+    if moved.again_new != moved.again_old:
+        times = f"{moved.again_new} times, older artifacts {moved.again_old} times"
+    if not moved.relative or moved.low is None or moved.high is None:
+        return f"measured again the same night, {times}: {size_in_words(moved)}"
+    half = 50 * (moved.high - moved.low)
+    return f"measured again the same night, {times}: {size_in_words(moved)} ± {half:.{1 if half >= 0.095 else 2}f} %"
+
+
+def _exactly(incident: Incident) -> str:
+    """Why there is no doubt, and whose doing it is where that is not plainly TVM's."""
+    agreed = min(moved.processes or 0 for moved in incident.moved)
+    sure = f"{agreed} processes agree" if agreed > 1 else "it has no noise"
+    also = f" ({'; '.join(incident.notes)})" if incident.notes else ""
+    return f"How sure: exact, {sure}. {_BLAMED.get(incident.blame, '').format(also=also)}".strip()
+
+
+_NOT_TVMS = ("experiment", "machine")
+_BLAMED = {
+    "experiment": "The artifact is the same on both nights; the experiment's own code or config changed{also}.",
+    "machine": "Artifact and experiment are the same on both nights: something else on the machine changed{also}.",
+    "unknown": "TVM and the experiment itself both changed{also}: it may be either.",
+}
+
+
+def _sure(incident: Incident) -> str:
+    if incident.is_exact:
+        return _exactly(incident)
+    if incident.kind == MACHINE and incident.cause is not None:
+        notes = "".join(f" {note[:1].upper()}{note[1:]}." for note in incident.notes)
+        return f"{cause_in_words(incident.cause)}{notes}"
+    if incident.kind == MACHINE:
+        whose = "This is the machine, not TVM" if incident.blame == "machine" else "The machine, or all of TVM"
+        return f"{whose}: {'; '.join(incident.notes)}."
+    cause = f"{cause_in_words(incident.cause)} " if incident.cause is not None else ""
+    return f"{cause}{_statistics(incident)}"
+
+
+def _statistics(incident: Incident) -> str:
+    """How large the shift is against the noise, or against what was measured again; what else changed that night."""
+    also = f" At that night also: {'; '.join(incident.notes)}." if incident.notes else ""
+    again = max((one for one in incident.moved if one.again_new), key=lambda one: abs(one.effect), default=None)
+    if again is not None:
+        return f"How sure: {measured_again(again)}.{also}"
+    best = max(incident.moved, key=lambda one: abs(one.z or 0), default=None)
+    if best is None or best.z is None:
+        return also.strip()
+    over = f" over {best.nights} nights" if best.nights else ""
+    return f"How sure: {abs(best.z):.1f} standard errors{over}.{also}"

@@ -1,0 +1,109 @@
+"""Which machine a home's numbers are of: decided at its first night and kept in results/machine.json.
+
+The night writes the file (dashboard/plan/home_machine.py); everyone else reads it. docs/decisions/0060 says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+
+FILE = "machine.json"
+SCHEMA_VERSION = 1
+UNNAMED = "default"
+"""What records said of their machine before homes kept a name for it."""
+ENV_NAME, PATH = "env_name", "path"
+"""The labels of a series that name its machine, and a number of a foreign experiment."""
+
+
+@dataclass(frozen=True)
+class MachineIdentity:
+    """`name` is what records say in `env_name`, since the moment `since`. machine_id (hashed), hw_model: last seen.
+
+    formerly: what the home's records said before it kept a name; None in a home that always had one. The IDs of all
+    series of this machine are made with that name, so that they are what they were.
+    """
+
+    name: str
+    since: str
+    machine_id: str | None
+    hw_model: str
+    formerly: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As a night's record holds it, and machine.json with its version."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: common.Json) -> MachineIdentity:
+        """What `to_json` wrote; DashboardError names the place of what is wrong."""
+        if not isinstance(value, dict):
+            raise DashboardError("$: is not an object.")
+        known: dict[str, Any] = {field.name: value.get(field.name) for field in fields(cls)}
+        for name, item in known.items():
+            if not isinstance(item, str) and not (item is None and name in {"machine_id", "formerly"}):
+                raise DashboardError(f"$.{name}: {item!r:.60} is not a text.")
+        return cls(**known)
+
+    def name_now(self, env_name: str) -> str:
+        """The name today of what a record of this home calls `env_name`."""
+        return self.name if env_name == self.formerly else env_name
+
+    def labels_of_id(self, labels: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The labels that the ID of the series with these `labels` is made of."""
+        if self.formerly is None or labels.get(ENV_NAME) != self.name:
+            return labels
+        if PATH in labels:  # the foreign numbers of such a home said nothing of a machine
+            return {name: item for name, item in labels.items() if name != ENV_NAME}
+        return {**labels, ENV_NAME: self.formerly}
+
+
+def write(path: Path, identity: MachineIdentity) -> None:
+    """Keep it."""
+    common.write_json(path, {"schema_version": SCHEMA_VERSION, **identity.to_json()})
+
+
+@dataclass(frozen=True)
+class MachineChange:
+    """`fact` (machine_id, hw_model or env_name) is another tonight than what the home keeps."""
+
+    fact: str
+    before: str
+    now: str
+
+
+def read(path: Path) -> MachineIdentity | None:
+    """What a machine.json says; None where there is none. DashboardError says what is wrong with it."""
+    if not path.is_file():
+        return None
+    try:
+        value = common.read_json(path)
+        version = value.get("schema_version") if isinstance(value, dict) else None
+        if version != SCHEMA_VERSION:
+            raise DashboardError(f"$.schema_version: {version!r:.40} is not {SCHEMA_VERSION}.")
+        return MachineIdentity.from_json(value)
+    except DashboardError as error:
+        words = str(error).removeprefix(f"{path}: ")
+        raise DashboardError(f"{path}: {words} Restore it from an archive, or run a night, which mends it.") from error
+
+
+def of_folder(folder: Path) -> MachineIdentity | None:
+    """The machine of the home in which `folder` is an experiment's data folder; None where it is in none."""
+    whole = folder.resolve()
+    if len(whole.parents) < 3 or (whole.parents[1].name, whole.parents[2].name) != ("experiments", "results"):
+        return None
+    return read(whole.parents[2] / FILE)
+
+
+def change_in_words(change: MachineChange) -> str:
+    """One change, for people."""
+    if change.fact == "machine_id":
+        return f"This is another machine: its machine-id is {change.now}, before it was {change.before}."
+    if change.fact == "hw_model":
+        return f"The processor is another: {change.now}, before it was {change.before}."
+    return f"The config's env_name {change.now!r} is not the name of this home's machine, {change.before!r}."

@@ -1,0 +1,1 @@
+"""Raw measurements: samples, phases and spans as a measuring process writes them."""

@@ -1,0 +1,257 @@
+"""Raw measurements: each measuring process writes one SQLite database of its own.
+
+Times are integer nanoseconds. A trial is committed when it ends, so a killed process loses the trial it was in.
+Nothing here is called between two clock reads.
+`capture_format` describes the tables; `tvmdash.traces` asks them in SQL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import sys
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tvmdash.errors import DashboardError
+from tvmdash.measure import phases
+from tvmdash.measure.capture_format import (
+    FORMAT_VERSION,
+    NAME_TYPE,
+    READABLE_VERSIONS,
+    SCHEMA,
+    TIME_TYPE,
+    Names,
+    Row,
+    insert,
+    packed,
+)
+
+_CHECKPOINT_PAGES = 10_000
+"""As many pages the log takes before SQLite waits for the disk: rarely between trials, mostly at the end."""
+CAPTURED = "raw_*.db"
+"""The names of raw databases."""
+_json = json.JSONEncoder(allow_nan=False).encode
+
+
+@dataclass(frozen=True)
+class Sample:
+    """`number` calls that took `elapsed_ns` together."""
+
+    elapsed_ns: int
+    number: int
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds of one call."""
+        return self.elapsed_ns / self.number / 1e6
+
+
+@dataclass(frozen=True)
+class OperatorSpan:
+    """One operator in one profiled run; `start_ns` counts from the run's begin, which is of time.time_ns()."""
+
+    repetition: int
+    name: str
+    start_ns: int
+    duration_ns: int
+    run_began_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Region:
+    """A named span of this process; `start_ns` is of time.time_ns()."""
+
+    name: str
+    category: str
+    start_ns: int
+    duration_ns: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a sensor said between two trials, as in ("cpu_frequency", "MHz", 2450.0)."""
+
+    name: str
+    unit: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point measured once. `error` says why there is no answer to trust.
+
+    Not `finished`: its process was killed in it.
+    """
+
+    point: Mapping[str, Any]
+    started_ns: int
+    ended_ns: int
+    error: str | None
+    facts: Mapping[str, Any]
+    samples: tuple[Sample, ...]
+    process: Mapping[str, Any]
+    finished: bool = True
+
+
+class Capture:
+    """The database of this process in `folder`; use it as a context."""
+
+    def __init__(self, folder: Path, facts: Mapping[str, Any]) -> None:
+        path = folder / f"raw_{os.getpid()}_{time.time_ns()}.db"
+        self._database = sqlite3.connect(path, isolation_level=None)
+        self._names = Names(self._database)
+        self._database.execute("PRAGMA journal_mode = WAL")
+        # A killed process loses nothing committed; a power cut may, and then the night is repeated anyway.
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        self._database.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        self._database.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT_VERSION}; COMMIT;")
+        row = {
+            "guid": str(uuid.uuid4()),
+            "pid": os.getpid(),
+            "ppid": os.getppid(),
+            "started_ns": time.time_ns(),
+            "night": os.environ.get("TVMDASH_NIGHT"),
+            "experiment": os.environ.get("TVMDASH_JOB"),
+            "command": " ".join(sys.argv).encode(errors="replace").decode(),
+            "facts": _json(facts),
+        }
+        self._database.execute(
+            "INSERT INTO process VALUES (:guid, :pid, :ppid, :started_ns, NULL, :night, :experiment, :command, :facts)",
+            row,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._database.execute("UPDATE process SET ended_ns = ?", (time.time_ns(),))
+        self._database.close()
+
+    def begin(self, point: Mapping[str, Any]) -> int:
+        """The number of a new trial, known from now on even if this process dies in it."""
+        row = (_json(point), time.time_ns())
+        cursor = self._database.execute("INSERT INTO trials (point, started_ns) VALUES (?, ?)", row)
+        phases.record()
+        return int(cursor.lastrowid or 0)
+
+    def end(
+        self,
+        trial: int,
+        *,
+        samples: Sequence[Sample] = (),
+        facts: Mapping[str, Any] | None = None,
+        passes: Sequence[tuple[str, int]] = (),
+        operators: Sequence[OperatorSpan] = (),
+        run_starts_ns: Sequence[int] = (),
+        regions: Sequence[Region] = (),
+        telemetry: Sequence[Reading] = (),
+        error: str | None = None,
+    ) -> None:
+        """Commit what the trial gave.
+
+        `passes` are names with nanoseconds; `run_starts_ns`: when each repetition of `operators` began, by
+        time.time_ns(), where they do not say so themselves. The phases (see `phases`) since `begin` are regions too.
+        """
+        now, spent = time.time_ns(), phases.taken()
+        with self._transaction() as (names, database):
+            insert(
+                database,
+                "samples",
+                [(trial, position, one.elapsed_ns, one.number) for position, one in enumerate(samples)],
+            )
+            insert(
+                database,
+                "passes",
+                [(trial, position, names[name], duration) for position, (name, duration) in enumerate(passes)],
+            )
+            insert(database, "runs", list(_runs(trial, names, operators, run_starts_ns)))
+            spans = [(trial, names[r.name], names[r.category], r.start_ns, r.duration_ns) for r in regions]
+            spans += [(trial, names[name], names["phase"], start, duration) for name, start, duration in spent]
+            insert(database, "regions", spans)
+            insert(database, "telemetry", _readings(now, names, telemetry))
+            database.execute(
+                "UPDATE trials SET ended_ns = ?, error = ?, facts = ? WHERE id = ?",
+                (now, error, _json(facts or {}), trial),
+            )
+
+    def telemetry(self, readings: Sequence[Reading]) -> None:
+        """Commit what sensors say now. Call it between trials."""
+        with self._transaction() as (names, database):
+            insert(database, "telemetry", _readings(time.time_ns(), names, readings))
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[tuple[Names, sqlite3.Connection]]:
+        """Committed at its end; where it fails, the names that it stored are forgotten with it."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._names, self._database
+            self._database.execute("COMMIT")
+        except BaseException:
+            self._database.rollback()
+            self._names.clear()
+            raise
+
+
+def _readings(now_ns: int, names: Names, readings: Sequence[Reading]) -> list[Row]:
+    return [(now_ns, names[r.name], names[r.unit], float(r.value)) for r in readings]
+
+
+def _runs(trial: int, names: Names, operators: Sequence[OperatorSpan], starts_ns: Sequence[int]) -> Iterator[Row]:
+    """One row for each repetition."""
+    by_repetition = defaultdict[int, list[OperatorSpan]](list)
+    for span in operators:
+        by_repetition[span.repetition].append(span)
+    for position, (repetition, spans) in enumerate(by_repetition.items()):
+        begun = starts_ns[position] if position < len(starts_ns) else spans[0].run_began_ns
+        numbers = packed(NAME_TYPE, [names[span.name] for span in spans])
+        starts = packed(TIME_TYPE, [span.start_ns for span in spans])
+        yield trial, repetition, begun, numbers, starts, packed(TIME_TYPE, [span.duration_ns for span in spans])
+
+
+def read_trials(folder: Path) -> Iterator[Trial]:
+    """The ended trials of every raw database below `folder`, and the one that a killed process was in, as failed."""
+    for path in sorted(folder.rglob(CAPTURED)):
+        try:
+            yield from _read(path)
+        except (sqlite3.DatabaseError, ValueError) as error:
+            raise DashboardError(f"{path}: not a raw database: {error}. Move it away to use the others.") from error
+
+
+def _read(path: Path) -> Iterator[Trial]:
+    database = sqlite3.connect(path)
+    try:
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if version not in READABLE_VERSIONS:
+            raise DashboardError(f"{path}: format version {version} is not 1 or 2. Update the dashboard.")
+        process = json.loads(database.execute("SELECT facts FROM process").fetchone()[0])
+        rows = database.execute(
+            "SELECT id, point, started_ns, ended_ns, error, facts FROM trials ORDER BY id"
+        ).fetchall()
+        for number, point, started, ended, error, facts in rows:
+            samples = database.execute(
+                "SELECT elapsed_ns, number FROM samples WHERE trial = ? ORDER BY position", (number,)
+            )
+            lost = None if ended else "its process was ended while it was being measured"
+            yield Trial(
+                point=json.loads(point),
+                started_ns=started,
+                ended_ns=ended or started,
+                error=error or lost,
+                facts=json.loads(facts or "{}"),
+                samples=tuple(Sample(*row) for row in samples),
+                process=process,
+                finished=ended is not None,
+            )
+    finally:
+        database.close()

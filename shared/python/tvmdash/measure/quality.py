@@ -1,0 +1,88 @@
+"""What makes a number doubtful, in words."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tvmdash.stats.reduction import Reduced
+
+UNSTABLE_SHARE = 0.10
+BUSY_LOAD_PER_CORE = 0.7
+CLOCK_SHARE = 0.10
+LEAST_APART = 0.02
+"""Levels and processes that differ by less than this share of the median are not told apart."""
+DISAGREE_TIMES = 3.0
+"""Processes disagree where their medians spread this many times as far as their own samples explain."""
+MODE_GAP_TIMES = 4.0
+MODE_LEAST = 0.2
+_FEWEST = 20
+
+
+def doubts(reduced: Reduced, processes: Sequence[Sequence[float]], facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each doubt about a point with these samples in ms, and these facts, of each of its processes."""
+    return [
+        *_of_spread(reduced),
+        *_of_processes(reduced, processes),
+        *_of_levels(reduced, processes),
+        *_of_machine(facts),
+    ]
+
+
+def _of_spread(reduced: Reduced) -> Iterator[str]:
+    if reduced.mean and reduced.std / reduced.mean > UNSTABLE_SHARE:
+        yield f"may be unstable: the standard deviation is {reduced.std / reduced.mean:.0%} of the mean"
+    if reduced.low is None:
+        yield f"only {reduced.count} samples: the median has no 95 % interval"
+    if reduced.processes == 1:
+        yield "one process: another one may differ by more than its interval says"
+
+
+def _of_processes(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[str]:
+    if reduced.between is None or reduced.within is None or reduced.between < LEAST_APART:
+        return
+    count = statistics.fmean(len(samples) for samples in processes if samples)
+    explained = reduced.within * math.sqrt(math.pi / 2 / count)
+    if reduced.between > DISAGREE_TIMES * explained:
+        medians = sorted(statistics.median(samples) for samples in processes if samples)
+        yield f"its {reduced.processes} processes disagree: medians from {medians[0]:.4g} to {medians[-1]:.4g} ms"
+
+
+def _of_levels(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[str]:
+    """Two levels within the processes, whose samples are put together after each is divided by its process's median."""
+    filled = [(samples, statistics.median(samples) or 1.0) for samples in processes if samples]
+    levels = two_levels([sample / middle for samples, middle in filled for sample in samples])
+    if levels:
+        low, high = (level * reduced.median for level in levels)
+        yield f"two levels within a process: near {low:.4g} and near {high:.4g} ms"
+
+
+def two_levels(samples: Sequence[float]) -> tuple[float, float] | None:
+    """The medians of two heaps of samples with a wide gap between them, each a fifth of all or more.
+
+    With fewer than 20 samples chance makes such gaps.
+    """
+    ordered = sorted(samples)
+    least = max(2, math.ceil(MODE_LEAST * len(ordered)))
+    if len(ordered) < _FEWEST:
+        return None
+    cut = max(range(least, len(ordered) - least + 1), key=lambda place: ordered[place] - ordered[place - 1])
+    low, high = ordered[:cut], ordered[cut:]
+    gap = ordered[cut] - ordered[cut - 1]
+    inner = max(statistics.pstdev(low), statistics.pstdev(high))
+    if gap > MODE_GAP_TIMES * inner and gap > LEAST_APART * statistics.median(ordered):
+        return statistics.median(low), statistics.median(high)
+    return None
+
+
+def _of_machine(facts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    cores = facts[0]["cores"]  # all of them, because the load is that of all
+    busiest = max(fact["load_before"]["load_1_min"] for fact in facts)
+    if busiest > BUSY_LOAD_PER_CORE * cores + 1:
+        yield f"the machine was busy: load {busiest:.1f} on {cores} cores before the trial"
+    clocks = [fact[when].get("cpu_mhz") for fact in facts for when in ("load_before", "load_after")]
+    told = [clock for clock in clocks if clock]
+    if told and min(told) < (1 - CLOCK_SHARE) * max(told):
+        yield f"the processor's clock was between {min(told):.0f} and {max(told):.0f} MHz: perhaps throttled"

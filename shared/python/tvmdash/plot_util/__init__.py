@@ -1,0 +1,39 @@
+"""Plots: described as data, drawn by one renderer."""
+
+from __future__ import annotations
+
+from tvmdash.plot_util.drawing import (
+    Bar,
+    BarValue,
+    Course,
+    Estimate,
+    GroupedBar,
+    Line,
+    Longitudinal,
+    Mark,
+    Panel,
+    Plot,
+    Span,
+    Track,
+    alt_text,
+    draw,
+    render,
+)
+
+__all__ = [
+    "Bar",
+    "BarValue",
+    "Course",
+    "Estimate",
+    "GroupedBar",
+    "Line",
+    "Longitudinal",
+    "Mark",
+    "Panel",
+    "Plot",
+    "Span",
+    "Track",
+    "alt_text",
+    "draw",
+    "render",
+]

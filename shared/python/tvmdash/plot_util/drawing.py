@@ -1,0 +1,135 @@
+"""The renderer of plot specs: the only module that knows matplotlib and seaborn.
+
+Pictures are SVG (or PNG), the same bytes for the same spec, and say in words what a picture alone could hide.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.plot_util.canvas import INK, Canvas
+from tvmdash.plot_util.courses import Course, Panel, Span, Track, course_in_words, draw_course
+from tvmdash.plot_util.lines import draw_lines
+from tvmdash.plot_util.rows import draw_rows
+from tvmdash.plot_util.specs import Bar, BarValue, Estimate, GroupedBar, Line, Longitudinal, Mark, Plot
+from tvmdash.plot_util.specs import alt_text as alt_text_of_values
+from tvmdash.text import elide
+
+__all__ = [
+    "Bar",
+    "BarValue",
+    "Course",
+    "Estimate",
+    "GroupedBar",
+    "Line",
+    "Longitudinal",
+    "Mark",
+    "Panel",
+    "Plot",
+    "Span",
+    "Track",
+    "alt_text",
+    "draw",
+    "render",
+]
+
+_COLOURS = (0, 1, 2, 3, 4, 5, 9, 7)
+"""Entries of seaborn's "colorblind" palette that also stand out from white."""
+
+
+def alt_text(plot: Plot | Course) -> str:
+    """One or a few sentences for whoever cannot see the picture."""
+    return course_in_words(plot) if isinstance(plot, Course) else alt_text_of_values(plot)
+
+
+def draw(plot: Plot | Course, path: Path) -> None:
+    """Write the picture of `plot` to `path`, whole or not at all: SVG for `.svg`, 110-dpi PNG for `.png`.
+
+    Not for two threads at once: matplotlib's settings are the process's.
+    """
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in ("svg", "png"):
+        raise DashboardError(f"{path}: pictures are drawn as .svg or .png, not {path.suffix!r}. Rename it.")
+    common.write_bytes(path, render(plot, kind))
+
+
+def render(plot: Plot | Course, kind: str = "svg") -> bytes:
+    """The bytes of the picture, "svg" or "png"."""
+    from matplotlib.figure import Figure
+
+    content = io.BytesIO()
+    with _settings():
+        figure = Figure(facecolor="white", dpi=72)
+        if isinstance(plot, Course):
+            draw_course(Canvas(figure, _palette()), plot)
+        elif isinstance(plot, Longitudinal):
+            draw_lines(Canvas(figure, _palette()), plot)
+        else:
+            draw_rows(Canvas(figure, _palette()), plot)
+        metadata = {"Description": alt_text(plot), "Software": None} if kind == "png" else _NO_METADATA
+        figure.savefig(content, format=kind, dpi=110 if kind == "png" else 72, metadata=metadata)
+    if kind == "png":
+        return content.getvalue()
+    return _finished_svg(content.getvalue().decode("utf-8"), plot).encode("utf-8")
+
+
+_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+_PATH = re.compile(r"<path [^>]*>")
+_LONG_NUMBER = re.compile(r"(\.\d\d)\d+")
+_LINE_TO = re.compile(r" ?\nL ")
+
+
+def _finished_svg(svg: str, plot: Plot | Course) -> str:
+    """Coordinates cut to a hundredth of a point, and the words that a screen reader says."""
+    # After the first point of a path, SVG takes further pairs of numbers as lines to there.
+    svg = _PATH.sub(lambda match: _LINE_TO.sub(" ", _LONG_NUMBER.sub(r"\1", match[0])), svg)
+    words = f"<title>{escape(elide(plot.title, 200))}</title>\n <desc>{escape(alt_text(plot))}</desc>"
+    head, rest = svg.split("<svg ", 1)
+    opening, body = rest.split(">", 1)
+    return f'{head}<svg role="img" {opening}>\n {words}{body}'
+
+
+@contextlib.contextmanager
+def _settings() -> Iterator[None]:
+    """The renderer's settings of matplotlib for a while, whatever the user's matplotlibrc says."""
+    import matplotlib
+    import seaborn
+
+    ours = {
+        **seaborn.axes_style("whitegrid"),
+        "font.family": ["sans-serif"],
+        "font.sans-serif": ["DejaVu Sans", "Verdana", "Noto Sans", "Noto Sans CJK SC", "Arial"],
+        "font.size": 8.5,
+        "axes.edgecolor": "#bbbbbb",
+        "grid.color": "#e4e4e4",
+        "grid.linewidth": 0.7,
+        "text.color": INK,
+        "text.parse_math": False,
+        "axes.unicode_minus": True,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "tvmdash",
+        "timezone": "UTC",
+    }
+    defaults = {key: value for key, value in matplotlib.rcParamsDefault.items() if not key.startswith("backend")}
+    with warnings.catch_warnings(), matplotlib.rc_context():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module="matplotlib")
+        warnings.simplefilter("ignore", matplotlib.MatplotlibDeprecationWarning)
+        matplotlib.rcParams.update({**defaults, **ours})
+        yield
+
+
+def _palette() -> tuple[Any, ...]:
+    import seaborn
+
+    colours = seaborn.color_palette("colorblind")
+    return tuple(colours[index] for index in _COLOURS)

@@ -1,0 +1,352 @@
+"""What a night measured, in the record format of apache/tvm#4304, and which series each number belongs to.
+
+https://github.com/apache/tvm/issues/4304 names the columns. `schemas/data_v1.json` is the contract of data.json.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.machine import identity
+from tvmdash.machine.identity import MachineIdentity
+from tvmdash.records import migrations
+from tvmdash.records.metrics import (
+    FOREIGN,
+    MAY_BE_EXACT,
+    METRICS,
+    Declarations,
+    Direction,
+    Kind,
+    Metric,
+    declared_in,
+)
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+SCHEMA_VERSION = migrations.NEWEST
+SCHEMAS = Path(__file__).parent / "schemas"
+
+IDENTITY = (
+    "workload",
+    "workload_args",
+    "engine",
+    "engine_config",
+    "target",
+    "build_config",
+    "runtime_config",
+    "env_name",
+    "hw_model",
+)
+"""The columns that say what was measured; never when, and never by which version."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One measured point of one night; times in ms, `timestamp` ISO 8601 in UTC."""
+
+    timestamp: str
+    schema_version: int
+    additional_info: Mapping[str, Any]
+    workload: str
+    workload_args: Mapping[str, Any]
+    engine: str
+    engine_version: str
+    engine_config: Mapping[str, Any]
+    target: str
+    build_config: Mapping[str, Any]
+    env_name: str
+    hw_model: str
+    runtime_config: Mapping[str, Any]
+    execution_config: Mapping[str, Any]
+    execution_elapsed_ms_mean: float
+    execution_elapsed_ms_std: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Record:
+        """The record in a checked JSON object."""
+        return cls(**value)
+
+    def metrics(self) -> Iterator[tuple[Metric, float]]:
+        """The metrics that this record carries, with their values."""
+        for metric in METRICS:
+            value: Any = getattr(self, metric.place[0])
+            for part in metric.place[1:]:
+                value = value.get(part)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                yield metric, float(value)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A point that could not be measured, or whose answer was wrong."""
+
+    workload: str
+    values: Mapping[str, Any]
+    error: str
+
+
+@dataclass(frozen=True)
+class SeriesKey:
+    """Identity of a series: an experiment, a metric, and what was measured as `labels`.
+
+    id_labels: what the ID is made of, where the series began under other labels.
+    """
+
+    experiment: str
+    metric: str
+    labels: Mapping[str, Any]
+    id_labels: Mapping[str, Any] | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, experiment: str, metric: str, labels: Mapping[str, Any], home: MachineIdentity | None) -> SeriesKey:
+        """The series in a home with that machine; None: the data is of no home, or of another."""
+        return cls(experiment, metric, labels, home.labels_of_id(labels) if home else None)
+
+    @functools.cached_property
+    def id(self) -> str:
+        """Sixteen hex digits that name the series for ever."""
+        labels = self.labels if self.id_labels is None else self.id_labels
+        text = json.dumps([self.experiment, self.metric, labels], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class PointValue:
+    """Tonight's value of one series; `low` and `high` bound it with 95 % confidence where known.
+
+    `code` is the hash of the compiled module that was timed, where it is known. alike: of an exact number, how many
+    processes gave this very value, 1 where it is declared exact; 0 where they differ, None where that is not known.
+    """
+
+    key: SeriesKey
+    unit: str
+    direction: Direction
+    value: float
+    std: float | None = None
+    low: float | None = None
+    high: float | None = None
+    samples: int | None = None
+    code: str | None = None
+    kind: Kind = "time"
+    title: str = ""
+    alike: int | None = None
+
+
+@dataclass(frozen=True)
+class Build:
+    """What an experiment measured on a night: the artifact's key and the fingerprint of its own code and config.
+
+    None where the data file does not say: imported, or added by hand.
+    """
+
+    artifact: str | None = None
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True)
+class NightData:
+    """One data_<stamp>.json: `records` of ours, or the numeric leaves of a foreign experiment in `leaves`.
+
+    declarations: what the foreign experiment says of them. env_name: of the machine that they are of, empty where it is
+    unknown. home: what the home keeps of its machine, where this is its own data and not imported.
+    """
+
+    experiment: str
+    stamp: str
+    tvm_hash: str
+    records: tuple[Record, ...]
+    failures: tuple[Failure, ...]
+    leaves: Mapping[str, float]
+    declarations: Mapping[str, Any] = field(default_factory=dict)
+    machine: str = ""
+    """What measured, in words: two nights of the same machine in the same state say the same."""
+    env_name: str = ""
+    home: MachineIdentity | None = None
+    is_imported: bool = False
+    build: Build = Build()
+
+    def values(self) -> Iterator[PointValue]:
+        """Every series' value of this night."""
+        for record in self.records:
+            labels = {column: getattr(record, column) for column in IDENTITY}
+            info = record.additional_info
+            for metric, value in record.metrics():
+                timed = metric.name == "run_time"
+                yield PointValue(
+                    SeriesKey.of(self.experiment, metric.name, labels, self.home),
+                    metric.unit,
+                    metric.direction,
+                    value,
+                    std=record.execution_elapsed_ms_std if timed else None,
+                    low=info.get("execution_elapsed_ms_low") if timed else None,
+                    high=info.get("execution_elapsed_ms_high") if timed else None,
+                    samples=info.get("samples") if timed else None,
+                    code=info.get("module_hash") if timed else None,
+                    kind=metric.kind,
+                    alike=info.get("alike", {}).get(metric.place[-1]),
+                )
+        declarations = Declarations(self.declarations)
+        for path, value in self.leaves.items():
+            key, one = self.key_of_leaf(path), declarations.of(path)
+            alike = self._alike(path) if one.kind in MAY_BE_EXACT else None
+            yield PointValue(key, one.unit, one.direction, value, kind=one.kind, title=one.name, alike=alike)
+
+    def _alike(self, path: str) -> int:
+        """How often the foreign number was measured, the numbers of a list being repetitions; 0 where they differ."""
+        name = path.rpartition("[")[0] if path.endswith("]") else ""
+        values = [value for other, value in self.leaves.items() if name and other.rpartition("[")[0] == name]
+        return 0 if len(set(values)) > 1 else max(1, len(values))
+
+    def key_of_leaf(self, path: str) -> SeriesKey:
+        """The series of the number at that JSON path."""
+        labels = {identity.PATH: path}
+        if self.env_name:
+            labels[identity.ENV_NAME] = self.env_name
+        return SeriesKey.of(self.experiment, FOREIGN.name, labels, self.home)
+
+
+def read_data(path: Path, experiment: str, *, checked: bool = False, home: MachineIdentity | None = None) -> NightData:
+    """The night in a data_<stamp>.json of any version; DashboardError names file, place and value of what is wrong.
+
+    checked: it was, when the store took it in; that takes 0.4 ms a record, and all else 0.07. home: the machine of the
+    home that it is of; where it is not given, of the home in which it lies.
+    """
+    home = home or identity.of_folder(path.parent)
+    value = common.read_json(path)
+    try:
+        value = migrations.migrate(value)
+        if not checked:
+            check_data(value)
+        return night_of(value, experiment, path.stem.removeprefix("data_"), home)
+    except DashboardError as error:
+        raise DashboardError(f"{path}: {error}") from error
+
+
+def values_of(value: common.Json, experiment: str, stamp: str) -> Iterator[PointValue]:
+    """Every series' value in what a data file of any version holds; DashboardError where it is none."""
+    value = migrations.migrate(value)
+    check_data(value)
+    yield from night_of(value, experiment, stamp, None).values()
+
+
+def data_stamps(folder: Path) -> list[str]:
+    """The stamps of the data_<stamp>.json files in `folder`, oldest first."""
+    if not folder.is_dir():
+        return []
+    names = (path.name[5:-5] for path in folder.glob("data_*.json"))
+    return sorted(name for name in names if common.is_stamp(name))
+
+
+def check_data(value: common.Json) -> None:
+    """Raise DashboardError where `value` is not what a data.json may hold."""
+    if not isinstance(value, dict):
+        raise DashboardError(
+            f"$: {type(value).__name__} is not an object. Write {{...}} with records or numbers in it."
+        )
+    if "records" not in value:
+        return
+    version = value.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise DashboardError(f"$.schema_version: {version} is newer than {SCHEMA_VERSION}. Update the dashboard.")
+    error = next(_validator().iter_errors(value), None)
+    if error is not None:
+        raise DashboardError(f"{error.json_path}: {error.message[:300]}.")
+
+
+@functools.cache
+def _validator() -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(common.read_json(SCHEMAS / "data_v1.json"))
+
+
+def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: MachineIdentity | None) -> NightData:
+    """The night in what a checked data file of the newest version holds; `home` is the machine of the home it is of.
+
+    What was imported keeps what it says; a home's own records say its machine's name of today.
+    """
+    ours = "records" in value
+    night = common.object_in(value, "night")
+    is_imported = "imported" in night
+    home = None if is_imported else home
+    env_name = str(night.get("machine") or (home.name if home else ""))
+    return NightData(
+        experiment=experiment,
+        stamp=stamp,
+        tvm_hash=str(value.get("tvm_hash", "")),
+        records=tuple(_record(item, home) for item in value["records"]) if ours else (),
+        failures=tuple(Failure(**item) for item in value.get("failures", ())) if ours else (),
+        leaves={} if ours else dict(numeric_leaves(value)),
+        declarations={} if ours else declared_in(value),
+        machine=_machine(value.get("environment"), env_name),
+        env_name=env_name,
+        home=home,
+        is_imported=is_imported,
+        build=_build(common.object_in(value, "night")),
+    )
+
+
+def _record(value: Mapping[str, Any], home: MachineIdentity | None) -> Record:
+    record = Record.from_json(value)
+    return replace(record, env_name=home.name_now(record.env_name)) if home else record
+
+
+def _build(night: Mapping[str, common.Json]) -> Build:
+    named = (common.object_in(night, "artifact").get("key"), night.get("fingerprint"))
+    return Build(*(name if isinstance(name, str) else None for name in named))
+
+
+_MACHINE_FACTS = {
+    "name": "{}", "hw_model": "{}", "system": "{}", "distribution": "{}", "libc": "{}", "python": "Python {}",
+    "cpu_microcode": "microcode {}", "governor": "governor {}",
+}  # fmt: skip
+
+
+def _machine(environment: common.Json, name: str = "") -> str:
+    """The machine in words, by its home's name for it: a container has another host name each night."""
+    machine = environment.get("machine") if isinstance(environment, dict) else None
+    if not isinstance(machine, dict):
+        return ""
+    machine = {**machine, "name": name or machine.get("host")}
+    return ", ".join(form.format(machine[name]) for name, form in _MACHINE_FACTS.items() if machine.get(name))
+
+
+NOT_MEASURED = frozenset({"timestamp", "tvm_hash", "night", "schema_version"})
+"""What the dashboard itself adds to a foreign data.json."""
+
+
+def numeric_leaves(value: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Each number in nested objects and lists with its JSON path, as in `$.gpu.O3.mean`."""
+    declares = {"metrics"} if declared_in(value) else set()
+    for key, item in value.items():
+        if key not in NOT_MEASURED | declares:
+            yield from _leaves(item, f"$.{key}")
+
+
+def _leaves(value: common.Json, place: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return
+    if isinstance(value, (int, float)):
+        number = float(value)
+        if math.isfinite(number):
+            yield place, number
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{place}.{key}")
+    else:
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{place}[{index}]")

@@ -1,0 +1,118 @@
+"""From a network to Relax: one row per operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tvmdash.networks import INPUT, Network, Node, node_weights, ops
+from tvmdash.networks.ops import Array
+
+Expr = Any
+"""A relax.Expr; TVM has no types of its own to offer."""
+
+
+def lower(network: Network, weights: Mapping[str, Array], batch: int = 1) -> Any:
+    """An IRModule whose `main` takes (batch, *input_shape) float32 and gives the network's output.
+
+    The weights are constants, so that passes can fold them; batch norms are still batch norms.
+    """
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    tensor = getattr(relax, "TensorStructInfo", None) or relax.TensorType  # the name up to 0.25, and since
+    x = relax.Var(INPUT, tensor((batch, *network.input_shape), "float32"))
+    values: dict[str, Expr] = {INPUT: x}
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            for node in network.nodes:
+                values[node.name] = builder.emit(_expression(node, weights, values))
+            output = builder.emit_output(values[network.nodes[-1].name])
+        builder.emit_func_output(output)
+    return builder.finalize()
+
+
+def _expression(node: Node, weights: Mapping[str, Array], values: Mapping[str, Expr]) -> Expr:
+    from tvm import relax
+
+    constants = {name: relax.const(array) for name, array in node_weights(node, weights).items()}
+    return LOWERINGS[type(node.op)](node.op, constants, *(values[name] for name in node.inputs))
+
+
+def _conv2d(op: ops.Conv2d, weights: Mapping[str, Expr], x: Expr) -> Expr:
+    from tvm import relax
+
+    result = relax.op.nn.conv2d(x, weights["weight"], op.stride, op.padding, groups=op.groups)
+    return _plus_bias(result, weights, (1, op.channels, 1, 1)) if op.bias else result
+
+
+def _conv_transpose2d(op: ops.ConvTranspose2d, weights: Mapping[str, Expr], x: Expr) -> Expr:
+    from tvm import relax
+
+    result = relax.op.nn.conv2d_transpose(x, weights["weight"], op.stride, op.padding)
+    return _plus_bias(result, weights, (1, op.channels, 1, 1)) if op.bias else result
+
+
+def _plus_bias(value: Expr, weights: Mapping[str, Expr], shape: tuple[int, ...]) -> Expr:
+    from tvm import relax
+
+    return relax.op.add(value, relax.op.reshape(weights["bias"], shape))
+
+
+def _dense(op: ops.Dense, weights: Mapping[str, Expr], x: Expr) -> Expr:
+    from tvm import relax
+
+    return relax.op.add(relax.op.matmul(x, relax.op.permute_dims(weights["weight"])), weights["bias"])
+
+
+def _batch_norm(op: ops.BatchNorm, weights: Mapping[str, Expr], x: Expr) -> Expr:
+    from tvm import relax
+
+    order = (weights[name] for name in ("scale", "shift", "mean", "variance"))
+    normalised = relax.op.nn.batch_norm(x, *order, axis=1, epsilon=op.epsilon, training=False)
+    return relax.TupleGetItem(normalised, 0)
+
+
+def _max_pool(op: ops.MaxPool, _weights: Mapping[str, Expr], x: Expr) -> Expr:
+    from tvm import relax
+
+    return relax.op.nn.max_pool2d(x, (op.kernel, op.kernel), op.stride, op.padding)
+
+
+def _relu(op: ops.Relu, _weights: Mapping[str, Expr], x: Expr) -> Expr:
+    from tvm import relax
+
+    return relax.op.nn.relu(x) if op.ceiling is None else relax.op.clip(x, 0.0, op.ceiling)
+
+
+def _concat(_op: ops.Concat, _weights: Mapping[str, Expr], *parts: Expr) -> Expr:
+    from tvm import relax
+
+    return relax.op.concat(list(parts), axis=1)
+
+
+def _simple(call: Callable[..., Expr]) -> Callable[..., Expr]:
+    """The lowering of an operator that Relax has in the same form; `call` takes relax.op and the values."""
+
+    def lowering(_op: ops.Op, _weights: Mapping[str, Expr], *values: Expr) -> Expr:
+        from tvm import relax
+
+        return call(relax.op, *values)
+
+    return lowering
+
+
+LOWERINGS: Mapping[type, Callable[..., Expr]] = {
+    ops.Conv2d: _conv2d,
+    ops.ConvTranspose2d: _conv_transpose2d,
+    ops.Dense: _dense,
+    ops.BatchNorm: _batch_norm,
+    ops.MaxPool: _max_pool,
+    ops.GlobalAvgPool: _simple(lambda op, x: op.mean(x, axis=[2, 3], keepdims=True)),
+    ops.Relu: _relu,
+    ops.Tanh: _simple(lambda op, x: op.tanh(x)),
+    ops.Softmax: _simple(lambda op, x: op.nn.softmax(x, axis=-1)),
+    ops.Add: _simple(lambda op, one, other: op.add(one, other)),
+    ops.Concat: _concat,
+    ops.Flatten: _simple(lambda op, x: op.nn.batch_flatten(x)),
+}

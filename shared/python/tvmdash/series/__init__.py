@@ -1,0 +1,1 @@
+"""Series: their names, and the index of their records over all nights."""

@@ -1,0 +1,94 @@
+"""Series as people and files name them: one key and one name each, the same in alerts, in Slack and on the website."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from tvmdash.machine.identity import MachineIdentity
+
+_HIDDEN = frozenset({"workload", "env_name", "hw_model", "target", "engine_config"})
+
+
+class Named(Protocol):
+    """What a key and a name are made of; `store.Series` and `store.Outline` have it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def experiment(self) -> str: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def labels(self) -> Mapping[str, Any]: ...
+    @property
+    def title(self) -> str: ...
+
+
+def keys(series: Sequence[Named]) -> list[str]:
+    """The ID of each; where a metric's unit changed, the later series of that ID have their unit behind it."""
+    seen: set[str] = set()
+    found = []
+    for one in series:
+        found.append(one.id if one.id not in seen else f"{one.id}~{one.unit}")
+        seen.add(one.id)
+    return found
+
+
+def names(series: Sequence[Named]) -> list[str]:
+    """A name for each: experiment, workload, metric, and the labels that tell it from the others of its experiment."""
+    flat = [dict(_flat(one.labels)) for one in series]
+    varying: dict[tuple[str, str], set[str]] = {}
+    first: dict[tuple[str, str], dict[str, str]] = {}
+    for one, labels in zip(series, flat, strict=True):
+        kind = (one.experiment, one.metric)
+        before = first.setdefault(kind, labels)
+        varying.setdefault(kind, set()).update(
+            key for key in labels.keys() | before.keys() if labels.get(key) != before.get(key)
+        )
+    found = []
+    for one, labels in zip(series, flat, strict=True):
+        kept = [f"{key} {value}" for key, value in labels.items() if key in varying[one.experiment, one.metric]]
+        workload = str(one.title or one.labels.get("workload") or one.labels.get("path") or "").removeprefix("network.")
+        metric = "" if one.metric == "value" else f" {one.metric.replace('_', ' ')}"
+        told = f" ({', '.join(kept)})" if kept else ""
+        found.append(f"{one.experiment} {workload}{metric}{told}")
+    return _unique(found, [one.id for one in series])
+
+
+def label_of(workload: str, values: Mapping[str, Any]) -> str:
+    """A point in words, as in `mlp, zero, 3`."""
+    name = workload.partition(".")[2] or workload
+    return ", ".join([name, *(str(value) for key, value in values.items() if str(value) != name and key != "workload")])
+
+
+def fleet(series: Named, home: MachineIdentity | None = None) -> str:
+    """The fleet of a series, in words: what its machine does to one of them, it does to all.
+
+    Sizes in bytes are no times, and a foreign experiment's numbers are of unknown kind: they stand apart. With the
+    machine of its `home` it is the key of the fleet, which stays when that machine gets a name.
+    """
+    labels = home.labels_of_id(series.labels) if home else series.labels
+    machine = [str(labels[name]) for name in ("hw_model", "env_name") if labels.get(name)]
+    if not machine or "path" in labels:
+        return f"numbers of {series.experiment}"
+    kind = "sizes" if series.unit == "bytes" else "times"
+    return f"{kind} on {', '.join(machine)}"
+
+
+def _unique(found: Sequence[str], ids: Sequence[str]) -> list[str]:
+    times = Counter(found)
+    return [f"{name} [{key[:6]}]" if times[name] > 1 else name for name, key in zip(found, ids, strict=True)]
+
+
+def _flat(labels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in labels.items():
+        if key in _HIDDEN or key == "path":
+            continue
+        if isinstance(value, Mapping):
+            yield from ((str(inner), str(item)) for inner, item in value.items())
+        else:
+            yield key, str(value)

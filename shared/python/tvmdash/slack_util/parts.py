@@ -1,0 +1,176 @@
+"""A night's jobs as parts of a message, in the words that a failure deserves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvmdash import common, config_util
+from tvmdash.dashboard_info import BLOCKED, FAILED, Home, JobResult, Night, StepResult
+from tvmdash.errors import DashboardError
+from tvmdash.slack_util.payloads import Part, bold, code, escape, link, mention
+from tvmdash.stages import PRECHECK, pipeline
+from tvmdash.text import duration_in_words, elide, list_in_words
+from tvmdash.verdict import Level, read_verdict
+
+BAD, STOPPED, UNFINISHED, GOOD, NOTE = "❌", "⛔", "⏳", "✅", "⚠️"
+VERDICT_ICONS = {
+    Level.REGRESSION: "🔻",
+    Level.SUSPECT: NOTE,
+    Level.CHANGED: NOTE,
+    Level.INCOMPLETE: NOTE,
+    Level.BLIND: "❔",
+    Level.IMPROVED: GOOD,
+    Level.STEADY: GOOD,
+}
+_REASON, _TAIL, _LISTED, _HEADLINE = 700, 1500, 8, 135
+
+
+@dataclass(frozen=True)
+class Notify:
+    """Whom a job's config wants pinged: markup for each, and in words what is not a Slack ID."""
+
+    pings: tuple[str, ...]
+    faults: tuple[str, ...] = ()
+
+
+def read_notify(home: Home, kind: str, name: str) -> Notify:
+    """Whom the job's config pings. One that cannot be read pings nobody: the night tells that by itself."""
+    try:
+        config = common.read_json(home.config(kind, name) / config_util.CONFIG_FILE, max_bytes=4 << 20)
+    except DashboardError:
+        return Notify(())
+    given = config.get("notify", []) if isinstance(config, dict) else []
+    return notify_of([item for item in given if isinstance(item, str)] if isinstance(given, list) else [], name)
+
+
+def notify_of(identities: Sequence[str], name: str) -> Notify:
+    """The pings of a list of Slack IDs; `name` is whose list it is."""
+    found = [(identity, mention(identity)) for identity in dict.fromkeys(identities)]
+    faults = [
+        f"{elide(name, 60)}: $.notify: {elide(identity, 40)!r} is not a Slack ID (U..., W..., S...): it pings nobody."
+        for identity, ping in found
+        if ping is None
+    ]
+    return Notify(tuple(ping for _, ping in found if ping), tuple(faults))
+
+
+def opening(home: Home, night: Night, icon: str, jobs: str) -> tuple[str, list[Part]]:
+    """A message's headline, and what must follow it at once, from how the jobs went and what is said of TVM.
+
+    `icon` and `jobs` tell how the jobs went. Where all did, the verdict on TVM is the headline; a verdict too long for
+    a headline stands below it as a whole.
+    """
+    try:
+        verdict = read_verdict(home, night.stamp)
+    except DashboardError as error:
+        return f"{icon} {jobs}", [fault_part(str(error))]
+    if verdict is None or verdict.level == Level.NO_DATA:
+        return f"{icon} {jobs}", []
+    sign = VERDICT_ICONS[verdict.level]
+    line = Part(f"{sign} {bold(verdict.headline, 1000)}")
+    if icon != GOOD:
+        return f"{icon} {jobs}", [line]
+    whole = len(verdict.headline) < _HEADLINE
+    return f"{sign} {elide(verdict.headline, _HEADLINE)}", [*([] if whole else [line]), Part(f"{icon} {escape(jobs)}")]
+
+
+def failed_part(job: JobResult, notify: Notify) -> Part:
+    """A failed job: which stage, after how long, why, the end of its output, whom it concerns."""
+    step = failed_step(job)
+    lines = [f"{BAD} {bold(job.title or job.name)}{_also(job)} {_where(step)}", escape(step.message, _REASON)]
+    tail = "" if step.log_tail.strip() in step.message else code(step.log_tail, _TAIL)
+    return Part("\n".join(filter(None, (*lines, tail, in_a_line(notify.pings)))), notify.pings)
+
+
+def failed_step(job: JobResult) -> StepResult:
+    """The step that a failed job fell over."""
+    return next(step for step in job.steps if step.state == FAILED)
+
+
+def blocked_parts(jobs: Sequence[tuple[JobResult, Notify]]) -> list[Part]:
+    """Blocked jobs, all that are blocked by the same as one part."""
+    groups: dict[str, list[tuple[JobResult, Notify]]] = {}
+    for job, notify in jobs:
+        step = next((step for step in job.steps if step.state == BLOCKED), None)
+        groups.setdefault(step.message if step else "", []).append((job, notify))
+    return [_blocked_part(reason, group) for reason, group in groups.items()]
+
+
+def _blocked_part(reason: str, group: Sequence[tuple[JobResult, Notify]]) -> Part:
+    names = list_in_words([bold(job.title or job.name, 80) for job, _ in group], _LISTED)
+    pings = tuple(dict.fromkeys(ping for _, notify in group for ping in notify.pings))
+    words = f"{STOPPED} {names} did not run: {escape(reason, _REASON)}"
+    return Part("\n".join(filter(None, (words, in_a_line(pings)))), pings)
+
+
+def in_a_line(pings: Sequence[str]) -> str:
+    """The line that pings; the first of very many."""
+    return f"cc {' '.join(pings[:20])}" if pings else ""
+
+
+def _also(job: JobResult) -> str:
+    """The folder's name, where the title does not tell it: it is what one looks for on the machine."""
+    return f" ({escape(elide(job.name, 80), 400)})" if job.title not in {"", job.name} else ""
+
+
+def _where(step: StepResult) -> str:
+    if step.stage == PRECHECK:
+        return "was not started: its config or scripts have a fault."
+    after = f" after {duration_in_words(step.elapsed_s)}" if step.elapsed_s >= 0.05 else ""
+    return f"failed in {escape(step.stage, 60)}{after}."
+
+
+def is_unfinished(job: JobResult) -> bool:
+    """Whether nothing stopped it, and yet it has not been through all its stages."""
+    done = {step.stage for step in job.steps}
+    wanted = [stage.name for stage in pipeline(job.kind).stages if not stage.optional]
+    return job.state not in {FAILED, BLOCKED} and not done.issuperset(wanted)
+
+
+def note_parts(night: Night, faults: Sequence[str]) -> list[Part]:
+    """What the night noted and no job's failure tells, and what is wrong with lists of whom to ping."""
+    told = "\n".join(step.message for job in night.jobs for step in job.steps if not step.success)
+    notes = [note for note in night.notes if (note.partition(": ")[2] or note) not in told]
+    return [fault_part(note) for note in (*notes, *faults)]
+
+
+def fault_part(words: str) -> Part:
+    """A sentence that readers should see."""
+    return Part(f"{NOTE} {escape(' '.join(words.split()), _REASON)}", group=NOTE)
+
+
+def about(night: Night, website: str) -> str:
+    """The line under the verdict: when, which TVM, where more is told."""
+    moment = common.parse_stamp(night.stamp)
+    when = f"Night of {moment:%A} {moment.day} {moment:%B} {moment.year}, {moment:%H:%M} UTC"
+    versions = list_in_words([version_of(artifact) for artifact in night.artifacts], 3)
+    page = link(page_of(night, website), "website") if website else ""
+    return " · ".join(filter(None, (when, f"TVM {escape(versions, 300)}" if versions else "no TVM", page)))
+
+
+def version_of(artifact: object) -> str:
+    """A TVM as in "0.27.0.post1 (7b5acb32b)"."""
+    facts = artifact if isinstance(artifact, dict) else {}
+    version, commit = str(facts.get("version") or ""), str(facts.get("commit") or "")[:12]
+    return f"{version} ({commit})" if version and commit else version or commit or "of an unknown version"
+
+
+def page_of(night: Night, website: str) -> str:
+    """The night's own page, which stays when the next one has run."""
+    return f"{website.rstrip('/')}/nights/{night.stamp}.html"
+
+
+def rest(night: Night, website: str, output: str) -> str:
+    """Where the whole is told, for a message that had to be cut."""
+    return (
+        f"All of it: {link(page_of(night, website), 'website')}." if website else f"All of it: {escape(output, 300)}."
+    )
+
+
+def website_url(home: Home) -> str:
+    """Where the website is served; empty where that is not configured, or the config cannot be read."""
+    try:
+        return str(config_util.read_config(home.config_file, config_util.HOME_FIELDS)["website_url"])
+    except DashboardError:
+        return ""

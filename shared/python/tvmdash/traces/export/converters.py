@@ -1,0 +1,34 @@
+"""What traces are converted into: one visible row for each format. Writers plug in here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvmdash.traces.export.event_writers import EVENT_WRITERS, event_converter
+from tvmdash.traces.filters import Filters
+from tvmdash.traces.reading import Progress
+from tvmdash.traces.sealing import seal
+
+Write = Callable[[list[str], Path, Filters, Progress | None], str]
+"""Writes the traces in the paths, as filtered, to a place that does not exist yet; says in words what it wrote."""
+
+
+@dataclass(frozen=True)
+class Converter:
+    """A format: what it is, in words, and who writes it."""
+
+    about: str
+    write: Write
+
+
+def _parquet(paths: list[str], place: Path, filters: Filters, progress: Progress | None) -> str:
+    run = seal(paths, place, filters=filters, progress=progress)
+    return f"{len(run.catalogue.tables)} tables, {sum(table.rows for table in run.catalogue.tables.values())} rows"
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    "parquet": Converter("a sealed run: a folder of Parquet with its catalogue", _parquet),
+    **{name: Converter(about, event_converter(name)) for name, (about, _) in EVENT_WRITERS.items()},
+}

@@ -1,0 +1,1 @@
+"""Measurement databases of each kind, read into one set of tables."""

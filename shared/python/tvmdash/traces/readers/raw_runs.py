@@ -1,0 +1,135 @@
+"""The operators of profiled runs, placed in time.
+
+A run's begin is in the database since format 2, where the experiment gave it. Where it did not, the trial's runs are
+laid end to end so that the last ends with the trial: profiling is the last thing that a trial does.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tvmdash.traces.readers.sqlite_input import paged_columns
+
+if TYPE_CHECKING:
+    import numpy
+
+    from tvmdash.traces.batches import Ints
+
+_NAME_BYTES, _TIME_BYTES = 4, 8
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """All repetitions of all trials, in order; starts count from the begin of the run, of which each has `lengths`."""
+
+    trials: Sequence[int]
+    repetitions: Sequence[int]
+    begun_ns: Sequence[int | None]
+    lengths: Sequence[int]
+    names: Ints
+    starts_ns: Ints
+    durations_ns: Ints
+
+
+def operators(
+    database: sqlite3.Connection, tables: Mapping[str, Sequence[str]], trials: Sequence[Mapping[str, Any]]
+) -> dict[str, Ints]:
+    """The columns id, trial, repetition, name (its number), start and duration of every operator, in order.
+
+    ValueError where a packed column is not one.
+    """
+    import numpy
+
+    if "runs" in tables:
+        runs = _packed_runs(database)
+    elif "operators" in tables:
+        runs = _row_runs(database)
+    else:
+        runs = _runs_of([])
+    begins = _begins(runs, {row["id"]: row["ended_ns"] for row in trials})
+    lengths = numpy.array(runs.lengths, dtype=numpy.int64)
+
+    def spread(numbers: Sequence[int]) -> Ints:
+        return numpy.repeat(numpy.array(numbers, dtype=numpy.int64), lengths)
+
+    return {
+        "id": numpy.arange(1, len(runs.names) + 1, dtype=numpy.int64),
+        "trial": spread(runs.trials),
+        "repetition": spread(runs.repetitions),
+        "name": runs.names,
+        "start": runs.starts_ns + spread(begins),
+        "duration": runs.durations_ns,
+    }
+
+
+def _begins(runs: _Runs, ended_ns: Mapping[int, int | None]) -> list[int]:
+    """When each run began."""
+    if None not in runs.begun_ns:
+        return [int(begun or 0) for begun in runs.begun_ns]
+    spans = _spans_ns(runs)
+    rest: dict[int, int] = {}
+    for trial, span in zip(runs.trials, spans, strict=True):
+        rest[trial] = rest.get(trial, 0) + span
+    begins = []
+    for trial, begun, span in zip(runs.trials, runs.begun_ns, spans, strict=True):
+        begins.append((ended_ns.get(trial) or 0) - rest[trial] if begun is None else begun)
+        rest[trial] -= span
+    return begins
+
+
+def _spans_ns(runs: _Runs) -> list[int]:
+    """How long each run took, as far as its operators tell."""
+    ends, spans, first = runs.starts_ns + runs.durations_ns, [], 0
+    for length in runs.lengths:
+        spans.append(int(ends[first : first + length].max(initial=0)))
+        first += length
+    return spans
+
+
+def _packed_runs(database: sqlite3.Connection) -> _Runs:
+    query = "SELECT trial, repetition, begun_ns, names, starts_ns, durations_ns FROM runs ORDER BY rowid"
+    return _runs_of(database.execute(query).fetchall())
+
+
+def _runs_of(rows: Sequence[tuple[Any, ...]]) -> _Runs:
+    trials, repetitions, begun, *packed = zip(*rows, strict=True) if rows else ((),) * 6
+    lengths = []
+    for trial, repetition, names, starts, durations in zip(trials, repetitions, *packed, strict=True):
+        place = f"of run {repetition} of trial {trial}"
+        if not (isinstance(names, bytes) and isinstance(starts, bytes) and isinstance(durations, bytes)):
+            raise ValueError(f"a packed column {place} is not a blob")
+        length = len(names) // _NAME_BYTES
+        if len(names) != length * _NAME_BYTES or not len(starts) == len(durations) == length * _TIME_BYTES:
+            raise ValueError(f"the packed columns {place} differ in length")
+        lengths.append(length)
+    return _Runs(
+        [int(trial) for trial in trials],
+        [int(repetition) for repetition in repetitions],
+        [None if moment is None else int(moment) for moment in begun],
+        lengths,
+        *(_unpacked(column, kind) for column, kind in zip(packed, ("<i4", "<i8", "<i8"), strict=True)),
+    )
+
+
+def _unpacked(column: Sequence[bytes], kind: str) -> Ints:
+    import numpy
+
+    numbers: numpy.ndarray[Any, Any] = numpy.frombuffer(b"".join(column), dtype=kind)
+    return numbers.astype(numpy.int64, copy=False)
+
+
+def _row_runs(database: sqlite3.Connection) -> _Runs:
+    """Format 1: a row for each operator."""
+    import numpy
+
+    columns = ("trial", "repetition", "name", "start_ns", "duration_ns")
+    trial, repetition, name, start, duration = paged_columns(database, columns, "operators")
+    changes = numpy.flatnonzero((numpy.diff(trial) != 0) | (numpy.diff(repetition) != 0)) + 1
+    first = numpy.concatenate([numpy.zeros(min(1, len(trial)), dtype=numpy.int64), changes])
+    lengths = numpy.diff(numpy.append(first, len(trial))).tolist()
+    return _Runs(
+        trial[first].tolist(), repetition[first].tolist(), [None] * len(lengths), lengths, name, start, duration
+    )

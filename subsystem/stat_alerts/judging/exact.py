@@ -1,0 +1,105 @@
+"""Exact numbers: sizes, counts, accuracies that are alike in every process. Any change of one is told.
+
+A number proves itself: on some night all the processes that made it anew agreed, and since then no processes of one
+night differed. One that changes most nights all the same is judged like a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from judging.memory import ALERT, Memory, Step
+from judging.table import REACH, Table
+from tvmdash.detect.change_points import rebased
+from tvmdash.detect.fleet.fleet import FleetState
+from tvmdash.detect.series import SeriesState, scaled
+
+RECENT, MOST_CHANGES = 15, 5
+"""A number that changed more often than that in its last nights is no exact one: each of its changes says nothing."""
+
+
+@dataclass(frozen=True)
+class Exact:
+    """An exact number tonight. before: its value on the night `after`, the last one that has any.
+
+    since: the night from which on it has tonight's value. processes: how many agreed tonight; 1 where it is declared
+    exact, 0 where one process alone measured it.
+    """
+
+    row: int
+    night: int
+    after: int
+    since: int
+    before: float
+    value: float
+    processes: int
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it is another than before."""
+        return self.value != self.before
+
+    @property
+    def reason(self) -> str:
+        """What is said of it tonight, in words."""
+        agree = f"{self.processes} processes agree" if self.processes > 1 else "it has no noise"
+        return f"exact, {agree}: {'another value than before' if self.is_changed else 'as it was'}"
+
+
+def exact_numbers(table: Table, night: int) -> dict[int, Exact]:
+    """By row, tonight's exact numbers that can be compared with an earlier night's."""
+    stop = night + 1 - table.offset
+    start = max(0, stop - REACH)
+    alike, values = table.alike[:, start:stop], table.values[:, start:stop]
+    proven = (alike > 0).any(axis=1) & (alike != 0).all(axis=1) & np.isfinite(values[:, -1])
+    found = (_exact(table, row, night, values[row], alike[row]) for row in proven.nonzero()[0].tolist())
+    return {one.row: one for one in found if one is not None}
+
+
+def _exact(table: Table, row: int, night: int, values: Sequence[float], alike: Sequence[int]) -> Exact | None:
+    first = int(np.flatnonzero(np.asarray(alike) > 0)[0])
+    nights = first + np.flatnonzero(np.isfinite(values[first:]))
+    known = np.asarray(values)[nights]
+    changes = int((np.diff(known[-RECENT:]) != 0).sum())
+    if len(known) < 2 or changes > MOST_CHANGES:
+        return None
+    others = np.flatnonzero(known != known[-1])
+    since = nights[int(others[-1]) + 1 if len(others) else 0]
+    after, since = (night - (len(values) - 1 - int(at)) for at in (nights[-2], since))
+    return Exact(row, night, after, since, float(known[-2]), float(known[-1]), max(0, int(alike[-1])))
+
+
+def remembered(table: Table, memory: Memory, found: Mapping[int, Exact]) -> Memory:
+    """The memory in which each exact number that changed begins a level tonight.
+
+    Should it turn out not to be exact, the detector does not tell the same change again.
+    """
+    fleets, steps = dict(memory.fleets), {}
+    for row, one in found.items():
+        if not one.is_changed:
+            continue
+        series = table.rows[row]
+        fleet = fleets.get(series.fleet, FleetState())
+        state = fleet.series.get(series.key, SeriesState())
+        history = table.history(row, one.night)
+        anew = rebased(scaled(history, state), state, one.night)
+        fleets[series.fleet] = replace(fleet, series={**fleet.series, series.key: anew})
+        steps[series.key] = Step(table.stamps[one.night], _size(one), ALERT)
+    return replace(memory, fleets=fleets).with_steps(steps)
+
+
+def _size(one: Exact) -> float:
+    return math.log(one.value / one.before) if min(one.value, one.before) > 0 else 0.0
+
+
+def by_experiment(table: Table, found: Mapping[int, Exact]) -> Iterator[tuple[str, list[Exact]]]:
+    """The numbers that changed tonight, those of one experiment together: it had one artifact."""
+    together: dict[str, list[Exact]] = {}
+    for row, one in found.items():
+        if one.is_changed:
+            together.setdefault(table.rows[row].experiment, []).append(one)
+    yield from together.items()

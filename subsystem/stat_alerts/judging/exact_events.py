@@ -1,0 +1,80 @@
+"""Exact numbers that changed tonight as incidents: one for each experiment, told the same night."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from judging.exact import RECENT, Exact, by_experiment
+from judging.judge import Judged
+from judging.table import Table
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents.ledger import CHANGE, CONFIRMED, DETECTOR, Event, Moved, iso_of
+from tvmdash.records import Build
+
+
+def events_of(table: Table, judged: Judged) -> list[Event]:
+    """An incident for each experiment whose exact numbers are others than on its last night, confirmed at once."""
+    return [
+        event for experiment, found in by_experiment(table, judged.exact) for event in _events(table, experiment, found)
+    ]
+
+
+def _events(table: Table, experiment: str, found: Sequence[Exact]) -> Iterator[Event]:
+    night, after = found[0].night, max(one.after for one in found)
+    begin, last = table.stamps[night], table.stamps[after]
+    keys = sorted(table.rows[one.row].key for one in found)
+    digest = hashlib.sha256(json.dumps(["exact", begin, keys]).encode()).hexdigest()[:4]
+    version = [table.version(found[0].row, at) for at in (after, night)]
+    data = {
+        "kind": CHANGE,
+        "begin": begin,
+        "after": last,
+        "found": begin,
+        "versions": version,
+        "blame": _blame(table.build(experiment, after), table.build(experiment, night), version),
+        "notes": [],
+        "moved": [asdict(_moved(table, one)) for one in sorted(found, key=lambda one: table.rows[one.row].key)],
+        "fleet": table.rows[found[0].row].fleet,
+        "direction": "none",
+    }
+    told = Event(iso_of(begin), DETECTOR, ledgers.OPENED, f"i{begin[:8]}-{digest}", data)
+    yield told
+    words = "an exact number has no noise: the difference is there"
+    yield ledgers.changed(told.incident, CONFIRMED, at=told.at, who=DETECTOR, words=words)
+
+
+def _blame(then: Build, now: Build, version: Sequence[str]) -> str:
+    """Whose doing a change between two builds of one experiment is."""
+    own = then.fingerprint != now.fingerprint
+    known = then.artifact is not None and now.artifact is not None
+    same = then.artifact == now.artifact if known else version[0] == version[1] != ""
+    if same:
+        return "experiment" if own else "machine"
+    return "unknown" if own else "compiler"
+
+
+def _moved(table: Table, one: Exact) -> Moved:
+    series = table.rows[one.row]
+    relative = one.before != 0
+    effect = (one.value - one.before) / (abs(one.before) if relative else 1.0)
+    return Moved(
+        series.key, series.name, series.metric, series.unit, None, one.before, one.value, effect, relative=relative,
+        nights=1, kind=series.kind, processes=one.processes,
+    )  # fmt: skip
+
+
+def inputs_of(table: Table, night: int, key: str) -> dict[str, list[Any]]:
+    """What the incident about a series rests on: its last nights' values, and how many processes agreed on each."""
+    row = next(row for row, series in enumerate(table.rows) if series.key == key)
+    stop = night + 1 - table.offset
+    nights = [at for at in range(max(0, stop - RECENT), stop) if math.isfinite(table.values[row, at])]
+    return {
+        "stamps": [table.stamps[table.offset + at] for at in nights],
+        "values": [float(table.values[row, at]) for at in nights],
+        "alike": [int(table.alike[row, at]) for at in nights],
+    }

@@ -1,0 +1,194 @@
+"""How often the detector alerts where nothing happened: on this home's own shuffled and known-unchanged history.
+
+The history alone is judged, with the settings, the threshold and the corrected values with which nights are judged; of
+re-runs only what they corrected counts. Each night of a series is counted once of each kind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from judging.judge import FleetNight, Judged, Options
+from judging.memory import BREAK, WHOLE
+from judging.table import Table
+from tvmdash import common
+from tvmdash.detect.change_points import change_points
+from tvmdash.detect.fleet.fleet import night_threshold
+from tvmdash.detect.noise import IntArray
+from tvmdash.detect.series import KEPT_NIGHTS as CORRECTED_NIGHTS
+from tvmdash.detect.series import History, SeriesState, Settings, scaled
+from tvmdash.errors import DashboardError
+
+HONESTY_FILE = "honesty.json"
+VERSION = 2
+"""Version 1 counted a night as often as its series was tested; a file of it is not gone on with."""
+TARGET = 0.2
+KEPT_NIGHTS = 90
+LEAST = 60
+SHUFFLED, UNCHANGED = "shuffled", "unchanged"
+
+
+@dataclass(frozen=True)
+class Rate:
+    """`alerts` in so many metric-nights without any change; rates are per 1000."""
+
+    nights: int = 0
+    alerts: int = 0
+
+    @property
+    def rate(self) -> float | None:
+        return 1000 * self.alerts / self.nights if self.nights else None
+
+    @property
+    def at_most(self) -> float | None:
+        """What the true rate is below, with 95 % confidence, if alerts are independent."""
+        return 1000 * _poisson_limit(self.alerts) / self.nights if self.nights else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"nights": self.nights, "alerts": self.alerts, "per_1000": self.rate, "at_most_per_1000": self.at_most}
+
+
+@dataclass(frozen=True)
+class _Count:
+    """What one test of one series counted: the nights up to the stamp `until` that no kept test before it counted."""
+
+    kind: str
+    series: str
+    until: str
+    nights: int
+    alerts: int
+
+    @classmethod
+    def from_json(cls, value: list[Any]) -> _Count:
+        kind, series, until, nights, alerts = value
+        if kind not in (SHUFFLED, UNCHANGED) or not common.is_stamp(until):
+            raise ValueError(value)
+        return cls(kind, str(series), until, int(nights), int(alerts))
+
+    def to_json(self) -> list[Any]:
+        return [self.kind, self.series, self.until, self.nights, self.alerts]
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Nights of one series on which nothing happened, in the order they are judged, and the settings."""
+
+    kind: str
+    series: str
+    nights: IntArray
+    history: History
+
+    def from_night(self, first: int, settings: Settings) -> tuple[int, int]:
+        """How many nights from `first` on are judged, and the alerts on them."""
+        if len(self.nights) < LEAST:
+            return 0, 0
+        place = max(int(np.sum(self.nights < first)), settings.least_history - 1)
+        alerts, _ = change_points(self.history, settings=settings)
+        return len(self.nights) - place, sum(alert.night >= place for alert in alerts)
+
+
+def _poisson_limit(count: int) -> float:
+    low, high = float(count), count + 10 + 6 * math.sqrt(count)
+    for _ in range(50):
+        mean = (low + high) / 2
+        below = sum(math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1)) for k in range(count + 1)) if mean else 1
+        low, high = (mean, high) if below > 0.05 else (low, mean)
+    return high
+
+
+def measured(output: Path, table: Table, judged: Judged, options: Options, count: int) -> dict[str, Rate]:
+    """The rates that the last nights' tests give, tonight's share of series included."""
+    path = output / HONESTY_FILE
+    tonight = table.stamps[judged.night]
+    tests = dict(sorted((stamp, test) for stamp, test in _read(path).items() if stamp < tonight)[1 - KEPT_NIGHTS :])
+    counted = {(one.kind, one.series): one.until for test in tests.values() for one in test}
+    tests[tonight] = list(_tonight(table, judged, options, count, counted))
+    nights = {stamp: [one.to_json() for one in test] for stamp, test in tests.items()}
+    common.write_json(path, {"version": VERSION, "nights": nights}, durable=False)
+    return {kind: _sum(tests, kind) for kind in (SHUFFLED, UNCHANGED)}
+
+
+def _read(path: Path) -> dict[str, list[_Count]]:
+    """The tests of earlier nights; none where there is no usable file, and all is measured anew."""
+    try:
+        value = common.read_json(path)
+        if value["version"] != VERSION:
+            return {}
+        tests = {stamp: [_Count.from_json(one) for one in test] for stamp, test in value["nights"].items()}
+    except (DashboardError, KeyError, TypeError, ValueError, AttributeError):
+        return {}
+    return {stamp: test for stamp, test in tests.items() if common.is_stamp(stamp)}
+
+
+def _sum(tests: Mapping[str, list[_Count]], kind: str) -> Rate:
+    counts = [one for test in tests.values() for one in test if one.kind == kind]
+    return Rate(sum(one.nights for one in counts), sum(one.alerts for one in counts))
+
+
+def _tonight(
+    table: Table, judged: Judged, options: Options, count: int, counted: Mapping[tuple[str, str], str]
+) -> Iterator[_Count]:
+    """The tests of tonight's share of series, each from where the last one of its series ended."""
+    rows = [(row, key, fleet) for fleet in judged.fleets for key, row in fleet.rows.items()]
+    for at in range(min(count, len(rows))):
+        row, key, fleet = rows[(judged.night * count + at) % len(rows)]
+        used = replace(options.settings, threshold=night_threshold(options.settings, len(fleet.rows)))
+        for stretch in _stretches(table, row, fleet, judged, options):
+            until = counted.get((stretch.kind, key), "")
+            first = table.index_of(until) + 1 if until else 0
+            nights, alerts = _ordered(stretch, first, (judged.night, row)).from_night(first, used)
+            if nights > 0:
+                last = table.stamps[int(stretch.nights.max())]
+                yield _Count(stretch.kind, key, last, nights, alerts)
+
+
+def _ordered(stretch: _Stretch, first: int, seed: tuple[int, int]) -> _Stretch:
+    """The stretch as it is to be judged: shuffled within what was counted and within what is new, or as it was."""
+    if stretch.kind == UNCHANGED:
+        return stretch
+    rng, old = np.random.default_rng(seed), int(np.sum(stretch.nights < first))
+    order = np.concatenate([rng.permutation(old), old + rng.permutation(len(stretch.nights) - old)])
+    whole = stretch.history
+    std, repeats = (None if part is None else part[order] for part in (whole.std, whole.repeats))
+    return replace(stretch, history=History(whole.values[order], std, repeats))
+
+
+def _stretches(table: Table, row: int, fleet: FleetNight, judged: Judged, options: Options) -> Iterator[_Stretch]:
+    """The nights of the row's present level, and those on tonight's artifact (of a control, on any).
+
+    The second from the night on since which the machine has not moved as a whole, and no break is known.
+    """
+    key = table.rows[row].key
+    state = fleet.decided.state.series.get(key, SeriesState())
+    reach = min(CORRECTED_NIGHTS, judged.night + 1 - table.offset)
+    offset = judged.night + 1 - reach
+    part = (row, slice(offset - table.offset, judged.night + 1 - table.offset))
+    nights = range(offset, judged.night + 1)
+    control = options.is_control(table.rows[row])
+    same = offset if control else _same_since(table, table.rows[row].experiment, nights)
+    steps = judged.memory.steps.get(key, ())
+    moved = max((table.index_of(step.stamp) for step in steps if step.kind in (WHOLE, BREAK)), default=0)
+    since = max(moved, same)
+    series = scaled(History(table.values[part], offset=offset), state)
+    values = np.exp(series.x) if series.unit is None else series.x * series.unit
+    for kind, first in ((SHUFFLED, state.start), (UNCHANGED, since)):
+        known = series.nights[series.nights >= first]
+        std, repeats = table.std[row, known - table.offset], table.repeats[row, known - table.offset]
+        yield _Stretch(kind, key, known, History(values[series.nights >= first], std, repeats))
+
+
+def _same_since(table: Table, experiment: str, nights: range) -> int:
+    """The first of the nights since which the experiment measured no other TVM than on the last one."""
+    tonight = table.measured(experiment, nights[-1])
+    if tonight is None:
+        return nights.stop
+    for night in reversed(nights):
+        if table.measured(experiment, night) not in {tonight, None}:
+            return night + 1
+    return nights.start

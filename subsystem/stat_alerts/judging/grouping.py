@@ -1,0 +1,212 @@
+"""What a night's decisions make of the ledger: incidents opened, joined, confirmed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from judging.causes import is_reproduced
+from judging.judge import FleetNight, Judged, Options
+from judging.recovery import BACK
+from judging.table import Table, finite
+from tvmdash.detect.cause import Cause, of_many
+from tvmdash.detect.series import Decision, SeriesState
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents.ledger import CHANGE, DETECTOR, MACHINE, NEW, Event, Incident, Ledger, Moved, iso_of
+from tvmdash.records.metrics import is_worse
+
+JOIN_NIGHTS = 1
+"""Cuts this near to each other, on the same version, are one change: so exact is the culprit's place."""
+LATEST_JOIN = 60
+
+
+@dataclass(frozen=True)
+class _Hit:
+    """One series that moved tonight."""
+
+    row: int
+    decision: Decision
+    fleet: FleetNight
+    kind: str
+
+    @property
+    def cut(self) -> int:
+        assert self.decision.cut is not None
+        return self.decision.cut
+
+    @property
+    def cause(self) -> Cause:
+        return self.decision.cause or Cause()
+
+    @property
+    def after(self) -> int:
+        return self.decision.after if self.decision.after is not None else max(0, self.cut - 1)
+
+
+def events_of(table: Table, judged: Judged, ledger: Ledger, options: Options) -> list[Event]:
+    """What tonight adds to the ledger, `ledger` being as before tonight's decisions."""
+    at = iso_of(table.stamps[judged.night])
+    events: list[Event] = []
+    for fleet in judged.fleets:
+        if fleet.decided.machine is not None:
+            told = _machine(table, judged.night, fleet)
+            events += [told, *_undone(told, ledger)]
+    hits = [
+        _Hit(row, decision, fleet, CHANGE if decision.kind == "alert" else MACHINE)
+        for row, decision, fleet in judged.decisions()
+        if decision.kind != "quiet" and decision.cut is not None and fleet.decided.machine is None
+    ]
+    hits.sort(key=lambda hit: (-abs(hit.decision.z or 0), table.rows[hit.row].key))
+    known = ledger
+    groups: list[tuple[Incident | None, list[_Hit]]] = []
+    for hit in hits:
+        group = next((one for one in groups if one[0] is None and _alike(table, one[1][0], hit)), None)
+        incident = None if group else _to_join(table, judged.night, known, hit)
+        if group is None and incident is not None:
+            group = next((one for one in groups if one[0] is not None and one[0].id == incident.id), None)
+        if group is None:
+            group = (incident, [])
+            groups.append(group)
+        group[1].append(hit)
+    for incident, members in groups:
+        moved = [asdict(_moved(table, hit)) for hit in members]
+        if incident is not None:
+            events.append(Event(at, DETECTOR, ledgers.JOINED, incident.id, {"moved": moved}))
+        else:
+            events.append(_opened(table, at, members, moved, judged.night))
+            events += _confirmed_tonight(events[-1], members, judged.night)
+    return events + _confirmations(table, judged, ledger, options)
+
+
+def _alike(table: Table, first: _Hit, hit: _Hit) -> bool:
+    same = table.version(hit.row, first.cut) == table.version(first.row, first.cut)
+    return first.kind == hit.kind and abs(first.cut - hit.cut) <= JOIN_NIGHTS and same
+
+
+def _to_join(table: Table, night: int, ledger: Ledger, hit: _Hit) -> Incident | None:
+    """The incident that began where this series moved, on the same version."""
+    for incident in reversed(list(ledger.incidents.values())):
+        if incident.kind != hit.kind or incident.size is not None or incident.is_exact:
+            continue
+        begin = table.index_of(incident.begin)
+        recent = night - table.index_of(incident.found) <= LATEST_JOIN
+        if (
+            recent
+            and abs(begin - hit.cut) <= JOIN_NIGHTS
+            and table.version(hit.row, begin) == incident.versions[1]
+            and table.rows[hit.row].key not in {moved.series for moved in incident.moved}
+        ):
+            return incident
+    return None
+
+
+def _moved(table: Table, hit: _Hit) -> Moved:
+    series, decision = table.rows[hit.row], hit.decision
+    effect = decision.effect or 0.0
+    before = _level_before(table, hit)
+    relative = decision.state.unit is None
+    after = before * (1 + effect) if relative else before + effect * (decision.state.unit or 1.0)
+    return Moved(
+        series.key, series.name, series.metric, series.unit, is_worse(effect, series.direction), before, after,
+        effect, decision.effect_low, decision.effect_high, relative, z=decision.z, nights=decision.nights,
+        again_new=sum(one.night >= hit.cut for one in decision.reruns),
+        again_old=sum(one.night < hit.cut for one in decision.reruns), kind=series.kind,
+    )  # fmt: skip
+
+
+def _level_before(table: Table, hit: _Hit) -> float:
+    """The median of the last 60 nights of the level before the cut."""
+    state = hit.fleet.before.series.get(table.rows[hit.row].key, SeriesState())
+    first = max(state.start, hit.cut - 60, table.offset)
+    values = finite(table.values[hit.row, first - table.offset : hit.cut - table.offset])
+    return float(np.median(values)) if len(values) else math.nan
+
+
+def _opened(table: Table, at: str, members: Sequence[_Hit], moved: list[dict[str, object]], night: int) -> Event:
+    first = members[0]
+    cause = of_many([hit.cause for hit in members])
+    data = {
+        "kind": first.kind,
+        "begin": table.stamps[first.cut],
+        "after": table.stamps[first.after],
+        "found": table.stamps[night],
+        "versions": [table.version(first.row, first.after), table.version(first.row, first.cut)],
+        "blame": cause.blame,
+        "cause": cause.to_json(),
+        "notes": [],
+        "moved": moved,
+        "fleet": first.fleet.name,
+    }
+    return Event(at, DETECTOR, ledgers.OPENED, _name(data["begin"], [table.rows[hit.row].key for hit in members]), data)
+
+
+def _confirmed_tonight(told: Event, members: Sequence[_Hit], night: int) -> Iterator[Event]:
+    """The confirmation of an incident whose shift re-runs found the same night."""
+    again = [hit.decision for hit in members if is_reproduced(hit.decision, night)]
+    if told.data["kind"] == CHANGE and again:
+        words = f"{len(again)} of {len(members)} series measured again the same night: the difference is there"
+        yield ledgers.changed(told.incident, ledgers.CONFIRMED, at=told.at, who=DETECTOR, words=words)
+
+
+def _machine(table: Table, night: int, fleet: FleetNight) -> Event:
+    machine, cut = fleet.decided.machine, fleet.decided.cut
+    assert machine is not None
+    assert cut is not None
+    row = next(iter(fleet.rows.values()))
+    after = max(0, cut - 1)
+    share = f"{100 * machine.share:.0f} % of {machine.series} series went the same way"
+    data = {
+        "kind": MACHINE,
+        "begin": table.stamps[cut],
+        "after": table.stamps[after],
+        "found": table.stamps[night],
+        "versions": [table.version(row, after), table.version(row, cut)],
+        "blame": machine.blame,
+        "cause": machine.cause.to_json(),
+        "notes": [share],
+        "moved": [],
+        "size": math.expm1(machine.shift),
+        "fleet": fleet.name,
+        "direction": table.direction(fleet.rows.values()),
+        "fleet_name": table.rows[row].fleet_name,
+    }
+    return Event(iso_of(table.stamps[night]), DETECTOR, ledgers.OPENED, _name(data["begin"], [fleet.name]), data)
+
+
+def _undone(told: Event, ledger: Ledger) -> Iterator[Event]:
+    """The open incidents of the same fleet that this move of all its series takes back."""
+    for incident in ledger.open():
+        same = incident.kind == MACHINE and incident.fleet == told.data["fleet"]
+        if same and incident.size and abs(incident.size + told.data["size"]) < BACK * abs(incident.size):
+            words, end = f"everything moved back: {told.incident}", told.data["begin"]
+            yield ledgers.changed(incident.id, ledgers.FIXED, at=told.at, who=DETECTOR, words=words, end=end)
+
+
+def _name(begin: object, keys: Sequence[str]) -> str:
+    digest = hashlib.sha256(json.dumps([begin, sorted(keys)]).encode()).hexdigest()[:4]
+    return f"i{str(begin)[:8]}-{digest}"
+
+
+def _confirmations(table: Table, judged: Judged, ledger: Ledger, options: Options) -> list[Event]:
+    """New incidents whose level still stands after so many nights."""
+    at, events = iso_of(table.stamps[judged.night]), []
+    rows = {series.key: row for row, series in enumerate(table.rows)}
+    for incident in ledger.incidents.values():
+        if incident.kind != CHANGE or incident.state != NEW:
+            continue
+        begin = max(table.index_of(incident.begin), table.offset)
+        for moved in incident.moved:
+            if moved.series not in rows or moved.recovered:
+                continue
+            values = finite(table.values[rows[moved.series], begin - table.offset : judged.night + 1 - table.offset])
+            shift = moved.after - moved.before
+            if len(values) >= options.confirm_nights and (np.median(values) - moved.before) / (shift or 1) >= 0.5:
+                words = f"it still stands after {len(values)} nights"
+                events.append(ledgers.changed(incident.id, ledgers.CONFIRMED, at=at, who=DETECTOR, words=words))
+                break
+    return events

@@ -1,0 +1,227 @@
+"""One night after the other: what the detector says of each series, and what that makes of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from rerun.evidence import Confirmation
+
+from judging import causes
+from judging.exact import Exact, exact_numbers, remembered
+from judging.memory import ALERT, BREAK, ENVIRONMENT, WHOLE, Memory, Step
+from judging.screening import Screen
+from judging.table import Row, Table
+from tvmdash.dashboard_info import experiment_of
+from tvmdash.detect.cause import MACHINE
+from tvmdash.detect.change_points import change_points, rebased
+from tvmdash.detect.fleet import fleet as change_fleet
+from tvmdash.detect.fleet.common import FleetRerun
+from tvmdash.detect.fleet.fleet import FleetState, NightDecision
+from tvmdash.detect.series import Decision, History, Kind, SeriesState, Settings, scaled
+from tvmdash.incidents.annotations import Annotation
+from tvmdash.incidents.cause_text import cause_in_short
+from tvmdash.incidents.ledger import EXPECTED, Ledger
+
+MOST_REPLAYED = 400
+"""A rebuild judges so many nights; what lies before is scanned, without the fleet's view."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The subsystem's config, as far as judging needs it."""
+
+    settings: Settings = field(default_factory=Settings)
+    controls: frozenset[str] = frozenset({"canary"})
+    confirm_nights: int = 10
+    creep: float = 0.03
+    annotations: tuple[Annotation, ...] = ()
+    confirm_s: float = 0.0
+    confirm_off: str = "not asked for"
+
+    def is_control(self, row: Row) -> bool:
+        """Whether the config names the series, or its experiment, as one whose program never changes."""
+        return bool({row.experiment, experiment_of(row.experiment), row.key} & self.controls)
+
+
+@dataclass(frozen=True)
+class FleetNight:
+    """One fleet on a night: what was given to the detector, and what it said.
+
+    rows: all series of the fleet; histories and decisions are of those that were judged.
+    """
+
+    name: str
+    rows: Mapping[str, int]
+    histories: Mapping[str, History]
+    before: FleetState
+    controls: frozenset[str]
+    decided: NightDecision
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One night of all fleets; exact: by row, the numbers that have no noise and are in none of them."""
+
+    night: int
+    fleets: tuple[FleetNight, ...]
+    memory: Memory
+    confirmation: Confirmation | None = None
+    exact: Mapping[int, Exact] = field(default_factory=dict)
+
+    def decisions(self) -> Iterator[tuple[int, Decision, FleetNight]]:
+        """Each row with what was said of it."""
+        for fleet in self.fleets:
+            for key, decision in fleet.decided.decisions.items():
+                yield fleet.rows[key], decision, fleet
+
+
+def judge(
+    table: Table,
+    night: int,
+    memory: Memory,
+    ledger: Ledger,
+    options: Options,
+    again: FleetRerun | None = None,
+    screen: Screen | None = None,
+) -> Judged:
+    """Judge the night; `memory` is as before it, with levels that begin anew. `again`: measures suspects again.
+
+    screen: knows which series can say something; only these have a decision then.
+    """
+    memory = _with_new_levels(table, night, memory, _known_breaks(table, night, ledger, options))
+    exact = exact_numbers(table, night)
+    memory = remembered(table, memory, exact)
+    fleets = []
+    for name, members in table.fleets(night).items():
+        rows = [row for row in members if row not in exact]
+        keys = {table.rows[row].key: row for row in rows}
+        state = memory.fleets.get(name, FleetState())
+        controls = _controls(table, night, rows, options)
+        suspects = screen.suspects(night, keys, state, controls) if screen is not None else None
+        some = keys if suspects is None else suspects
+        histories = {key: table.history(row, night) for key, row in keys.items() if key in some}
+        if suspects is None:
+            decided = change_fleet.night(histories, state, controls=controls, settings=options.settings, rerun=again)
+        else:
+            decided = change_fleet.few(histories, state, keys, night, controls=controls, settings=options.settings)
+        decided = _with_causes(table, night, keys, controls, decided)
+        fleets.append(FleetNight(name, keys, histories, state, controls, decided))
+    states = {**memory.fleets, **{fleet.name: fleet.decided.state for fleet in fleets}}
+    memory = replace(memory, night=table.stamps[night], count=night + 1, fleets=states)
+    judged = Judged(night, tuple(fleets), memory, exact=exact)
+    return replace(judged, memory=memory.with_steps(dict(_steps(table, judged))))
+
+
+def _with_causes(
+    table: Table, night: int, keys: Mapping[str, int], controls: frozenset[str], decided: NightDecision
+) -> NightDecision:
+    """The decisions with the cause of each shift; what is the machine's is no alert."""
+    if decided.machine is not None and decided.cut is not None:
+        cause = causes.of_fleet(table, keys.values(), decided.machine.cause, decided.cut, night)
+        return replace(decided, machine=replace(decided.machine, cause=cause))
+    told = dict(decided.decisions)
+    if not any(decision.cut is not None for decision in told.values()):
+        return decided
+    rows = sorted({*(keys[key] for key in controls), *causes.unchanged(table, night, list(keys.values()))})
+    for key, decision in told.items():
+        if decision.kind != "quiet" and decision.cut is not None:
+            cause = causes.cause_of(table, keys[key], decision, rows, night)
+            kind: Kind = "environment" if cause.whose == MACHINE else "alert"
+            told[key] = replace(decision, kind=kind, cause=cause, reason=f"the level shifted; {cause_in_short(cause)}")
+    return replace(decided, decisions=told)
+
+
+def _steps(table: Table, judged: Judged) -> Iterator[tuple[str, Step]]:
+    for row, decision, fleet in judged.decisions():
+        if decision.kind != "quiet" and decision.cut is not None and decision.effect is not None:
+            kind = ALERT if decision.kind == "alert" else ENVIRONMENT
+            effect = decision.effect
+            if fleet.decided.machine is not None:
+                kind, effect = WHOLE, float(np.expm1(fleet.decided.machine.shift))
+            size = float(np.log1p(effect)) if decision.state.unit is None else 0.0
+            yield table.rows[row].key, Step(table.stamps[decision.cut], size, kind)
+
+
+def _controls(table: Table, night: int, rows: Sequence[int], options: Options) -> frozenset[str]:
+    """The fleet's controls: those of the config; else half of the series that have long been on one artifact.
+
+    Only half, because controls do not count as series that moved; none where all are, as nothing is TVM's then.
+    """
+    given = frozenset(one.key for one in map(table.rows.__getitem__, rows) if options.is_control(one))
+    if given:
+        return given
+    unchanged = sorted(table.rows[row].key for row in causes.unchanged(table, night, rows))
+    return frozenset(unchanged[::2]) if len(unchanged) < len(rows) else frozenset()
+
+
+def _known_breaks(table: Table, night: int, ledger: Ledger, options: Options) -> dict[int, int]:
+    """Rows whose level begins anew, and where: annotated breaks and accepted incidents that apply from tonight on.
+
+    They apply from the later of the night that they are about and the night after they were written.
+    """
+    found: dict[int, int] = {}
+    for annotation in options.annotations:
+        for experiment, versions in table.versions.items():
+            if not annotation.is_break:
+                break
+            stamp = annotation.night(versions) if annotation.kind == "commit" else annotation.place
+            if stamp is None or table.index_of(max(stamp, _stamp(annotation.at))) != night:
+                continue
+            for row, series in enumerate(table.rows):
+                if series.experiment == experiment and annotation.covers(experiment, series.name):
+                    found[row] = table.index_of(stamp)
+    rows = {series.key: row for row, series in enumerate(table.rows)}
+    for incident in ledger.incidents.values():
+        last = incident.changes[-1]
+        if last.state == EXPECTED and table.index_of(max(incident.begin, _stamp(last.at))) == night:
+            begin = table.index_of(incident.begin)
+            found.update({rows[moved.series]: begin for moved in incident.moved if moved.series in rows})
+    return found
+
+
+def _stamp(moment: str) -> str:
+    return moment.replace("-", "").replace(":", "")
+
+
+def _with_new_levels(table: Table, night: int, memory: Memory, begins: Mapping[int, int]) -> Memory:
+    """The memory in which the rows begin a new level at a night; later beginnings that are known stay."""
+    fleets, steps = dict(memory.fleets), {}
+    for row, begin in begins.items():
+        series = table.rows[row]
+        fleet = fleets.get(series.fleet, FleetState())
+        state = fleet.series.get(series.key, SeriesState())
+        if state.start < begin:
+            fleets[series.fleet] = replace(
+                fleet, series={**fleet.series, series.key: begun_anew(table.history(row, night), state, begin)}
+            )
+            steps[series.key] = Step(table.stamps[begin], 0.0, BREAK)
+    return replace(memory, fleets=fleets).with_steps(steps)
+
+
+def begun_anew(history: History, state: SeriesState, night: int) -> SeriesState:
+    """The state with a new level from `night` on."""
+    return rebased(scaled(history, state), state, night)
+
+
+def scanned(table: Table, stop: int, settings: Settings) -> Memory:
+    """The memory before the night `stop` from each series' full scan alone: for nights long past."""
+    fleets: dict[str, dict[str, SeriesState]] = {}
+    steps: dict[str, tuple[Step, ...]] = {}
+    for row, series in enumerate(table.rows):
+        until = slice(0, stop - table.offset)
+        at = (row, until)
+        history = History(table.values[at], table.std[at], table.repeats[at], offset=table.offset)
+        if np.isfinite(history.values).any():
+            alerts, state = change_points(history, settings=settings)
+            fleets.setdefault(series.fleet, {})[series.key] = state
+            steps[series.key] = tuple(_past_steps(table, alerts))
+    states = {name: FleetState(series) for name, series in fleets.items()}
+    return Memory(table.stamps[stop - 1] if stop else "", stop, states, steps)
+
+
+def _past_steps(table: Table, alerts: Iterable[Decision]) -> Iterator[Step]:
+    for alert in alerts:
+        if alert.cut is not None and alert.state.unit is None:
+            yield Step(table.stamps[alert.cut], float(np.log1p(alert.effect or 0.0)), ALERT)

@@ -1,0 +1,83 @@
+"""What the detector remembers from night to night; it can be deleted, and is computed again from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.detect.fleet.fleet import FleetState
+from tvmdash.errors import DashboardError
+
+STATE_FILE = "state.json"
+VERSION = 1
+KEPT_STEPS = 60
+ALERT, ENVIRONMENT, WHOLE, BREAK, RECOVERED = "alert", "environment", "whole", "break", "recovered"
+"""Whose a step was: TVM's, not TVM's, the whole machine's, one that people knew of, a regression's end."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A known shift of one series: from the night `stamp` on, by `size` (logarithm), and whose it was."""
+
+    stamp: str
+    size: float
+    kind: str
+
+
+@dataclass(frozen=True)
+class Memory:
+    """After the night `night`, the `count`-th of the home: each fleet's state, each series' known shifts."""
+
+    night: str = ""
+    count: int = 0
+    fleets: Mapping[str, FleetState] = field(default_factory=dict)
+    steps: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
+
+    def with_steps(self, more: Mapping[str, Step]) -> Memory:
+        """The same with one more shift for some series."""
+        steps = dict(self.steps)
+        for key, step in more.items():
+            steps[key] = (*steps.get(key, ()), step)[-KEPT_STEPS:]
+        return replace(self, steps=steps)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "night": self.night,
+            "count": self.count,
+            "fleets": {name: fleet.to_json() for name, fleet in self.fleets.items()},
+            "steps": {key: [[step.stamp, step.size, step.kind] for step in steps] for key, steps in self.steps.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Memory:
+        fleets = {name: FleetState.from_json(fleet) for name, fleet in value["fleets"].items()}
+        steps = {key: tuple(Step(*step) for step in steps) for key, steps in value["steps"].items()}
+        return cls(value["night"], value["count"], fleets, steps)
+
+
+def read(output: Path, tonight: str) -> Memory:
+    """What was known before the night `tonight`, also on a rerun of that night.
+
+    DashboardError where there is no usable state: missing, damaged, of another version, of a later night.
+    """
+    path = output / STATE_FILE
+    value = common.read_json(path)
+    try:
+        if value["version"] != VERSION:
+            raise DashboardError(f"{path}: $.version: {value['version']!r} is not {VERSION}.")
+        kept = [Memory.from_json(value[name]) for name in ("after", "before")]
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise DashboardError(f"{path}: damaged: {error!r}.") from error
+    usable = next((memory for memory in kept if memory.night < tonight), None)
+    if usable is None:
+        raise DashboardError(f"{path}: is of a later night than {tonight}.")
+    return usable
+
+
+def write(output: Path, before: Memory, after: Memory) -> None:
+    """Leave both for the next night and for a rerun of this one."""
+    text = {"version": VERSION, "before": before.to_json(), "after": after.to_json()}
+    common.write_json(output / STATE_FILE, text)

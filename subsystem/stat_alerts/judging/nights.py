@@ -1,0 +1,199 @@
+"""From the store and what is remembered to tonight: every night that has not been judged yet, in order."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rerun import confirm as confirming
+from rerun.confirm import Confirming
+
+from judging import drift, environment, exact_events, grouping, recovery
+from judging import memory as memories
+from judging.judge import MOST_REPLAYED, FleetNight, Judged, Options, judge, scanned
+from judging.memory import Memory
+from judging.screening import Screen
+from judging.table import REACH, Table, read_table
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.detect.fleet.common import deviations
+from tvmdash.detect.fleet.fleet import GAIN, night_threshold
+from tvmdash.detect.series import SeriesState
+from tvmdash.errors import DashboardError
+from tvmdash.incidents import file as incident_file
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents import replay
+from tvmdash.incidents.ledger import CHANGE, DETECTOR, LEDGER_FILE, OPENED, Event, Ledger, iso_of
+
+_TABLE_REACH = max(REACH, drift.REACH) + 20
+_log = logging.getLogger("stat_alerts")
+
+
+@dataclass(frozen=True)
+class Tonight:
+    """The last night judged, its events, and the ledger with what people said as of now."""
+
+    table: Table
+    judged: Judged | None
+    events: tuple[Event, ...]
+    ledger: Ledger
+
+
+def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Tonight:
+    """Judge every night up to `stamp` that has not been; leaves the ledger, the state and the decisions' inputs.
+
+    The ledger is written first: killed in between, the next start finds its own events there and adds none twice.
+    """
+    table, before = _begin(home, output, stamp, options)
+    path = output / LEDGER_FILE
+    written = incident_file.read(path)
+    known = {event.key for event in written}
+    after, judged = before, None
+    events: list[Event] = []
+    fresh: list[Event] = []
+    previous = before
+    screen = Screen(table, len(table.stamps) - 1, options.settings)
+    view = _Past(written, iso_of(table.stamps[before.count])) if before.count < len(table.stamps) else None
+    for night in range(before.count, len(table.stamps)):
+        assert view is not None
+        previous = after
+        again = confirming.opened(
+            home, output, table, night, tonight=table.stamps[night] == stamp, budget_s=options.confirm_s,
+            off=options.confirm_off,
+        )  # fmt: skip
+        ledger = view.before(iso_of(table.stamps[night]))
+        past = screen if night < screen.stop else None
+        after, judged, events = one_night(table, night, after, ledger, options, again, past)
+        events += exact_events.events_of(table, judged)
+        events = [_with_notes(event, home, table) for event in events]
+        view.add(events)
+        fresh += [event for event in events if event.key not in known]
+        _keep_inputs(output, table, judged, events, options)
+    incident_file.append(path, fresh)
+    if judged is not None:
+        memories.write(output, previous, after)
+    return Tonight(table, judged, tuple(events), ledgers.fold(incident_file.read(path)))
+
+
+def _with_notes(event: Event, home: Home, table: Table) -> Event:
+    """The event with what else changed at that night, where it opens an incident about series."""
+    if event.event != OPENED or event.data["kind"] != CHANGE or not event.data["moved"]:
+        return event
+    first = event.data["moved"][0]["series"]
+    experiment = next(row.experiment for row in table.rows if row.key == first)
+    notes = environment.notes_of(home, experiment, event.data["after"], event.data["begin"])
+    return replace(event, data={**event.data, "notes": notes})
+
+
+class _Past:
+    """The ledger as it stood before each night: what people said later does not change what was judged then."""
+
+    def __init__(self, written: Sequence[Event], first: str) -> None:
+        self._ledger = ledgers.fold(event for event in written if event.at < first)
+        self._people = [event for event in written if event.at >= first and event.who != DETECTOR]
+
+    def before(self, moment: str) -> Ledger:
+        """The ledger at `moment`; each is asked for once, in order."""
+        self.add([event for event in self._people if event.at <= moment])
+        self._people = [event for event in self._people if event.at > moment]
+        return self._ledger
+
+    def add(self, events: Sequence[Event]) -> None:
+        self._ledger = ledgers.fold(events, self._ledger)
+
+
+def one_night(
+    table: Table,
+    night: int,
+    memory: Memory,
+    ledger: Ledger,
+    options: Options,
+    again: Confirming | None = None,
+    screen: Screen | None = None,
+) -> tuple[Memory, Judged, list[Event]]:
+    """Recoveries, the detector with its re-runs, incidents, creep: the memory after the night, and its events."""
+    memory, events = recovery.recoveries(table, night, memory, ledger)
+    ledger = ledgers.fold(events, ledger)
+    if again is None:
+        judged = judge(table, night, memory, ledger, options, screen=screen)
+    else:
+        judged = again.judged(lambda asking: judge(table, night, memory, ledger, options, asking))
+    events += grouping.events_of(table, judged, ledger, options)
+    events += drift.events_of(table, night, judged.memory, ledger, options)
+    return judged.memory, judged, events
+
+
+def _begin(home: Home, output: Path, stamp: str, options: Options) -> tuple[Table, Memory]:
+    """The table that is needed and the memory to go on from; from the store alone where there is no usable one."""
+    table = read_table(home, stamp, _TABLE_REACH)
+    try:
+        memory = memories.read(output, stamp)
+        if memory.count > len(table.stamps) or table.index_of(_next(memory.night)) != memory.count:
+            raise DashboardError("the store holds other nights than were judged.")
+        if memory.count >= len(table.stamps) - (_TABLE_REACH - max(REACH, drift.REACH)) or not table.offset:
+            return table, memory
+        raise DashboardError(f"{len(table.stamps) - memory.count} nights have not been judged.")
+    except DashboardError as error:
+        _log.info("%s All is computed again from the store.", error)
+    table = read_table(home, stamp, None)
+    first = max(0, len(table.stamps) - MOST_REPLAYED)
+    return table, scanned(table, first, options.settings) if first else Memory()
+
+
+def _next(stamp: str) -> str:
+    """A text that sorts just behind the stamp and before any other stamp."""
+    return f"{stamp}~" if stamp else ""
+
+
+def _keep_inputs(output: Path, table: Table, judged: Judged, events: Sequence[Event], options: Options) -> None:
+    """Leave what the night's new incidents were decided from, so that `explain` can decide it again."""
+    incidents: dict[str, Any] = {}
+    fleets = {fleet.name: fleet for fleet in judged.fleets}
+    for event in events:
+        if event.event != OPENED or event.data["kind"] == ledgers.CREEP:
+            continue
+        exact = [one for one in event.data["moved"] if one.get("processes") is not None]
+        if exact:
+            rests = {one["name"]: exact_events.inputs_of(table, judged.night, one["series"]) for one in exact}
+            incidents[event.incident] = {"exact": rests}
+            continue
+        fleet = fleets[event.data["fleet"]]
+        if event.data.get("size") is not None:
+            states = {name: fleet.before.series.get(name, SeriesState()) for name in fleet.histories}
+            rows = deviations(fleet.histories, states)
+            kept = replay.kept_fleet(rows, sorted(fleet.controls), judged.night)
+            incidents[event.incident] = replay.inputs_of({}, kept)
+            continue
+        series = {one["name"]: _kept(judged, one["series"], options) for one in event.data["moved"]}
+        incidents[event.incident] = replay.inputs_of(series, None)
+    if incidents:
+        folder = output / replay.FOLDER
+        folder.mkdir(exist_ok=True)
+        stamp = table.stamps[judged.night]
+        common.write_json(folder / f"{stamp}.json", {"schema_version": 1, "night": stamp, "incidents": incidents})
+
+
+def _kept(judged: Judged, key: str, options: Options) -> dict[str, Any]:
+    fleet = next(fleet for fleet in judged.fleets if key in fleet.rows)
+    settings = replace(options.settings, threshold=night_threshold(options.settings, len(fleet.rows)))
+    return replay.kept(
+        fleet.histories[key], _as_judged(fleet, key, judged.night), settings, fleet.decided.decisions[key]
+    )
+
+
+def _as_judged(fleet: FleetNight, key: str, night: int) -> SeriesState:
+    """The state with which the series was judged: tonight freed of what the whole machine did."""
+    state = fleet.before.series.get(key, SeriesState())
+    common_shift = fleet.decided.common
+    if common_shift is None or common_shift.blame == "compiler":
+        return state
+    row = deviations({key: fleet.histories[key]}, {key: state}).get(key)
+    if row is None or not row.positive:
+        return state
+    rest = row.away - common_shift.shift
+    rest = math.copysign(max(0.0, abs(rest) - GAIN * abs(common_shift.shift)), rest)
+    return replace(state, fixed={**state.fixed, night: row.median + rest})

@@ -1,0 +1,94 @@
+"""Series of open incidents that are back where they were."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from judging.judge import begun_anew
+from judging.memory import ENVIRONMENT, RECOVERED, WHOLE, Memory, Step
+from judging.table import Table
+from tvmdash.detect.cause import MEASURED_AGAIN
+from tvmdash.detect.fleet.fleet import FleetState
+from tvmdash.detect.series import SeriesState
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents.ledger import CHANGE, DETECTOR, Event, Incident, Ledger, Moved, iso_of
+
+BACK_NIGHTS, LEAST_BACK = 5, 4
+BACK = 0.4
+"""Back is who is nearer than this share of the shift to where it was."""
+
+
+def recoveries(table: Table, night: int, memory: Memory, ledger: Ledger) -> tuple[Memory, list[Event]]:
+    """Series of open incidents that are back where they were: their level begins anew, without an alert."""
+    events: list[Event] = []
+    rows = {series.key: row for row, series in enumerate(table.rows)}
+    fleets = dict(memory.fleets)
+    steps = {}
+    for incident in ledger.open():
+        back: dict[str, int] = {}
+        for moved in incident.moved:
+            if incident.kind == CHANGE and moved.worse and not moved.recovered and moved.series in rows:
+                since = _back_since(table, rows[moved.series], night, incident, moved, memory)
+                if since is not None:
+                    back[moved.series] = since
+        for key, since in back.items():
+            series = table.rows[rows[key]]
+            fleet = fleets.get(series.fleet, FleetState())
+            state = fleet.series.get(key, SeriesState())
+            if state.start < since:
+                anew = begun_anew(table.history(rows[key], night), state, since)
+                fleets[series.fleet] = replace(fleet, series={**fleet.series, key: anew})
+            effect = next(moved.effect for moved in incident.moved if moved.series == key)
+            steps[key] = Step(table.stamps[since], -math.log1p(effect) if effect > -1 else 0.0, RECOVERED)
+        if back:
+            events += _recovered(table, night, incident, back, rows)
+    return replace(memory, fleets=fleets).with_steps(steps), events
+
+
+def _back_since(table: Table, row: int, night: int, incident: Incident, moved: Moved, memory: Memory) -> int | None:
+    """The night since which the last values are near to where the series was before the incident."""
+    begin = table.index_of(incident.begin)
+    first = max(begin, table.offset, night + 1 - 3 * BACK_NIGHTS)
+    nights = np.arange(first, night + 1)
+    values = table.values[row, nights - table.offset]
+    nights, values = nights[np.isfinite(values)][-BACK_NIGHTS:], values[np.isfinite(values)][-BACK_NIGHTS:]
+    if len(values) < LEAST_BACK or nights[-1] != night:
+        return None
+    steps = memory.steps.get(moved.series, ())
+    machine = sum(step.size for step in steps if step.kind in (ENVIRONMENT, WHOLE) and step.stamp > incident.begin)
+    factor = math.exp(machine) if moved.relative else 1.0
+    shift = (moved.after - moved.before) * factor
+    if shift == 0:
+        return None
+    share = (values - moved.before * factor) / shift
+    near = share < 0.5
+    if near[-LEAST_BACK:].all() and float(np.median(share[-LEAST_BACK:])) < BACK:
+        return int(nights[len(near) - LEAST_BACK if not near.all() else 0])
+    return None
+
+
+def _recovered(
+    table: Table, night: int, incident: Incident, back: dict[str, int], rows: dict[str, int]
+) -> Iterator[Event]:
+    at, since = iso_of(table.stamps[night]), min(back.values())
+    series = sorted(back)
+    yield Event(at, DETECTOR, ledgers.RECOVERED, incident.id, {"series": series, "since": table.stamps[since]})
+    left = [moved for moved in incident.moved if moved.worse and not moved.recovered and moved.series not in back]
+    if left:
+        return
+    row = rows[series[0]]
+    measured = incident.cause is not None and incident.cause.evidence == MEASURED_AGAIN
+    same = None if measured else table.same(table.rows[row].experiment, [max(0, since - 1), since])
+    what = "artifact" if same is not None and same.recorded else "TVM"
+    stamp, version = table.stamps[since], table.version(row, since)
+    words = (
+        f"went back in the night {stamp} on the same {what}, {version}: it was not TVM's"
+        if same
+        else f"back where it was since the night {stamp}, TVM {version or 'unknown'}"
+    )
+    state = ledgers.FALSE_ALARM if same else ledgers.FIXED
+    yield ledgers.changed(incident.id, state, at=at, who=DETECTOR, words=words, end=table.stamps[since])

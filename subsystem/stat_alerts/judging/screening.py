@@ -1,0 +1,75 @@
+"""Which series can say something on a past night: most nights of a history are quiet, and only these are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+
+from judging.table import REACH, Table
+from tvmdash.detect.fleet.ahead import Ahead, look_ahead
+from tvmdash.detect.fleet.common import Purse, common_shift, deviations
+from tvmdash.detect.fleet.fleet import FleetState, night_threshold
+from tvmdash.detect.series import SeriesState, Settings
+
+NIGHTS_AHEAD = 64
+"""So many nights are looked through at once."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the nights up to `stop` bring a series while its state and settings stay."""
+
+    state: SeriesState
+    settings: Settings
+    stop: int
+    ahead: Ahead | None
+
+    def holds(self, state: SeriesState, settings: Settings, night: int) -> bool:
+        """Whether it is still true on a night."""
+        alerted = self.ahead is not None and self.ahead.alert is not None and self.ahead.alert < night
+        return night < self.stop and not alerted and self.state == state and self.settings == settings
+
+
+@dataclass
+class Screen:
+    """Looks through the nights before `stop`, which are judged without re-runs."""
+
+    table: Table
+    stop: int
+    settings: Settings
+    _seen: dict[int, _Seen] = field(default_factory=dict)
+
+    def suspects(
+        self, night: int, rows: Mapping[str, int], state: FleetState, controls: AbstractSet[str]
+    ) -> frozenset[str] | None:
+        """The series of a fleet that may say something on a night; None: all, because the machine moved as a whole."""
+        settings = replace(self.settings, threshold=night_threshold(self.settings, len(rows)))
+        chosen, moved = set(), {}
+        for key, row in rows.items():
+            before = state.series.get(key, _UNKNOWN)
+            ahead = self._look(row, night, before, settings)
+            if ahead is None:
+                chosen.add(key)
+                moved.update(deviations({key: self.table.history(row, night)}, {key: before}))
+                continue
+            if ahead.alert == night:
+                chosen.add(key)
+            if night in ahead.deviations:
+                moved[key] = ahead.deviations[night]
+        if common_shift(moved, controls, night, {}, {}, Purse(None, 0)) is not None:
+            return None
+        return frozenset(chosen)
+
+    def _look(self, row: int, night: int, state: SeriesState, settings: Settings) -> Ahead | None:
+        """What is to come for a series; None where its nights have to be judged one by one."""
+        seen = self._seen.get(row)
+        if seen is None or not seen.holds(state, settings, night):
+            stop = min(self.stop, night + NIGHTS_AHEAD)
+            history = self.table.history(row, stop - 1, REACH + stop - 1 - night)
+            seen = _Seen(state, settings, stop, look_ahead(history, state, night, REACH, settings))
+            self._seen[row] = seen
+        return seen.ahead
+
+
+_UNKNOWN = SeriesState()

@@ -1,0 +1,184 @@
+"""All series of a home as one table of numbers: a row a series, a column a night."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tvmdash.dashboard_info import Home
+from tvmdash.detect.noise import FloatArray, IntArray
+from tvmdash.detect.series import History
+from tvmdash.machine.identity import MachineIdentity
+from tvmdash.records import Build
+from tvmdash.records.metrics import Direction, Kind
+from tvmdash.series import naming, store
+from tvmdash.series.packed import counts, floats, integers
+from tvmdash.series.store import Series
+
+REACH = 300
+"""Nights of history that a night is judged with."""
+GONE_NIGHTS = 30
+"""A series without a value for so many nights has ended."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One series. fleet: the key of the machine and kind of metric that it is judged with. key: its ID, once a unit.
+
+    labels: what was measured; they name its point. direction, kind: of the number. fleet_name: the fleet, for people.
+    """
+
+    key: str
+    experiment: str
+    metric: str
+    unit: str
+    direction: Direction
+    name: str
+    fleet: str
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    kind: Kind = "time"
+    fleet_name: str = ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Which TVM was measured: the key of its artifact where that is `recorded`, else its version."""
+
+    name: str
+    recorded: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """`values[row, column]` is night `offset + column`; NaN where there is no value.
+
+    code: a number for the generated code that was timed, 0 where unknown; alike: -1 where unknown. stamps: all nights
+    of the home, from its first. versions, builds: by experiment and stamp.
+    """
+
+    stamps: tuple[str, ...]
+    offset: int
+    rows: tuple[Row, ...]
+    values: FloatArray
+    std: FloatArray
+    repeats: FloatArray
+    code: IntArray
+    alike: IntArray
+    versions: Mapping[str, Mapping[str, str]]
+    builds: Mapping[str, Mapping[str, Build]] = field(default_factory=dict)
+
+    def history(self, row: int, night: int, reach: int = REACH) -> History:
+        """The row's last `reach` nights up to `night`."""
+        stop = night + 1 - self.offset
+        start = max(0, stop - reach)
+        part = (row, slice(start, stop))
+        return History(self.values[part], self.std[part], self.repeats[part], self.offset + start)
+
+    def index_of(self, stamp: str) -> int:
+        """The number of the first night that is not before `stamp`."""
+        return bisect.bisect_left(self.stamps, stamp)
+
+    def fleets(self, night: int) -> dict[str, list[int]]:
+        """The rows of each fleet that had a value lately, in the order they first came."""
+        stop = night + 1 - self.offset
+        lately = np.isfinite(self.values[:, max(0, stop - GONE_NIGHTS) : stop])
+        alive = np.asarray(lately.any(axis=1))
+        found: dict[str, list[int]] = {}
+        for index, row in enumerate(self.rows):
+            if alive[index]:
+                found.setdefault(row.fleet, []).append(index)
+        return found
+
+    def direction(self, rows: Iterable[int]) -> Direction:
+        """The direction that all of the rows have; "none" where they differ."""
+        found = {self.rows[row].direction for row in rows}
+        return found.pop() if len(found) == 1 else "none"
+
+    def version(self, row: int, night: int) -> str:
+        """The TVM that the row's experiment measured on a night; empty where unknown."""
+        return self.versions[self.rows[row].experiment].get(self.stamps[night], "")
+
+    def build(self, experiment: str, night: int) -> Build:
+        """What the experiment measured on a night."""
+        return self.builds.get(experiment, {}).get(self.stamps[night], Build())
+
+    def measured(self, experiment: str, night: int) -> Measured | None:
+        """Which TVM the experiment measured: its artifact, or only its version where no artifact is recorded."""
+        version = self.versions.get(experiment, {}).get(self.stamps[night], "")
+        artifact = self.build(experiment, night).artifact
+        return Measured(artifact or version, recorded=artifact is not None) if artifact or version else None
+
+    def same(self, experiment: str, nights: Sequence[int]) -> Measured | None:
+        """Which TVM the experiment measured on all `nights`; None where it was not one and the same."""
+        found = {self.measured(experiment, night) for night in nights}
+        return found.pop() if len(found) == 1 else None
+
+
+def read_table(home: Home, tonight: str, reach: int | None) -> Table:
+    """The home's series up to the night `tonight`, the last `reach` nights (all with None)."""
+    names = sorted(path.name for path in home.data("x").parent.glob("*") if path.is_dir())
+    versions, builds, series = {}, {}, []
+    for name in names:
+        with store.open_for_reading(home.store_file, home.data(name), name) as opened:
+            versions[name] = {stamp: one for stamp, one in opened.versions(name).items() if stamp <= tonight}
+            builds[name] = opened.builds(name)
+    stamps = sorted({stamp for one in versions.values() for stamp in one})
+    offset = 0 if reach is None else max(0, len(stamps) - reach)
+    since = stamps[offset] if stamps else ""
+    for name in names:
+        with store.open_for_reading(home.store_file, home.data(name), name) as opened:
+            series += opened.series(name, since=since)
+    return replace(make_table(series, stamps, offset, versions, home.machine()), builds=builds)
+
+
+def make_table(
+    series: Sequence[Series],
+    stamps: Sequence[str],
+    offset: int,
+    versions: Mapping[str, Mapping[str, str]],
+    machine: MachineIdentity | None = None,
+) -> Table:
+    """The table of `series` over `stamps[offset:]`; `machine`: that of their home."""
+    column = {stamp: index for index, stamp in enumerate(stamps[offset:])}
+    known = [one for one in series if one.stamps]
+    shape = (len(known), len(column))
+    values, std, repeats = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
+    code, alike = np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
+    places: dict[tuple[str, ...], IntArray] = {}
+    for index, one in enumerate(known):
+        if one.stamps not in places:
+            kept = [(column[stamp], at) for at, stamp in enumerate(one.stamps) if stamp in column]
+            places[one.stamps] = np.array(kept, np.int64).reshape(-1, 2).T
+        where, source = places[one.stamps]
+        values[index, where] = floats(one.values)[source]
+        std[index, where] = floats(one.std)[source]
+        if one.samples:
+            repeats[index, where] = floats(one.samples)[source]
+        if one.alike:
+            alike[index, where] = counts(one.alike)[source]
+        if one.code:
+            code[index, where] = integers(one.code)[source]
+    return Table(tuple(stamps), offset, tuple(_rows(known, machine)), values, std, repeats, code, alike, versions)
+
+
+def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator[Row]:
+    for one, key, name in zip(series, naming.keys(series), naming.names(series), strict=True):
+        fleet, told = naming.fleet(one, machine), naming.fleet(one)
+        labels, kind = one.labels, one.kind
+        yield Row(key, one.experiment, one.metric, one.unit, one.direction, name, fleet, labels, kind, told)
+
+
+def last_values(table: Table, row: int, count: int) -> list[float | None]:
+    """The row's values of the last `count` nights, None where there is none."""
+    return [float(value) if math.isfinite(value) else None for value in table.values[row, -count:]]
+
+
+def finite(values: Iterable[float]) -> FloatArray:
+    """Those of `values` that are finite."""
+    array = np.asarray(list(values), float)
+    return np.asarray(array[np.isfinite(array)])

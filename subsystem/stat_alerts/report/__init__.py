@@ -1,0 +1,1 @@
+"""What a night comes to, as a verdict, in words and as the page's data."""

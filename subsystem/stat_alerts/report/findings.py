@@ -1,0 +1,96 @@
+"""What a verdict rests on: incidents that are told, suspects, and which expected series have no value, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from judging.judge import Judged
+from judging.table import Table
+
+from report.standings import Stand
+from tvmdash.dashboard_info import BLOCKED, FAILED, JobResult, Night
+from tvmdash.incidents.ledger import ACKNOWLEDGED, MACHINE, Incident, Ledger, iso_of
+from tvmdash.records.metrics import BETTER, CHANGED, is_worse
+from tvmdash.verdict import Absence, Missing, Standing, Suspect
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that a verdict rests on. new, still: regressions that nobody has settled, found tonight and before."""
+
+    new: Sequence[Incident]
+    still: Sequence[Incident]
+    better: Sequence[Incident]
+    changed: Sequence[Incident]
+    machine: Sequence[Incident]
+    suspects: Sequence[Suspect]
+    missing: Sequence[Missing]
+    counts: Mapping[Standing, int]
+
+    @property
+    def expected(self) -> int:
+        return sum(self.counts.values()) - self.counts[Standing.GONE]
+
+    @property
+    def seen(self) -> int:
+        return self.expected - self.counts[Standing.MISSING]
+
+    @property
+    def blind(self) -> int:
+        return self.counts[Standing.BLIND] + self.counts[Standing.YOUNG]
+
+
+def find(tonight: Night, table: Table, judged: Judged, ledger: Ledger, stands: Mapping[int, Stand]) -> Findings:
+    """The findings on the night; `stands` says by row how each series stands."""
+    stamp = table.stamps[judged.night]
+    told = [one for one in ledger.incidents.values() if ledger.silent(one, iso_of(stamp)) is None]
+    open_ones = [one for one in told if one.is_open and one.state != ACKNOWLEDGED]
+    news = [one for one in told if one.found == stamp]
+    return Findings(
+        new=[one for one in open_ones if one.found == stamp],
+        still=[one for one in open_ones if one.found != stamp],
+        better=[one for one in news if one.moved and one.way == BETTER],
+        changed=[one for one in news if one.moved and one.way == CHANGED],
+        machine=[one for one in news if one.kind == MACHINE and not one.is_open],
+        suspects=_suspects(table, stands),
+        missing=_missing(tonight, table, stands),
+        counts=Counter(stand.kind for stand in stands.values()),
+    )
+
+
+def _suspects(table: Table, stands: Mapping[int, Stand]) -> list[Suspect]:
+    """The worst first."""
+    found = []
+    for row, stand in stands.items():
+        if stand.kind == Standing.SUSPECT and stand.effect is not None:
+            series = table.rows[row]
+            worse = is_worse(stand.effect, series.direction)
+            found.append(Suspect(series.key, series.name, stand.effect, worse, stand.low, stand.high))
+    return sorted(found, key=lambda one: (one.worse is False, one.worse is None, -abs(one.effect)))
+
+
+def _missing(tonight: Night, table: Table, stands: Mapping[int, Stand]) -> list[Missing]:
+    """By experiment, the one that lacks most first."""
+    expected: Counter[str] = Counter()
+    lacking: Counter[str] = Counter()
+    for row, stand in stands.items():
+        if stand.kind != Standing.GONE:
+            expected[table.rows[row].experiment] += 1
+            lacking[table.rows[row].experiment] += stand.kind == Standing.MISSING
+    jobs = {job.name: job for job in tonight.jobs if job.kind == "experiment"}
+    found = []
+    for name, count in lacking.most_common():
+        if count:
+            job = jobs.get(name)
+            title = job.title if job is not None and job.title else name
+            found.append(Missing(name, title, count, expected[name], _absence(job, measured=count < expected[name])))
+    return found
+
+
+def _absence(job: JobResult | None, *, measured: bool) -> Absence:
+    """Why series of an experiment are missing; `measured`: others of it have a value."""
+    if job is None:
+        return Absence.NO_VALUE if measured else Absence.NOT_RUN
+    return {FAILED: Absence.FAILED, BLOCKED: Absence.BLOCKED}.get(job.state, Absence.NO_VALUE)

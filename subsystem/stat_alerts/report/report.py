@@ -1,0 +1,240 @@
+"""The night in words for a tired person, and as the page's data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from judging.exact import Exact
+from judging.false_positive_rate import TARGET, UNCHANGED, Rate
+from judging.judge import Judged, Options
+from judging.table import Table, last_values
+from rerun.evidence import Confirmation, Evidence
+from rerun.outcomes import lines as measured_again
+
+from report.standings import Stand
+from report.verdict_text import suspect_text
+from tvmdash.detect.grade import noise_grade, smallest_visible_change
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents.annotations import Annotation
+from tvmdash.incidents.ledger import CHANGE, Event, Incident, Ledger, iso_of
+from tvmdash.incidents.text import headline, in_words
+from tvmdash.subsys_templates import Report
+from tvmdash.text import elide, list_in_words, percent_in_words
+from tvmdash.verdict import NightVerdict
+
+SCHEMA_VERSION = 1
+MOST_CHARS = 6000
+_SHOWN_NIGHTS = 30
+_SHOWN_SUSPECTS = 8
+
+
+def report(
+    table: Table,
+    judged: Judged,
+    ledger: Ledger,
+    events: Sequence[Event],
+    rates: Mapping[str, Rate],
+    verdict: NightVerdict,
+) -> Report:
+    """The verdict, then what is new, what went away, what is open, what could not be judged."""
+    now = iso_of(table.stamps[judged.night])
+    named = [ledger.incidents[event.incident] for event in events if event.incident in ledger.incidents]
+    silent = {one.id for one in ledger.incidents.values() if ledger.silent(one, now)}
+    new = [one for one in ledger.incidents.values() if one.found == table.stamps[judged.night] and one.id not in silent]
+    lines = [in_words(one) for one in sorted(new, key=_rank)]
+    lines += _followed(ledger, events, {one.id for one in new} | silent)
+    still = [one for one in ledger.open() if one not in new and one.id not in silent]
+    if still:
+        lines.append(f"Still open: {list_in_words([f'{headline(one)} ({one.id}, {one.state})' for one in still], 5)}.")
+    hushed = [one for one in {one.id: one for one in (*named, *ledger.open())}.values() if one.id in silent]
+    if hushed:
+        lines.append(f"Silenced: {list_in_words([one.id for one in hushed], 5)}.")
+    lines += measured_again(judged.confirmation) if judged.confirmation else []
+    lines += _not_judged(table, judged, {moved.series for one in ledger.incidents.values() for moved in one.moved})
+    if not new:
+        lines.insert(0, _quiet(judged, verdict))
+    lines = [*_suspects(verdict), *lines]
+    lines += _honesty(rates)
+    return Report(verdict.headline, _cut("\n".join(lines)))
+
+
+def _rank(incident: Incident) -> tuple[bool, bool, float]:
+    size = max((abs(moved.effect) for moved in incident.moved), default=abs(incident.size or 0.0))
+    return not incident.is_worse, incident.kind != CHANGE, -size
+
+
+def _suspects(verdict: NightVerdict) -> Iterable[str]:
+    if verdict.suspects:
+        shown = [suspect_text(one) for one in verdict.suspects]
+        yield f"Beyond their noise, not confirmed yet: {list_in_words(shown, _SHOWN_SUSPECTS)}."
+
+
+def _quiet(judged: Judged, verdict: NightVerdict) -> str:
+    suspects = {one.series for one in verdict.suspects}
+    count = len(judged.exact) + sum(
+        not _unjudged(decision.reason) and key not in suspects
+        for fleet in judged.fleets
+        for key, decision in fleet.decided.decisions.items()
+    )
+    common = [fleet.decided.common for fleet in judged.fleets if fleet.decided.common is not None]
+    told = f"Nothing {'else ' * bool(suspects)}moved beyond its noise in {count} series."
+    told = told if count else "No series could be judged." if not suspects else "No other series could be judged."
+    if common:
+        shift = percent_in_words(common[0].shift)
+        told += f" Tonight all moved together by {shift}; that was taken out before each was judged."
+    return told
+
+
+def _followed(ledger: Ledger, events: Sequence[Event], left_out: set[str]) -> Iterable[str]:
+    for event in events:
+        incident = ledger.incidents.get(event.incident)
+        if incident is None or incident.id in left_out:
+            continue
+        if event.event == ledgers.JOINED:
+            names = [str(one["name"]) for one in event.data["moved"]]
+            yield f"Also moved at the same night as {incident.id}: {list_in_words(names, 4)}."
+        elif event.event == ledgers.STATE and event.who == ledgers.DETECTOR:
+            word = str(event.data["state"]).replace("_", " ").capitalize()
+            yield f"{word}: {headline(incident)} ({incident.id}): {event.data['words']}."
+
+
+_UNJUDGED = ("no value tonight", "tonight's value", "nights of history", "the level began")
+
+
+def _unjudged(reason: str) -> str | None:
+    return next((start for start in _UNJUDGED if start in reason), None)
+
+
+def _not_judged(table: Table, judged: Judged, told: AbstractSet[str]) -> Iterable[str]:
+    """Whatever could not be judged is said, so that silence means quiet; not what an incident says already."""
+    words = {
+        _UNJUDGED[0]: "had no value tonight",
+        _UNJUDGED[1]: "had a value tonight that is not positive",
+        _UNJUDGED[2]: "are too young (18 nights are needed)",
+        _UNJUDGED[3]: "began a new level a few nights ago",
+    }
+    found: Counter[str] = Counter()
+    names: dict[str, list[str]] = {}
+    for row, decision, _ in judged.decisions():
+        why = _unjudged(decision.reason)
+        if decision.kind == "quiet" and why and not (why == _UNJUDGED[3] and table.rows[row].key in told):
+            found[why] += 1
+            names.setdefault(why, []).append(table.rows[row].name)
+    for why, count in sorted(found.items()):
+        examples = list_in_words([elide(name, 60) for name in names[why]], 2)
+        yield f"Not judged: {count} series {words[why]}: {examples}."
+
+
+def _honesty(rates: Mapping[str, Rate]) -> Iterable[str]:
+    rate = rates.get(UNCHANGED)
+    if rate and rate.alerts and rate.rate is not None and rate.rate > TARGET:
+        yield (
+            f"Trust: on {rate.nights} series-nights of unchanged code the history alone alerts {rate.rate:.2f} times "
+            f"per 1000 (95 %: below {rate.at_most:.2f}); the target is {TARGET}."
+        )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_CHARS else text[: MOST_CHARS - 2].rsplit("\n", 1)[0] + "\n…"
+
+
+def page(
+    table: Table,
+    judged: Judged,
+    ledger: Ledger,
+    rates: Mapping[str, Rate],
+    options: Options,
+    stands: Mapping[int, Stand],
+) -> dict[str, Any]:
+    """What the website shows."""
+    now = iso_of(table.stamps[judged.night])
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "night": table.stamps[judged.night],
+        "series": [
+            *(
+                _series(table, row, decision, fleet, options, stands[row])
+                for row, decision, fleet in judged.decisions()
+            ),
+            *(_exact(table, one, stands[one.row]) for one in judged.exact.values()),
+        ],
+        "stamps": list(table.stamps[-_SHOWN_NIGHTS:]),
+        "incidents": [
+            {
+                **one.to_json(),
+                "headline": headline(one),
+                "words": in_words(one),
+                "silent": ledger.silent(one, now) is not None,
+            }
+            for one in reversed(list(ledger.incidents.values()))
+        ],
+        "honesty": {"target_per_1000": TARGET, **{kind: rate.to_json() for kind, rate in rates.items()}},
+        "confirmation": _confirmation(judged, options),
+        "annotations": [_annotation(table, one) for one in options.annotations],
+    }
+
+
+def _confirmation(judged: Judged, options: Options) -> dict[str, Any]:
+    if judged.confirmation is None:
+        return Confirmation(Evidence(""), off=options.confirm_off or "nothing is kept of this night").to_json()
+    return judged.confirmation.to_json()
+
+
+def _annotation(table: Table, annotation: Annotation) -> dict[str, Any]:
+    versions: dict[str, str] = {}
+    for one in table.versions.values():
+        versions.update(one)
+    stamp = annotation.night({stamp: versions.get(stamp, "") for stamp in table.stamps})
+    named = {"id": annotation.id, "night": stamp, "kind": annotation.kind, "words": annotation.words}
+    return {**named, "break": annotation.is_break, "scope": annotation.scope}
+
+
+def _named(table: Table, row: int, stand: Stand) -> dict[str, Any]:
+    one = table.rows[row]
+    return {
+        "id": one.key,
+        "name": one.name,
+        "experiment": one.experiment,
+        "metric": one.metric,
+        "unit": one.unit,
+        "standing": stand.kind,
+        "effect": stand.effect,
+        "effect_low": stand.low,
+        "effect_high": stand.high,
+    }
+
+
+def _exact(table: Table, one: Exact, stand: Stand) -> dict[str, Any]:
+    return {
+        **_named(table, one.row, stand),
+        "verdict": "alert" if one.is_changed else "quiet",
+        "reason": one.reason,
+        "z": None,
+        "since": table.stamps[one.since],
+        "noise_grade": "exact",
+        "noise": None,
+        "smallest_visible_change": None,
+        "control": False,
+        "last": last_values(table, one.row, _SHOWN_NIGHTS),
+    }
+
+
+def _series(table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: Stand) -> dict[str, Any]:
+    series = table.rows[row]
+    history = fleet.histories[series.key]
+    grade = noise_grade(history, decision.state)
+    return {
+        **_named(table, row, stand),
+        "verdict": decision.kind,
+        "reason": decision.reason,
+        "z": decision.z,
+        "since": table.stamps[max(decision.state.start, table.offset)],
+        "noise_grade": grade.grade,
+        "noise": grade.scale,
+        "smallest_visible_change": smallest_visible_change(history, decision.state, settings=options.settings),
+        "control": series.key in fleet.controls,
+        "last": last_values(table, row, _SHOWN_NIGHTS),
+    }

@@ -1,0 +1,197 @@
+"""How each series stands tonight, beyond what the detector decided: missing, too young, blind, or suspect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from judging.judge import FleetNight, Judged
+from judging.table import Table, finite
+from rerun.evidence import UNCLEAR, YOUNG, Outcome
+
+from tvmdash.detect.grade import smallest_visible_change
+from tvmdash.detect.noise import CLIP, MAD_TO_SD, WIDTH, FloatArray
+from tvmdash.detect.series import Decision, Settings
+from tvmdash.incidents.ledger import OPEN_STATES, Ledger
+from tvmdash.verdict import MATTERS, TELL, Standing
+
+EXPECTED_NIGHTS = 7
+"""A series that so many nights of its experiment did not have is not expected any more."""
+FAR_SCALES = 6.0
+"""One night so many scales from the level is suspect by itself."""
+YOUNG_EFFECT = 0.05
+"""In a series without a verdict it must be so much of the value, too."""
+USUAL, _USUAL_DISTANCE = 0.02, 0.75
+"""A night is not far out where this share of the others went so much of its way."""
+LEAST_SCALE = 0.005
+UNKNOWN_SCALE = 0.03
+"""One night's scatter of a series of which nothing is known."""
+_POOLED_NIGHTS = 8
+
+
+@dataclass(frozen=True)
+class Stand:
+    """One series tonight. effect: for a suspect, how far it is from its level; low, high: where it was re-measured."""
+
+    kind: Standing
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    visible: float | None = None
+
+
+def standings(
+    table: Table, judged: Judged, ledger: Ledger, expected: Iterable[int], settings: Settings
+) -> dict[int, Stand]:
+    """By row, each series that had a value lately; `expected`: the rows that should have one tonight."""
+    should = set(expected)
+    told = {
+        moved.series
+        for incident in ledger.incidents.values()
+        if incident.state in OPEN_STATES and not incident.is_exact
+        for moved in incident.moved
+        if not moved.recovered
+    }
+    outcomes = {one.series: one for one in judged.confirmation.outcomes} if judged.confirmation else {}
+    scatter = {fleet.name: _scatter(table, list(fleet.rows.values()), judged.night) for fleet in judged.fleets}
+    found: dict[int, Stand] = {}
+    for row, decision, fleet in judged.decisions():
+        key = table.rows[row].key
+        if not math.isfinite(table.values[row, judged.night - table.offset]):
+            found[row] = Stand(Standing.MISSING if row in should else Standing.GONE)
+        elif key in told:
+            found[row] = Stand(Standing.MOVED)
+        else:
+            found[row] = _stand(table, row, decision, fleet, outcomes.get(key), scatter[fleet.name], settings)
+    for row, one in judged.exact.items():
+        found[row] = Stand(Standing.MOVED if one.is_changed else Standing.STEADY, visible=0.0)
+    return found
+
+
+def _stand(
+    table: Table,
+    row: int,
+    decision: Decision,
+    fleet: FleetNight,
+    outcome: Outcome | None,
+    scatter: float | None,
+    settings: Settings,
+) -> Stand:
+    """A series that has a value and is in no open incident."""
+    history = fleet.histories[table.rows[row].key]
+    visible = smallest_visible_change(history, decision.state, settings=settings)
+    judged = decision.z is not None
+    suspicion = None
+    if decision.kind == "quiet" and table.rows[row].key not in fleet.controls:
+        if outcome is not None:
+            suspicion = _measured_again(outcome)
+        elif judged:
+            suspicion = _beyond_its_noise(table, row, decision, settings)
+        else:
+            suspicion = _beyond_its_few_nights(table, row, decision, scatter)
+    if suspicion is not None:
+        return suspicion
+    if not judged and decision.kind == "quiet":
+        return Stand(Standing.YOUNG)
+    return Stand(Standing.BLIND if visible is None or visible > MATTERS else Standing.STEADY, visible=visible)
+
+
+def _measured_again(outcome: Outcome) -> Stand | None:
+    """What was measured again, whose interval excludes 0, and that was not told all the same."""
+    effect, low, high = outcome.effect, outcome.low, outcome.high
+    if outcome.outcome not in (YOUNG, UNCLEAR) or effect is None or low is None or high is None:
+        return None
+    return Stand(Standing.SUSPECT, effect, low, high) if low * high > 0 and abs(effect) >= TELL else None
+
+
+def _beyond_its_noise(table: Table, row: int, decision: Decision, settings: Settings) -> Stand | None:
+    """A shift as strong as one that is told, which has not lasted long enough to be, or a night far out by itself."""
+    known = _known(table, row, 0, decision)
+    strong = decision.z is not None and abs(decision.z) >= settings.threshold
+    nights = decision.nights if strong and decision.nights and decision.nights < settings.least_nights else 1
+    if not strong and not _is_far_out(known, decision.scale or 0.0):
+        return None
+    effect = _shift(known[:-nights][-WIDTH:], float(np.median(known[-nights:])))
+    if effect is None or abs(effect) < TELL or _is_same_tvm(table, row, decision, nights):
+        return None
+    return Stand(Standing.SUSPECT, effect)
+
+
+def _is_same_tvm(table: Table, row: int, decision: Decision, nights: int) -> bool:
+    """Whether tonight's TVM is that of the night before the last `nights`: what moved is then not TVM."""
+    known = np.isfinite(table.values[row, : decision.night - table.offset + 1]).nonzero()[0] + table.offset
+    around = [int(known[-nights - 1]), int(known[-1])] if len(known) > nights else []
+    return bool(around) and table.same(table.rows[row].experiment, around) is not None
+
+
+def _is_far_out(known: FloatArray, scale: float) -> bool:
+    """Whether the last night is further from those before than a series goes that has outliers or modes."""
+    before = known[:-1][-WIDTH:]
+    if not (known > 0).all() or len(before) < EXPECTED_NIGHTS or not scale:
+        return False
+    away = (np.log(known[-1]) - np.log(before)) / scale
+    alone = float(np.median(away))
+    usual = (np.median(away) - away) * np.sign(alone) >= _USUAL_DISTANCE * min(abs(alone), CLIP)
+    return abs(alone) >= FAR_SCALES and float(np.mean(usual)) <= USUAL
+
+
+def _beyond_its_few_nights(table: Table, row: int, decision: Decision, scatter: float | None) -> Stand | None:
+    known = _known(table, row, max(0, decision.state.start - table.offset), decision)
+    effect = _shift(known[:-1], float(known[-1])) if len(known) else None
+    if effect is None:
+        return None
+    own = float(np.std(np.log(known[:-1]), ddof=1)) if len(known) > 4 else 0.0
+    scale = max(own, scatter or UNKNOWN_SCALE, LEAST_SCALE) * math.sqrt(1 + 1 / (len(known) - 1))
+    far = abs(math.log1p(effect)) >= FAR_SCALES * scale and abs(effect) >= YOUNG_EFFECT
+    return Stand(Standing.SUSPECT, effect) if far and not _is_same_tvm(table, row, decision, 1) else None
+
+
+def _known(table: Table, row: int, first: int, decision: Decision) -> FloatArray:
+    """The row's values from a column to tonight, tonight's freed of what the whole machine did."""
+    values = finite(table.values[row, first : decision.night - table.offset + 1])
+    freed = decision.state.fixed.get(decision.night)
+    if freed is not None and decision.state.unit is None and len(values):
+        values[-1] = math.exp(freed)
+    return values
+
+
+def _shift(before: FloatArray, now: float) -> float | None:
+    """How far `now` is from the median before, as a fraction; None where there is none, or it is not positive."""
+    if not len(before) or now <= 0 or not (before > 0).all():
+        return None
+    return float(now / np.median(before) - 1)
+
+
+def _scatter(table: Table, rows: Sequence[int], night: int) -> float | None:
+    """The scatter from night to night (logarithm) that the fleet's series have in the middle; None where too few.
+
+    With tonight, so that a loaded night, which moves most of them, makes few suspicious.
+    """
+    stop = night + 1 - table.offset
+    values = table.values[rows, max(0, stop - _POOLED_NIGHTS) : stop]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        steps = np.diff(np.log(np.where(values > 0, values, np.nan)), axis=1)
+    known = np.abs(steps[np.isfinite(steps)])
+    return MAD_TO_SD * float(np.median(known)) / math.sqrt(2) if len(known) >= 2 * EXPECTED_NIGHTS else None
+
+
+def expected_rows(table: Table, night: int, taking_part: Mapping[str, bool]) -> set[int]:
+    """The rows that should have a value tonight.
+
+    They had one on one of the last EXPECTED_NIGHTS nights of their experiment, which has data tonight, or should have:
+    `taking_part` says of each experiment without data tonight whether it does.
+    """
+    stop = night + 1 - table.offset
+    measured = np.isfinite(table.values[:, :stop])
+    by_experiment: dict[str, list[int]] = {}
+    for row, series in enumerate(table.rows):
+        by_experiment.setdefault(series.experiment, []).append(row)
+    found: set[int] = set()
+    for experiment, rows in by_experiment.items():
+        nights = np.asarray(measured[rows].any(axis=0))
+        if nights[-1] or taking_part.get(experiment, False):
+            lately = nights.nonzero()[0][-EXPECTED_NIGHTS - 1 :]
+            found.update(row for row in rows if measured[row, lately].any())
+    return found

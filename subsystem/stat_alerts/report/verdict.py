@@ -1,0 +1,94 @@
+"""What the night comes to: its level, from the incidents and from how each series stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from judging.judge import Judged, Options
+from judging.table import Table
+
+from report import findings, verdict_text
+from report.findings import Findings
+from report.standings import Stand, expected_rows, standings
+from tvmdash import common, config_util
+from tvmdash.dashboard_info import Home, Night, experiment_of, variant_of
+from tvmdash.errors import DashboardError
+from tvmdash.incidents.ledger import Incident, Ledger
+from tvmdash.verdict import Level, NightVerdict, Standing
+
+_NIGHTS_BACK = 30
+
+
+def conclude(
+    home: Home, tonight: Night, table: Table, judged: Judged, ledger: Ledger, options: Options
+) -> tuple[NightVerdict, dict[int, Stand]]:
+    """The verdict on the night, and by row how each series stands."""
+    expected = expected_rows(table, judged.night, _taking_part(home, tonight, table, judged.night))
+    stands = standings(table, judged, ledger, expected, options.settings)
+    for row in expected - set(stands):
+        stands[row] = Stand(Standing.MISSING)
+    found = findings.find(tonight, table, judged, ledger, stands)
+    level = _level(found)
+    verdict = NightVerdict(
+        tonight.stamp,
+        level,
+        verdict_text.headline(level, found),
+        found.expected,
+        found.seen,
+        found.blind,
+        new=_ids(found.new),
+        open=_ids(found.still),
+        improved=_ids(found.better),
+        changed=_ids(found.changed),
+        suspects=tuple(found.suspects),
+        missing=tuple(found.missing),
+    )
+    return verdict, stands
+
+
+def nothing_measured(tonight: Night) -> NightVerdict:
+    """The verdict on a night that left no data."""
+    return NightVerdict(tonight.stamp, Level.NO_DATA, verdict_text.NOTHING_MEASURED)
+
+
+def _ids(incidents: Sequence[Incident]) -> tuple[str, ...]:
+    return tuple(one.id for one in incidents)
+
+
+def _level(found: Findings) -> Level:
+    """The gravest that holds."""
+    rows = (
+        (Level.NO_DATA, not found.seen),
+        (Level.REGRESSION, bool(found.new or found.still)),
+        (Level.SUSPECT, any(one.worse is not False for one in found.suspects)),
+        (Level.CHANGED, bool(found.changed)),
+        (Level.INCOMPLETE, bool(found.missing)),
+        (Level.BLIND, 2 * found.blind > found.seen),
+        (Level.IMPROVED, bool(found.better)),
+    )
+    return next((level for level, holds in rows if holds), Level.STEADY)
+
+
+def _taking_part(home: Home, tonight: Night, table: Table, night: int) -> dict[str, bool]:
+    """Of each experiment without data tonight: whether it took part, or should have.
+
+    It should have where a night of the last month had it and nobody has switched it off since.
+    """
+    with_data = {name for name, versions in table.versions.items() if table.stamps[night] in versions}
+    without = {row.experiment for row in table.rows} - with_data
+    now = {job.name for job in tonight.jobs if job.kind == "experiment"}
+    if without <= now:
+        return dict.fromkeys(without, True)
+    lately = {job.name for past in home.last_nights(_NIGHTS_BACK) for job in past.jobs if job.kind == "experiment"}
+    return {name: name in now or (name in lately and _is_wanted(home, name)) for name in without}
+
+
+def _is_wanted(home: Home, experiment: str) -> bool:
+    """Whether the home still wants it: not where its config switches it off, nor on a TVM that is named no more."""
+    if variant_of(experiment):
+        return False
+    try:
+        config = common.read_json(home.config("experiment", experiment_of(experiment)) / config_util.CONFIG_FILE)
+    except DashboardError:
+        return True
+    return not (isinstance(config, dict) and config.get("active") is False)

@@ -1,0 +1,1 @@
+"""Suspects measured again the same night."""

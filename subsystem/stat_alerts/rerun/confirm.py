@@ -1,0 +1,177 @@
+"""Suspects measured again the same night, until each is clear or the time is over.
+
+Each pass of the detector tells what it lacks, some steps ahead; that is measured in runs that many series share, and
+the detector passes again. Suspects that Benjamini and Hochberg's procedure admits go first, the others after them.
+
+Source: Benjamini & Hochberg 1995.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+from judging.judge import Judged
+from judging.table import Table
+
+from rerun import command as calling
+from rerun import evidence as remeasured
+from rerun import outcomes
+from rerun.evidence import BROKEN, BUDGET, COMPLETE, MEASURED, RUNNING, Confirmation, Evidence, Lack, Run
+from rerun.questions import Asking, Wanted, id_of
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+RATE = 0.2
+SCAN_TESTS = 10
+"""A scan over cuts tests about this many independent hypotheses."""
+DEPTHS = (1, 3, 4, 6)
+"""Steps ahead in the first passes, and in all later ones: one run settles most, eight are the least for the others."""
+MOST_PASSES = 80
+_log = logging.getLogger("stat_alerts")
+
+Judge = Callable[[Asking], Judged]
+Measure = Callable[[Home, Sequence[dict[str, Any]], float], list[dict[str, Any]]]
+
+
+@dataclass
+class Confirming:
+    """One night's re-measuring. Without `may_measure` what is kept of it is played again, and nothing is run."""
+
+    home: Home
+    output: Path
+    table: Table
+    night: int
+    evidence: Evidence
+    may_measure: bool
+    measure: Measure = calling.measured
+    _passes: int = 0
+
+    def __post_init__(self) -> None:
+        self._begun = time.monotonic()
+
+    def judged(self, judge: Judge) -> Judged:
+        """The night as it is judged with what was measured again."""
+        if self.may_measure:
+            first, asking = self._pass(judge, DEPTHS[0], None)
+            if not asking.asked:
+                return replace(first, confirmation=Confirmation(self.evidence))
+            self._measure_all(judge, admitted(strengths(first)))
+        return self._decided(judge)
+
+    def _pass(
+        self, judge: Judge, depth: int, only: AbstractSet[str] | None, silent: AbstractSet[str] = frozenset()
+    ) -> tuple[Judged, Asking]:
+        asking = Asking(self.table, self.evidence, depth, only, silent)
+        return judge(asking), asking
+
+    def _measure_all(self, judge: Judge, first: AbstractSet[str]) -> None:
+        """Measure whatever the detector asks for: for the series `first`, then for all."""
+        for only in (first, None):
+            for turn in range(MOST_PASSES):
+                _, asking = self._pass(judge, DEPTHS[min(turn, len(DEPTHS) - 1)], only)
+                if not asking.wants:
+                    break
+                if not self._measured(asking):
+                    self._keep()
+                    return
+        self.evidence = replace(self.evidence, ended=COMPLETE)
+        self._keep()
+
+    def _keep(self) -> None:
+        if self.evidence.runs or self.evidence.lacks:
+            remeasured.write(self.output, self.evidence)
+
+    def _measured(self, asking: Asking) -> bool:
+        """Have what is lacking measured; False where that is the end of it."""
+        wanted = list(asking.rounds())
+        left_s = self.evidence.budget_s - (time.monotonic() - self._begun)
+        if left_s <= 1:
+            return self._ended(BUDGET)
+        request = [{"experiment": one.experiment, "stamp": one.stamp, "points": asking.points(one)} for one in wanted]
+        try:
+            answers = self.measure(self.home, request, left_s)
+        except (DashboardError, OSError) as error:
+            return self._ended(BROKEN, str(error))
+        before = self.evidence
+        for one, answer in zip(wanted, answers, strict=False):
+            self._take(one, answer)
+        self._keep()
+        if len(answers) < len(wanted) or any(answer["state"] == BUDGET for answer in answers):
+            return self._ended(BUDGET)
+        return self.evidence != before or self._ended(BROKEN, "nothing of what was asked for was measured")
+
+    def _ended(self, why: str, words: str = "") -> bool:
+        self.evidence = replace(self.evidence, ended=why, words=words)
+        return False
+
+    def _take(self, wanted: Wanted, answer: Mapping[str, Any]) -> None:
+        """Put one answer to the evidence."""
+        place = (wanted.experiment, wanted.stamp, wanted.artifact)
+        if answer["state"] == BUDGET:
+            return
+        if answer["state"] != MEASURED:
+            self.evidence = self.evidence.with_more((), [Lack(*place, answer["state"], answer["error"])])
+            return
+        run = Run(*place, answer["values"], answer["seconds"])
+        missing = [series for series in wanted.series if id_of(series) not in run.values]
+        words = "its run left no value of this series"
+        lacks = [Lack(*place, "failed", words, id_of(series)) for series in missing]
+        self.evidence = self.evidence.with_more([run], lacks)
+
+    def _decided(self, judge: Judge) -> Judged:
+        """The decisions by what there is. Whom the end of the time left in the middle is judged by history alone.
+
+        Unless what was measured of it is enough to say that the shift is there.
+        """
+        judged, asking = self._pass(judge, 0, None)
+        if asking.stalled:
+            sure = {self.table.rows[row].key for row, decision, _ in judged.decisions() if decision.kind == "alert"}
+            silent = asking.stalled - sure
+            judged, again = self._pass(judge, 0, None, silent)
+            asking = replace(asking, asked={**asking.asked, **again.asked})
+        found = outcomes.outcomes_of(judged, self.table, self.evidence, asking)
+        return replace(judged, confirmation=Confirmation(self.evidence, tuple(found)))
+
+
+def strengths(judged: Judged) -> dict[str, float]:
+    """Each judged series' statistic."""
+    return {
+        key: abs(decision.z)
+        for fleet in judged.fleets
+        for key, decision in fleet.decided.decisions.items()
+        if decision.z is not None
+    }
+
+
+def admitted(strength: Mapping[str, float]) -> set[str]:
+    """The series that Benjamini and Hochberg's procedure at RATE admits, over the whole night."""
+    tail = NormalDist()
+    order = sorted(strength, key=lambda key: -strength[key])
+    likely = [min(1.0, SCAN_TESTS * tail.cdf(-strength[key])) for key in order]
+    passed = [place for place, p in enumerate(likely, start=1) if p <= RATE * place / len(order)]
+    return set(order[: max(passed, default=0)])
+
+
+def opened(
+    home: Home, output: Path, table: Table, night: int, *, tonight: bool, budget_s: float, off: str
+) -> Confirming | None:
+    """The night's re-measuring; None where it is off, or of a past night of which nothing is kept."""
+    stamp = table.stamps[night]
+    try:
+        kept = remeasured.read(output, stamp)
+    except DashboardError as error:
+        _log.warning("%s The history alone decides.", error)
+        return None
+    may = tonight and not off and (kept is None or kept.ended == RUNNING)
+    if kept is None and not may:
+        return None
+    evidence = replace(kept or Evidence(stamp), budget_s=budget_s) if may else kept
+    assert evidence is not None
+    return Confirming(home, output, table, night, evidence, may)

@@ -1,0 +1,155 @@
+"""What measuring again came to, series by series, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from judging.causes import is_reproduced
+from judging.judge import Judged
+from judging.table import Table
+
+from rerun.evidence import (
+    BROKEN,
+    BUDGET,
+    MACHINE,
+    MODES,
+    OUTLIER,
+    REPRODUCED,
+    UNCLEAR,
+    UNMEASURED,
+    YOUNG,
+    Confirmation,
+    Evidence,
+    Outcome,
+)
+from rerun.questions import Asking
+from tvmdash.detect.cause import CONTROLS, OLDER_ARTIFACTS, SAME_ARTIFACT, SAME_VERSION
+from tvmdash.detect.change_points import WORDS
+from tvmdash.detect.series import Decision
+from tvmdash.text import duration_in_words, elide, list_in_words
+
+_OF_REASON = {WORDS["refuted"]: OUTLIER, WORDS["open"]: UNCLEAR, WORDS["modes"]: MODES, WORDS["young"]: YOUNG}
+_NAMED = 2
+
+
+def outcomes_of(judged: Judged, table: Table, evidence: Evidence, asking: Asking) -> Iterator[Outcome]:
+    """One for each series that the detector wanted to be measured again."""
+    for row, decision, fleet in judged.decisions():
+        series = table.rows[row]
+        of_machine = series.key in fleet.controls or fleet.decided.machine is not None
+        if series.key not in asking.asked or of_machine or not _was_suspect(decision):
+            continue
+        outcome = _outcome(decision, judged.night)
+        cut = _cut(table, row, decision, judged.night)
+        new = sum(one.night >= cut for one in decision.reruns)
+        nights = {one.night for one in decision.reruns} | {cut, max(cut - 1, table.offset)}
+        used = [table.build(series.experiment, night) for night in nights]
+        artifacts = {table.build(series.experiment, one.night).artifact for one in decision.reruns}
+        fingerprints = {one.fingerprint for one in used if one.fingerprint}
+        measured = outcome != UNMEASURED
+        yield Outcome(
+            series.key, series.name, outcome, new, len(decision.reruns) - new,
+            decision.effect if measured else None, decision.effect_low if measured else None,
+            decision.effect_high if measured else None, same=len(artifacts) == 1, changed=len(fingerprints) > 1,
+            why="" if measured else _why(series.key, series.experiment, evidence, asking),
+            evidence=_evidence(decision) if outcome == MACHINE else "",
+        )  # fmt: skip
+
+
+def _was_suspect(decision: Decision) -> bool:
+    """Whether it was for its own sake that the series was asked for, and not to tell the machine from the compiler."""
+    return bool(decision.reruns) or decision.kind != "quiet" or decision.reason == WORDS["unmeasured"]
+
+
+def _outcome(decision: Decision, night: int) -> str:
+    if not decision.reruns or decision.reason == WORDS["unmeasured"]:
+        return UNMEASURED
+    if decision.kind == "alert":
+        return REPRODUCED if is_reproduced(decision, night) else MODES
+    if decision.kind == "environment" or night in decision.state.moved:
+        return MACHINE
+    return _OF_REASON.get(decision.reason, UNCLEAR)
+
+
+def _evidence(decision: Decision) -> str:
+    """What says that it was the machine: re-runs where no cut has another cause."""
+    return OLDER_ARTIFACTS if decision.cause is None else decision.cause.evidence
+
+
+def _cut(table: Table, row: int, decision: Decision, night: int) -> int:
+    """The first night of the suspected level."""
+    if decision.cut is not None:
+        return decision.cut
+    known = np.isfinite(table.values[row, : night + 1 - table.offset]).nonzero()[0] + table.offset
+    return int(known[-min(decision.nights or 1, len(known))])
+
+
+def _why(series: str, experiment: str, evidence: Evidence, asking: Asking) -> str:
+    """Why the series was not measured again."""
+    if evidence.ended == BROKEN:
+        return evidence.words
+    if series in asking.stalled:
+        return "the time was over"
+    for stamp in asking.asked[series]:
+        artifact = asking.artifact(experiment, stamp)
+        if artifact is None:
+            return f"the artifact of {stamp} is not known: imported, or added by hand"
+        lack = evidence.lack(series.partition("~")[0], experiment, artifact)
+        if lack is not None:
+            return lack.error
+    return "there are no older artifacts to compare with"
+
+
+def lines(confirmation: Confirmation) -> Iterator[str]:
+    """A line or two for the report; nothing where nothing was suspicious."""
+    evidence = confirmation.evidence
+    parts = [words for kind in _SAID for words in _parts(confirmation.outcomes, kind)]
+    if parts:
+        runs = f"{len(evidence.runs)} run{'s' * (len(evidence.runs) != 1)}"
+        yield f"Measured again tonight ({runs}, {duration_in_words(evidence.seconds)}): {'; '.join(parts)}."
+    left = [one for one in confirmation.outcomes if one.outcome == UNMEASURED]
+    if left:
+        shown = [f"{elide(one.name, 60)} ({elide(one.why, 200)})" for one in left]
+        yield f"Not measured again, so its history alone decides: {list_in_words(shown, _NAMED)}."
+    if evidence.ended == BUDGET:
+        yield f"The {evidence.budget_s:.0f} s for measuring again were over (confirm_seconds of the config)."
+
+
+_SAID = {
+    REPRODUCED: "the difference between the artifacts is there in {names}",
+    OUTLIER: "it did not come back in {names}: the first measurement was an outlier of this night",
+    MACHINE: "the machine's, not TVM's, in {names}: {because}",
+    UNCLEAR: "still unclear in {names}",
+    MODES: "single builds differ by as much without any change in {names}",
+    YOUNG: "there, but no more than single builds may differ by luck, in {names}",
+}
+
+
+def _parts(found: Sequence[Outcome], kind: str) -> Iterator[str]:
+    """What is said of the series with this outcome, those with the same evidence together."""
+    members = [one for one in found if one.outcome == kind]
+    for evidence in dict.fromkeys(one.evidence for one in members):
+        yield _part([one for one in members if one.evidence == evidence], kind)
+
+
+def _part(members: Sequence[Outcome], kind: str) -> str:
+    names = list_in_words([elide(one.name, 60) for one in members], _NAMED)
+    words = _SAID[kind].format(names=names, because=_because(members))
+    if kind == MACHINE and any(one.changed for one in members):
+        words += " (or the experiment's own: its code or config changed)"
+    return words
+
+
+def _because(members: Sequence[Outcome]) -> str:
+    if members[0].evidence in _BECAUSE:
+        return _BECAUSE[members[0].evidence]
+    others = "the same artifact's other runs" if all(one.same for one in members) else "older artifacts"
+    return f"{others} moved as well"
+
+
+_BECAUSE = {
+    SAME_ARTIFACT: "the same artifact was measured before and after the shift",
+    SAME_VERSION: "the same version of TVM was measured before and after the shift",
+    CONTROLS: "controls moved as well",
+}

@@ -1,0 +1,1 @@
+"""Each incident's thread in Slack."""

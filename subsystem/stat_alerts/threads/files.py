@@ -1,0 +1,145 @@
+"""What is remembered of the threads, in a folder for each; a file that is lost costs a look-up in Slack."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from threads.text import mark_of
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.incidents.ledger import EXPECTED, FALSE_ALARM, FIXED, Incident, Ledger
+
+FOLDER = "threads"
+SETTLED = frozenset((EXPECTED, FIXED, FALSE_ALARM))
+_FILE, _MEMORY, _SHARED = "thread.json", "threads.json", "night-"
+_NAME = re.compile(r"i[0-9A-Za-z]+-[0-9A-Za-z]+")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was said of an incident: the marks of its changes of state, and its series."""
+
+    states: tuple[str, ...]
+    series: tuple[str, ...]
+
+    @classmethod
+    def of(cls, incident: Incident) -> Told:
+        """All of it, as it is now."""
+        states = tuple(mark_of(incident, change) for change in incident.changes)
+        return cls(states, tuple(moved.series for moved in incident.moved))
+
+    @classmethod
+    def at(cls, incident: Incident, posted: float) -> Told:
+        """What a message told that was posted at that moment (seconds of the epoch); all of the series."""
+        changes = [change for change in incident.changes if moment(change.at) <= posted]
+        return replace(cls.of(incident), states=tuple(mark_of(incident, change) for change in changes))
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One thread, of one incident, or (`shared`) of the rest of a night: by ID, what was said; None: not known."""
+
+    name: str
+    stamp: str
+    incidents: Mapping[str, Told | None]
+    shared: bool = False
+
+    def telling(self, told: Mapping[str, Told]) -> Thread:
+        """The thread after more was said."""
+        return replace(self, incidents={**self.incidents, **told})
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The night up to which new incidents have their threads; those that get none until a silence ends.
+
+    placed: the thread of each incident, once more, for where a thread's own file is lost.
+    """
+
+    night: str
+    hushed: tuple[str, ...] = ()
+    placed: Mapping[str, str] = field(default_factory=dict)
+
+
+def name_of(incident: str) -> str:
+    """The folder's name for an incident's ID, whatever stands in the ledger."""
+    return incident if _NAME.fullmatch(incident) and len(incident) < 60 else _digest(incident)
+
+
+def shared_name(stamp: str) -> str:
+    """The folder's name for what is told together of a night."""
+    return f"{_SHARED}{stamp}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()[:20]
+
+
+def moment(iso: str) -> float:
+    """Seconds of the epoch of an ISO moment of the ledger; the beginning of time for what is none."""
+    try:
+        parsed = datetime.datetime.strptime(iso, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
+    except ValueError:
+        return 0.0
+    return parsed.timestamp()
+
+
+def read(folder: Path, ledger: Ledger, memory: Memory | None) -> Iterator[Thread]:
+    """The threads there are. Of one whose file is lost, it is known whose it was, and not what it said."""
+    lost: dict[str, list[str]] = {}
+    for incident in ledger.incidents:
+        name = name_of(incident)
+        placed = memory.placed.get(incident) if memory else None
+        lost.setdefault(placed or name, []).append(incident)
+    names = {path.name for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else set()
+    for name in sorted(names | (set(memory.placed.values()) if memory else set())):
+        thread = _read(folder / name)
+        if thread is None and name in lost:
+            shared = name.startswith(_SHARED)
+            stamp = name.removeprefix(_SHARED) if shared else ledger.incidents[lost[name][0]].found
+            thread = Thread(name, stamp, dict.fromkeys(lost[name]), shared)
+        if thread is not None:
+            yield thread
+
+
+def _read(path: Path) -> Thread | None:
+    try:
+        value = common.read_json(path / _FILE)
+        told = {
+            str(name): None if one is None else Told(tuple(one["states"]), tuple(one["series"]))
+            for name, one in value["incidents"].items()
+        }
+        common.parse_stamp(value["stamp"])
+        return Thread(path.name, value["stamp"], told, path.name.startswith(_SHARED))
+    except (DashboardError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def write(folder: Path, thread: Thread) -> Thread:
+    """Leave the thread; it."""
+    place = folder / thread.name
+    place.mkdir(parents=True, exist_ok=True)
+    told = {name: one and asdict(one) for name, one in thread.incidents.items()}
+    common.write_json(place / _FILE, {"schema_version": 1, "stamp": thread.stamp, "incidents": told})
+    return thread
+
+
+def read_memory(folder: Path) -> Memory | None:
+    """What the last night left; None on the first, or where it was lost."""
+    try:
+        value = common.read_json(folder / _MEMORY)
+        placed = {str(incident): str(name) for incident, name in value["placed"].items()}
+        return Memory(str(value["night"]), tuple(map(str, value["hushed"])), placed)
+    except (DashboardError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def write_memory(folder: Path, memory: Memory) -> None:
+    """Leave it for the next night."""
+    folder.mkdir(parents=True, exist_ok=True)
+    common.write_json(folder / _MEMORY, {"schema_version": 1, **asdict(memory)})

@@ -1,0 +1,223 @@
+"""Each incident's thread in Slack: one message when it is new, one reply when its state changes, nothing twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from threads import files as thread_files
+from threads import text as thread_words
+from threads.files import Memory, Thread, Told
+from tvmdash import common
+from tvmdash.dashboard_info import Home, Night
+from tvmdash.errors import DashboardError
+from tvmdash.incidents.ledger import Incident, Ledger, iso_of
+from tvmdash.incidents.text import in_words
+from tvmdash.slack_util import Slack
+from tvmdash.slack_util.delivery import POSTED, open_slack, tell
+from tvmdash.slack_util.ledger import QUEUED, SENT
+from tvmdash.slack_util.parts import website_url
+from tvmdash.slack_util.threads import Reply, entry_of, reply
+from tvmdash.subsys_templates import Report
+
+IN_SLACK_FILE = "in_slack.json"
+"""Left where the threads hold the night's news: what subsys_reporter says in place of the report."""
+_NEW_DAYS, _FOLLOWED_DAYS = 7, 30
+"""How old an incident may be to be told as new, and how long a settled one is looked after."""
+_REFUSALS = 2
+"""Slack's refusals after which the night asks no further."""
+_INCIDENT_ID = re.compile(r"\bi\d{8}-[0-9a-f]{4}\b")
+
+
+def told(report: Report, config: Mapping[str, Any], output: Path, home: Home, tonight: Night, ledger: Ledger) -> Report:
+    """Bring the threads up to date; the night's report, with what Slack did not take. Slack never fails the night."""
+    brief = output / IN_SLACK_FILE
+    brief.unlink(missing_ok=True)
+    if not config["channel"]:
+        return report
+    try:
+        slack = open_slack(config, home, "config/subsystem/stat_alerts/config.json")
+        if slack is None or not slack.can_edit:
+            return report
+        done = _Keeper(slack, output, tonight.stamp, ledger, config["threads"], website_url(home)).keep()
+    except DashboardError as error:
+        return replace(report, value=f"{report.value}\nIncidents in Slack: {error}")
+    if done.faults:
+        return replace(report, value=f"{report.value}\nIncidents in Slack: {' '.join(dict.fromkeys(done.faults))}")
+    common.write_json(brief, {"schema_version": 1, "night": tonight.stamp, "page": thread_words.PAGE,
+                              "words": _brief(report.value, done, ledger)})  # fmt: skip
+    return report
+
+
+@dataclass(frozen=True)
+class Done:
+    """What the threads told tonight: incidents that are new there, that changed, that have one; what went wrong."""
+
+    new: frozenset[str]
+    changed: frozenset[str]
+    threaded: frozenset[str]
+    faults: tuple[str, ...]
+
+
+class _Keeper:
+    """Tonight's work on all threads."""
+
+    def __init__(self, slack: Slack, output: Path, night: str, ledger: Ledger, most: int, website: str) -> None:
+        self._slack, self._night, self._ledger, self._most, self._website = slack, night, ledger, most, website
+        self._folder = output / thread_files.FOLDER
+        self._silent = {one.id for one in ledger.incidents.values() if ledger.silent(one, iso_of(night))}
+        self._new: set[str] = set()
+        self._changed: set[str] = set()
+        self._faults: list[str] = []
+        self._first_messages = self._refused = 0
+
+    def keep(self) -> Done:
+        """All threads of tonight and before, the oldest first."""
+        memory = thread_files.read_memory(self._folder)
+        threads = {thread.name: thread for thread in thread_files.read(self._folder, self._ledger, memory)}
+        known = {name for thread in threads.values() for name in thread.incidents}
+        new, hushed = self._fresh(memory, known)
+        for thread in list(self._assigned(new, threads)):
+            threads[thread.name] = thread_files.write(self._folder, thread)
+        placed = {name: thread.name for thread in threads.values() for name in thread.incidents}
+        thread_files.write_memory(self._folder, Memory(self._night, tuple(sorted(hushed)), placed))
+        for thread in sorted(threads.values(), key=lambda one: (one.stamp, one.shared, one.name)):
+            try:
+                self._one(thread)
+            except DashboardError as error:
+                self._refused += 1
+                self._faults.append(str(error))
+                if self._refused == _REFUSALS:
+                    break
+        return Done(frozenset(self._new), frozenset(self._changed), frozenset(placed), tuple(self._faults))
+
+    def _fresh(self, memory: Memory | None, known: set[str]) -> tuple[list[Incident], set[str]]:
+        """The incidents that are to get a thread, and those that are not told until a silence ends."""
+        hushed_before = set(memory.hushed) if memory else set()
+        new, hushed = [], set()
+        for one in self._ledger.incidents.values():
+            waited = one.id in hushed_before and one.is_open
+            if one.id in known or not (waited or self._is_new(one, memory)):
+                continue
+            if one.id in self._silent:
+                hushed.add(one.id)
+            elif waited or one.state not in thread_files.SETTLED:
+                new.append(one)
+        return sorted(new, key=thread_words.rank), hushed
+
+    def _is_new(self, incident: Incident, memory: Memory | None) -> bool:
+        """Found tonight or since the threads were last brought up to date; on the first night, only tonight."""
+        if incident.found == self._night:
+            return True
+        since = memory.night if memory else self._night
+        return since < incident.found <= self._night and _days(incident.found, self._night) <= _NEW_DAYS
+
+    def _assigned(self, new: Sequence[Incident], threads: Mapping[str, Thread]) -> Iterator[Thread]:
+        """A thread for each new incident; for those beyond the most of one night, one for all."""
+        own = [one for one in threads.values() if one.stamp == self._night and not one.shared]  # of an earlier run
+        room = max(0, self._most - len(own))
+        for incident in new[:room]:
+            yield Thread(thread_files.name_of(incident.id), incident.found, {incident.id: None})
+        rest = {one.id: None for one in new[room:]}
+        if rest:
+            shared = thread_files.shared_name(self._night)
+            before = threads[shared].incidents if shared in threads else {}
+            yield Thread(shared, self._night, {**before, **rest}, shared=True)
+
+    def _one(self, thread: Thread) -> None:
+        members = [self._ledger.incidents[name] for name in thread.incidents if name in self._ledger.incidents]
+        spoken = [one for one in members if one.id not in self._silent]
+        folder = self._folder / thread.name
+        if not spoken or not self._is_followed(members):
+            return
+        entry = entry_of(folder, thread.stamp)
+        if entry is None or entry.state != SENT:
+            self._first_messages += 1
+            if self._first_messages > self._most + 1:
+                self._faults.append("More first messages wait for the next night.")
+                return
+        if entry is None or entry.state == QUEUED:
+            thread = self._known(thread, members)
+        message = thread_words.first_message(members, thread.stamp, self._website)
+        begun = common.parse_stamp(thread.stamp).timestamp()
+        words = tell(self._slack, folder, thread.stamp, message, since=begun)
+        entry = entry_of(folder, thread.stamp)
+        if entry is None or entry.state != SENT:
+            self._faults.append(words)
+            return
+        self._new |= {one.id for one in members if words.startswith(POSTED) or one.found == self._night}
+        if words.startswith(POSTED):
+            thread = self._known(thread, members)
+        self._reply(thread, spoken, folder, float(entry.ts or 0))
+
+    def _known(self, thread: Thread, members: Sequence[Incident]) -> Thread:
+        """The thread, whose first message tells of all that its incidents are now."""
+        return thread_files.write(self._folder, thread.telling({one.id: Told.of(one) for one in members}))
+
+    def _reply(self, thread: Thread, incidents: Sequence[Incident], folder: Path, posted: float) -> None:
+        """Say what changed since it was last said; where that was lost, since the first message was posted."""
+        replies: list[Reply] = []
+        for incident in incidents:
+            before = thread.incidents[incident.id] or Told.at(incident, posted)
+            found = list(_replies(incident, before, named=thread.shared))
+            tonight = any(change.at == iso_of(self._night) for change in incident.changes[1:])
+            self._changed |= {incident.id} if found or tonight else set()
+            replies += found
+        fault = reply(self._slack, folder, thread.stamp, replies)
+        self._faults += [fault] if fault else []
+        thread_files.write(self._folder, thread.telling({one.id: Told.of(one) for one in incidents}))
+
+    def _is_followed(self, members: Sequence[Incident]) -> bool:
+        now = iso_of(self._night)
+        return any(one.is_open or _iso_days(one.changes[-1].at, now) <= _FOLLOWED_DAYS for one in members)
+
+
+def _replies(incident: Incident, before: Told, *, named: bool) -> Iterator[Reply]:
+    more = [moved for moved in incident.moved if moved.series not in before.series]
+    if more:
+        yield thread_words.growth_reply(incident, more, named=named)
+    for change in incident.changes:
+        if thread_words.mark_of(incident, change) not in before.states:
+            yield thread_words.change_reply(incident, change, named=named)
+
+
+def _days(first: str, last: str) -> float:
+    return (common.parse_stamp(last) - common.parse_stamp(first)).total_seconds() / 86400
+
+
+def _iso_days(first: str, last: str) -> float:
+    return (thread_files.moment(last) - thread_files.moment(first)) / 86400
+
+
+def _brief(report: str, done: Done, ledger: Ledger) -> str:
+    """The report without what the threads say: how many, then its other lines."""
+    said = {
+        line
+        for name in done.threaded
+        if name in ledger.incidents
+        for line in in_words(ledger.incidents[name]).splitlines()
+    }
+    kept = [line for line in report.splitlines() if line not in said and not _is_in_threads(line, done.threaded)]
+    first = _counts(done, [one.id for one in ledger.open()])
+    return "\n".join([*([first] if first else []), *kept])
+
+
+def _counts(done: Done, is_open: Sequence[str]) -> str:
+    """How many incidents are new, changed, open, and which of them have threads."""
+    counts = [f"{len(done.new)} new incident{'' if len(done.new) == 1 else 's'}"] if done.new else []
+    counts += [f"{len(done.changed)} changed"] if done.changed else []
+    without = [name for name in is_open if name not in done.threaded]
+    if is_open and not without:
+        counts.append(f"{len(is_open)} open")
+    told = [f"{', '.join(counts)}: told in threads of their own."] if counts else []
+    how_many = "none" if len(without) == len(is_open) else f"{len(is_open) - len(without)} of them"
+    told += [f"{len(is_open)} open, {how_many} with a thread."] if without else []
+    return " ".join(told)
+
+
+def _is_in_threads(line: str, threaded: frozenset[str]) -> bool:
+    named = set(_INCIDENT_ID.findall(line))
+    return bool(named) and named <= threaded

@@ -1,0 +1,111 @@
+"""What is said of incidents in Slack, as values: the first message of a thread, and its replies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from urllib.parse import quote
+
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents.ledger import Change, Incident, Moved
+from tvmdash.incidents.text import headline, in_words, night_in_words
+from tvmdash.records.metrics import CHANGED
+from tvmdash.slack_util.parts import GOOD, NOTE
+from tvmdash.slack_util.payloads import Message, Part, bold, build, escape, link
+from tvmdash.slack_util.threads import Reply
+
+PAGE = "alerts.html"
+_LINES = 2500
+
+
+def rank(incident: Incident) -> tuple[bool, bool, float, str]:
+    """Sorts what matters most first: what got worse, TVM's doing, the size."""
+    size = max((abs(moved.effect) for moved in incident.moved), default=abs(incident.size or 0.0))
+    return not incident.is_worse, incident.kind != ledgers.CHANGE, -size, incident.id
+
+
+def first_message(incidents: Sequence[Incident], night: str, website: str) -> Message:
+    """The message that a thread hangs on, of one incident or of several, as they are now."""
+    if len(incidents) == 1:
+        (incident,) = incidents
+        words = in_words(incident).removesuffix(f" Incident {incident.id}.")
+        return build(_title(incident), _about(incident, website), [Part(escape(words, _LINES))])
+    verdict = f"{len(incidents)} more incidents of the night {night_in_words(night)}"
+    parts = [Part(_row(incident, website), group="rows") for incident in sorted(incidents, key=rank)]
+    return build(verdict, "Each change of their states is told in this thread.", parts, _rest(website))
+
+
+def _title(incident: Incident) -> str:
+    settled = incident.state not in ledgers.OPEN_STATES
+    unsure = incident.kind == ledgers.MACHINE or incident.way == CHANGED
+    icon = NOTE if incident.is_open or (unsure and not settled) else GOOD
+    state = "" if incident.state == ledgers.NEW else f"{_state(incident.state)}: "
+    return f"{icon} {state}{headline(incident)}"
+
+
+def _state(state: str) -> str:
+    return state.replace("_", " ").capitalize()
+
+
+def _about(incident: Incident, website: str) -> str:
+    return f"{_state(incident.state)} · {_link(incident, website)}"
+
+
+def _link(incident: Incident, website: str) -> str:
+    words = f"incident {incident.id}"
+    address = f"{_page(website)}#incident-{quote(incident.id, safe='')}"
+    return link(address, words) if website else escape(words, 120)
+
+
+def _row(incident: Incident, website: str) -> str:
+    return f"{bold(_title(incident), 150)} · {_link(incident, website)}"
+
+
+def _page(website: str) -> str:
+    return f"{website.rstrip('/')}/{PAGE}"
+
+
+def _rest(website: str) -> str:
+    return f"All of them: {link(_page(website), 'alerts')}." if website else ""
+
+
+def mark_of(incident: Incident, change: Change) -> str:
+    """The same for the same change of state, however often it is told."""
+    return _digest([incident.id, change.at, change.who, change.state])
+
+
+def change_reply(incident: Incident, change: Change, *, named: bool) -> Reply:
+    """One change of an incident's state; with its headline where the thread is of several incidents."""
+    who = "" if change.who == ledgers.DETECTOR else f" by {change.who}"
+    about = escape(f"{headline(incident)} ({incident.id})", 600) if named else ""
+    words = change.words.strip() or _AS_USUAL.get(change.state, "")
+    parts = [Part(escape(words[:1].upper() + words[1:], _LINES))] if words else []
+    return Reply(mark_of(incident, change), build(f"{_state(change.state)}{who}", about, parts))
+
+
+_AS_USUAL = {
+    ledgers.ACKNOWLEDGED: "Somebody looks after it.",
+    ledgers.EXPECTED: "It was meant: the new level is the baseline.",
+    ledgers.FIXED: "It is over.",
+    ledgers.FALSE_ALARM: "It was none.",
+}
+
+
+def growth_reply(incident: Incident, more: Sequence[Moved], *, named: bool) -> Reply:
+    """Series that turned out to have moved at the same night."""
+    about = escape(f"{headline(incident)} ({incident.id})", 600) if named else ""
+    words = "\n".join(_of_series(replace(incident, moved=tuple(more), size=None, notes=())))
+    title = f"{len(more)} more series moved at the same night" if len(more) > 1 else "One more series moved that night"
+    mark = _digest([incident.id, "grown", sorted(moved.series for moved in more)])
+    return Reply(mark, build(title, about, [Part(escape(words, _LINES))]))
+
+
+def _of_series(incident: Incident) -> Iterator[str]:
+    """The lines about the series, without the last, which is about the night."""
+    yield from in_words(incident).splitlines()[:-1]
+
+
+def _digest(parts: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode("utf-8", errors="replace")).hexdigest()[:20]

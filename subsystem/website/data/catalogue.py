@@ -1,0 +1,241 @@
+"""All series of the home: what the store holds of each, joined with what the alerts say of it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Self
+
+from files.files import safe_name
+from files.incremental import fingerprint, mark
+from inputs.alerts import Alerts
+from views.context import SiteContext
+from views.series import SeriesView, experiments_with_data
+
+from data.counting import Nights, counted, to_json
+from tvmdash import common, config_util
+from tvmdash.dashboard_info import Home, Night
+from tvmdash.errors import DashboardError
+from tvmdash.machine.identity import MachineIdentity
+from tvmdash.series import naming, store
+from tvmdash.series.store import Count, Outline, Series, Store
+from tvmdash.text import elide
+
+ENDED = "ended"
+"""The state of a series without a value for so many nights that no table shows it."""
+NO_NIGHTS = Nights("", {}, {}, {})
+_PLAIN_KEY = re.compile(r"[0-9a-f]{16}(~[A-Za-z0-9_-]{1,20})?")
+_NAME_CHARS = 300
+_FASTER = 4
+"""So many times as fast as one by one are all series of an experiment at once: worth it for a quarter of them."""
+_MOST_AT_ONCE = 2_000_000
+"""More points are read one by one: at once they take 180 bytes each, in each of the processes."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One series. `id` names its files; `key` is what the alerts call it; `view` is None where it has ended."""
+
+    id: str
+    key: str
+    name: str
+    outline: Outline
+    count: Count
+    labels: Mapping[str, str]
+    fleet: str
+    last: float
+    low: float | None
+    high: float | None
+    view: SeriesView | None
+
+    @property
+    def state(self) -> str:
+        """In the words of `series_views`, or ended."""
+        return self.view.state if self.view else ENDED
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment that this home knows or once measured."""
+
+    name: str
+    title: str
+    active: bool
+    nights: Nights
+    failures: int
+    """Points that failed tonight."""
+
+    @property
+    def page(self) -> str:
+        """Where its page lies in the site."""
+        return f"experiments/{safe_name(self.name)}.html"
+
+
+class Stores:
+    """The index of the home, or, where it is missing or damaged, one of each experiment's data files; read only."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._stack = ExitStack()
+        self._open: dict[str, Store] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def for_fork(self) -> Stores:
+        """The same for another process: a database file that this one has open must not be used there."""
+        other = Stores(self._home)
+        other._open = {name: opened for name, opened in self._open.items() if opened.in_memory}
+        return other
+
+    def of(self, experiment: str) -> Store:
+        """The index that holds an experiment's points."""
+        if experiment not in self._open:
+            opened = store.open_for_reading(self._home.store_file, self._home.data(experiment), experiment)
+            self._open[experiment] = self._stack.enter_context(opened)
+        return self._open[experiment]
+
+    def nights(self, experiment: str) -> Nights:
+        """The nights on which the experiment has readable data."""
+        folder = self._home.data(experiment)
+        if self.of(experiment).in_memory:  # made anew each time; the files tell whether it is the same
+            born = fingerprint(*(f"{path.name} {mark(path)}" for path in sorted(folder.glob("data_*.json"))))
+        else:
+            born = self.of(experiment).born
+        return Nights.read(self.of(experiment), experiment, born)
+
+    def points(
+        self, experiment: str, outlines: Sequence[Outline], since: str, until: str, *, many: bool
+    ) -> Iterator[Series]:
+        """Series of an experiment in their order, with the points from the stamp `since` on and before `until`.
+
+        many: whether so much is read that it is worth loading numpy.
+        """
+        opened = self.of(experiment)
+        faster = many and _FASTER * len(outlines) >= opened.size(experiment)
+        if faster and opened.points_between(experiment, since, until) <= _MOST_AT_ONCE:
+            by_id = {(one.id, one.unit): one for one in opened.series(experiment, since=since, until=until)}
+            yield from (by_id.pop((one.id, one.unit)) for one in outlines)  # each is forgotten once it is written
+        else:
+            yield from (opened.points_of(one, since=since, until=until) for one in outlines)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The series, what needs attention first. `boundary`: the stamp that parts recent points from past ones.
+
+    `counted` is for the next publish.
+    """
+
+    entries: tuple[Entry, ...]
+    experiments: Mapping[str, Experiment]
+    alerts: Alerts
+    boundary: str
+    counted: Mapping[str, Any]
+
+
+def boundary_of(tonight: str) -> str:
+    """The first moment of 1 January of the year before."""
+    return f"{int(tonight[:4]) - 1:04}0101T000000Z"
+
+
+def read_catalogue(site: SiteContext, stores: Stores, known: Mapping[str, Any]) -> Catalogue:
+    """Every series that ever had a value, whether or not it still has; `known` is an earlier catalogue's `counted`."""
+    boundary = boundary_of(site.tonight.stamp)
+    views = {view.id: view for view in site.series}
+    entries: list[Entry] = []
+    experiments: dict[str, Experiment] = {}
+    memory: dict[str, Any] = {}
+    titles, machine = _titles(site.home, site.tonight), site.home.machine()
+    measured = experiments_with_data(site.home)
+    for name in dict.fromkeys([*sorted(titles), *measured]):
+        title, active = titles.get(name, (name, False))
+        nights, failures = NO_NIGHTS, 0
+        if name in measured:
+            opened, nights = stores.of(name), stores.nights(name)
+            counts = counted(opened, name, nights, boundary, known.get(name, {}))
+            memory[name] = to_json(nights, boundary, counts)
+            entries += _entries(opened, name, counts, views, machine)
+            failures = opened.failures(name).get(site.tonight.stamp, 0)
+        experiments[name] = Experiment(name, elide(title, _NAME_CHARS), active, nights, failures)
+    place = {key: at for at, key in enumerate(views)}
+    entries.sort(key=lambda entry: place.get(entry.key, len(place)))
+    return Catalogue(tuple(entries), experiments, site.alerts, boundary, memory)
+
+
+def _titles(home: Home, tonight: Night) -> dict[str, tuple[str, bool]]:
+    """Title by name of the experiments that the home's config knows or that took part tonight, and whether active."""
+    found = {}
+    folder = home.configs("experiment")
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        with contextlib.suppress(DashboardError):  # the precheck tells what is wrong with a config
+            config = common.read_json(path / config_util.CONFIG_FILE, max_bytes=4 << 20)
+            if isinstance(config, dict):
+                title = config.get("title")
+                found[path.name] = (title if isinstance(title, str) and title else path.name, False)
+    found.update({job.name: (job.title, True) for job in tonight.jobs if job.kind == "experiment"})
+    return found
+
+
+def _entries(
+    opened: Store,
+    experiment: str,
+    counts: Mapping[int, Count],
+    views: Mapping[str, SeriesView],
+    machine: MachineIdentity | None,
+) -> Iterator[Entry]:
+    outlines = opened.outlines(experiment)
+    keys, names = naming.keys(outlines), naming.names(outlines)
+    for one, key, name in zip(outlines, keys, names, strict=True):
+        count, view = counts.get(one.number), views.get(key)
+        if count is None:
+            continue
+        last, low, high = (view.last, view.low, view.high) if view else _last(opened, one, count.last_stamp)
+        yield Entry(
+            id=id_of(key),
+            key=key,
+            name=elide(view.name if view else name, _NAME_CHARS),
+            outline=one,
+            count=count,
+            labels=dict(flat_labels(one.labels)),
+            fleet=naming.fleet(one, machine),
+            last=last,
+            low=low,
+            high=high,
+            view=view,
+        )
+
+
+def _last(opened: Store, outline: Outline, stamp: str) -> tuple[float, float | None, float | None]:
+    point = opened.points_of(outline, since=stamp)
+    return point.values[-1], point.low[-1], point.high[-1]
+
+
+def id_of(key: str) -> str:
+    """The name of a series' files: its key where that is plain, which it is but for odd units."""
+    return key if _PLAIN_KEY.fullmatch(key) else f"{key[:16]}~{fingerprint(key)[:8]}"
+
+
+def flat_labels(labels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Keys with values as text, as in ("workload", "network.mlp"), ("opt_level", "3").
+
+    What lies in a column of parameters stands by its own name; behind its column's name where another column has it.
+    """
+    seen: set[str] = {key for key, value in labels.items() if not isinstance(value, Mapping)}
+    for column, value in sorted(labels.items(), key=lambda item: item[0] != "workload"):
+        if not isinstance(value, Mapping):
+            yield column, _text(value)
+            continue
+        for name, item in value.items():
+            yield (str(name) if name not in seen else f"{column}.{name}"), _text(item)
+            seen.add(name)
+
+
+def _text(value: object) -> str:
+    return elide(value if isinstance(value, str) else str(value), _NAME_CHARS)

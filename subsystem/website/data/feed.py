@@ -1,0 +1,107 @@
+"""The ledger of incidents as data (incidents.json) and as an Atom feed (feed.xml, RFC 4287)."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+import uuid
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+from views.context import SiteContext
+
+from data.catalogue import Catalogue
+from tvmdash import common
+from tvmdash.incidents.ledger import Incident, iso_of
+from tvmdash.incidents.text import headline, in_words
+from tvmdash.text import elide
+
+SCHEMA_VERSION = 1
+TITLE = "TVM nightly benchmarks: incidents"
+MOST_ENTRIES = 100
+_ATOM = "http://www.w3.org/2005/Atom"
+_TITLE_CHARS = 300
+_TEXT_CHARS = 4000
+
+
+def incidents_of(site: SiteContext, catalogue: Catalogue) -> bytes:
+    """All incidents that ever were, newest first, with their words; `files` are the IDs of the series that moved."""
+    ids = {entry.key: entry.id for entry in catalogue.entries}
+    value = {
+        "schema_version": SCHEMA_VERSION,
+        "written": f"{site.now:%Y-%m-%dT%H:%M:%SZ}",
+        "night": site.tonight.stamp,
+        "incidents": [_told(one, site, ids) for one in site.alerts.incidents],
+    }
+    return (json.dumps(value, separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
+
+
+def _told(one: Incident, site: SiteContext, ids: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        **one.to_json(),
+        "headline": elide(headline(one), _TITLE_CHARS),
+        "words": in_words(one),
+        "silent": one.id in site.alerts.silent,
+        "files": [ids.get(moved.series) for moved in one.moved],
+    }
+
+
+def feed_of(site: SiteContext, website_url: str) -> bytes:
+    """The feed of the last incidents that changed, newest first, without what was silenced.
+
+    Its addresses are those below `website_url`; without one they are relative to the feed's own.
+    """
+    base = f"{website_url.rstrip('/')}/" if website_url else ""
+    told = [one for one in site.alerts.incidents if one.id not in site.alerts.silent]
+    told = sorted(told, key=_updated, reverse=True)[:MOST_ENTRIES]
+    name = uuid.uuid5(uuid.NAMESPACE_URL, base or "tvmdash")
+    feed = ElementTree.Element("feed", {"xmlns": _ATOM})
+    _add(feed, "id", name.urn)
+    _add(feed, "title", TITLE)
+    _add(feed, "updated", _updated(told[0]) if told else iso_of(site.tonight.stamp))
+    _add(_add(feed, "author"), "name", "TVM nightly benchmarks")
+    _add(feed, "link", rel="alternate", type="text/html", href=f"{base}alerts.html")
+    _add(feed, "link", rel="self", type="application/atom+xml", href=f"{base}feed.xml")
+    for one in told:
+        _add_entry(feed, one, name, base)
+    text = ElementTree.tostring(feed, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()
+
+
+def _add_entry(feed: ElementTree.Element, one: Incident, name: uuid.UUID, base: str) -> None:
+    entry = _add(feed, "entry")
+    _add(entry, "id", uuid.uuid5(name, one.id).urn)
+    _add(entry, "title", elide(f"{headline(one)} ({one.state.replace('_', ' ')})", _TITLE_CHARS))
+    _add(entry, "published", iso_of(one.found))
+    _add(entry, "updated", _updated(one))
+    _add(entry, "link", rel="alternate", type="text/html", href=f"{base}alerts.html#incident-{one.id}")
+    _add(entry, "category", term=one.state)
+    _add(entry, "content", elide(in_words(one), _TEXT_CHARS), type="text")
+
+
+def _updated(one: Incident) -> str:
+    """When it was last changed, by the detector or by a person."""
+    known = [change.at for change in one.changes if _is_moment(change.at)]
+    return max([iso_of(one.found), *known])
+
+
+def _is_moment(text: str) -> bool:
+    return len(text) == 20 and common.is_stamp(text.replace("-", "").replace(":", ""))
+
+
+def _add(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
+    child = ElementTree.SubElement(parent, tag, {key: _clean(value) for key, value in attributes.items()})
+    child.text = _clean(text) or None
+    return child
+
+
+def _clean(text: str) -> str:
+    """The text without what XML cannot hold."""
+    return "".join("\ufffd" if _is_forbidden(character) else character for character in text)
+
+
+def _is_forbidden(character: str) -> bool:
+    if character in "\n\t":
+        return False
+    return unicodedata.category(character) in {"Cc", "Cs"} or character in "\ufffe\uffff"

@@ -1,0 +1,223 @@
+"""receipts/: what reproduces one experiment's points of one night, with raw samples and operators."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from files import forked
+from files.files import safe_name
+from files.incremental import NONE, Carrier, fingerprint, mark
+from inputs.parsing import WRONG, reason_of
+from inputs.raw_points import CATALOGUE, Measured, identity_of, read_measured, write_trace
+from views.context import SiteContext
+
+from data.catalogue import Catalogue
+from tvmdash import common, config_util, records
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.machine import identity as machine_identity
+from tvmdash.records.metrics import FOREIGN, Declarations
+
+SCHEMA_VERSION = 1
+FOLDER = "receipts"
+Ids = Mapping[tuple[str, str], str]
+"""The name of a series' files, by its ID and unit."""
+_LEAST_IN_PROCESS = 30
+"""Fewer receipts are made sooner than a process is forked."""
+_PINS = ("config", "seed", "artifact", "fingerprint")
+"""What `reproduce` needs of a night."""
+_log = logging.getLogger("website")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One experiment in one night: its data file, the folder of its raw measurements, and the files made of both."""
+
+    experiment: str
+    stamp: str
+    data: Path
+    raw: Path
+
+    @property
+    def name(self) -> str:
+        """Of the receipts in the site, without its ending."""
+        return f"{FOLDER}/{self.stamp}/{safe_name(self.experiment)}"
+
+    def sources(self) -> tuple[str, str]:
+        """Two texts that change when the data and the raw measurements do; NONE where there are none."""
+        return fingerprint(self.experiment, mark(self.data)), mark(self.raw / CATALOGUE)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A receipt that the site is to have. keeps: what the old one says of raw measurements still holds."""
+
+    place: Place
+    made_from: str
+    keeps: bool
+    is_tonight: bool
+
+    @property
+    def file(self) -> str:
+        return f"{self.place.name}.json"
+
+    @property
+    def trace(self) -> str:
+        return f"{self.place.name}.perfetto-trace"
+
+
+class _Names:
+    """The names of series' files; the ID of a series, a hash, is made once for all nights."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self._newest = {name: found for (name, _), found in ids.items()}
+        self._found: dict[tuple[str, ...], str | None] = {}
+
+    def of_record(self, night: records.NightData, record: records.Record, identity: str) -> dict[str, str | None]:
+        """By metric; `identity` is that of the record."""
+        labels = {column: getattr(record, column) for column in records.IDENTITY}
+        found = {}
+        for metric, _ in record.metrics():
+            home = "" if night.home is None else night.home.name
+            known = (night.experiment, metric.name, identity, record.env_name, record.hw_model, home)
+            if known not in self._found:
+                key = records.SeriesKey.of(night.experiment, metric.name, labels, night.home)
+                self._found[known] = self.of(key, metric.unit)
+            found[metric.name] = self._found[known]
+        return found
+
+    def of(self, key: records.SeriesKey, unit: str) -> str | None:
+        """With this unit; before it had one, a number was the same series."""
+        return self._ids.get((key.id, unit)) or (None if unit else self._newest.get(key.id))
+
+
+def write_receipts(site: SiteContext, catalogue: Catalogue, carrier: Carrier, nights: int) -> None:
+    """Have the receipts of the last `nights` nights; only those of which something changed are made.
+
+    A Perfetto trace is made for tonight's alone, and goes with the next night.
+    """
+    carrier.folder(FOLDER)
+    raw = raw_folder(site.home)
+    names = _Names({(entry.outline.id, entry.outline.unit): entry.id for entry in catalogue.entries})
+    changed = []
+    stamps = site.stamps[-nights:] if nights else []
+    for name, experiment in catalogue.experiments.items():
+        for stamp in (stamp for stamp in stamps if stamp in experiment.nights.versions):
+            place = Place(name, stamp, site.home.data_file(name, stamp), raw / name / f"raw_{stamp}")
+            if place.data.is_file():
+                wanted = _wanted_of(place, stamp == site.tonight.stamp, carrier)
+                changed += [] if _carried(wanted, carrier) else [wanted]
+    for part in forked.in_parts(lambda part: _write(part, names, carrier), changed, least=_LEAST_IN_PROCESS):
+        carrier.take_in(part)
+
+
+def raw_folder(home: Home) -> Path:
+    """Where the home keeps raw measurements; a folder that is not there where its config cannot be read."""
+    folder = top_config(home, "tmp_data_dir") or "no config"
+    return Path(os.path.normpath(home.root / os.path.expanduser(folder))) / "raw"
+
+
+def top_config(home: Home, name: str) -> str:
+    """A text of the top-level config; empty where it cannot be read, which whoever runs the night is told."""
+    try:
+        return str(config_util.read_config(home.config_file, config_util.HOME_FIELDS)[name])
+    except DashboardError:
+        return ""
+
+
+def _wanted_of(place: Place, is_tonight: bool, carrier: Carrier) -> _Wanted:  # noqa: FBT001
+    """What was once read of raw measurements outlives them."""
+    data, raw = place.sources()
+    was = carrier.made_from(f"{place.name}.json").split()
+    keeps = len(was) == 3 and was[0] == data and raw in (NONE, was[1])
+    return _Wanted(place, f"{data} {was[1] if keeps else raw} {int(is_tonight)}", keeps, is_tonight)
+
+
+def _carried(wanted: _Wanted, carrier: Carrier) -> bool:
+    carrier.folder(f"{FOLDER}/{wanted.place.stamp}")
+    if not carrier.carry(wanted.file, wanted.made_from):
+        return False
+    carrier.carry(wanted.trace, wanted.made_from)
+    return True
+
+
+def _write(changed: Sequence[_Wanted], names: _Names, carrier: Carrier) -> Carrier:
+    """Make them; in a process of its own if need be."""
+    written = carrier.part()
+    for wanted in changed:
+        try:
+            _make(wanted, names, written)
+        except DashboardError as error:
+            _log.warning("%s, %s: no receipt. %s", wanted.place.experiment, wanted.place.stamp, error)
+    return written
+
+
+def _make(wanted: _Wanted, names: _Names, carrier: Carrier) -> None:
+    file, trace = wanted.file, wanted.trace
+    source = carrier.old / file if wanted.keeps else wanted.place.data
+    try:
+        receipt = _without_trace(common.read_json(source)) if wanted.keeps else _made(wanted.place, names)
+    except WRONG as error:
+        raise DashboardError(reason_of(source, error)) from error
+    if wanted.is_tonight and not wanted.keeps:
+        words = write_trace(wanted.place.raw, carrier.new / trace)
+        receipt = {**receipt, "trace": None if words else Path(trace).name, "trace_words": words}
+        if not words:
+            carrier.adopt(trace, wanted.made_from)
+    content = json.dumps(receipt, separators=(",", ":"), allow_nan=False)
+    carrier.write(file, content.encode("ascii"), wanted.made_from)
+
+
+def _without_trace(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    return {**receipt, "trace": None, "trace_words": "Only the last night has its trace here."}
+
+
+def _made(place: Place, names: _Names) -> dict[str, Any]:
+    value = common.read_json(place.data)  # it was checked when it was taken into the index
+    measured, fault = read_measured(place.raw)
+    night = records.night_of(value, place.experiment, place.stamp, machine_identity.of_folder(place.data.parent))
+    told = {"samples_words": fault, "records": list(_records(night, names, measured))}
+    return _without_trace({**_receipt(place, value), **told})
+
+
+def _receipt(place: Place, data: Mapping[str, Any]) -> dict[str, Any]:
+    night = common.object_in(data, "night")
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "stamp": place.stamp,
+        "experiment": place.experiment,
+        "tvm_hash": data.get("tvm_hash"),
+        "night": night,
+        "environment": data.get("environment", {}),
+        "failures": data.get("failures", []) if "records" in data else [],
+        "repeat": repeat_of(place, night),
+        "data_file": f"results/experiments/data/{place.experiment}/{place.data.name}",
+    }
+
+
+def _records(night: records.NightData, names: _Names, measured: Mapping[str, Measured]) -> Iterator[dict[str, Any]]:
+    """Each record with the IDs of its series by metric; of a foreign experiment, each of its numbers."""
+    declarations = Declarations(night.declarations)
+    for record in night.records:
+        value = dict(vars(record))
+        identity = identity_of(record.workload, record.engine, record.target, value)
+        raw = measured.get(identity, Measured())
+        yield {"series": names.of_record(night, record, identity), "record": value, **raw.to_json()}
+    for path, number in night.leaves.items():
+        series = {FOREIGN.name: names.of(night.key_of_leaf(path), declarations.of(path).unit)}
+        yield {"series": series, "record": {"path": path, "value": number}, **Measured().to_json()}
+
+
+def repeat_of(place: Place, night: Mapping[str, Any]) -> str:
+    """The command that measures the receipt again; empty where the night does not pin what that needs."""
+    if any(night.get(pin) is None for pin in _PINS):
+        return ""
+    return f"python3 -m dashboard reproduce HOME {shlex.quote(f'{place.experiment}/{place.stamp}')}"

@@ -1,0 +1,1 @@
+"""Files of the site: written, carried over from the old site, copied."""

@@ -1,0 +1,113 @@
+"""The graphs that an experiment left: found, described in words, copied into the site."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from files.files import carry_over, regular_file_bytes, safe_name
+from tvmdash.text import bytes_in_words, elide
+
+SUFFIXES = (".svg", ".png")
+MAX_GRAPHS = 100
+MAX_BYTES = 8 << 20
+_PNG = b"\x89PNG\r\n\x1a\n"
+_POINTS = re.compile(rb'<svg[^>]* width="(\d{1,5}(?:\.\d+)?)pt" height="(\d{1,5}(?:\.\d+)?)pt"')
+_DESCRIBED = re.compile(r"<svg[^>]*>\s*<title>(.*?)</title>\s*(?:<desc>(.*?)</desc>)?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A picture in the site: `src` relative to the site's root, its name for people, its content in words.
+
+    `size` is its width and height in CSS pixels, where it says them.
+    """
+
+    src: str
+    name: str
+    alt: str
+    size: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """The graphs of one experiment, and what of them is not shown, in words."""
+
+    shown: tuple[Graph, ...]
+    left_out: tuple[str, ...]
+
+
+def take(folder: Path, site: Path, experiment: str, old: Path) -> Graphs:
+    """Copy the pictures below `folder` into `site`; whatever is no picture, or a link to elsewhere, stays out.
+
+    What the site `old` has already is carried over.
+    """
+    shown: list[Graph] = []
+    left_out: list[str] = []
+    for path in sorted(_pictures(folder), key=lambda path: (path.stem != "tonight", str(path))):
+        name = str(path.relative_to(folder).with_suffix(""))
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            left_out.append(f"{elide(path.name, 80)} is not shown: {bytes_in_words(size)} is too large for a page.")
+        elif len(shown) < MAX_GRAPHS:
+            src = f"graphs/{safe_name(experiment)}/{safe_name(name)}{path.suffix.lower()}"
+            place_picture(path, site / src, old / src)
+            shown.append(described(path, src, name))
+        else:
+            left_out.append(f"{elide(path.name, 80)} is not shown: {MAX_GRAPHS} graphs are enough for a page.")
+    return Graphs(tuple(shown), tuple(left_out))
+
+
+def described(path: Path, src: str, name: str) -> Graph:
+    """The graph in `path`, as the site shows it under `src`."""
+    head = _head(path)
+    return Graph(src, name.replace("_", " "), _in_words(head, name), _size(head))
+
+
+def place_picture(path: Path, place: Path, old: Path) -> None:
+    """Have the picture `path` at `place` too; from `old`, where that is the same file by size and time."""
+    there, known = path.stat(), old.stat() if old.is_file() else None
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if known and (known.st_size, known.st_mtime_ns) == (there.st_size, there.st_mtime_ns):
+        carry_over(old, place)
+        return
+    shutil.copy2(path, place)
+
+
+def take_picture(path: Path, name: str, site: Path, old: Path) -> Graph | None:
+    """A subsystem's picture, put into `site`; None where it is no picture, a link, or too large."""
+    size = regular_file_bytes(path)
+    if path.suffix.lower() not in SUFFIXES or size is None or size > MAX_BYTES:
+        return None
+    src = f"graphs/{name}/{safe_name(path.stem)}{path.suffix.lower()}"
+    place_picture(path, site / src, old / src)
+    return described(path, src, path.stem)
+
+
+def _pictures(folder: Path) -> Iterator[Path]:
+    inside = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.suffix.lower() in SUFFIXES and regular_file_bytes(path) and inside in path.resolve().parents:
+            yield path
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(64 << 10)
+
+
+def _in_words(head: bytes, name: str) -> str:
+    """What an SVG says of itself in `desc`, which is what the dashboard's own graphs do, else its title or name."""
+    found = _DESCRIBED.search(head.decode("utf-8", errors="replace"))
+    return elide(html.unescape(found[2] or found[1]), 1000) if found else f"Graph {elide(name, 100)}"
+
+
+def _size(head: bytes) -> tuple[int, int] | None:
+    if head.startswith(_PNG):
+        return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+    found = _POINTS.search(head)
+    return (round(float(found[1]) * 4 / 3), round(float(found[2]) * 4 / 3)) if found else None

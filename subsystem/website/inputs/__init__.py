@@ -1,0 +1,1 @@
+"""What the home and other subsystems left, read as data from strangers."""

@@ -1,0 +1,117 @@
+"""The raw measurements of one experiment in one night: samples, operators and passes of each point, and a trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.text import bytes_in_words
+
+MOST_TRACE_ROWS = 1_000_000
+MOST_TRACE_BYTES = 32 << 20
+CATALOGUE = "catalogue.json"
+_COLUMNS = ("workload_args", "engine_config", "build_config", "runtime_config")
+
+
+@dataclass
+class Measured:
+    """One point. operators: [name, calls, ns of all calls] over `runs` profiled runs, the longest first.
+
+    passes: [name, ns] in the order in which the compiler ran them first.
+    """
+
+    samples_ms: list[float] = field(default_factory=list)
+    runs: int = 0
+    operators: list[list[Any]] = field(default_factory=list)
+    passes: list[list[Any]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a receipt holds it."""
+        return dict(vars(self))
+
+
+def identity_of(workload: str, engine: str, target: str, columns: Mapping[str, Any]) -> str:
+    """What a record and the trial that it was made of have in common."""
+    return json.dumps([workload, engine, target, [columns.get(name) for name in _COLUMNS]], sort_keys=True)
+
+
+def read_measured(raw: Path) -> tuple[dict[str, Measured], str]:
+    """The points by `identity_of`; why there are none, in words, or an empty text."""
+    if not (raw / CATALOGUE).is_file():
+        return {}, "The raw measurements of this night are not kept, or not as a sealed run."
+    from tvmdash.traces import connect  # reading traces costs imports that most publishes do without
+
+    try:
+        with connect([raw]) as traces:
+            return _measured(traces), ""
+    except DashboardError as error:
+        return {}, f"The raw measurements cannot be read: {error}"
+
+
+def _measured(traces: Any) -> dict[str, Measured]:
+    found: dict[str, Measured] = {}
+    of_trial: dict[tuple[str, int], Measured] = {}
+    for guid, trial, identity in traces.execute(
+        "SELECT guid, id, identity FROM trials WHERE error IS NULL ORDER BY id"
+    ):
+        key = _key(identity)
+        if key:
+            of_trial[guid, trial] = found.setdefault(key, Measured())
+    nothing = Measured()
+    for guid, trial, elapsed_ns, number in traces.execute(
+        "SELECT guid, trial, elapsed_ns, number FROM samples WHERE elapsed_ns IS NOT NULL"
+        " ORDER BY timestamp, trial, position"
+    ):
+        of_trial.get((guid, trial), nothing).samples_ms.append(float(f"{elapsed_ns / number / 1e6:.7g}"))
+    for guid, trial, name, calls, total in traces.execute(
+        "SELECT guid, trial, name, count(*), sum(duration) FROM kernels GROUP BY guid, trial, name"
+        " ORDER BY 5 DESC, name"
+    ):
+        of_trial.get((guid, trial), nothing).operators.append([name, int(calls), int(total)])
+    for guid, trial, runs in traces.execute(
+        "SELECT guid, trial, count(DISTINCT repetition) FROM kernels GROUP BY guid, trial"
+    ):
+        of_trial.get((guid, trial), nothing).runs += int(runs)
+    for guid, trial, name, total, _ in traces.execute(
+        "SELECT guid, trial, name, sum(duration), min(position) FROM passes GROUP BY guid, trial, name ORDER BY 5, name"
+    ):
+        of_trial.get((guid, trial), nothing).passes.append([name, int(total)])
+    return found
+
+
+def _key(identity: str | None) -> str:
+    try:
+        point = json.loads(identity or "")
+        return identity_of(point["workload"], point["engine"], point["target"], point["columns"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ""  # of a program that measures in its own way: its samples belong to no record that is known
+
+
+def write_trace(raw: Path, place: Path) -> str:
+    """Write what ui.perfetto.dev opens to `place`; why there is none, in words, or an empty text."""
+    if not (raw / CATALOGUE).is_file():
+        return "There are no traces of this night."
+    from tvmdash.convert import write_perfetto
+    from tvmdash.traces import connect
+    from tvmdash.traces.export.events import trace_events
+
+    try:
+        rows = sum(int(table["rows"]) for table in common.read_json(raw / CATALOGUE)["tables"].values())
+        if rows > MOST_TRACE_ROWS:
+            return f"The trace is left out: it has {rows} rows, more than {MOST_TRACE_ROWS}."
+        with connect([raw]) as traces:
+            events = trace_events(traces)
+            write_perfetto(place, events.events, flows=events.flows)
+    except (DashboardError, KeyError, TypeError, ValueError, AttributeError) as error:
+        place.unlink(missing_ok=True)
+        return f"The trace could not be made: {error}"
+    size = place.stat().st_size
+    if size > MOST_TRACE_BYTES:
+        place.unlink()
+        return f"The trace is left out: {bytes_in_words(size)} is more than {bytes_in_words(MOST_TRACE_BYTES)}."
+    return ""

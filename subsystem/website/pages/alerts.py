@@ -1,0 +1,62 @@
+"""The ledger of incidents, the detector's own measured error rate beside its target, and what people noted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from inputs.alerts import Rate
+from render import page as pages
+from views import incidents as incident_views
+from views.context import SiteContext
+
+from tvmdash.text import three_digits
+
+
+@dataclass(frozen=True)
+class RateView:
+    """The error rate in words; `state` is ok, partial where it is beyond the target, absent where that is not known."""
+
+    name: str
+    words: str
+    state: str
+
+
+_KINDS = {
+    "shuffled": "on the shuffled nights of this home's series",
+    "unchanged": "on stretches where the compiled code was the same",
+}
+
+
+def write_alerts(context: SiteContext, new: Path) -> None:
+    """Write alerts.html."""
+    alerts = context.alerts
+    views = [incident_views.view(one, context.series_by_id, silent=one.id in alerts.silent) for one in alerts.incidents]
+    still = [one.id for one in alerts.open]
+    by_id = {one.id: one for one in views}
+    text = pages.render(
+        "alerts.html",
+        context.frame("alerts"),
+        night=alerts.night,
+        tonight=context.tonight.stamp,
+        open=[by_id[name] for name in still],
+        settled=[one for one in views if one.id not in still],
+        rates=[_rate(rate, alerts.target) for rate in alerts.rates],
+        target=alerts.target,
+        annotations=alerts.annotations,
+        faults=alerts.faults,
+    )
+    (new / "alerts.html").write_text(text, encoding="utf-8")
+
+
+def _rate(rate: Rate, target: float | None) -> RateView:
+    name = _KINDS.get(rate.kind, rate.kind)
+    if rate.rate is None:
+        return RateView(name, "nothing to measure it on yet", "absent")
+    words = f"{three_digits(rate.rate)} false alerts per 1000 series-nights ({rate.alerts} in {rate.nights}"
+    words += f"; with 95 % confidence below {three_digits(rate.at_most)})" if rate.at_most is not None else ")"
+    if target is None:
+        return RateView(name, words, "absent")
+    if rate.at_most is not None and rate.rate <= target < rate.at_most:
+        return RateView(name, f"{words}: too few nights yet to say that it is below the target", "absent")
+    return RateView(name, words, "partial" if rate.rate > target else "ok")

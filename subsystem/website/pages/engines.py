@@ -1,0 +1,238 @@
+"""TVM against other engines on the same workloads, now and over the last nights."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+from render import page as pages
+from render.sparks import Curve, Labels, chart, sparkline
+from views.context import SiteContext
+from views.series import SeriesView
+
+from tvmdash.text import quantity_in_words, three_digits
+
+METRIC = "run_time"
+TVM = "tvm"
+TIMES = "\N{MULTIPLICATION SIGN}"
+COMPARING = ("char_rnn", "cnn_comp", "compile_time", "operators", "real_models", "rnn_comp", "transformer", "treelstm")
+"""The experiments of this repository that measure TVM and others; named where a home measures none of them."""
+_LEAST_NIGHTS = 2
+_IDENTITY = ("workload", "workload_args", "hw_model", "env_name")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An engine's fastest configuration of a workload; `ratio` is how many times as long as TVM's fastest it takes.
+
+    low and high: 95 % interval of the ratio, as far as both intervals are known.
+    """
+
+    engine: str
+    time: str
+    config: str
+    series: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    spark: Markup
+
+    @property
+    def state(self) -> str:
+        """How TVM stands: better, worse, or steady where the interval holds 1."""
+        if self.ratio is None:
+            return ""
+        if self.low is not None and self.high is not None and self.low <= 1 <= self.high:
+            return "steady"
+        return "better" if self.ratio > 1 else "worse"
+
+    @property
+    def words(self) -> str:
+        if self.ratio is None:
+            return ""
+        return _times(self.ratio)
+
+
+@dataclass(frozen=True)
+class WorkloadRow:
+    """One workload: TVM, then the others by name, None where an engine did not measure it tonight."""
+
+    name: str
+    tvm: Cell
+    others: tuple[Cell | None, ...]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Geometric mean of an engine's ratios over its workloads."""
+
+    engine: str
+    ratio: float | None
+    count: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One experiment; `alone` names its only engine where there is nothing to compare.
+
+    last: the last night in which TVM was measured; where that is not tonight there are no rows.
+    """
+
+    title: str
+    page: str
+    engines: tuple[str, ...]
+    rows: tuple[WorkloadRow, ...]
+    means: tuple[Mean, ...]
+    line: Markup
+    alone: str | None
+    last: str = ""
+
+
+def _times(ratio: float) -> str:
+    return f"{three_digits(ratio)} {TIMES}"
+
+
+def write_engines(context: SiteContext, titles: Sequence[tuple[str, str, str]], new: Path) -> None:
+    """Write engines.html; `titles` are name, title and page of the experiments."""
+    by_experiment: dict[str, list[SeriesView]] = {}
+    for one in context.series:
+        if one.metric == METRIC and one.labels.get("engine"):
+            by_experiment.setdefault(one.experiment, []).append(one)
+    found = [
+        compare(title, page, by_experiment[name], context.tonight.stamp)
+        for name, title, page in titles
+        if name in by_experiment
+    ]
+    text = pages.render(
+        "engines.html",
+        context.frame("engines"),
+        comparisons=[one for one in found if not one.alone],
+        alone=[one for one in found if one.alone],
+        nights=len(context.shown_stamps),
+        comparing=COMPARING,
+    )
+    (new / "engines.html").write_text(text, encoding="utf-8")
+
+
+def compare(title: str, page: str, series: Sequence[SeriesView], tonight: str) -> Comparison:
+    """The experiment's engines; only workloads that TVM measured tonight are compared."""
+    engines = sorted({str(one.labels["engine"]) for one in series})
+    if len(engines) < 2 or TVM not in engines:
+        return Comparison(title, page, tuple(engines), (), (), Markup(""), " and ".join(engines))
+    others = [engine for engine in engines if engine != TVM]
+    groups: dict[str, list[SeriesView]] = {}
+    for one in series:
+        key = json.dumps([one.labels.get(name) for name in _IDENTITY], sort_keys=True, ensure_ascii=False)
+        groups.setdefault(key, []).append(one)
+    ours = [(group, best) for group in groups.values() if (best := _fastest(group, TVM, tonight))]
+    names = _workload_names([best for _, best in ours])
+    rows = []
+    for (group, best), name in zip(ours, names, strict=True):
+        fastest = [_fastest(group, engine, tonight) for engine in others]
+        cells = [_cell(theirs, best) if theirs else None for theirs in fastest]
+        rows.append(WorkloadRow(name, _cell(best, best), tuple(cells)))
+    means = [_mean(engine, [row.others[place] for row in rows]) for place, engine in enumerate(others)]
+    line = _over_time([group for group, _ in ours], others)
+    ordered = tuple(sorted(rows, key=lambda row: row.name))
+    last = max(one.last_stamp for one in series if one.labels["engine"] == TVM)
+    return Comparison(title, page, tuple(others), ordered, tuple(means), line, None, last)
+
+
+def _workload_names(best: Sequence[SeriesView]) -> list[str]:
+    """The workloads' names, with their arguments where the name alone stands for several."""
+    short = [str(one.labels.get("workload", "")).removeprefix("network.") for one in best]
+    named = []
+    for one, name in zip(best, short, strict=True):
+        arguments = one.labels.get("workload_args") or {}
+        told = ", ".join(f"{key} {value}" for key, value in arguments.items()) if isinstance(arguments, dict) else ""
+        named.append(f"{name} ({told})" if short.count(name) > 1 and told else name)
+    return named
+
+
+def _fastest(group: Iterable[SeriesView], engine: str, tonight: str) -> SeriesView | None:
+    """The engine's series with the least time tonight."""
+    there = [one for one in group if one.labels["engine"] == engine and one.last_stamp == tonight and one.last > 0]
+    return min(there, key=lambda one: one.last, default=None)
+
+
+def _cell(one: SeriesView, ours: SeriesView) -> Cell:
+    ratio = None if one is ours else one.last / ours.last
+    low = high = None
+    widths = _log_width(one), _log_width(ours)
+    if ratio is not None and widths[0] is not None and widths[1] is not None:
+        spread = math.hypot(widths[0], widths[1]) / 2
+        low, high = ratio * math.exp(-spread), ratio * math.exp(spread)
+    values = [
+        their / our if their and our and one is not ours else None
+        for their, our in zip(one.values, ours.values, strict=True)
+    ]
+    words = f"{one.labels['engine']} against TVM over {len(values)} nights"
+    return Cell(
+        str(one.labels["engine"]),
+        quantity_in_words(one.last, one.unit),
+        _config(one),
+        one.id,
+        ratio,
+        low,
+        high,
+        sparkline(values, words),
+    )
+
+
+def _log_width(one: SeriesView) -> float | None:
+    """Of its interval; None where that is unknown, or reaches 0, as that of very few samples may."""
+    return math.log(one.high / one.low) if one.low and one.high and 0 < one.low <= one.high else None
+
+
+def _config(one: SeriesView) -> str:
+    parts: list[str] = []
+    for name in ("build_config", "engine_config", "runtime_config"):
+        value = one.labels.get(name)
+        if isinstance(value, dict):
+            parts += [f"{key} {item}" for key, item in value.items()]
+    return ", ".join(parts)
+
+
+def geometric_mean(values: Sequence[float]) -> float | None:
+    """Of values above 0; None of none."""
+    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
+
+
+def _mean(engine: str, cells: Iterable[Cell | None]) -> Mean:
+    ratios = [cell.ratio for cell in cells if cell and cell.ratio]
+    return Mean(engine, geometric_mean(ratios), len(ratios))
+
+
+def _over_time(groups: Sequence[Sequence[SeriesView]], engines: Sequence[str]) -> Markup:
+    """The geometric mean of each engine's ratios, night by night, over the workloads that both measured then.
+
+    Empty where that is one night only, which the table tells.
+    """
+    count = max((len(one.values) for group in groups for one in group), default=0)
+    curves = []
+    for engine in engines:
+        means = [
+            geometric_mean([ratio for group in groups if (ratio := _ratio_at(group, engine, index))])
+            for index in range(count)
+        ]
+        curves.append(Curve(engine, means))
+    known = [value for curve in curves for value in curve.values if value is not None]
+    if all(sum(value is not None for value in curve.values) < _LEAST_NIGHTS for curve in curves):
+        return Markup("")
+    labels = Labels(_times(max(*known, 1.0)), _times(min(*known, 1.0)), 1.0, "as fast as TVM")
+    named = ", ".join(engines)
+    return chart(curves, f"Geometric mean of the time of {named} relative to TVM, over {count} nights", labels)
+
+
+def _ratio_at(group: Iterable[SeriesView], engine: str, index: int) -> float | None:
+    least: dict[str, float] = {}
+    for one in group:
+        value = one.values[index]
+        if value is not None and value > 0:
+            name = str(one.labels["engine"])
+            least[name] = min(value, least.get(name, value))
+    return least[engine] / least[TVM] if engine in least and TVM in least else None

@@ -1,0 +1,107 @@
+"""A page for each experiment: what it is, tonight, its graphs and series, its nights, its config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from files import graphs
+from files.graphs import Graph
+from inputs.others import Run
+from markupsafe import Markup
+from render import page as pages
+from render.sparks import svg
+from views.context import SiteContext
+from views.series import SeriesView
+from views.strip import cell
+from views.tonight import ExperimentView
+
+from tvmdash.dashboard_info import JobResult, Night
+from tvmdash.stages import PRECHECK, pipeline
+from tvmdash.text import duration_in_words
+
+MOST_SERIES = 1000
+STAGES = tuple(dict.fromkeys((PRECHECK, *(stage.name for stage in pipeline("experiment").stages))))
+_WIDTH, _HEIGHT = 640, 120
+_LEAST_COLUMNS = 15
+
+
+@dataclass(frozen=True)
+class HistoryNight:
+    """The experiment on one night; None where it took no part."""
+
+    stamp: str
+    state: str
+    job: JobResult | None
+
+
+@dataclass(frozen=True)
+class Page:
+    """What experiments/NAME.html shows of an experiment; `hidden` series are left out, for there are too many."""
+
+    about: ExperimentView
+    series: Sequence[SeriesView]
+    hidden: int
+    history: Sequence[HistoryNight]
+    durations: Markup
+    run: Run | None
+    run_graph: Graph | None
+
+
+def write_experiments(context: SiteContext, views: Iterable[ExperimentView], new: Path) -> None:
+    """Fill `new`/experiments; the graphs are in the site already."""
+    (new / "experiments").mkdir(exist_ok=True)
+    by_experiment: dict[str, list[SeriesView]] = {}
+    for one in context.series:
+        by_experiment.setdefault(one.experiment, []).append(one)
+    for about in views:
+        page = _page(context, about, by_experiment.get(about.name, []), new)
+        text = pages.render(
+            "experiment.html", context.frame("experiment", "../"), view=page, stages=STAGES, stamp=context.tonight.stamp
+        )
+        (new / about.page).write_text(text, encoding="utf-8")
+
+
+def _page(context: SiteContext, about: ExperimentView, series: Sequence[SeriesView], new: Path) -> Page:
+    history = [_on(night, about.name) for night in reversed(context.last_nights)]
+    run = context.telemetry.of(about.name) if context.telemetry.stamp == context.tonight.stamp else None
+    run_graph = None
+    if run is not None:
+        run_graph = graphs.take_picture(context.telemetry_file(run.file), "telemetry", new, context.old)
+    return Page(
+        about=about,
+        series=series[:MOST_SERIES],
+        hidden=max(0, len(series) - MOST_SERIES),
+        history=history,
+        durations=durations(history),
+        run=run,
+        run_graph=run_graph,
+    )
+
+
+def _on(night: Night, name: str) -> HistoryNight:
+    job = next((job for job in night.jobs if job.kind == "experiment" and job.name == name), None)
+    return HistoryNight(night.stamp, cell(job) if job else "absent", job)
+
+
+def durations(history: Sequence[HistoryNight]) -> Markup:
+    """A column for each night, one piece for each stage, as high as the stage took long; empty where nothing ran."""
+    most = max((item.job.elapsed_s for item in history if item.job), default=0.0)
+    if most <= 0:
+        return Markup("")
+    width = _WIDTH / max(len(history), _LEAST_COLUMNS)
+    parts = []
+    for index, item in enumerate(history):
+        top = float(_HEIGHT)
+        for step in item.job.steps if item.job else ():
+            height = step.elapsed_s / most * _HEIGHT
+            top -= height
+            if height >= 0.05:
+                kind = STAGES.index(step.stage) if step.stage in STAGES else len(STAGES)
+                parts.append(
+                    f'<rect class="s{kind}" x="{index * width + 1:.1f}" y="{top:.1f}"'
+                    f' width="{max(1.0, width - 2):.1f}" height="{height:.1f}"/>'
+                )
+    words = f"Duration by stage over {len(history)} nights; the longest took {duration_in_words(most)}."
+    return svg("chart durations", (_WIDTH, _HEIGHT), words, parts)

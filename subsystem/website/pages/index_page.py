@@ -1,0 +1,141 @@
+"""The first page: the verdict, the incidents, the strip, the series, what comes next; then what there is to read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from inputs.others import Deadlines
+from inputs.scores import Score
+from views import incidents as incident_views
+from views import night as night_views
+from views import night_facts
+from views import tally as verdict
+from views.context import SiteContext
+from views.incidents import IncidentView
+from views.night import Failure
+from views.night_facts import NextRun
+from views.night_sentence import Said
+from views.series import GONE, MISSING, YOUNG, SeriesView, counts, some_of_each
+from views.strip import Strip, machine_changes, make_strip
+from views.tally import Sentence, Tally, Went
+from views.tonight import ExperimentView, ReportView, report_views
+
+from tvmdash.dashboard_info import RUNNING, Night
+
+MOST_SERIES = 50
+MOST_YOUNG = 8
+"""As long as none can be judged."""
+MOST_INCIDENTS = 3
+"""More are behind a click."""
+_NEEDED = re.compile(r"(\d+) are needed")
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """What index.html shows; `to_come` had not had its turn when it was written."""
+
+    night: Night
+    sentence: Sentence
+    went: Went
+    judged: bool
+    not_judged: str
+    completeness: str
+    took: str
+    versions: tuple[str, ...]
+    measured: int
+    expected: int
+    tallies: list[Tally]
+    troubles: str
+    disturbed: str
+    incidents: list[IncidentView]
+    more_incidents: list[IncidentView]
+    faults: list[str]
+    strip: Strip
+    series: list[SeriesView]
+    too_young: str
+    all_series: int
+    deadlines: Deadlines
+    next_run: NextRun
+    to_come: tuple[str, ...]
+    failures: list[Failure]
+    with_failed_points: list[ExperimentView]
+    experiments: list[ExperimentView]
+    inactive: list[ExperimentView]
+    scores: tuple[Score, ...]
+    scores_stamp: str
+    reports: list[ReportView]
+
+
+def first_screen(
+    context: SiteContext, experiments: list[ExperimentView], said: Said, own: str = "website"
+) -> FirstScreen:
+    """The view; `said` is what is said of tonight, `own` the subsystem that writes this."""
+    night, series = context.tonight, context.series
+    states = counts(series)
+    failed_points = sum(view.points.failed for view in experiments if view.points)
+    earlier = context.last_nights[1] if len(context.last_nights) > 1 else None
+    told = night_views.judge(night, context.now)
+    incidents = _incidents(context)
+    young = bool(series) and states[YOUNG] == len(series)
+    return FirstScreen(
+        night=night,
+        sentence=said.sentence,
+        went=said.went,
+        judged=context.alerts.night == night.stamp,
+        not_judged=verdict.why_not_judged(context.alerts, night) if series else "",
+        completeness=told.completeness,
+        took=told.elapsed + (" up to this page" if night.state == RUNNING else ""),
+        versions=night_facts.versions_in_words(night, earlier),
+        measured=len(series) - states[MISSING] - states[GONE],
+        expected=len(series) - states[GONE],
+        tallies=verdict.tallies(states, failed_points),
+        troubles=verdict.names_of_failed(night),
+        disturbed=said.disturbed,
+        incidents=incidents[:MOST_INCIDENTS],
+        more_incidents=incidents[MOST_INCIDENTS:],
+        faults=_faults(context, experiments),
+        strip=make_strip(context.last_nights, machine_changes(context.machines)),
+        series=some_of_each(series, MOST_YOUNG) if young else series[:MOST_SERIES],
+        too_young=_too_young(series, len(context.stamps)) if young else "",
+        all_series=len(series),
+        deadlines=context.deadlines,
+        next_run=night_facts.next_run(context.stamps),
+        to_come=night_facts.still_to_come(night, own),
+        failures=night_views.failures(night.jobs),
+        with_failed_points=[view for view in experiments if view.points and view.points.failed],
+        experiments=[view for view in experiments if view.job],
+        inactive=[view for view in experiments if not view.job],
+        scores=context.scores.scores,
+        scores_stamp=context.scores.stamp,
+        reports=report_views(context.home, night, context.old),
+    )
+
+
+def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str]:
+    """What cannot be read, in words."""
+    read = (
+        ("Alerts", context.alerts.faults),
+        ("Scores", context.scores.faults),
+        ("Telemetry", context.telemetry.faults),
+        ("Deadlines", context.deadlines.faults),
+    )
+    found = [f"{name}: {fault}" for name, faults in read for fault in faults]
+    unreadable = [view for view in experiments if view.data_fault]
+    found += [f"Verdict: {context.verdict.fault}"] if context.verdict.fault else []
+    return found + [f"{view.title}: Its data cannot be read: {view.data_fault}" for view in unreadable]
+
+
+def _too_young(series: list[SeriesView], nights: int) -> str:
+    """Why no series has a verdict yet, and from when on they will."""
+    needed = _NEEDED.search(series[0].reason)
+    so_far = "this was the first" if nights == 1 else f"so far there are {nights}"
+    return f"A series is judged once it has {f'{needed[1]} nights' if needed else 'enough nights'}; {so_far}."
+
+
+def _incidents(context: SiteContext) -> list[IncidentView]:
+    """What is open, worst first, then what else tonight found."""
+    alerts = context.alerts
+    still = alerts.open
+    news = [one for one in alerts.news(context.tonight.stamp) if one not in still]
+    return [incident_views.view(one, context.series_by_id, silent=False) for one in (*still, *news)]

@@ -1,0 +1,210 @@
+"""The machines that measured: what is known of the newest, what changed from night to night, tonight's telemetry.
+
+`machines.json` in the site keeps the facts of each night that was ever read, so that a data file is read once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from files import graphs
+from files.files import write_data
+from files.graphs import Graph
+from inputs.others import Run
+from render import page as pages
+from views.context import SiteContext
+from views.series import experiments_with_data
+from views.strip import machine_changes
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.incidents.ledger import MACHINE
+from tvmdash.incidents.text import headline
+from tvmdash.machine.identity import change_in_words
+from tvmdash.text import bytes_in_words, elide, list_in_words
+
+FACTS_FILE = "machines.json"
+SCHEMA_VERSION = 1
+_BYTES = frozenset({"memory_bytes"})
+_LONG = 160
+_MOST_CHANGES = 50
+
+Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One line about a machine."""
+
+    name: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differed on a night from the one before that is known."""
+
+    stamp: str
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
+class RunView:
+    """The machine during one run of tonight."""
+
+    run: Run
+    graph: Graph | None
+
+
+@dataclass(frozen=True)
+class MeasuredBy:
+    """A machine as the series name it, with its first and last night, and on how many it measured."""
+
+    name: str
+    first: str
+    last: str
+    nights: int
+
+
+def measured_by(machines: Mapping[str, Sequence[str]]) -> list[MeasuredBy]:
+    """All machines of the nights, oldest first; the machine that was seen last comes first."""
+    found: dict[str, list[str]] = {}
+    for stamp, names in machines.items():
+        for name in names:
+            found.setdefault(name, []).append(stamp)
+    rows = [MeasuredBy(name, stamps[0], stamps[-1], len(stamps)) for name, stamps in found.items()]
+    return sorted(rows, key=lambda row: (row.last, row.nights), reverse=True)
+
+
+def write_machines(context: SiteContext, new: Path) -> None:
+    """Write machines.html, and what the next publish need not read again."""
+    nights = _nights(context)
+    newest = next(iter(reversed(list(nights.items()))), None)
+    runs = context.telemetry.runs
+    text = pages.render(
+        "machines.html",
+        context.frame("machines"),
+        newest=newest[0] if newest else None,
+        facts=list(_lines(newest[1])) if newest else [],
+        known=len(nights),
+        first=next(iter(nights), None),
+        identity=context.home.machine(),
+        exchanged=[
+            (night.stamp, change_in_words(change)) for night in context.last_nights for change in night.machine_changes
+        ],
+        changes=list(_changes(nights))[::-1],
+        measured_by=measured_by(context.machines),
+        incidents=[(one, headline(one)) for one in context.alerts.incidents if one.kind == MACHINE],
+        annotations=[one for one in context.alerts.annotations if one.kind == "machine"],
+        telemetry_stamp=context.telemetry.stamp,
+        tonight=context.tonight.stamp,
+        runs=[
+            RunView(run, graphs.take_picture(context.telemetry_file(run.file), "telemetry", new, context.old))
+            for run in runs
+        ],
+        faults=context.telemetry.faults,
+    )
+    (new / "machines.html").write_text(text, encoding="utf-8")
+    _keep(new / FACTS_FILE, nights)
+
+
+def _nights(context: SiteContext) -> dict[str, Facts]:
+    """The facts by night, oldest first: those known already, and those of the last nights that are not."""
+    known = _read(context.old / FACTS_FILE)
+    names = experiments_with_data(context.home)
+    for stamp in _worth_reading(context):
+        if stamp not in known:
+            facts = _facts_of(context, names, stamp)
+            if facts:
+                known[stamp] = facts
+    return dict(sorted(known.items()))
+
+
+def _worth_reading(context: SiteContext) -> list[str]:
+    """The last nights, and both sides of each change of machine that the store knows."""
+    nights = list(context.machines)
+    changed = sorted(machine_changes(context.machines))[-_MOST_CHANGES:]
+    before = [nights[nights.index(stamp) - 1] for stamp in changed]
+    return sorted({*context.shown_stamps, *changed, *before})
+
+
+def _facts_of(context: SiteContext, names: list[str], stamp: str) -> Facts | None:
+    """What the first readable data file of that night says of its machine."""
+    for name in names:
+        path = context.home.data_file(name, stamp)
+        if path.is_file():
+            with contextlib.suppress(DashboardError, KeyError, TypeError):
+                facts = common.read_json(path)["environment"]["machine"]
+                if isinstance(facts, dict):
+                    return facts
+    return None
+
+
+def _read(path: Path) -> dict[str, Facts]:
+    with contextlib.suppress(DashboardError, KeyError, TypeError, AttributeError):
+        value = common.read_json(path)
+        if value["schema_version"] == SCHEMA_VERSION:
+            return {stamp: dict(value["machines"][digest]) for stamp, digest in value["nights"].items()}
+    return {}
+
+
+def _keep(path: Path, nights: Mapping[str, Facts]) -> None:
+    machines: dict[str, Facts] = {}
+    digests = {}
+    for stamp, facts in nights.items():
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
+        machines[digest] = facts
+        digests[stamp] = digest
+    value = {"schema_version": SCHEMA_VERSION, "machines": machines, "nights": digests}
+    write_data(str(path), value)
+
+
+def _changes(nights: Mapping[str, Facts]) -> Iterator[Change]:
+    before: Facts | None = None
+    for stamp, facts in nights.items():
+        if before is not None and facts != before:
+            yield Change(stamp, tuple(_differences(before, facts)))
+        before = facts
+
+
+def _differences(before: Facts, after: Facts) -> Iterator[Fact]:
+    for name in sorted(before.keys() | after.keys()):
+        was, now = before.get(name), after.get(name)
+        if was == now:
+            continue
+        if isinstance(was, list) and isinstance(now, list):
+            gone = [f"-{item}" for item in was if item not in now]
+            come = [f"+{item}" for item in now if item not in was]
+            yield Fact(_name(name), list_in_words([*come, *gone], 12) or "another order")
+        else:
+            yield Fact(_name(name), f"{_words(name, was)} → {_words(name, now)}")
+
+
+def _lines(facts: Facts) -> Iterator[Fact]:
+    for name, value in facts.items():
+        if value not in (None, "", {}, []):
+            yield Fact(_name(name), _words(name, value))
+
+
+def _name(name: str) -> str:
+    return str(name).replace("_", " ")
+
+
+def _words(name: str, value: object) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name in _BYTES and isinstance(value, (int, float)):
+        return bytes_in_words(value)
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={item}" for key, item in value.items())
+    return elide(str(value), _LONG)

@@ -1,0 +1,199 @@
+"""One page for each night, kept for ever, and one list for each year; only what changed is rendered.
+
+Beside each year's list lies YEAR.json: for each night, what its page was rendered from and what the list says of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from files import forked
+from files.files import carry_over, write_data, write_new
+from files.incremental import mark
+from render import page as pages
+from render.page import Frame
+from views import night as night_views
+from views.context import SiteContext
+from views.night_results import Kept, NightResults, Results
+
+from tvmdash import common
+from tvmdash.dashboard_info import Night
+from tvmdash.errors import DashboardError
+from tvmdash.records.metrics import Way
+
+UNREADABLE = "unreadable"
+SCHEMA_VERSION = 2
+MOST_IN_INDEX = 60
+_LEAST_IN_PROCESS = 50
+"""Fewer pages are written sooner than a process is forked."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A night in its year's list; `source` tells whether what its page shows has changed since."""
+
+    source: str
+    state: str
+    headline: str
+    counts: Mapping[str, int]
+    elapsed: str
+    elapsed_s: float
+    versions: tuple[str, ...]
+    begun: tuple[tuple[str, str, Way], ...] = ()
+    kept: Kept = field(default_factory=Kept)
+
+
+@dataclass
+class Written:
+    """What was done: the nights that have a page, those rendered now, the years newest first with their nights."""
+
+    nights: int = 0
+    rendered: list[str] = field(default_factory=list)
+    years: list[str] = field(default_factory=list)
+    rows: dict[str, Row] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A year as the old site has it: rows that are still good, and what was kept of any night."""
+
+    rows: Mapping[str, Row]
+    kept: Mapping[str, Kept]
+
+
+@dataclass(frozen=True)
+class _Page:
+    """The page of a night: what it is made from, and what the night brought."""
+
+    stamp: str
+    source: str
+    brought: Results
+
+
+def write_nights(context: SiteContext, results: NightResults, new: Path) -> Written:
+    """Fill `new`/nights, carrying over from the old site what has not changed."""
+    (new / "nights").mkdir()
+    stamps = [stamp for stamp in context.home.night_stamps() if _is_stamp(stamp)]
+    names = sorted({stamp[:4] for stamp in stamps}, reverse=True)
+    years = {year: _read_catalogue(context.old / "nights" / f"{year}.json") for year in names}
+    rows: dict[str, Row] = {}
+    changed = []
+    for stamp in stamps:
+        known = years[stamp[:4]]
+        brought = results.of(stamp, known.kept.get(stamp, Kept()))
+        page = _Page(stamp, f"{mark(context.home.night_file(stamp))}-{brought.fingerprint}", brought)
+        row = known.rows.get(stamp)
+        if row is not None and row.source == page.source and _carried(f"{stamp}.html", context.old, new):
+            rows[stamp] = row
+        else:
+            changed.append(page)
+    for written in forked.in_parts(lambda part: _write(context, part, new), changed, least=_LEAST_IN_PROCESS):
+        rows.update(written)
+    done = Written(len(rows), [page.stamp for page in changed], list(years), rows)
+    for year, known in years.items():
+        _write_year(year, {stamp: row for stamp, row in rows.items() if stamp[:4] == year}, known, context.old, new)
+    _write_index(context, done, new)
+    return done
+
+
+def _write_index(context: SiteContext, done: Written, new: Path) -> None:
+    newest = sorted(done.rows.items(), reverse=True)
+    text = pages.render(
+        "nights.html",
+        context.frame("nights", "../"),
+        rows=newest[:MOST_IN_INDEX],
+        years=[(year, sum(stamp.startswith(year) for stamp in done.rows)) for year in done.years],
+    )
+    (new / "nights" / "index.html").write_text(text, encoding="utf-8")
+
+
+def _is_stamp(text: str) -> bool:
+    with contextlib.suppress(DashboardError):  # a stray file in the folder of nights is no night
+        common.parse_stamp(text)
+        return True
+    return False
+
+
+def _carried(name: str, old: Path, new: Path) -> bool:
+    """Whether the page is in the old site, and now in the new one too."""
+    try:
+        carry_over(f"{old}/nights/{name}", f"{new}/nights/{name}")
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _write(context: SiteContext, changed: Sequence[_Page], new: Path) -> dict[str, Row]:
+    return {page.stamp: _write_night(context, page, new) for page in changed}
+
+
+def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
+    stamp, results = page.stamp, page.brought
+    try:
+        night, fault = context.home.read_night(stamp), ""
+    except DashboardError as error:
+        night, fault = Night(stamp, UNREADABLE), str(error)
+    verdict = night_views.judge(night, context.now if stamp == context.tonight.stamp else None)
+    text = pages.render(
+        "night.html",
+        Frame("nights", "../"),
+        night=night,
+        stamp=stamp,
+        verdict=verdict,
+        fault=fault,
+        results=results,
+        failures=night_views.failures(night.jobs),
+        jobs=[*night_views.experiments(night), *night_views.subsystems(night)],
+    )
+    write_new(f"{new}/nights/{stamp}.html", text.encode())
+    headline = "Its record cannot be read" if fault else verdict.headline
+    begun = tuple((one.id, one.headline, one.way) for one in results.begun)
+    return Row(
+        page.source,
+        verdict.state,
+        headline,
+        verdict.counts,
+        verdict.elapsed,
+        night.elapsed_s,
+        verdict.versions,
+        begun,
+        results.kept,
+    )
+
+
+def _write_year(year: str, rows: Mapping[str, Row], known: _Known, old: Path, new: Path) -> None:
+    names = (f"nights/{year}.html", f"nights/{year}.json")
+    if rows == known.rows and all((old / name).is_file() for name in names):
+        for name in names:
+            carry_over(f"{old}/{name}", f"{new}/{name}")
+        return
+    text = pages.render("year.html", Frame("nights", "../"), year=year, rows=sorted(rows.items(), reverse=True))
+    (new / names[0]).write_text(text, encoding="utf-8")
+    nights = {stamp: {**vars(row), "kept": vars(row.kept)} for stamp, row in sorted(rows.items())}
+    value = {"schema_version": SCHEMA_VERSION, "renderer": pages.renderer_version(), "nights": nights}
+    write_data(f"{new}/{names[1]}", value)
+
+
+def _read_catalogue(path: Path) -> _Known:
+    """A list that this code wrote; of one that other code wrote, what was kept; nothing of any other file."""
+    rows: dict[str, Row] = {}
+    kept: dict[str, Kept] = {}
+    with contextlib.suppress(DashboardError, KeyError, TypeError, AttributeError, ValueError):
+        value = common.read_json(path)
+        kept = {stamp: Kept.from_json(row.get("kept", {})) for stamp, row in value["nights"].items()}
+        if value["renderer"] == pages.renderer_version():
+            rows = {
+                stamp: Row(
+                    **{
+                        **row,
+                        "versions": tuple(row["versions"]),
+                        "begun": tuple(map(tuple, row["begun"])),
+                        "kept": kept[stamp],
+                    }
+                )
+                for stamp, row in value["nights"].items()
+            }
+    return _Known(rows, kept)

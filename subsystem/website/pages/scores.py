@@ -1,0 +1,129 @@
+"""The scores: tonight with its parts, and over all nights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from files import graphs
+from files.graphs import Graph
+from inputs.scores import SUBSYSTEM, Point, Score
+from markupsafe import Markup
+from render import page as pages
+from render.formats import amount
+from render.sparks import Curve, Labels, chart
+from views.context import SiteContext
+
+from tvmdash.text import percent_in_words, three_digits
+
+MOST_NIGHTS = 365
+_CLAUSE = re.compile(r", | \(|\.(?: |$)")
+_LONGEST_CLAUSE = 60
+_LEAST_POINTS = 2
+
+
+@dataclass(frozen=True)
+class ScoreView:
+    """A score; `change` since the night before that it may be compared with; `words` say what the others do not."""
+
+    score: Score
+    value: str
+    words: str
+    interval: str
+    change: str
+    line: Markup
+    first: str | None
+    last: str | None
+    graphs: tuple[Graph, ...]
+
+
+@dataclass(frozen=True)
+class Retired:
+    """A score that the config no longer defines."""
+
+    title: str
+    line: Markup
+    last: str
+
+
+def write_scores(context: SiteContext, new: Path) -> None:
+    """Write scores.html, with the pictures that it shows."""
+    scores = context.scores
+    defined = {*(score.id for score in scores.scores), *(one.id for one in scores.left_out)}
+    text = pages.render(
+        "scores.html",
+        context.frame("scores"),
+        scores=[_view(context, score, new) for score in scores.scores],
+        retired=[
+            Retired(title, _line(title, unit, points), points[-1].stamp)
+            for name, title, unit, points in scores.history
+            if name not in defined and points
+        ],
+        stamp=scores.stamp,
+        tonight=context.tonight.stamp,
+        told=scores.told,
+        left_out=scores.left_out,
+        faults=scores.faults,
+    )
+    (new / "scores.html").write_text(text, encoding="utf-8")
+
+
+def _view(context: SiteContext, score: Score, new: Path) -> ScoreView:
+    folder = context.home.output(SUBSYSTEM)
+    pictures = [graphs.take_picture(folder / item.file, SUBSYSTEM, new, context.old) for item in score.pictures]
+    points = score.points[-MOST_NIGHTS:]
+    change = ""
+    if score.before and score.value is not None and score.before[1] > 0:
+        same = score.value == score.before[1]
+        change = "unchanged" if same else percent_in_words(score.value / score.before[1] - 1)
+        told = change in score.words or f"{score.before[1]:.0f} on " in score.words
+        change = "" if told else change
+    value, words = _headline(score)
+    interval = ""
+    if score.low is not None and score.high is not None:
+        interval = f"{three_digits(score.low)} to {three_digits(score.high)}"
+    return ScoreView(
+        score,
+        value,
+        words,
+        "" if interval in score.words else interval,
+        change,
+        _line(score.title, score.unit, points),
+        points[0].stamp if points else None,
+        points[-1].stamp if points else None,
+        tuple(picture for picture in pictures if picture),
+    )
+
+
+def _headline(score: Score) -> tuple[str, str]:
+    """The score's value as it is told, and the rest of its words, which do not tell the value again."""
+    if score.value is None:
+        return "no value", score.words
+    value = amount(score.value, score.unit)
+    if score.words.split(" ")[0] != value.split(" ")[0]:
+        return value, score.words
+    end = _CLAUSE.search(score.words)
+    if end is None or end.start() > _LONGEST_CLAUSE:
+        return value, score.words
+    rest = score.words[end.end() :]
+    return score.words[: end.start()], f"({rest}" if end[0] == " (" else rest[:1].upper() + rest[1:]
+
+
+def _line(title: str, unit: str, points: Sequence[Point]) -> Markup:
+    """Complete nights alone are points; an incomplete one is a gap. Empty where there is one point, which is told."""
+    shown = points[-MOST_NIGHTS:]
+    values = [point.value if point.complete else None for point in shown]
+    known = [value for value in values if value is not None]
+    if len(known) < _LEAST_POINTS:
+        return Markup("")
+    words = (
+        f"{title} over {len(shown)} nights: {amount(min(known), unit)} to"
+        f" {amount(max(known), unit)}, last {amount(known[-1], unit)}"
+    )
+    low = [point.low if point.complete else None for point in shown]
+    high = [point.high if point.complete else None for point in shown]
+    reach = [value for value in (*values, *low, *high) if value is not None]
+    labels = Labels(amount(max(reach), unit), amount(min(reach), unit))
+    return chart([Curve(title, values, low, high)], words, labels)

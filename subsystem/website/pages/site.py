@@ -1,0 +1,65 @@
+"""All pages of the site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from data.catalogue import id_of
+from files.incremental import Carrier
+from render import page as pages
+from views import night_sentence
+from views.context import SiteContext
+from views.night_results import NightResults
+from views.tonight import experiment_views
+
+from pages.alerts import write_alerts
+from pages.engines import write_engines
+from pages.experiments import write_experiments
+from pages.index_page import first_screen
+from pages.machines import write_machines
+from pages.nights import Written, write_nights
+from pages.scores import write_scores
+from pages.versions import write_versions
+
+MOST_SERIES = 3000
+DATA_FILES = (("feed.xml", "Feed of incidents"), ("index.json", "Data"))
+
+
+def write(site: SiteContext, new: Path, carrier: Carrier) -> Written:
+    """Render every page into the new site; nights and TVMs of the past that did not change are carried over.
+
+    The site's data files, if any, are there already: pages link those that are.
+    """
+    views = experiment_views(site, new)
+    said = night_sentence.of_tonight(site, views)
+    written = write_nights(site, NightResults(site, views, said.sentence), new)
+    text = pages.render(
+        "index.html",
+        site.frame("index"),
+        view=first_screen(site, views, said),
+        stamp=site.tonight.stamp,
+        written=site.written,
+        data_files=[(name, words) for name, words in DATA_FILES if (new / name).is_file()],
+    )
+    (new / "index.html").write_text(text, encoding="utf-8")
+    text = pages.render(
+        "series.html",
+        site.frame("series"),
+        series=site.series[:MOST_SERIES],
+        all_series=len(site.series),
+        stamp=site.tonight.stamp,
+    )
+    (new / "series.html").write_text(text, encoding="utf-8")
+    write_experiments(site, views, new)
+    write_scores(site, new)
+    write_alerts(site, new)
+    write_machines(site, new)
+    titles = [(view.name, view.title, view.page) for view in views]
+    write_engines(site, titles, new)
+    write_versions(site, titles, carrier)
+    first = id_of(site.series[0].id) if site.series else ""  # what the explorer shows unasked
+    for page, template in pages.WITH_SCRIPTS.items():
+        if page in pages.pages_with_scripts():
+            text = pages.render(template, site.frame(page), first_series=first)
+            (new / f"{page}.html").write_text(text, encoding="utf-8")
+    return written

@@ -1,0 +1,247 @@
+"""TVM over its versions: what `backfill` measured, apart from the nights."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from files.incremental import Carrier, fingerprint, mark
+from markupsafe import Markup
+from render import page as pages
+from render.page import Frame
+from render.version_charts import Spot, axis, line
+from views.context import SiteContext
+
+from tvmdash.backfill import history as version_history
+from tvmdash.backfill import history_text as words
+from tvmdash.backfill.history import Course, History, Step
+from tvmdash.records.metrics import is_worse, way
+from tvmdash.stats.comparison import Difference
+from tvmdash.text import elide
+
+PAGE = "versions.html"
+MOST_COLUMNS = 6
+"""Of more TVMs, a table shows the first and the last, and all of them unfolded."""
+_NAME = 40
+
+
+@dataclass(frozen=True)
+class Value:
+    """On one TVM, in words: `reach` is the interval; both empty where there is none."""
+
+    version: str
+    value: str = ""
+    reach: str = ""
+
+
+@dataclass(frozen=True)
+class CourseRow:
+    """A series. values: on every TVM; shown: on those that have a column. whole: the last TVM against the first."""
+
+    anchor: str
+    name: str
+    picture: Markup
+    values: tuple[Value, ...]
+    shown: tuple[Value, ...]
+    whole: str
+    reach: str
+    state: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An experiment with its series; `page` is empty where it has none of its own."""
+
+    name: str
+    title: str
+    page: str
+    rows: tuple[CourseRow, ...]
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """A real step: its cells in words, whether it is for the worse, and the row of its series."""
+
+    anchor: str
+    state: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Version:
+    """A TVM. committed: the day, empty for a release. stamps: of its first and its last night."""
+
+    name: str
+    committed: str
+    nights: int
+    stamps: tuple[str, str]
+
+
+def write_versions(context: SiteContext, titles: Sequence[tuple[str, str, str]], carrier: Carrier) -> None:
+    """Have versions.html; `titles` are name, title and page of the experiments.
+
+    It knows nothing of tonight: it is carried over until backfill has measured again.
+    """
+    made_from = _made_from(context, titles)
+    if carrier.carry(PAGE, made_from):
+        return
+    history = version_history.read(context.home)
+    values = _values(history, {name: (title, page) for name, title, page in titles}) if history.versions else {}
+    text = pages.render(
+        PAGE,
+        Frame("versions"),
+        history=history,
+        about=words.MEASURED_AFTER_ONE_ANOTHER,
+        command=words.command(),
+        failures=list(words.failures(history)),
+        **values,
+    )
+    carrier.write(PAGE, text.encode(), made_from)
+
+
+def _made_from(context: SiteContext, titles: Sequence[tuple[str, str, str]]) -> str:
+    """Changes with the files that backfill left, the experiments, and the code that judges and shows them."""
+    files = [f"{path} {mark(path)}" for path in version_history.files(context.home)]
+    folder = Path(version_history.__file__).parent
+    library = sorted(path for pattern in ("*.py", "*.json") for path in folder.rglob(pattern))
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in library)).hexdigest()
+    return fingerprint(pages.renderer_version(), code, repr(titles), *files)
+
+
+def _values(history: History, titles: Mapping[str, tuple[str, str]]) -> dict[str, object]:
+    anchors = {id(course): f"series-{number}" for number, course in enumerate(history.courses, 1)}
+    real = [step for step in history.steps() if step.found.real]
+    tvms = [_version(history, name) for name in history.versions]
+    shown = [one for one in tvms if one.name in _columns(history)]
+    return {
+        "facts": [(name, told) for name, told in _facts(history) if told],
+        "verdict": list(words.verdict(history)),
+        "control": words.control(history),
+        "method": words.method("compare"),
+        "step_columns": words.STEP_COLUMNS,
+        "steps": [_step(step, anchors[id(step.course)]) for step in real],
+        "axis": _axis(history),
+        "dated": _is_dated(history),
+        "columns": shown,
+        "folded": len(shown) < len(tvms),
+        "last_against_first": words.last_against_first(history),
+        "experiments": [_experiment(history, name, titles, anchors) for name in history.experiments],
+        "tvms": tvms,
+    }
+
+
+def _facts(history: History) -> list[tuple[str, str]]:
+    return [
+        ("TVMs", _named(history.versions)),
+        ("Measured", words.measured(history)),
+        *(("Machine", name) for name in sorted(history.machines)),
+        ("Rounds, at most", words.rounds(history)),
+        ("Load", words.load(history)),
+    ]
+
+
+def _named(versions: Sequence[str]) -> str:
+    if len(versions) <= MOST_COLUMNS:
+        return ", ".join(elide(version, _NAME) for version in versions)
+    return f"{len(versions)}, from {elide(versions[0], _NAME)} to {elide(versions[-1], _NAME)}"
+
+
+def _step(step: Step, anchor: str) -> StepRow:
+    return StepRow(anchor, _state(step.course, step.found), tuple(words.step_in_words(step)))
+
+
+def _state(course: Course, found: Difference) -> str:
+    return way(is_worse(found.effect, course.series.direction))
+
+
+def _columns(history: History) -> tuple[str, ...]:
+    """The TVMs that have a column of their own."""
+    return history.versions if len(history.versions) <= MOST_COLUMNS else (history.versions[0], history.versions[-1])
+
+
+def _is_dated(history: History) -> bool:
+    """Whether the TVMs stand at their dates: all are commits, not all of one moment."""
+    return len(history.committed) == len(history.versions) and len(set(history.committed.values())) > 1
+
+
+def _places(history: History) -> list[float]:
+    """Where each TVM stands, from 0 to 1: at its date, or else at equal distances."""
+    if _is_dated(history):
+        moments = [history.committed[name].timestamp() for name in history.versions]
+        return [(moment - moments[0]) / (moments[-1] - moments[0]) for moment in moments]
+    last = len(history.versions) - 1
+    return [number / last if last else 0.5 for number in range(last + 1)]
+
+
+def _axis(history: History) -> Markup:
+    names = list(history.versions)
+    how = "TVMs in their order"
+    if _is_dated(history):
+        names = [_day(history.committed[version]) for version in (names[0], names[-1])]
+        how = "Commits at their dates"
+    return axis(_places(history), names, f"{how}, {elide(names[0], _NAME)} to {elide(names[-1], _NAME)}")
+
+
+def _day(moment: datetime.datetime) -> str:
+    return f"{moment:%Y-%m-%d}"
+
+
+def _experiment(
+    history: History, name: str, titles: Mapping[str, tuple[str, str]], anchors: Mapping[int, str]
+) -> Measured:
+    places = _places(history)
+    rows = [_row(history, course, places, anchors[id(course)]) for course in history.of(name)]
+    return Measured(name, *titles.get(name, (name, "")), tuple(rows))
+
+
+def _row(history: History, course: Course, places: Sequence[float], anchor: str) -> CourseRow:
+    name = course.name.removeprefix(f"{course.series.experiment} ")
+    values = {version: _value(course, version) for version in history.versions}
+    whole, _, reach = words.whole_in_words(course).partition(" (")
+    named = any(step is not None and step.real for step in course.steps)
+    sure = course.whole is not None and not course.whole.low <= 0 <= course.whole.high
+    return CourseRow(
+        anchor,
+        name,
+        _picture(history, course, places, list(values.values())),
+        tuple(values.values()),
+        tuple(values[version] for version in _columns(history)),
+        whole,
+        reach.removesuffix(")"),
+        _state(course, course.whole) if course.whole and named and sure else "",
+    )
+
+
+def _value(course: Course, version: str) -> Value:
+    level = course.level(version)
+    if level is None:
+        return Value(version)
+    value, _, reach = words.level_in_words(level, course.series.unit).partition(" (")
+    return Value(version, value, reach.removesuffix(")"))
+
+
+def _picture(history: History, course: Course, places: Sequence[float], values: Sequence[Value]) -> Markup:
+    moves = [None, *course.steps] if course.steps else [None] * len(places)
+    spots = []
+    for place, value, step in zip(places, values, moves, strict=True):
+        level = course.level(value.version)
+        if level is None:
+            spots.append(Spot(place))
+            continue
+        shown = f"{elide(value.version, _NAME)}: {value.value}" + (f" ({value.reach})" if value.reach else "")
+        moved = _state(course, step) if step is not None and step.real else ""
+        spots.append(Spot(place, level.value, level.low, level.high, shown, moved))
+    known = [value for value in values if value.value]
+    if not known:
+        return Markup("")
+    ends = [f"{elide(value.version, _NAME)} {value.value}" for value in (known[0], known[-1])]
+    return line(spots, f"{len(known)} of {len(history.versions)} TVMs: {', '.join(ends)}")
+
+
+def _version(history: History, name: str) -> Version:
+    stamps = history.nights[name]
+    committed = history.committed.get(name)
+    return Version(name, _day(committed) if committed else "", len(stamps), (stamps[0], stamps[-1]))

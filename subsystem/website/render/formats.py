@@ -1,0 +1,90 @@
+"""Values as the templates write them: dates, numbers, states with their icons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from files.files import safe_name
+from views import night as night_views
+from views.series import BLIND, GONE, MISSING, STEADY, SUSPECT, UNJUDGED, YOUNG
+
+from tvmdash import common
+from tvmdash.incidents.ledger import ACKNOWLEDGED, CONFIRMED, EXPECTED, FALSE_ALARM, FIXED, NEW
+from tvmdash.records.metrics import BETTER, CHANGED, WORSE
+from tvmdash.text import bytes_in_words, duration_in_words, elide, quantity_in_words, three_digits
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+SERIES_ICONS = {
+    WORSE: "▼",
+    SUSPECT: "!",
+    BETTER: "▲",
+    CHANGED: "◇",
+    STEADY: "=",
+    BLIND: "≈",
+    MISSING: "∅",
+    YOUNG: "◔",
+    UNJUDGED: "?",
+    GONE: "\u2013",
+}
+SERIES_WORDS = {
+    WORSE: "worse",
+    SUSPECT: "suspect",
+    BETTER: "better",
+    CHANGED: "changed",
+    STEADY: "steady",
+    MISSING: "missing",
+    BLIND: "too noisy",
+    YOUNG: "too young",
+    UNJUDGED: "not judged",
+    GONE: "not measured any more",
+}
+INCIDENT_ICONS = {NEW: "●", CONFIRMED: "●", ACKNOWLEDGED: "◐", EXPECTED: "○", FIXED: "✓", FALSE_ALARM: "○"}
+
+
+def share(value: float | None) -> str:
+    """A fraction as in "1.2 %"; empty for None."""
+    if value is None:
+        return ""
+    percent = 100 * value
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %" if percent >= 0.95 else f"{percent:.1g} %"
+
+
+def date(stamp: str) -> str:
+    """As in 2026-11-21."""
+    return f"{common.parse_stamp(stamp):%Y-%m-%d}"
+
+
+def short(stamp: str) -> str:
+    """As in "Sat 21 Nov 2026, 03:15"."""
+    moment = common.parse_stamp(stamp)
+    return f"{moment:%a} {moment.day} {moment:%b %Y, %H:%M}"
+
+
+def amount(value: float, unit: str) -> str:
+    """A score's value with its unit; a count has no digits behind the point."""
+    return f"{value:.0f} {unit}" if unit == "points" else quantity_in_words(value, unit)
+
+
+def anchor(name: str) -> str:
+    """A part of an HTML id for any text; the IDs that this dashboard makes stay as they are."""
+    return name if _PLAIN.fullmatch(name) else safe_name(name)
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "moment": night_views.moment_in_words,
+    "day": night_views.day_in_words,
+    "date": date,
+    "anchor": anchor,
+    "clip": elide,
+    "short": short,
+    "amount": amount,
+    "day_number": lambda stamp: common.parse_stamp(stamp).day,
+    "duration": duration_in_words,
+    "share": share,
+    "quantity": quantity_in_words,
+    "three_digits": three_digits,
+    "size": bytes_in_words,
+    "spaced": lambda name: str(name).replace("_", " "),
+}

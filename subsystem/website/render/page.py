@@ -1,0 +1,110 @@
+"""Views to HTML. All text is escaped, and cleaned of what HTML cannot hold, at one place."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from views import night as night_views
+from views import tally as verdict
+
+from render import formats, job_rows
+from render.compiled_templates import CompiledTemplates
+from render.escaping import clean
+
+HERE = Path(__file__).resolve().parent
+STATIC = HERE / "static"
+TEMPLATES = HERE / "templates"
+
+# page, its place, its name for people; those whose template is not there are left out
+NAVIGATION = (
+    ("index", "index.html", "Tonight"),
+    ("explore", "explore.html", "Explore"),
+    ("compare", "compare.html", "Compare"),
+    ("engines", "engines.html", "Engines"),
+    ("versions", "versions.html", "Versions"),
+    ("scores", "scores.html", "Scores"),
+    ("alerts", "alerts.html", "Alerts"),
+    ("machines", "machines.html", "Machines"),
+    ("nights", "nights/index.html", "Nights"),
+)
+WITH_SCRIPTS = {"explore": "explorer.html", "compare": "compare.html", "receipt": "receipt.html"}
+"""Pages that a script fills, and their templates."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What surrounds a page: which one it is, the way to the site's root ("" or "../"), when it was written (ISO).
+
+    A page that is kept as it is for ever has no `max_age_hours`, and never looks old.
+    """
+
+    page: str
+    root: str = ""
+    written: str = ""
+    max_age_hours: int | None = None
+
+
+@functools.cache
+def pages_with_scripts() -> frozenset[str]:
+    """The pages for scripts that this code has templates of."""
+    return frozenset(page for page, name in WITH_SCRIPTS.items() if (TEMPLATES / name).is_file())
+
+
+def navigation() -> list[tuple[str, str, str]]:
+    """The pages that the header leads to."""
+    return [item for item in NAVIGATION if item[0] not in WITH_SCRIPTS or item[0] in pages_with_scripts()]
+
+
+@functools.cache
+def renderer_version() -> str:
+    """Changes with the templates, the style sheet and this code: then every page is rendered anew."""
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in ("*.py", "templates/*.html", "static/*.*") for path in HERE.glob(pattern)):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def render(template: str, frame: Frame, **values: Any) -> str:
+    """The page as HTML."""
+    header = _header(frame.page, frame.root)
+    return _environment().get_template(template).render(frame=frame, root=frame.root, header=header, **values) + "\n"
+
+
+@functools.cache
+def _header(page: str, root: str) -> Markup:
+    """The top of a page, the same on many."""
+    values = {"page": page, "root": root, "navigation": navigation()}
+    return Markup(_environment().get_template("header.html").render(values))  # noqa: S704 - escaped by the template
+
+
+@functools.cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        bytecode_cache=CompiledTemplates(TEMPLATES, renderer_version()),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=clean,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    icons = {**night_views.ICONS, **formats.SERIES_ICONS, **formats.INCIDENT_ICONS}
+    shown = {state: job_rows.icon(state, sign) for state, sign in icons.items()}
+    environment.filters.update(formats.FILTERS, icon=shown.__getitem__)
+    environment.filters.update(steps_list=job_rows.steps_list, job_rows=job_rows.rows)
+    environment.globals.update(
+        icons=icons,
+        state_words=night_views.STATE_WORDS,
+        series_words=formats.SERIES_WORDS,
+        sentence_icons=verdict.ICONS,
+        has_receipts="receipt" in pages_with_scripts(),
+        has_explorer="explore" in pages_with_scripts(),
+    )
+    return environment

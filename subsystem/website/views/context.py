@@ -1,0 +1,108 @@
+"""What all pages are made of, read once: the home, tonight, and what the subsystems left."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from inputs.alerts import Alerts, read_alerts
+from inputs.others import TELEMETRY, Deadlines, TelemetryRuns, read_deadlines, read_telemetry
+from inputs.scores import Scores, read_scores
+from render.page import Frame
+
+from tvmdash import common
+from tvmdash.dashboard_info import Home, Night
+from views.series import NIGHTS, Measured, SeriesView, read_measured
+from views.tally import ReadVerdict, read_tonights
+
+MAX_AGE_HOURS = 36
+
+
+@dataclass(frozen=True)
+class SiteContext:
+    """A publish: of which home, at which night, at which moment; `old` is the site that is replaced."""
+
+    home: Home
+    tonight: Night
+    old: Path
+    now: datetime.datetime
+    max_age_hours: int = MAX_AGE_HOURS
+
+    @functools.cached_property
+    def stamps(self) -> list[str]:
+        """The nights of the home up to tonight, oldest first."""
+        return sorted(
+            {*(stamp for stamp in self.home.night_stamps() if stamp < self.tonight.stamp), self.tonight.stamp}
+        )
+
+    @functools.cached_property
+    def last_nights(self) -> list[Night]:
+        """Tonight and the readable nights before it, newest first."""
+        earlier = [night for night in self.home.last_nights(NIGHTS + 1) if night.stamp < self.tonight.stamp]
+        return [self.tonight, *earlier][:NIGHTS]
+
+    @functools.cached_property
+    def alerts(self) -> Alerts:
+        return read_alerts(self.home)
+
+    @functools.cached_property
+    def verdict(self) -> ReadVerdict:
+        return read_tonights(self.home, self.tonight)
+
+    @functools.cached_property
+    def scores(self) -> Scores:
+        return read_scores(self.home)
+
+    @functools.cached_property
+    def telemetry(self) -> TelemetryRuns:
+        return read_telemetry(self.home)
+
+    @functools.cached_property
+    def deadlines(self) -> Deadlines:
+        return read_deadlines(self.home, self.now)
+
+    @functools.cached_property
+    def _measured(self) -> Measured:
+        return read_measured(self.home, self.stamps, self.alerts)
+
+    @property
+    def series(self) -> list[SeriesView]:
+        """The series that are alive, what needs attention first."""
+        return self._measured.series
+
+    @property
+    def machines(self) -> Mapping[str, tuple[str, ...]]:
+        """The machines that measured on each night, oldest night first; nights of which none is known are left out."""
+        return self._measured.machines
+
+    @property
+    def taken_in(self) -> frozenset[str]:
+        """The experiments whose data of tonight was checked and is in the index."""
+        return self._measured.taken_in
+
+    @functools.cached_property
+    def series_by_id(self) -> dict[str, SeriesView]:
+        return {view.id: view for view in self.series}
+
+    @property
+    def shown_stamps(self) -> list[str]:
+        """The nights that the series' values are of, oldest first."""
+        return self.stamps[-NIGHTS:]
+
+    def telemetry_file(self, name: str) -> Path:
+        """A file that the telemetry subsystem names; outside of its output folder there is none."""
+        folder = self.home.output(TELEMETRY).resolve()
+        path = (folder / name).resolve()
+        return path if folder in path.parents else folder / "outside"
+
+    def frame(self, page: str, root: str = "") -> Frame:
+        """Of a page that is written anew by each publish."""
+        return Frame(page, root, f"{self.now:%Y-%m-%dT%H:%M:%SZ}", self.max_age_hours)
+
+    @property
+    def written(self) -> str:
+        """The moment as a stamp."""
+        return common.stamp_of(self.now)

@@ -1,0 +1,122 @@
+"""Incidents as the pages show them: what moved, from, to, by how much, since when, how sure; with a small line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from tvmdash.incidents.cause_text import cause_in_short
+from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident, Moved
+from tvmdash.incidents.text import headline, in_words, level_in_words, night_in_words, size_in_words
+from tvmdash.records.metrics import BETTER, CHANGED, WORSE, Way
+from tvmdash.text import percent_in_words
+from views.series import SeriesView
+
+
+@dataclass(frozen=True)
+class MoveView:
+    """One series of an incident."""
+
+    series: str
+    name: str
+    way: Way
+    before: str
+    after: str
+    size: str
+    interval: str
+    recovered: str | None
+
+
+@dataclass(frozen=True)
+class ChangeView:
+    """One entry of an incident's history."""
+
+    at: str
+    who: str
+    state: str
+    words: str
+
+
+@dataclass(frozen=True)
+class IncidentView:
+    """An incident. what: Regression, Improvement, Change, Machine or Creep; moves: the worst first.
+
+    brief: since when and how sure in half a line; sure: the same in the words of the alerts.
+    """
+
+    id: str
+    what: str
+    way: Way
+    open: bool
+    silent: bool
+    state: str
+    headline: str
+    begin: str
+    end: str | None
+    found: str
+    versions: tuple[str, str]
+    size: str
+    moves: tuple[MoveView, ...]
+    brief: str
+    sure: str
+    spark: Markup
+    who: str
+    history: tuple[ChangeView, ...]
+
+
+def view(one: Incident, series: Mapping[str, SeriesView], *, silent: bool) -> IncidentView:
+    """The incident, with the line of its worst series where that is still measured."""
+    moved = sorted(one.moved, key=lambda item: (not item.worse, -abs(item.effect)))
+    sure = in_words(one).splitlines()[-1].removesuffix(f"Incident {one.id}.").strip()
+    shown = next((series[item.series] for item in moved if item.series in series), None)
+    people = [change.who for change in one.changes if change.who != DETECTOR]
+    return IncidentView(
+        id=one.id,
+        what=_what(one),
+        way=one.way,
+        open=one.is_open,
+        silent=silent,
+        state=one.state,
+        headline=headline(one),
+        begin=one.begin,
+        end=one.end,
+        found=one.found,
+        versions=one.versions,
+        size=size_in_words(moved[0]) if moved else percent_in_words(one.size or 0.0),
+        moves=tuple(map(_move, moved)),
+        brief=_brief(one) or sure,
+        sure=sure,
+        spark=shown.spark if shown else Markup(""),
+        who=people[-1] if people else "",
+        history=tuple(ChangeView(change.at, change.who, change.state, change.words) for change in one.changes),
+    )
+
+
+def _brief(one: Incident) -> str:
+    """Empty where it takes more words."""
+    best = max(one.moved, key=lambda item: abs(item.z or 0), default=None)
+    if one.kind != CHANGE or one.notes or best is None or best.z is None or best.again_new:
+        return ""
+    before, after = one.versions
+    version = f", TVM {before} → {after}" if before and after and before != after else f", TVM {after}" if after else ""
+    over = f" over {best.nights} nights" if best.nights else ""
+    cause = f"; {cause_in_short(one.cause)}" if one.cause is not None else ""
+    return f"Since {night_in_words(one.begin)}{version}{cause}; {abs(best.z):.1f} standard errors{over}."
+
+
+def _what(one: Incident) -> str:
+    if one.kind == MACHINE:
+        return "Machine"
+    if one.kind == CREEP:
+        return "Creep"
+    return {WORSE: "Regression", BETTER: "Improvement", CHANGED: "Change"}[one.way]
+
+
+def _move(item: Moved) -> MoveView:
+    interval = ""
+    if item.relative and item.low is not None and item.high is not None:
+        interval = f"{percent_in_words(item.low).removesuffix(' %')} to {percent_in_words(item.high)}"
+    before, after = (level_in_words(value, item) for value in (item.before, item.after))
+    return MoveView(item.series, item.name, item.way, before, after, size_in_words(item), interval, item.recovered)

@@ -1,0 +1,179 @@
+"""A night as its readers see it: states that tell what did not run, a verdict in words, failures grouped."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import functools
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tvmdash import common, dashboard_info
+from tvmdash.dashboard_info import JobResult, Night, StepResult
+from tvmdash.stages import PRECHECK, pipeline
+from tvmdash.text import duration_in_words, list_in_words, missing_backups_in_words
+
+OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
+UNFINISHED, ABSENT, PARTIAL = "unfinished", "absent", "partial"
+"""Partial: the stages are ok, but points failed, which only the data tells."""
+ICONS = {OK: "✓", PARTIAL: "!", FAILED: "✗", BLOCKED: "⊘", SKIPPED: "↷", UNFINISHED: "…", ABSENT: "\u2013"}
+STATE_WORDS = {
+    OK: "ok",
+    PARTIAL: "partly failed",
+    FAILED: "failed",
+    BLOCKED: "blocked",
+    SKIPPED: "kept",
+    UNFINISHED: "not finished",
+    ABSENT: "not run",
+}
+_DAYS, _MONTHS = tuple(calendar.day_name), tuple(calendar.month_name)  # each look at these asks the locale
+_STAMPS = 1000
+"""So many moments are remembered in words: a page tells the same few again and again."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One thing that went wrong, for one job, or for all `jobs` that are blocked by the same."""
+
+    state: str
+    jobs: tuple[JobResult, ...]
+    step: StepResult
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A night in words; `counts` are of its experiments by state, in the order in which they are told."""
+
+    state: str
+    headline: str
+    completeness: str
+    counts: Mapping[str, int]
+    elapsed: str
+    versions: tuple[str, ...]
+
+
+def job_state(job: JobResult) -> str:
+    """Its state; not finished where a stage that it must go through has no outcome and nothing stopped it."""
+    if job.state != dashboard_info.OK:
+        return job.state
+    return OK if _needed(job.kind) <= {step.stage for step in job.steps} else UNFINISHED
+
+
+@functools.cache
+def _needed(kind: str) -> frozenset[str]:
+    """The stages that a job of this kind must go through."""
+    return frozenset(stage.name for stage in pipeline(kind).stages if not stage.optional)
+
+
+def experiments(night: Night) -> list[JobResult]:
+    """The night's experiments by title."""
+    return sorted(
+        (job for job in night.jobs if job.kind == "experiment"), key=lambda job: (job.title.lower(), job.name)
+    )
+
+
+def subsystems(night: Night) -> list[JobResult]:
+    """The night's subsystems by title."""
+    return sorted((job for job in night.jobs if job.kind == "subsystem"), key=lambda job: (job.title.lower(), job.name))
+
+
+@functools.lru_cache(_STAMPS)
+def moment_in_words(stamp: str) -> str:
+    """As in "Saturday 21 November 2026, 03:15 UTC"."""
+    return f"{day_in_words(stamp, weekday=True)}, {stamp[9:11]}:{stamp[11:13]} UTC"
+
+
+@functools.lru_cache(_STAMPS)
+def day_in_words(stamp: str, *, weekday: bool = False) -> str:
+    """As in "21 November 2026"."""
+    moment = common.parse_stamp(stamp)
+    day = f"{moment.day} {_MONTHS[moment.month]} {moment.year}"
+    return f"{_DAYS[moment.weekday()]} {day}" if weekday else day
+
+
+def judge(night: Night, now: datetime.datetime | None = None) -> Verdict:
+    """The verdict on a night; `now` is given for the night that is still at work on its subsystems."""
+    counts = Counter(job_state(job) for job in night.jobs if job.kind == "experiment")
+    failed = sum(job_state(job) == FAILED for job in night.jobs if job.kind == "subsystem")
+    elapsed_s = night.elapsed_s
+    at_work = night.state == dashboard_info.RUNNING and now is not None
+    if at_work and now is not None:
+        elapsed_s = (now - common.parse_stamp(night.stamp)).total_seconds()
+    return Verdict(
+        state=_state(night, counts, failed, at_work),
+        headline=_headline(night, counts, failed),
+        completeness=_completeness(night, counts, at_work),
+        counts={state: counts[state] for state in ICONS if counts[state]},
+        elapsed=duration_in_words(elapsed_s) if elapsed_s > 0 else "unknown",
+        versions=tuple(version_in_words(item) for item in night.artifacts),
+    )
+
+
+def _state(night: Night, counts: Mapping[str, int], failed_subsystems: int, at_work: bool) -> str:  # noqa: FBT001
+    ended = night.state == dashboard_info.COMPLETE or at_work
+    if counts.get(FAILED) or not ended or failed_subsystems or night.missing_backups:
+        return FAILED
+    return next((state for state in (BLOCKED, UNFINISHED, OK) if counts.get(state)), ABSENT)
+
+
+def _headline(night: Night, counts: Mapping[str, int], failed_subsystems: int) -> str:
+    total = sum(counts.values())
+    bad = [f"{counts[state]} {STATE_WORDS[state]}" for state in (FAILED, BLOCKED, UNFINISHED) if counts.get(state)]
+    if not total:
+        words = "No experiment took part"
+    elif bad:
+        words = f"Of {_count(total, 'experiment')}, {list_in_words(bad, 3)}"
+    else:
+        words = f"All {total} experiments ok" if total > 1 else "The experiment is ok"
+    subsystems_failed = f"{_count(failed_subsystems, 'subsystem')} failed" if failed_subsystems else ""
+    backup = missing_backups_in_words([backup.moment for backup in night.missing_backups])
+    return "; ".join(filter(None, (words, subsystems_failed, backup)))
+
+
+def _completeness(night: Night, counts: Mapping[str, int], at_work: bool) -> str:  # noqa: FBT001
+    if night.state == dashboard_info.COMPLETE:
+        return "The night is complete."
+    if at_work:
+        if counts.get(UNFINISHED):
+            return "The night is not complete: experiments were at work when this page was written."
+        return "All experiments have ended."
+    return "The night is not complete: it was stopped before its end."
+
+
+def version_in_words(artifact: object) -> str:
+    """A TVM as in "0.27.0.post1, commit 7b5acb32b"."""
+    facts: Mapping[str, Any] = artifact if isinstance(artifact, dict) else {}
+    parts = [str(facts["version"])] if facts.get("version") else []
+    return (
+        ", ".join(parts + ([f"commit {str(facts['commit'])[:12]}"] if facts.get("commit") else []))
+        or "of an unknown version"
+    )
+
+
+def failures(jobs: Iterable[JobResult]) -> list[Failure]:
+    """What failed, each with its step, then what is blocked, all that is blocked by the same as one."""
+    failed: list[Failure] = []
+    blocked: dict[tuple[str, str], list[JobResult]] = {}
+    for job in jobs:
+        step = job.first_failure
+        if step is None:
+            continue
+        if job.state == dashboard_info.FAILED:
+            failed.append(Failure(FAILED, (job,), next(item for item in job.steps if item.state == FAILED)))
+        else:
+            blocked.setdefault((step.stage, step.message), []).append(job)
+    together = [
+        Failure(BLOCKED, tuple(group), group[0].first_failure) for group in blocked.values() if group[0].first_failure
+    ]
+    return failed + together
+
+
+def steps_shown(job: JobResult) -> tuple[StepResult, ...]:
+    """Its steps without a precheck that found nothing."""
+    return tuple(step for step in job.steps if step.stage != PRECHECK or not step.success)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

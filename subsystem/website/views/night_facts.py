@@ -1,0 +1,95 @@
+"""Nights around tonight: which TVM came before, how often nights start, what of tonight is still to come."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvmdash import common
+from tvmdash.dashboard_info import Night
+from tvmdash.text import duration_in_words, elide, list_in_words
+from views.night import subsystems, version_in_words
+
+_INTERVALS = 10
+_COUNTED = re.compile(r"(?P<tag>[^+\s]*?)(?:\.post(?P<since>\d+))?\+g[0-9a-f]+")
+
+
+@dataclass(frozen=True)
+class NextRun:
+    """When nights start, from the history alone: what starts them is not known here."""
+
+    last: str
+    words: str
+    expected: str | None
+
+
+def next_run(stamps: Sequence[str]) -> NextRun:
+    """From the stamps of the nights up to tonight, oldest first; at least one."""
+    moments = [common.parse_stamp(stamp) for stamp in stamps[-_INTERVALS - 1 :]]
+    gaps = [(after - before).total_seconds() for before, after in itertools.pairwise(moments)]
+    if len(gaps) < 2:
+        return NextRun(stamps[-1], "Too few nights to say how often they start.", None)
+    usual = statistics.median(gaps)
+    next_moment = moments[-1] + datetime.timedelta(seconds=usual)
+    words = f"Nights usually start {duration_in_words(usual)} apart"
+    return NextRun(stamps[-1], words, common.stamp_of(next_moment))
+
+
+def versions_in_words(tonight: Night, before: Night | None) -> tuple[str, ...]:
+    """Each TVM of tonight, with how it differs from the night before, and its commit's title where that is known."""
+    earlier = [item for item in before.artifacts if isinstance(item, dict)] if before else []
+    return tuple(_version(item, earlier) for item in tonight.artifacts)
+
+
+def _version(item: object, earlier: Sequence[Mapping[str, Any]]) -> str:
+    facts: Mapping[str, Any] = item.get("facts") or {} if isinstance(item, dict) else {}
+    now = version_in_words(item)
+    title = f" ({elide(str(facts['title']), 80)})" if facts.get("title") else ""
+    same_source = (
+        [one for one in earlier if _asked(item) & _asked(one)]
+        or [one for one in earlier if (one.get("facts") or {}).get("remote") == facts.get("remote")]
+        or earlier
+    )
+    known = [version_in_words(one) for one in same_source]
+    if not known:
+        return now + title
+    if now in known:
+        return f"{now}{title}, as the night before"
+    between = [commits_between(str(one.get("version")), now) for one in same_source]
+    told = (
+        f"{_commits(between[0])} than the night before, " if len(between) == 1 and between[0] else "the night before "
+    )
+    return f"{now}{title}; {told}{list_in_words(known, 2)}"
+
+
+def _asked(artifact: object) -> set[tuple[str, str]]:
+    """The remotes and branches that it was taken for; nights of long ago do not say so."""
+    asked = artifact.get("asked") if isinstance(artifact, dict) else None
+    return {(str(one.get("remote")), str(one.get("branch"))) for one in asked or () if isinstance(one, dict)}
+
+
+def _commits(count: int) -> str:
+    return f"{count} commit{'' if count == 1 else 's'} later"
+
+
+def commits_between(before: str, now: str) -> int | None:
+    """How many commits lie between two builds from git whose versions count from the same tag; None if unknown."""
+    old, new = _COUNTED.match(before), _COUNTED.match(now)
+    if not old or not new or old["tag"] != new["tag"]:
+        return None
+    count = int(new["since"] or 0) - int(old["since"] or 0)
+    return count if count > 0 else None
+
+
+def still_to_come(tonight: Night, own: str) -> tuple[str, ...]:
+    """The titles of the subsystems that had not had their turn when the page was written, but `own`."""
+    return tuple(
+        job.title
+        for job in subsystems(tonight)
+        if job.name != own and job.first_failure is None and not any(step.stage == "run" for step in job.steps)
+    )

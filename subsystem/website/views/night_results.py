@@ -1,0 +1,121 @@
+"""What a night brought, for its own page: scores, incidents that began, and what only that night can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from files.incremental import fingerprint
+from inputs.parsing import WRONG, text
+from render.formats import amount
+
+from tvmdash.incidents.text import headline
+from tvmdash.records.metrics import Way
+from tvmdash.text import three_digits
+from views.context import SiteContext
+from views.series import counts
+from views.tally import Sentence
+from views.tonight import ExperimentView
+
+_MOST_WORDS = 600
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What only the night itself can tell: kept beside the year's list when the night is published.
+
+    series: how many were in which state; summaries: experiment, title, words; sentence: its state and words, as the
+    first page had it that morning.
+    """
+
+    series: Mapping[str, int] = field(default_factory=dict)
+    summaries: tuple[tuple[str, str, str], ...] = ()
+    sentence: tuple[str, str] | None = None
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Kept:
+        """What asdict made; empty where it is anything else."""
+        try:
+            series = {text(name): int(count) for name, count in value["series"].items()}
+            summaries = tuple((text(one), text(title), text(words)) for one, title, words in value["summaries"])
+            said = value.get("sentence")
+            return cls(series, summaries, (text(said[0]), text(said[1])) if said else None)
+        except WRONG:
+            return cls()
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An incident that began on the night."""
+
+    id: str
+    headline: str
+    way: Way
+
+
+@dataclass(frozen=True)
+class ScoreValue:
+    """A score on the night, in words."""
+
+    id: str | None
+    title: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Results:
+    """All of it."""
+
+    kept: Kept
+    begun: tuple[Begun, ...] = ()
+    scores: tuple[ScoreValue, ...] = ()
+    machines: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with what the page shows."""
+        return fingerprint(repr(self))
+
+
+class NightResults:
+    """The results by night; `experiments` are tonight's."""
+
+    def __init__(self, context: SiteContext, experiments: Sequence[ExperimentView], sentence: Sentence) -> None:
+        self._tonight = context.tonight.stamp
+        self._begun: dict[str, list[Begun]] = {}
+        for one in reversed(context.alerts.incidents):
+            self._begun.setdefault(one.begin, []).append(Begun(one.id, headline(one), one.way))
+        self._scores: dict[str, list[ScoreValue]] = {}
+        for stamp, value in _scores(context):
+            self._scores.setdefault(stamp, []).append(value)
+        self._machines = context.machines
+        self._kept = _tonight(context, experiments, sentence)
+
+    def of(self, stamp: str, known: Kept) -> Results:
+        """The night's results; `known` is what was kept of it before."""
+        kept = self._kept if stamp == self._tonight else known
+        begun, scores = self._begun.get(stamp, ()), self._scores.get(stamp, ())
+        return Results(kept, tuple(begun), tuple(scores), self._machines.get(stamp, ()))
+
+
+def _scores(context: SiteContext) -> Iterator[tuple[str, ScoreValue]]:
+    shown = {score.id for score in context.scores.scores}
+    for name, title, unit, points in context.scores.history:
+        for point in points:
+            if point.value is not None:
+                words = amount(point.value, unit)
+                if point.low is not None and point.high is not None:
+                    words += f" ({three_digits(point.low)} to {three_digits(point.high)})"
+                words += "" if point.complete else ", incomplete"
+                yield point.stamp, ScoreValue(name if name in shown else None, title, words)
+
+
+def _tonight(context: SiteContext, experiments: Sequence[ExperimentView], sentence: Sentence) -> Kept:
+    summaries = tuple(
+        (view.title, view.summary.title, view.summary.value[:_MOST_WORDS])
+        for view in experiments
+        if view.summary is not None and view.summary.stamp is None
+    )
+    series = {state: count for state, count in counts(context.series).items() if count}
+    return Kept(series, summaries, (sentence.state, sentence.words))

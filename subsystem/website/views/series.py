@@ -1,0 +1,253 @@
+"""Each series as the tables show it: its state tonight, its last nights as a small line, how much of it is noise."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from files.files import safe_name
+from inputs.alerts import Alerts, Verdict
+from markupsafe import Markup
+from render.sparks import Band, sparkline
+
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.incidents.ledger import Incident, Moved
+from tvmdash.incidents.text import size_in_words
+from tvmdash.records.metrics import BETTER, CHANGED, WAYS, WORSE, Direction
+from tvmdash.series import naming, store
+from tvmdash.series.store import Series
+from tvmdash.text import percent_in_words, quantity_in_words
+from tvmdash.verdict import Standing
+
+NIGHTS = 30
+"""As many nights are in a small line; a series without a value for so long has ended."""
+SUSPECT, MISSING = "suspect", "missing"
+YOUNG, UNJUDGED, BLIND, STEADY, GONE = "young", "unjudged", "blind", "steady", "gone"
+STATES = (WORSE, SUSPECT, MISSING, BETTER, CHANGED, YOUNG, UNJUDGED, BLIND, STEADY, GONE)
+"""In the order of their need for attention."""
+RUN_TIME = "run_time"
+_STATE_OF = {Standing.SUSPECT: SUSPECT, Standing.YOUNG: YOUNG, Standing.BLIND: BLIND}
+_SIGMAS = 2
+_LEAST_CHANGE = 0.00005
+
+
+@dataclass(frozen=True)
+class SeriesView:
+    """A row of a table of series. change: from the level before, as a fraction; exact_change: in its unit.
+
+    visible: the least that is told.
+    """
+
+    id: str
+    experiment: str
+    page: str
+    name: str
+    metric: str
+    unit: str
+    direction: Direction
+    labels: Mapping[str, Any]
+    state: str
+    reason: str
+    values: tuple[float | None, ...]
+    last: float
+    last_stamp: str
+    low: float | None
+    high: float | None
+    change: float | None
+    grade: str
+    noise: float | None
+    visible: float | None
+    incident: str | None
+    spark: Markup
+    exact_change: str = ""
+
+    @property
+    def short_name(self) -> str:
+        """Its name where the experiment is told already."""
+        return self.name.removeprefix(f"{self.experiment} ") or self.name
+
+    @property
+    def value_in_words(self) -> str:
+        return quantity_in_words(self.last, self.unit)
+
+    @property
+    def change_in_words(self) -> str:
+        if self.exact_change:
+            return self.exact_change
+        if self.change is None or self.state in (MISSING, GONE):
+            return ""
+        return percent_in_words(self.change) if abs(self.change) >= _LEAST_CHANGE else "0 %"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the store says: the series, what needs attention first, and the machines of each night, oldest first.
+
+    taken_in: the experiments whose data of tonight was checked and is in the store.
+    """
+
+    series: list[SeriesView]
+    machines: Mapping[str, tuple[str, ...]]
+    taken_in: frozenset[str] = frozenset()
+
+
+def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured:
+    """The series of all experiments that have a value on one of the last of `stamps`, and all machines.
+
+    The last stamp is tonight's; nights whose machine is unknown are left out.
+    """
+    moves = alerts.open_moves()
+    nights = Nights(tuple(stamps[-NIGHTS:]), alerts)
+    views: list[SeriesView] = []
+    machines: dict[str, set[str]] = {}
+    taken_in: set[str] = set()
+    for name in experiments_with_data(home):
+        with store.open_for_reading(home.store_file, home.data(name), name) as opened:
+            # a query each: for so few nights that is less work than importing what takes whole nights apart
+            series = [opened.points_of(one, since=nights.stamps[0]) for one in opened.outlines(name)]
+            readable = opened.machines(name)
+        if nights.tonight in readable:
+            taken_in.add(name)
+        for stamp, machine in readable.items():
+            machines.setdefault(stamp, set()).update({machine} - {""})
+        names = naming.names(series)
+        for one, key, told in zip(series, naming.keys(series), names, strict=True):
+            if one.stamps and one.stamps[0] <= nights.tonight:
+                views.append(nights.view(one, key, told, moves.get(key)))
+    known = {stamp: tuple(sorted(found)) for stamp, found in sorted(machines.items()) if found}
+    return Measured(sorted(views, key=_need), known, frozenset(taken_in))
+
+
+def experiments_with_data(home: Home) -> list[str]:
+    """The names of the experiments that ever left data."""
+    return sorted(path.name for path in home.data("x").parent.glob("*") if path.is_dir())
+
+
+def _need(view: SeriesView) -> tuple[int, float, bool, str]:
+    size = abs(view.change or 0.0) if view.state in (*WAYS, SUSPECT) else 0.0
+    return STATES.index(view.state), -size, view.metric != RUN_TIME, view.name
+
+
+def some_of_each(views: Sequence[SeriesView], most: int) -> list[SeriesView]:
+    """At most so many, run times first, each experiment's first before any experiment's second."""
+    turns: dict[tuple[str, bool], int] = {}
+    ranked = []
+    for view in views:
+        group = (view.experiment, view.metric == RUN_TIME)
+        turns[group] = turns.get(group, 0) + 1
+        ranked.append((view.metric != RUN_TIME, turns[group], view.experiment, view))
+    return [view for *_, view in sorted(ranked, key=lambda one: one[:3])[:most]]
+
+
+@dataclass(frozen=True)
+class Nights:
+    """The nights that the small lines show, oldest first, and what the alerts say of the last one."""
+
+    stamps: tuple[str, ...]
+    alerts: Alerts
+
+    @property
+    def tonight(self) -> str:
+        return self.stamps[-1]
+
+    def view(self, one: Series, key: str, told: str, move: tuple[Incident, Moved] | None) -> SeriesView:
+        """The row of a series that has a value on at least one of the nights."""
+        at = {stamp: value for stamp, value in zip(one.stamps, one.values, strict=True) if stamp <= self.tonight}
+        values = tuple(at.get(stamp) for stamp in self.stamps)
+        last_stamp = max(at)
+        place = one.stamps.index(last_stamp)
+        verdict = self.alerts.series.get(key)
+        if move and not move[1].worse and move[0].begin < self.stamps[0]:
+            move = None  # an old improvement or change is how things are
+        state, reason = self._state(verdict, last_stamp, move)
+        name = verdict.name if verdict else told
+        begin = move[0].begin if move else verdict.since if verdict else ""
+        first = sum(stamp < begin for stamp in self.stamps)
+        baseline, change = _change(values, first, at[last_stamp], move)
+        if state == SUSPECT and verdict is not None:
+            change = verdict.effect
+        return SeriesView(
+            id=key,
+            experiment=one.experiment,
+            page=f"experiments/{safe_name(one.experiment)}.html",
+            name=name,
+            metric=one.metric,
+            unit=one.unit,
+            direction=one.direction,
+            labels=one.labels,
+            state=state,
+            reason=reason,
+            values=values,
+            last=at[last_stamp],
+            last_stamp=last_stamp,
+            low=one.low[place],
+            high=one.high[place],
+            change=change,
+            grade=verdict.grade if verdict else "",
+            noise=verdict.noise if verdict else None,
+            visible=verdict.visible if verdict else None,
+            incident=move[0].id if move else None,
+            exact_change=size_in_words(move[1]) if move and move[1].is_exact else "",
+            spark=self._spark(values, one.unit, baseline, verdict, (first, move)),
+        )
+
+    def _state(self, verdict: Verdict | None, last_stamp: str, move: tuple[Incident, Moved] | None) -> tuple[str, str]:
+        if move and move[1].worse:
+            return WORSE, f"Part of incident {move[0].id}."
+        if last_stamp != self.tonight:
+            gone = verdict is not None and verdict.standing == Standing.GONE
+            words = f"No value tonight; the last one is of {common.parse_stamp(last_stamp):%Y-%m-%d}."
+            return (GONE if gone else MISSING), words
+        if move:
+            return move[1].way, f"Part of incident {move[0].id}."
+        if verdict is None or self.alerts.night != self.tonight:
+            return UNJUDGED, "The alerts have not judged it tonight."
+        return _STATE_OF.get(verdict.standing, STEADY), verdict.reason
+
+    def _spark(
+        self,
+        values: Sequence[float | None],
+        unit: str,
+        baseline: float | None,
+        verdict: Verdict | None,
+        level: tuple[int, tuple[Incident, Moved] | None],
+    ) -> Markup:
+        first, move = level
+        known = [value for value in values if value is not None]
+        words = f"{len(known)} nights, {quantity_in_words(min(known), unit)} to {quantity_in_words(max(known), unit)}"
+        band = None
+        if baseline is not None and verdict and verdict.noise:
+            reach = _SIGMAS * verdict.noise * abs(baseline)
+            band = Band(baseline - reach, baseline + reach)
+        if 0 < first < len(self.stamps):
+            words += f", level began {common.parse_stamp(self.stamps[first]):%Y-%m-%d}"
+        kind = move[1].way if move else ""
+        return sparkline(values, words, band=band, break_at=first or None, kind=kind)
+
+
+def _change(
+    values: Sequence[float | None], first: int, last: float, move: tuple[Incident, Moved] | None
+) -> tuple[float | None, float | None]:
+    """The baseline, and the last value's distance from it as a fraction.
+
+    For a series that moved, the level before and the size that the alerts tell; otherwise the median of the nights
+    from index `first` on, where its level begins, without the last one.
+    """
+    if move:
+        return move[1].before, move[1].effect if move[1].relative else None
+    before = [value for value in values[first:] if value is not None][:-1]
+    if not before:
+        return None, None
+    baseline = statistics.median(before)
+    return baseline, (last / baseline - 1 if baseline > 0 and last > 0 else None)
+
+
+def counts(views: Iterable[SeriesView]) -> dict[str, int]:
+    """How many series are in each state; a series is in one."""
+    found = dict.fromkeys(STATES, 0)
+    for view in views:
+        found[view.state] += 1
+    return found

@@ -1,0 +1,210 @@
+"""What there is of each experiment and subsystem: the latest, and from which night."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from files import graphs
+from files.files import carry_over, regular_file_bytes, safe_name
+from files.graphs import Graph
+from inputs.parsing import WRONG, reason_of, text
+
+from tvmdash import common, config_util, records, redaction
+from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of
+from tvmdash.errors import DashboardError
+from tvmdash.series.naming import label_of
+from tvmdash.text import bytes_in_words
+from views.context import SiteContext
+from views.night import ABSENT, OK, PARTIAL, experiments, job_state, subsystems
+from views.series import experiments_with_data
+
+MAX_POINTS = 20
+MAX_TEXT = 4000
+
+
+@dataclass(frozen=True)
+class Text:
+    """A summary or report; `stamp` is the night that it is from where that is not tonight ("" = an unknown one)."""
+
+    title: str
+    value: str
+    stamp: str | None
+
+
+@dataclass(frozen=True)
+class Points:
+    """Tonight's points of an experiment: how many were tried, and which failed why."""
+
+    total: int
+    failed: int
+    told: tuple[tuple[str, str], ...]
+    href: str
+    size: str
+
+
+@dataclass(frozen=True)
+class ExperimentView:
+    """An experiment that this home knows, or knew. job: how it went tonight, None where it took no part.
+
+    active: as its config says; None where that does not say. last_stamp: of its last data.
+    """
+
+    name: str
+    title: str
+    description: str
+    page: str
+    job: JobResult | None
+    active: bool | None
+    state: str
+    last_stamp: str | None
+    summary: Text | None
+    graphs: tuple[Graph, ...]
+    graphs_stamp: str | None
+    left_out: tuple[str, ...]
+    points: Points | None
+    data_fault: str
+    config: str
+
+
+@dataclass(frozen=True)
+class ReportView:
+    """A subsystem's words."""
+
+    job: JobResult
+    text: Text
+
+
+def page_of(experiment: str) -> str:
+    """The experiment's page, from the site's root."""
+    return f"experiments/{safe_name(experiment)}.html"
+
+
+def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
+    """All experiments that the home knows or knew; their graphs and tonight's data are put into `site`."""
+    home, nights, old = context.home, context.last_nights, context.old
+    told = _told(nights)
+    configs = _configs(home)
+    jobs = {job.name: job for job in experiments(nights[0])}
+    views = []
+    for name in {*told, *configs, *experiments_with_data(home)}:
+        config, known = configs.get(experiment_of(name)), told.get(name)
+        if name not in jobs and name not in configs and _active(config):  # on a TVM that the home names no more
+            config = None
+        title = known.title if known else str((config or {}).get("title") or name)
+        description = known.description if known else str((config or {}).get("description", ""))
+        taken = graphs.take(home.graph(name), site, name, old)
+        points, fault = _points(context, name, site)
+        stamps = home.data_stamps(name)
+        view = ExperimentView(
+            name=name,
+            title=title,
+            description=description,
+            page=page_of(name),
+            job=jobs.get(name),
+            active=_active(config),
+            state=_state(jobs.get(name), points),
+            last_stamp=stamps[-1] if stamps else None,
+            summary=_text(home.read_summary(name), home.stamp_of(home.summary(name)), nights[0].stamp),
+            graphs=taken.shown,
+            graphs_stamp=_if_older(home.stamp_of(home.graph(name)), nights[0].stamp),
+            left_out=taken.left_out,
+            points=points,
+            data_fault=fault,
+            config="" if config is None else _shown(config),
+        )
+        views.append(view)
+    return sorted(views, key=lambda view: (view.job is None, view.title.lower(), view.name))
+
+
+def _told(nights: Iterable[Night]) -> dict[str, JobResult]:
+    """By name, the newest that the nights tell of each experiment."""
+    found: dict[str, JobResult] = {}
+    for night in nights:
+        for job in experiments(night):
+            found.setdefault(job.name, job)
+    return found
+
+
+def _configs(home: Home) -> dict[str, Mapping[str, Any]]:
+    """The configs that can be read; what cannot be is told by the precheck."""
+    folder = home.configs("experiment")
+    found: dict[str, Mapping[str, Any]] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        with contextlib.suppress(DashboardError):
+            config = common.read_json(path / config_util.CONFIG_FILE, max_bytes=4 << 20)
+            if isinstance(config, dict):
+                found[path.name] = config
+    return found
+
+
+def _shown(config: Mapping[str, Any]) -> str:
+    return json.dumps(redaction.without_secrets(config), indent=1, ensure_ascii=False)
+
+
+def _active(config: Mapping[str, Any] | None) -> bool | None:
+    value = (config or {}).get("active")
+    return value if isinstance(value, bool) else None
+
+
+def _state(job: JobResult | None, points: Points | None) -> str:
+    state = job_state(job) if job else ABSENT
+    return PARTIAL if state == OK and points and points.failed else state
+
+
+def _text(words: tuple[str, str] | None, stamp: str | None, tonight: str) -> Text | None:
+    if words is None:
+        return None
+    title, value = words
+    return Text(title, value if len(value) <= MAX_TEXT else value[:MAX_TEXT] + " …", _if_older(stamp, tonight))
+
+
+def _if_older(stamp: str | None, tonight: str) -> str | None:
+    """None for tonight; "" where what should be a stamp is none."""
+    if stamp == tonight:
+        return None
+    with contextlib.suppress(DashboardError):
+        common.parse_stamp(stamp or "")
+        return stamp
+    return ""
+
+
+def _points(context: SiteContext, experiment: str, site: Path) -> tuple[Points | None, str]:
+    """Tonight's points and, where the data cannot be read, why."""
+    path = context.home.data_file(experiment, context.tonight.stamp)
+    size = regular_file_bytes(path)
+    if size is None:
+        return None, ""
+    try:
+        data = records.read_data(path, experiment, checked=experiment in context.taken_in)
+        told = _told_of(data.failures[:MAX_POINTS])
+    except (DashboardError, *WRONG) as error:
+        return None, reason_of(path, error)
+    href = f"data/{safe_name(experiment)}/{path.name}"
+    (site / href).parent.mkdir(parents=True, exist_ok=True)
+    carry_over(path, site / href)
+    total = len(data.records) + len(data.failures) or len(data.leaves)
+    return Points(total, len(data.failures), told, href, bytes_in_words(size)), ""
+
+
+def _told_of(failures: Sequence[records.Failure]) -> tuple[tuple[str, str], ...]:
+    return tuple((label_of(failure.workload, failure.values), text(failure.error)) for failure in failures)
+
+
+def report_views(home: Home, tonight: Night, output: Path) -> list[ReportView]:
+    """The reports of the subsystems that have had their turn, but the one whose folder is `output`."""
+    return [
+        ReportView(job, text)
+        for job in subsystems(tonight)
+        if home.output(job.name).resolve() != output
+        and any(step.stage == "run" for step in job.steps)
+        and (text := _text(home.read_report(job.name), tonight.stamp if _has_run(job) else None, tonight.stamp))
+    ]
+
+
+def _has_run(job: JobResult) -> bool:
+    return any(step.stage == "run" and step.success for step in job.steps)
