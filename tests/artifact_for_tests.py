@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dashboard.artifacts import artifact_store, provide
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
+from dashboard.artifacts.spec import provider_of
 from tvmdash.errors import DashboardError
 
 SPEC = ArtifactSpec(remote="pypi", branch="0.27.0.post1")
@@ -26,7 +27,7 @@ def shelf_folder() -> Path:
 
 def find() -> Artifact | None:
     """The tests' TVM where it is at hand."""
-    provider = provide.PROVIDERS[provide.provider_of(SPEC)]
+    provider = provide.PROVIDERS[provider_of(SPEC)]
     found = [artifact for artifact in artifact_store.artifacts_in(shelf_folder()) if provider.satisfies(artifact, SPEC)]
     return max(found, key=provider.rank, default=None)
 

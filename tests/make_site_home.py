@@ -24,10 +24,11 @@ REPO = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(REPO / "shared" / "python"), str(REPO / "tests")]
 from site_truth import HOSTILE, Truth  # noqa: E402 - from the repository
 
-from tvmdash import common, records
+from tvmdash import common, records  # noqa: E402 - from the repository
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, RUNNING, Home, JobResult, Night, StepResult  # noqa: E402
-from tvmdash.incidents import annotations
+from tvmdash.incidents import annotations  # noqa: E402 - from the repository
 from tvmdash.measure.capture import Capture, OperatorSpan, Region, Sample  # noqa: E402
+from tvmdash.records import record  # noqa: E402
 from tvmdash.series import packed, store  # noqa: E402
 from tvmdash.series.store import Store  # noqa: E402
 from tvmdash.traces import sealing  # noqa: E402
@@ -161,7 +162,7 @@ def _fill_store(home: Home, truth: Truth, stop: int) -> None:
                 if truth.failed(name, night):
                     continue
                 value, stamp = truth.data(name, night), truth.stamp(night)
-                machine = records._machine(value["environment"])
+                machine = record._machine(value["environment"])
                 row = (name, stamp, value["tvm_hash"], len(value["failures"]), None, machine)
                 connection.execute("INSERT INTO nights VALUES (?, ?, ?, ?, ?, ?)", row)
                 opened._put(name, stamp, _points(opened, numbers, name, value))
@@ -295,7 +296,7 @@ def _run(home: Home, name: str, stamp: str) -> None:
 
 
 def _ledger(home: Home, *arguments: str) -> str:
-    argv = [sys.executable, "-m", "tvmdash.incidents.command", str(home.root), *arguments]
+    argv = [sys.executable, "-m", "tvmdash.incidents", str(home.root), *arguments]
     return subprocess.run(argv, env=environment(), capture_output=True, text=True, check=True, timeout=60).stdout
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from dashboard.cli import main as cli
 from dashboard.cli.parts import CANNOT_TELL
-from tvmdash import config_util, records
+from tvmdash import common, config_util, records
 from tvmdash.stages import PIPELINES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -68,7 +68,7 @@ def test_every_exit_code_is_documented() -> None:
 
 
 def test_the_record_schema_describes_the_columns_that_identify_a_series() -> None:
-    schema = records.common.read_json(records.SCHEMAS / "data_v1.json")
+    schema = common.read_json(records.SCHEMAS / "data_v1.json")
     columns = set(schema["$defs"]["record"]["properties"])
     assert set(records.IDENTITY) < columns
     assert columns == set(records.Record.__dataclass_fields__)

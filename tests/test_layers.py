@@ -1,4 +1,4 @@
-"""Who may import whom: design.md, section 7, walked over every import that stands in the code."""
+"""Who may import whom, a row for each package, walked over every import that stands in the code."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -13,151 +14,76 @@ import pytest
 REPO = Path(__file__).resolve().parent.parent
 LIBRARY = REPO / "shared" / "python" / "tvmdash"
 
-LAYERS: dict[float, tuple[str, ...]] = {
-    # 0: errors, files, words
-    0.0: ("__init__", "errors", "removal", "redaction"),
-    0.05: ("words",),
-    0.1: ("common", "capture_format", "phases", "metrics"),
-    0.2: (
-        "config_fields",
-        "data_migrations",
-        "machine_identity",
-    ),
-    # 1: the protocol, configs, records; what describes a machine and holds raw samples
-    1.0: ("stages", "config_util", "records", "machine", "capture", "network_ops", "elf"),
-    1.1: ("store_packed", "telemetry_data", "accuracy"),
-    # 2: the home, the index, trials and their reduction
-    2.0: (
-        "bisection",
-        "convert",
-        "dashboard_info",
-        "engines",
-        "reduction",
-        "series_names",
-        "signs",
-        "store",
-        "trial_util",
-    ),
-    2.1: (
-        "verdict",
-        "backfill_calls",
-        "backfill_nights",
-        "comparison",
-        "doubts",
-        "engine_store",
-        "rivals",
-        "networks",
-        "traces",
-        "records_exchange",
-        "home_secrets",
-        "ratios",
-    ),
-    2.2: ("analysis_util", "change_cause", "engine_words", "network_layers", "version_history"),
-    2.3: ("version_history_words",),
-    # 3: what is seen, said and compiled
-    3.0: (
-        "annotations",
-        "cause_words",
-        "incident_ledger",
-        "change_noise",
-        "plot_layout",
-        "plot_canvas",
-        "relax_passes",
-        "relax_target",
-        "slack_secrets",
-        "slack_errors",
-        "within_night",
-    ),
-    3.1: (
-        "incident_file",
-        "incident_words",
-        "change_rules",
-        "change_luck",
-        "change_series",
-        "plot_specs",
-        "relax_lower",
-        "summary_util",
-        "slack_payloads",
-        "slack_http",
-        "slack_patience",
-        "onnx_lower",
-        "torch_lower",
-    ),
-    3.2: (
-        "change_rerun",
-        "change_controls",
-        "change_levels",
-        "plot_lines",
-        "plot_rows",
-        "plot_courses",
-        "relax_util",
-        "rpc_sessions",
-        "slack_util",
-        "slack_ledger",
-        "slack_parts",
-    ),
-    3.3: (
-        "change_common",
-        "relax_tuning",
-        "change_scan",
-        "change_confirm",
-        "change_locate",
-        "plot_util",
-        "check_prerequisites",
-        "experiment_info",
-        "slack_delivery",
-    ),
-    3.32: ("change_early", "change_strong"),
-    3.34: ("change_place", "change_search"),
-    3.4: ("change_grade", "change_points", "series_plots", "relax_workload", "plot_files"),
-    3.5: (
-        "case_words",
-        "change_ahead",
-        "change_fleet",
-        "experiment_points",
-        "experiment_rounds",
-        "experiment_setup",
-        "incident_replay",
-        "slack_threads",
-    ),
-    3.6: (
-        "experiment_measure",
-        "incidents",
-    ),
-    3.7: ("experiment_run",),
-    3.8: ("experiment_results",),
-    # 4: the authors' surfaces
-    4.0: ("exp_templates", "subsys_templates"),
-    4.1: ("relax_templates",),
+FLOORS: dict[str, str] = {
+    "errors": "",
+    "removal": "",
+    "redaction": "",
+    "text": "redaction",
+    "common": "errors removal",
+    "stats": "errors",
+    "detect": "errors",
+    "networks": "errors",
+    "convert": "errors",
+    "config_util": "common errors",
+    "machine": "common errors",
+    "stages": "common errors redaction",
+    "records": "common errors machine",
+    "series": "errors machine records",
+    "dashboard_info": "common config_util errors machine records redaction stages",
+    "home_secrets": "common config_util dashboard_info errors redaction",
+    "verdict": "common dashboard_info errors",
+    "measure": "common dashboard_info errors stages stats",
+    "records_exchange": "common dashboard_info errors machine records",
+    "trial_util": "measure",
+    "analysis_util": "measure records stats",
+    "summary_util": "common errors stats text",
+    "plot_util": "common errors text",
+    "check_prerequisites": "common config_util dashboard_info errors stages text",
+    "traces": "common convert errors machine measure records text",
+    "incidents": "common dashboard_info detect errors records text",
+    "backfill": "common dashboard_info errors records series stats text",
+    "slack_util": "common config_util dashboard_info errors redaction stages text verdict",
+    "experiment": "analysis_util common config_util errors machine measure plot_util records series stages stats"
+    " summary_util text trial_util",
+    "relax_util": "common errors experiment machine measure networks trial_util",
+    "exp_templates": "common config_util dashboard_info experiment measure plot_util records stages summary_util",
+    "relax_templates": "exp_templates relax_util",
+    "subsys_templates": "check_prerequisites common config_util dashboard_info errors stages",
 }
-LAYER = {module: layer for layer, modules in LAYERS.items() for module in modules}
-DASHBOARD_MAY_USE = 3.0
-"""The dashboard imports what lies below this layer."""
+"""The packages and plain modules of tvmdash from the ground up; what each imports stands above it here."""
 
-PLOTS = {path.stem for path in LIBRARY.glob("plot_*.py")}
+ROOMS: dict[str, str] = {
+    "process": "",
+    "archive": "",
+    "importing": "",
+    "artifacts": "process",
+    "plan": "artifacts",
+    "report": "plan",
+    "night": "archive artifacts plan process",
+    "investigate": "artifacts night plan process",
+    "authoring": "artifacts night plan",
+    "cli": "archive artifacts authoring importing investigate night plan process report",
+}
+"""The packages of dashboard from the ground up, and what each imports of the others."""
+
+NEVER_IN_THE_DASHBOARD = {"exp_templates", "subsys_templates", "plot_util", "slack_util", "relax_util", "detect"}
+"""What of tvmdash the application does not import: it runs scripts, it is none."""
+
 HEAVY: dict[str, set[str]] = {
-    "matplotlib": PLOTS,
-    "seaborn": PLOTS,
+    "matplotlib": {"plot_util"},
+    "seaborn": {"plot_util"},
     "pandas": {"traces"},  # what `.df()` gives
     "duckdb": {"traces", "convert", "records_exchange"},
-    "tvm": {
-        "relax_lower",
-        "relax_passes",
-        "relax_target",
-        "relax_tuning",
-        "relax_util",
-        "relax_workload",
-        "rpc_sessions",
-    },
+    "tvm": {"relax_util"},
     "tvm_ffi": {"relax_util"},
-    "torch": {"torch_lower"},
-    "onnx": {"onnx_lower"},
+    "torch": {"networks.to_torch"},
+    "onnx": {"networks.to_onnx"},
     "jsonschema": {"config_util", "records", "summary_util"},
     "jinja2": set(),
-    "requests": {"slack_http"},
-    "urllib3": {"slack_http"},
+    "requests": {"slack_util.transport"},
+    "urllib3": {"slack_util.transport"},
 }
-"""Heavy packages, and the modules of tvmdash behind which each stands."""
+"""Heavy packages, and the packages and modules of tvmdash behind which each stands."""
 LAZY_EVERYWHERE = frozenset(HEAVY)
 
 
@@ -200,36 +126,75 @@ def modules_of(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
 
 
-def module_of(path: Path) -> str:
-    """The module of tvmdash that a file of it is, or the package that it belongs to."""
-    return path.relative_to(LIBRARY).parts[0].removesuffix(".py")
+def dotted(path: Path) -> str:
+    """The name of a file of tvmdash within the library, as `series.store`."""
+    return ".".join(path.relative_to(LIBRARY).with_suffix("").parts)
 
 
-def library_module(name: str) -> str | None:
-    """The module of tvmdash that an import of `name` reaches."""
+def floor_of(path: Path) -> str:
+    """The package or plain module of tvmdash that a file belongs to."""
+    return dotted(path).split(".")[0]
+
+
+def library_floor(name: str) -> str | None:
+    """The package or plain module of tvmdash that an import of `name` reaches; None for other packages."""
     parts = name.split(".")
     if parts[0] != "tvmdash":
         return None
-    return parts[1] if len(parts) > 1 and parts[1] in LAYER else "__init__"
+    return parts[1] if len(parts) > 1 and parts[1] in FLOORS else "__init__"
 
 
-def test_every_module_of_the_library_has_its_layer() -> None:
-    there = {module_of(path) for path in modules_of(LIBRARY)}
-    without = sorted(there - set(LAYER))
-    assert not without, f"{without}: give each a layer in LAYERS, above all that it imports"
+def arrows_of(rows: dict[str, str]) -> dict[str, set[str]]:
+    return {name: set(row.split()) for name, row in rows.items()}
 
 
-def test_the_library_imports_only_strictly_lower_layers() -> None:
-    faults = [
-        f"{found.place}: {(own := module_of(path))} (layer {LAYER.get(own)}) imports {target} (layer {LAYER[target]})"
-        for path in modules_of(LIBRARY)
-        for found in imports_in(path)
-        if (target := library_module(found.name))
-        and target != "__init__"
-        and LAYER[target] >= LAYER.get(module_of(path), 9)
-        and target != module_of(path)
-    ]
-    assert not faults, "\n".join(faults)
+@pytest.mark.parametrize("rows", [FLOORS, ROOMS], ids=["tvmdash", "dashboard"])
+def test_each_row_names_only_what_stands_above_it(rows: dict[str, str]) -> None:
+    names = list(rows)
+    for name, below in arrows_of(rows).items():
+        assert below <= set(names[: names.index(name)]), f"{name}: {below - set(names[: names.index(name)])}"
+
+
+def test_every_package_and_module_of_the_library_has_its_row() -> None:
+    there = {floor_of(path) for path in modules_of(LIBRARY)} - {"__init__", "_renamed"}
+    assert there == set(FLOORS)
+
+
+def test_the_library_imports_what_its_rows_say() -> None:
+    seen: dict[str, set[str]] = {name: set() for name in FLOORS}
+    for path in modules_of(LIBRARY):
+        if (own := floor_of(path)) in FLOORS:
+            seen[own] |= {floor for found in imports_in(path) if (floor := library_floor(found.name))}
+    assert {name: floors - {name, "__init__"} for name, floors in seen.items()} == arrows_of(FLOORS)
+
+
+def test_the_dashboard_imports_what_its_rows_say() -> None:
+    seen: dict[str, set[str]] = {name: set() for name in ROOMS}
+    for path in modules_of(REPO / "dashboard"):
+        room = path.relative_to(REPO / "dashboard").parts[0]
+        if room in ROOMS:
+            seen[room] |= {found.name.split(".")[1] for found in imports_in(path) if found.package == "dashboard"}
+    assert {name: rooms - {name} for name, rooms in seen.items()} == arrows_of(ROOMS)
+
+
+@pytest.mark.parametrize("package", ["tvmdash", "dashboard"])
+def test_no_module_imports_itself_by_way_of_others(package: str) -> None:
+    root = LIBRARY if package == "tvmdash" else REPO / "dashboard"
+    modules = {_module_name(path, root): path for path in modules_of(root)}
+    graph = {name: _modules_reached(path, modules) - {name} for name, path in modules.items()}
+    TopologicalSorter(graph).prepare()  # CycleError names the circle
+
+
+def _module_name(path: Path, root: Path) -> str:
+    parts = path.relative_to(root.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _modules_reached(path: Path, modules: dict[str, Path]) -> set[str]:
+    """Types and imports in functions count; so does the package of which a name is imported."""
+    return {
+        name for found in imports_in(path) for name in (found.name, found.name.rpartition(".")[0]) if name in modules
+    }
 
 
 def test_the_library_knows_nothing_above_it() -> None:
@@ -242,13 +207,13 @@ def test_the_library_knows_nothing_above_it() -> None:
     assert not faults, "\n".join(faults)
 
 
-def test_the_dashboard_uses_only_the_lower_layers() -> None:
+def test_the_dashboard_knows_neither_tvm_nor_what_authors_use() -> None:
     faults = [
         f"{found.place}: {found.name}"
         for path in modules_of(REPO / "dashboard")
         for found in imports_in(path)
         if found.package in {"tvm", "experiments", "subsystem", "matplotlib", "seaborn", "numpy"}
-        or ((target := library_module(found.name)) and LAYER[target] >= DASHBOARD_MAY_USE)
+        or library_floor(found.name) in NEVER_IN_THE_DASHBOARD
     ]
     # health.py runs in a process of its own, on the TVM that it examines
     faults = [fault for fault in faults if "/artifacts/health.py:" not in fault]
@@ -277,7 +242,7 @@ def test_each_heavy_package_stands_behind_its_own_modules_and_is_imported_where_
         f"{found.place}: {found.name}" + (" on import; do it in the function that uses it" if found.eager else "")
         for path in modules_of(LIBRARY)
         for found in imports_in(path)
-        if found.package in HEAVY and (module_of(path) not in HEAVY[found.package] or found.eager)
+        if found.package in HEAVY and (found.eager or not {floor_of(path), dotted(path)} & HEAVY[found.package])
     ]
     assert not faults, "\n".join(faults)
 

@@ -17,16 +17,12 @@ from dashboard.artifacts.artifact import LAST_USED, Artifact, ArtifactError, Art
 from dashboard.artifacts.build_context import Workshop
 from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.locks import Deadline, Lock
+from dashboard.artifacts.spec import GIT, WHEEL, check_spec, provider_of
 from dashboard.artifacts.wheel import wheel_provider
 
 
 class Provider(Protocol):
-    """One way to come by a TVM build; a module with these is one. TIMEOUT_S: what is allowed where nobody says more."""
-
-    TIMEOUT_S: int
-
-    def check(self, spec: ArtifactSpec) -> None:
-        """Raise ArtifactError where `spec` cannot be meant."""
+    """One way to come by a TVM build; a module with these is one."""
 
     def satisfies(self, artifact: Artifact, spec: ArtifactSpec) -> bool:
         """Whether this provider built `artifact`, it is what `spec` asks for, and it runs here."""
@@ -44,12 +40,7 @@ class Provider(Protocol):
         """The artifact, built and proved in the empty folder `place`."""
 
 
-PROVIDERS: Mapping[str, Provider] = MappingProxyType(
-    {wheel_provider.NAME: wheel_provider, git_provider.NAME: git_provider}
-)
-
-_PROVIDER_OF_REMOTE: Mapping[str, str] = MappingProxyType({"pypi": wheel_provider.NAME})
-_PROVIDER_OF_OTHER_REMOTES = git_provider.NAME
+PROVIDERS: Mapping[str, Provider] = MappingProxyType({WHEEL: wheel_provider, GIT: git_provider})
 
 
 @dataclass(frozen=True)
@@ -79,16 +70,6 @@ class _Request:
     shop: Workshop
 
 
-def provider_of(spec: ArtifactSpec) -> str:
-    """The name of the provider for the remote of `spec`."""
-    return _PROVIDER_OF_REMOTE.get(spec.remote, _PROVIDER_OF_OTHER_REMOTES)
-
-
-def check_spec(spec: ArtifactSpec) -> None:
-    """Raise ArtifactError where `spec` cannot be provided, as far as is known without looking anywhere."""
-    _provider(spec).check(spec)
-
-
 def provide(spec: ArtifactSpec, folder: Path, *, rebuild: bool, log_folder: Path, timeout_s: float) -> Provided:
     """The artifact that `spec` asks for, in `folder`, built where it is not there; ArtifactError where it cannot be.
 
@@ -96,7 +77,7 @@ def provide(spec: ArtifactSpec, folder: Path, *, rebuild: bool, log_folder: Path
     `log_folder`. Everything together, waiting for another night included, takes at most about `timeout_s`.
     """
     provider = _provider(spec)
-    provider.check(spec)
+    check_spec(spec)
     if os.pathsep in str(folder.absolute()):
         raise ArtifactError(f"{folder}: a folder with {os.pathsep!r} cannot stand on PYTHONPATH. Choose another.")
     request = _Request(spec, provider, Workshop(folder.absolute(), log_folder.absolute(), Deadline(timeout_s)))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.night.environment import stage_environment
-from dashboard.plan.plan import CodeFolders, Job, Plan, find_jobs, make_plan
+from dashboard.plan.job import CodeFolders, Job
+from dashboard.plan.plan import Plan, find_jobs, make_plan
 from dashboard.process import process
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError

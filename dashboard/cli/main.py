@@ -16,8 +16,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dashboard import cli_smoke
-from dashboard.cli import backup, check, investigate, night_summary, results
+from dashboard.cli import backup, check, investigate, night_summary, results, smoke
 from dashboard.cli.parts import (
     BUG,
     HELD,
@@ -34,7 +33,8 @@ from dashboard.cli.parts import (
 )
 from dashboard.investigate.backfill import folder
 from dashboard.night import lock
-from dashboard.plan.plan import REPOSITORY, make_plan
+from dashboard.plan.job import REPOSITORY
+from dashboard.plan.plan import make_plan
 from tvmdash import __version__
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING, Home
 from tvmdash.errors import DashboardError
@@ -99,7 +99,7 @@ def _incidents(arguments: argparse.Namespace) -> int:
 
 
 def _annotate(arguments: argparse.Namespace) -> int:
-    return passed_on("annotations", *arguments.rest)
+    return passed_on("incidents.annotations", *arguments.rest)
 
 
 def _explain(arguments: argparse.Namespace) -> int:
@@ -154,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     take.add_argument("--timezone", metavar="ZONE", default="UTC", help="of stamps that name none, as Europe/Berlin")
     take.add_argument("--dry-run", action="store_true", help="say what would be taken; write nothing")
     investigate.add_verbs(verbs)
-    cli_smoke.add_verbs(verbs)
+    smoke.add_verbs(verbs)
     results.add_verbs(verbs)
     serve = home_verb(verbs, "serve", _serve, "show the home's website in a browser of this machine", code=False)
     serve.add_argument("--port", type=int, default=0, help="0, the default, takes a free one")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from dashboard.plan.home_config import code_folders
-from dashboard.plan.plan import REPOSITORY, CodeFolders
+from dashboard.plan.job import REPOSITORY, CodeFolders
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, Night
 from tvmdash.errors import DashboardError
 

@@ -6,7 +6,7 @@ import argparse
 
 from dashboard.cli.parts import OK_CODE, Verbs, absolute, home_verb
 from dashboard.plan.home_config import code_folders
-from dashboard.plan.plan import CodeFolders
+from dashboard.plan.job import CodeFolders
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.provide import Provided
-from dashboard.investigate.experiment_runner import BUDGET, Bench, RoundError
+from dashboard.investigate.experiment_runner import Bench, RoundError
+from dashboard.investigate.request import BUDGET
 from dashboard.investigate.series_selection import WantedSeries
 from dashboard.investigate.workspace import Place, opened
 from dashboard.night import repository
 from dashboard.plan.artifact_names import Getting
-from dashboard.plan.plan import REPOSITORY, CodeFolders
+from dashboard.plan.job import REPOSITORY, CodeFolders
 from tvmdash import common
 from tvmdash.dashboard_info import Home, variant_of
 from tvmdash.errors import DashboardError

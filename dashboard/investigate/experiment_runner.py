@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
+from dashboard.investigate.request import BUDGET, FAILED, INACTIVE
 from dashboard.investigate.workspace import Apart, Place
 from dashboard.night import engine
-from dashboard.plan.plan import Job
+from dashboard.plan.job import Job
 from tvmdash import common, records
 from tvmdash.dashboard_info import StepResult
 from tvmdash.errors import DashboardError
@@ -26,8 +27,6 @@ from tvmdash.stages import pipeline
 from tvmdash.text import list_in_words
 
 POINTS = "TVMDASH_POINTS"
-INACTIVE, FAILED, BUDGET = "inactive", "failed", "budget"
-"""Why a round gave no values: the home does not run the experiment; a stage of it failed; the time was over."""
 _STAGES = ("run", "analyze")
 
 

@@ -20,7 +20,7 @@ from dashboard.artifacts.locks import Deadline, Lock
 from dashboard.investigate.experiment_runner import Bench, RoundError
 from dashboard.investigate.request import FAILED, GONE, MEASURED, UNKNOWN, Answer, Round, read, write
 from dashboard.investigate.workspace import opened
-from dashboard.plan.plan import CodeFolders
+from dashboard.plan.job import CodeFolders
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError

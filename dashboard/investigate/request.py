@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dashboard.investigate import experiment_runner
 from tvmdash import common, records
 from tvmdash.errors import DashboardError
 
@@ -18,8 +17,10 @@ IDENTITY = tuple(name for name in records.IDENTITY if name not in {"env_name", "
 PATH = "path"
 """What names a number of a foreign experiment."""
 
-MEASURED, GONE, UNKNOWN, FAILED = "measured", "gone", "unknown", experiment_runner.FAILED
-"""How a round went: its artifact was removed; no artifact is known for its night; or one of those of the bench."""
+MEASURED, GONE, UNKNOWN = "measured", "gone", "unknown"
+"""How a round went: it gave values; its artifact was removed; no artifact is known for its night."""
+INACTIVE, FAILED, BUDGET = "inactive", "failed", "budget"
+"""Why a round gave no values: the home does not run the experiment; a stage of it failed; the time was over."""
 
 
 @dataclass(frozen=True)

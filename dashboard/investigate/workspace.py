@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.night import engine, folders, lock
-from dashboard.night.engine import Context, Workspace
+from dashboard.night import folders, lock
+from dashboard.night.context import Context, Workspace, night_mark
 from dashboard.plan.home_config import read_home_config
-from dashboard.plan.plan import CodeFolders, Job, Plan, make_plan
+from dashboard.plan.job import CodeFolders, Job
+from dashboard.plan.plan import Plan, make_plan
 from dashboard.process import orphans, process, watchdog
 from tvmdash import common, removal
 from tvmdash.dashboard_info import Home
@@ -54,7 +55,7 @@ class Place:
         numbers = itertools.count(os.getpid() * 1000)  # the night counts its own from 0
         scratch = Home(self.folder / "home")
         plan = replace(self.plan, config=config, home=scratch)
-        mark = engine.night_mark(self.home, self.stamp)
+        mark = night_mark(self.home, self.stamp)
         return Apart(scratch, plan, self.stamp, self.folder, {}, {}, numbers, night_mark=mark)
 
     def job(self, name: str) -> Job | None:
@@ -91,13 +92,13 @@ def opened(home: Home, code: CodeFolders, *, seed: int | None) -> Iterator[Place
             stack.enter_context(lock.night_lock(home))
             plan = make_plan(home, code, seed=seed)
             stamp = common.stamp_of(common.utc_now())
-            mark = engine.night_mark(home, stamp)
+            mark = night_mark(home, stamp)
             process.begin_night(mark)
             stack.enter_context(watchdog.watch(mark))
             parent, night = plan.config.tmp_data / f"{folders.REMEASURE}-{_name(home)}", None
         else:
             plan = _plan_of_night(home, stamp)
-            process.begin_night(engine.night_mark(home, stamp))
+            process.begin_night(night_mark(home, stamp))
             night = plan.config.tmp_data / stamp
             parent = night / folders.REMEASURE
         removal.remove_tree(parent)  # of one that was killed: the home is held, so nobody else is at work there

@@ -2,112 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import signal
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.night import publish, setup_cache, telemetry
+from dashboard.night.context import Context, Workspace
 from dashboard.night.environment import stage_environment
-from dashboard.plan.plan import Job, Plan
+from dashboard.plan.job import Job
 from dashboard.process import process
 from dashboard.process.orphans import MARK
 from dashboard.process.process import Outcome
 from tvmdash import stages
-from tvmdash.common import is_stamp
-from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, Home, StepResult
+from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.stages import Blocked, Stage, Status
 from tvmdash.text import bytes_in_words
 
 _FULL_BYTES = 1 << 20
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """The folder of one job in one night: a copy of its code and config, and what its stages leave."""
-
-    root: Path
-
-    @property
-    def code(self) -> Path:
-        """The job's scripts as they were when the night began; stages run here."""
-        return self.root / "code"
-
-    @property
-    def config(self) -> Path:
-        """The job's config folder as it was when the night began."""
-        return self.root / "config"
-
-    @property
-    def scratch(self) -> Path:
-        """The stages' TMPDIR."""
-        return self.root / "tmp"
-
-    def of(self, stage: str) -> Path:
-        """What the stage leaves."""
-        return self.root / stage
-
-    @property
-    def fingerprint(self) -> Path:
-        """Holds the fingerprint of the code and the config as they were when the night began."""
-        return self.root / "fingerprint"
-
-    @property
-    def artifact(self) -> Path:
-        """Holds the key of the job's artifact, for whoever saves what a killed night measured."""
-        return self.root / "artifact"
-
-    def log(self, stage: str) -> Path:
-        """The stage's output."""
-        return self.root / f"{stage}.log"
-
-
-@dataclass(frozen=True)
-class Context:
-    """What every step of a night shares.
-
-    partial: the run was ended in the middle, and only what it had committed by then counts.
-    """
-
-    home: Home
-    plan: Plan
-    stamp: str
-    folder: Path
-    repository: Mapping[str, Any]
-    artifacts: dict[ArtifactSpec, Artifact] = field(default_factory=dict)
-    numbers: itertools.count[int] = field(default_factory=itertools.count)
-    partial: bool = False
-
-    @property
-    def mark(self) -> str:
-        """What all processes of this night carry in their environment."""
-        return night_mark(self.home, self.stamp)
-
-    def workspace(self, job: Job) -> Workspace:
-        """The job's folder."""
-        return Workspace(self.folder / f"{job.kind}-{job.name}")
-
-    def artifact(self, job: Job) -> Artifact | None:
-        """The job's TVM, where it has one."""
-        return self.artifacts.get(job.tvm) if job.tvm else None
-
-
-def night_mark(home: Home, stamp: str) -> str:
-    """The mark of one night of one home."""
-    return f"{home.root}:{stamp}"
-
-
-def is_mark_of(home: Home, mark: str) -> bool:
-    """Whether a process with this mark was started by some night of the home."""
-    begin = night_mark(home, "")
-    return mark.startswith(begin) and is_stamp(mark[len(begin) :].partition("/")[0])
 
 
 def take_copy(context: Context, job: Job) -> None:

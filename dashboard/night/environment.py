@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dashboard.artifacts.artifact import Artifact
-from dashboard.plan.plan import REPOSITORY, Job
+from dashboard.plan.job import REPOSITORY, Job
 
 SHARED = REPOSITORY / "shared"
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dashboard.plan.plan import Job
+from dashboard.plan.job import Job
 from tvmdash import common
 from tvmdash.dashboard_info import RUNNING, Home, JobResult, Night, StepResult
 from tvmdash.home_secrets import secrets_of

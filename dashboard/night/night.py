@@ -16,12 +16,13 @@ from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.git import since
 from dashboard.artifacts.provide import Provided, provide
 from dashboard.night import engine, folders, publish, raw_data, recovery, repository
-from dashboard.night.engine import Context
+from dashboard.night.context import Context
 from dashboard.night.journal import Journal
 from dashboard.night.lock import night_lock
 from dashboard.night.progress import Progress
 from dashboard.plan import home_machine
-from dashboard.plan.plan import REPOSITORY, Job, Plan, wanted_by
+from dashboard.plan.job import REPOSITORY, Job
+from dashboard.plan.plan import Plan, wanted_by
 from dashboard.process import orphans, process, watchdog
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, RUNNING, MissingBackup, Night, StepResult

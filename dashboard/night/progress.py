@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from dashboard.plan.plan import Job
+from dashboard.plan.job import Job
 from tvmdash import common
 from tvmdash.dashboard_info import OK, SKIPPED, Home, StepResult
 from tvmdash.errors import DashboardError

@@ -6,17 +6,15 @@ import shutil
 import sqlite3
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dashboard.plan.plan import Job
+from dashboard.night.context import Context
+from dashboard.plan.job import Job
 from tvmdash import common, config_util, dashboard_info, records, stages
 from tvmdash.errors import DashboardError
 from tvmdash.records import metrics
 from tvmdash.series import store
 from tvmdash.stages import Stage
-
-if TYPE_CHECKING:
-    from dashboard.night.engine import Context
 
 
 def publish(context: Context, job: Job, stage: Stage, folder: Path) -> int:

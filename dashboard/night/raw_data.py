@@ -8,16 +8,13 @@ import shutil
 import sys
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from dashboard.night.context import Context
 from dashboard.night.environment import SHARED
-from dashboard.plan.plan import Job
+from dashboard.plan.job import Job
 from dashboard.process import process
 from tvmdash import common
 from tvmdash.errors import DashboardError
-
-if TYPE_CHECKING:
-    from dashboard.night.engine import Context
 
 _SEAL_TIMEOUT_S = 900.0
 _log = logging.getLogger("night")

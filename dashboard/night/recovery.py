@@ -10,9 +10,10 @@ from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec, read_artifact
 from dashboard.night import engine, folders, publish, raw_data, recovery_text
-from dashboard.night.engine import Context
+from dashboard.night.context import Context, is_mark_of
 from dashboard.night.recovery_text import Saved
-from dashboard.plan.plan import Job, Plan
+from dashboard.plan.job import Job
+from dashboard.plan.plan import Plan
 from dashboard.process import watchdog
 from tvmdash import common, removal
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, Home, Night, PartialData
@@ -37,7 +38,7 @@ def recover(plan: Plan) -> list[str]:
     The caller holds the home's lock, so whatever lies in the night folders is of a night that is dead. Its processes
     are ended first: as long as they write, nothing can be swept or saved.
     """
-    ended = watchdog.end_all(lambda mark: engine.is_mark_of(plan.home, mark))
+    ended = watchdog.end_all(lambda mark: is_mark_of(plan.home, mark))
     if ended:
         _log.warning("ended %d processes of interrupted nights", ended)
     folders.sweep(plan.home, plan.config.tmp_data)

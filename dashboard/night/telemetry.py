@@ -12,18 +12,15 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from dashboard.night import gpu_sensors, sensors
+from dashboard.night.context import Context
 from dashboard.night.sensors import Sensor
-from dashboard.plan.plan import Job
+from dashboard.plan.job import Job
 from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry
 from tvmdash.machine.telemetry import SECONDS, Cost, Telemetry
 from tvmdash.stages import Stage
-
-if TYPE_CHECKING:
-    from dashboard.night.engine import Context
 
 MAX_SHARE = 0.005
 MAX_READINGS = 20_000

@@ -6,14 +6,13 @@ import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dashboard.artifacts import artifact_store, spec_names
+from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactError, ArtifactSpec, read_artifact
 from dashboard.artifacts.build_context import Workshop
-from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.provide import PROVIDERS, Provided, Provider, provide, provider_of
-from dashboard.artifacts.spec_names import PYPI
+from dashboard.artifacts.provide import PROVIDERS, Provided, Provider, provide
+from dashboard.artifacts.spec import GIT, LATEST, PYPI, WHEEL, parse, provider_of
 from dashboard.artifacts.wheel import wheel_provider
 from dashboard.plan.home_config import HomeConfig
 from tvmdash.errors import DashboardError
@@ -31,7 +30,7 @@ def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
     if "/" not in name and (config.artifacts / name / MANIFEST).is_file():
         return None
     try:
-        spec = spec_names.parse(name, config.tvm)
+        spec = parse(name, config.tvm)
     except DashboardError as error:
         raise DashboardError(f"{error} {_FORMS}") from error
     if spec is None:
@@ -61,18 +60,18 @@ class Getting:
     def exact(self, spec: ArtifactSpec) -> ArtifactSpec:
         """`spec` with the commit or version that it means now; without `rebuild` as far as is known here."""
         self.logs.mkdir(parents=True, exist_ok=True)
-        if not self.rebuild and provider_of(spec) == git_provider.NAME:
+        if not self.rebuild and provider_of(spec) == GIT:
             commit = Mirror.of(self.config.artifacts, spec.remote).resolve(spec.branch)
             if commit is None:
                 raise ArtifactError(f"{spec.branch} of {spec.remote} is not known here.")
             return replace(spec, branch=commit)
-        if not self.rebuild and spec.branch == wheel_provider.LATEST:
+        if not self.rebuild and spec.branch == LATEST:
             here = [
                 one for one in artifact_store.artifacts_in(self.config.artifacts) if wheel_provider.satisfies(one, spec)
             ]
             if not here:
                 raise ArtifactError(f"{self.config.artifacts}: holds no wheel of TVM.")
-            provider: Provider = PROVIDERS[wheel_provider.NAME]
+            provider: Provider = PROVIDERS[WHEEL]
             newest = max(here, key=provider.rank)
             return replace(spec, branch=newest.version)
         shop = Workshop(self.config.artifacts, self.logs, Deadline(self.config.getting_s(spec)))

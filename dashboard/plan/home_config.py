@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dashboard.artifacts import spec_names
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.artifacts.provide import PROVIDERS, check_spec, provider_of
+from dashboard.artifacts.spec import TIMEOUT_S, check_spec, parse, provider_of
 from dashboard.plan import home_machine
 from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
@@ -55,7 +54,7 @@ class HomeConfig:
 
     def getting_s(self, spec: ArtifactSpec) -> int:
         """Seconds allowed for getting what `spec` asks for: the config's, else its provider's."""
-        return self.artifact_timeout_s or PROVIDERS[provider_of(spec)].TIMEOUT_S
+        return self.artifact_timeout_s or TIMEOUT_S[provider_of(spec)]
 
 
 def read_home_config(home: Home) -> HomeConfig:
@@ -144,7 +143,7 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
 def _parsed(text: str, own: ArtifactSpec) -> ArtifactSpec | None:
     """What the text asks for; None where `_tvms_faults` says what is wrong with it."""
     with contextlib.suppress(DashboardError):
-        return spec_names.parse(text, own)
+        return parse(text, own)
     return None
 
 
@@ -155,7 +154,7 @@ def _tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) -> Iter
         if not _TVM_NAME.fullmatch(name):
             yield f"{place}: not a name for a TVM. Write at most 40 letters, digits, '-', '_', '.'; the first no sign."
         try:
-            if spec_names.parse(text, own) is None:
+            if parse(text, own) is None:
                 yield f"{place}: {text!r} names no TVM. Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION."
         except DashboardError as error:
             yield f"{place}: {error}"

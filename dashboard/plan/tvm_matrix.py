@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dashboard.artifacts import spec_names
 from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.artifacts.spec import PYPI
+from dashboard.plan.job import Job
 from tvmdash.dashboard_info import VARIANT_SIGN
-
-if TYPE_CHECKING:
-    from dashboard.plan.plan import Job
 
 
 def wanted(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec]) -> tuple[tuple[str, ArtifactSpec], ...]:
@@ -28,7 +26,7 @@ def wanted(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec]) -> tuple
 
 def _with_options(spec: ArtifactSpec, config: Mapping[str, Any]) -> ArtifactSpec:
     """A source build for an experiment with options of its own has those."""
-    if config["tvm_options"] is None or spec.remote == spec_names.PYPI:
+    if config["tvm_options"] is None or spec.remote == PYPI:
         return spec
     return ArtifactSpec.of(spec.remote, spec.branch, config["tvm_options"])
 

@@ -1,7 +1,7 @@
 """The processes that a program leaves behind: found, told apart from the living, ended.
 
 The night is a child subreaper (prctl(2)): a process that a stage detaches becomes a child of the night when its parent
-ends, and is found among its children. A process that outlives the night itself is ended by `guardian`.
+ends, and is found among its children. A process that outlives the night itself is ended by `watchdog`.
 """
 
 from __future__ import annotations

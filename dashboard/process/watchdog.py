@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dashboard.process.orphans import mark_of, spare
 
-_REPOSITORY = Path(__file__).resolve().parent.parent
+_REPOSITORY = Path(__file__).resolve().parents[2]
 _DEADLINE_S = 30.0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.plan.plan import CodeFolders
+from dashboard.plan.job import CodeFolders
 from tvmdash import common, config_util, records
 from tvmdash.config_util.fields import NIGHTLY
 from tvmdash.dashboard_info import Home, JobResult, Night

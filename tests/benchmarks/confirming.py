@@ -17,7 +17,7 @@ import numpy as np
 
 REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO), str(REPO / "shared" / "python")]
-from tests.subsystem.test_confirming_loop import SIGMA, Lab, decisions  # noqa: E402 - from the repository
+from tests.subsystem.stat_alerts.test_confirm_loop import SIGMA, Lab, decisions  # noqa: E402 - from the repository
 
 SERIES, SEEDS, SIZE = 240, range(4), 0.08
 

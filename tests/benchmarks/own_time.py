@@ -17,7 +17,7 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO), str(REPO / "shared" / "python"), str(REPO / "tests" / "dashboard")]
-import homes  # noqa: E402 - from the tests' folder
+from tests.dashboard import homes  # noqa: E402 - from the tests' folder
 
 EXPERIMENTS, SUBSYSTEMS = 20, 2
 

@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "shared" / "python"), str(ROOT / "subsyste
 import numpy as np  # noqa: E402
 from table import make_table  # noqa: E402
 
-from tvmdash.experiment import plots
+from tvmdash.experiment import plots  # noqa: E402 - from the repository
 from tvmdash.series import store  # noqa: E402
 from tvmdash.series.packed import floats, integers  # noqa: E402
 from tvmdash.series.store import Series  # noqa: E402

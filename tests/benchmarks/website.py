@@ -26,7 +26,7 @@ import make_site_home  # noqa: E402 - from the repository
 from site_transfer import sent, with_imports  # noqa: E402
 from site_truth import LAST, Truth  # noqa: E402
 
-from tvmdash import common
+from tvmdash import common  # noqa: E402 - from the repository
 from tvmdash.dashboard_info import Home  # noqa: E402
 from tvmdash.series import store  # noqa: E402
 

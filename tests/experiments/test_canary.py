@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.experiments import trying
-from tests.subsystem.alert_homes import AlertHome, Truth, stamp_of
+from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
 from tvmdash import records
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.info import History
@@ -146,7 +146,7 @@ def test_a_buffer_that_the_memory_cannot_hold_is_refused_with_the_field_to_lower
 
 @pytest.mark.skipif(HERE != "x86_64", reason="AVX2 is of x86-64")
 def test_a_processor_without_the_instructions_is_told_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CANARY.canary.machine, "facts", lambda: {"cpu_flags": ["sse2", "avx2"]})
+    monkeypatch.setattr(CANARY.canary.hardware, "facts", lambda: {"cpu_flags": ["sse2", "avx2"]})
     with pytest.raises(DashboardError, match="this processor has no fma"):
         CANARY.canary.kernel_of("multiply_add", "avx2")
     assert CANARY.canary.kernel_of("multiply_add", "sse2").needs == ()

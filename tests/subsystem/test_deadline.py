@@ -12,14 +12,10 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import slack_homes
-from slack_homes import SlackHome, night
-
-sys.path.insert(0, str(slack_homes.REPO / "tests" / "slack"))
-import server
-from server import CHANNEL, TOKEN, State
-
+from tests.slack import server
+from tests.slack.server import CHANNEL, TOKEN, State
+from tests.subsystem import slack_homes
+from tests.subsystem.slack_homes import SlackHome, night
 from tvmdash.errors import DashboardError
 
 NAME = "deadline"

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import slack_homes
-from slack_homes import BLOCKED, FAILED, STAMP, SlackHome, job, night
-
+from tests.dashboard import homes
+from tests.slack import server
+from tests.slack.server import CHANNEL, TOKEN, Fault, State
+from tests.subsystem import slack_homes
+from tests.subsystem.slack_homes import BLOCKED, FAILED, STAMP, SlackHome, job, night
 from tvmdash.dashboard_info import MissingBackup
-
-sys.path.insert(0, str(slack_homes.REPO / "tests" / "slack"))
-sys.path.insert(0, str(slack_homes.REPO / "tests" / "dashboard"))
-import homes
-import server
-from server import CHANNEL, TOKEN, Fault, State
 
 NAME = "exp_reports"
 

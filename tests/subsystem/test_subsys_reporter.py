@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import slack_homes
-from slack_homes import BLOCKED, FAILED, SlackHome, write
+from tests.subsystem import slack_homes
+from tests.subsystem.slack_homes import BLOCKED, FAILED, SlackHome, write
 
 NAME = "subsys_reporter"
 

@@ -20,12 +20,10 @@ from dashboard.artifacts.git import names as git_names
 from dashboard.artifacts.git import tree as git_tree
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.proof import Health, prove
+from dashboard.artifacts.spec import GIT
 from dashboard.artifacts.wheel import package_index
 from tvmdash import common
 
-NAME = "git"
-TIMEOUT_S = 21600
-"""A whole TVM took 7200 CPU s: one core, or two that others use, need twice that and more. It is to end what hangs."""
 FFI_PROJECTS = ("3rdparty/tvm-ffi", "ffi")
 """Where tvm-ffi's Python project lies in TVM's tree, newest way first; before 0.21 there was none."""
 NEEDS_BEFORE_FFI: Mapping[str, str] = {"decorator": "5.3.1"}
@@ -47,18 +45,11 @@ OPTIONAL_SUBMODULES: Mapping[str, tuple[str, ...]] = {
 _OFF = frozenset(("", "OFF", "0", "FALSE", "NO", "N"))
 
 
-def check(spec: ArtifactSpec) -> None:
-    """Raise ArtifactError where `spec` names nothing that git could have, or options that are none."""
-    git_names.check_remote(spec.remote)
-    git_names.check_revision(spec.branch)
-    cmake.check_options(dict(spec.options))
-
-
 def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
     """Whether `artifact` is a commit of what `spec` names, built with its options for this Python and machine."""
     facts = artifact.facts
     same = (facts.get("remote"), facts.get("options")) == (spec.remote, _options_text(spec))
-    if artifact.provider != NAME or not artifact.commit or not runs_here(artifact) or not same:
+    if artifact.provider != GIT or not artifact.commit or not runs_here(artifact) or not same:
         return False
     if git_names.is_commit(spec.branch):
         return artifact.commit == spec.branch
@@ -92,7 +83,7 @@ def base_of(exact: ArtifactSpec) -> str:
     """The artifact's key: the same for the same commit, options, toolchain, Python and machine."""
     how = f"{exact.remote}\0{_options_text(exact)}\0{build_tools.toolchain().words}"
     digest = hashlib.sha256(how.encode("utf-8", errors="surrogatepass")).hexdigest()[:8]
-    return f"{NAME}-{exact.branch[:12]}-{digest}-{python_tag()}-{platform.machine()}"
+    return f"{GIT}-{exact.branch[:12]}-{digest}-{python_tag()}-{platform.machine()}"
 
 
 def build(exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
@@ -129,7 +120,7 @@ def build(exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
     folders = _pythonpath(place)
     return Artifact(
         key=base_of(exact),
-        provider=NAME,
+        provider=GIT,
         version=version,
         commit=exact.branch,
         path=place,

@@ -1,8 +1,9 @@
-"""What may reach git as a remote or as a revision. Nothing here is ever seen by a shell."""
+"""What may reach git as a remote or a revision, and CMake as an option. Nothing here is ever seen by a shell."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from dashboard.artifacts.artifact import ArtifactError
 
@@ -12,6 +13,16 @@ _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,199}", re.ASCII)
 _PULL = re.compile(r"pull/[0-9]{1,9}", re.ASCII)
 _URL = re.compile(r"(https|http|ssh|git|file)://[^\s]+")
 _SCP = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^\s]+", re.ASCII)
+_OPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """ArtifactError where a name is none of CMake's, or a value cannot stand on a command line."""
+    for name, value in options.items():
+        if not _OPTION.fullmatch(name):
+            raise ArtifactError(f"tvm_options: {name[:100]!r} is no name of a CMake option. Write it like USE_LLVM.")
+        if not value.isprintable() or not value:
+            raise ArtifactError(f"tvm_options.{name}: {value[:100]!r} cannot be given to CMake.")
 
 
 def check_remote(remote: str) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
-from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.git.mirror import Mirror
+from dashboard.artifacts.spec import GIT
 from tvmdash.dashboard_info import Night
 
 MOST_COMMITS = 50
@@ -54,7 +54,7 @@ def _is_same_tvm(before: Mapping[str, Any], spec: ArtifactSpec, artifact: Artifa
 
 
 def _commits(artifact: Artifact, old: object, folder: Path) -> Iterator[tuple[str, object]]:
-    if artifact.provider != git_provider.NAME or not isinstance(old, str) or artifact.commit is None:
+    if artifact.provider != GIT or not isinstance(old, str) or artifact.commit is None:
         return
     try:
         found = Mirror.of(folder, artifact.facts["remote"]).commits(old, artifact.commit, most=_COUNTED)

@@ -12,11 +12,9 @@ from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactError
 from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.spec import VERSION
 from dashboard.process import process
 from tvmdash.text import list_in_words
-
-VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,4}((a|b|rc)\d{1,6})?(\.post\d{1,6})?(\.dev\d{1,10})?", re.ASCII)
-"""What may reach pip's command line as a version: the canonical spelling of PEP 440, without epoch or local part."""
 
 _SHOWN_VERSIONS = 4
 _NO_SUCH_VERSION = re.compile(

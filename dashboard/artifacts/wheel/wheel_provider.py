@@ -17,11 +17,9 @@ from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, 
 from dashboard.artifacts.build_context import Workshop
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.proof import Health, prove
+from dashboard.artifacts.spec import LATEST, VERSION, WHEEL
 from dashboard.artifacts.wheel import needs, package_index
 
-NAME = "wheel"
-TIMEOUT_S = 3600
-LATEST = "latest"
 TVM = "apache-tvm"
 FFI = "apache-tvm-ffi"
 
@@ -64,21 +62,13 @@ class _Build:
         package_index.install(name, version, target, scratch=self.scratch, log=log, deadline=self.deadline)
 
 
-def check(spec: ArtifactSpec) -> None:
-    """Raise ArtifactError where `spec` names no version."""
-    if spec.branch != LATEST and not package_index.VERSION.fullmatch(spec.branch):
-        raise ArtifactError(
-            f'tvm_branch: {spec.branch!r} is neither "{LATEST}" nor a version of {TVM}. Write it like "0.27.0.post1".'
-        )
-
-
 def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
     """Whether `artifact` is what `spec` asks for and this Python on this machine can import it."""
     from packaging.version import Version
 
     facts = artifact.facts
-    readable = all(package_index.VERSION.fullmatch(version) for version in (artifact.version, facts.get("tvm_ffi", "")))
-    if artifact.provider != NAME or not readable or not runs_here(artifact):
+    readable = all(VERSION.fullmatch(version) for version in (artifact.version, facts.get("tvm_ffi", "")))
+    if artifact.provider != WHEEL or not readable or not runs_here(artifact):
         return False
     return spec.branch == LATEST or Version(artifact.version) == Version(spec.branch)
 
@@ -102,7 +92,7 @@ def base_of(exact: ArtifactSpec) -> str:
     """The part of the artifact's key that is known before it is built."""
     from packaging.utils import canonicalize_version
 
-    return f"{NAME}-{canonicalize_version(exact.branch)}-{python_tag()}-{platform.machine()}"
+    return f"{WHEEL}-{canonicalize_version(exact.branch)}-{python_tag()}-{platform.machine()}"
 
 
 def build(exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
@@ -161,8 +151,8 @@ def _ffi_candidates(this: _Build, wheel: importlib.metadata.Distribution) -> Ite
 def _artifact(this: _Build, version: str, healthy: Health) -> Artifact:
     pair = f"{version}-ffi-{healthy.tvm_ffi_version}"
     return Artifact(
-        key=f"{NAME}-{pair}-{python_tag()}-{platform.machine()}",
-        provider=NAME,
+        key=f"{WHEEL}-{pair}-{python_tag()}-{platform.machine()}",
+        provider=WHEEL,
         version=version,
         commit=healthy.commit,
         path=this.place,

@@ -16,11 +16,12 @@ from dashboard.investigate.backfill import folder
 from dashboard.investigate.backfill.order import Choice, by_gaps, chosen
 from dashboard.investigate.bisect.range import Candidate, of_range
 from dashboard.investigate.compare import chosen as experiments_of
-from dashboard.investigate.experiment_runner import BUDGET, Bench, RoundError
+from dashboard.investigate.experiment_runner import Bench, RoundError
+from dashboard.investigate.request import BUDGET
 from dashboard.investigate.workspace import opened
 from dashboard.night import repository
 from dashboard.plan.artifact_names import Getting
-from dashboard.plan.plan import REPOSITORY, CodeFolders
+from dashboard.plan.job import REPOSITORY, CodeFolders
 from tvmdash import common
 from tvmdash.backfill import calls as backfill_calls
 from tvmdash.dashboard_info import Home

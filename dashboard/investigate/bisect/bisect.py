@@ -17,11 +17,12 @@ from dashboard.artifacts.provide import Provided
 from dashboard.investigate.bisect.journal import BisectJournal, facts_of, path_of
 from dashboard.investigate.bisect.range import Candidate, between
 from dashboard.investigate.bisect.result import FOUND, NO_STEP, OVER, RANGE, Result
-from dashboard.investigate.experiment_runner import BUDGET, FAILED, Bench, RoundError
+from dashboard.investigate.experiment_runner import Bench, RoundError
+from dashboard.investigate.request import BUDGET, FAILED
 from dashboard.investigate.series_selection import WantedSeries, find
 from dashboard.investigate.workspace import opened
 from dashboard.plan.artifact_names import Getting
-from dashboard.plan.plan import CodeFolders
+from dashboard.plan.job import CodeFolders
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError

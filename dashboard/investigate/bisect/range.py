@@ -10,6 +10,7 @@ from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.spec import GIT, LATEST
 from dashboard.artifacts.wheel import package_index, wheel_provider
 from dashboard.plan.artifact_names import PYPI, Getting, spec_of
 from tvmdash.errors import DashboardError
@@ -47,7 +48,7 @@ def between(good: Artifact, bad: Artifact, getting: Getting) -> list[Candidate]:
     """From `good` to `bad`, both included, in their order; DashboardError where no way leads from one to the other."""
     if good.provider != bad.provider:
         raise DashboardError(f"{good.key} is a {good.provider} and {bad.key} a {bad.provider}. Give two of one kind.")
-    if good.provider == git_provider.NAME:
+    if good.provider == GIT:
         for fact in ("remote", "options"):
             if good.facts[fact] != bad.facts[fact]:
                 raise DashboardError(f"--good and --bad differ in their {fact}: {good.facts[fact]}, {bad.facts[fact]}.")
@@ -101,7 +102,7 @@ def _known(getting: Getting) -> list[str]:
     """Versions of the index, or, where nothing may be built, of what is at hand."""
     if not getting.rebuild:
         here = artifact_store.artifacts_in(getting.config.artifacts)
-        return [one.version for one in here if wheel_provider.satisfies(one, ArtifactSpec(PYPI, wheel_provider.LATEST))]
+        return [one.version for one in here if wheel_provider.satisfies(one, ArtifactSpec(PYPI, LATEST))]
     getting.logs.mkdir(parents=True, exist_ok=True)
     log = getting.logs / f"pip-index-{wheel_provider.TVM}.log"
     return package_index.versions(wheel_provider.TVM, log=log, deadline=Deadline(_INDEX_TIMEOUT_S))

@@ -9,7 +9,7 @@ from dashboard.artifacts.artifact import Artifact
 from dashboard.investigate.receipt import Receipt
 from dashboard.investigate.reproduce.source_code import Code
 from dashboard.night import repository
-from dashboard.plan.plan import REPOSITORY
+from dashboard.plan.job import REPOSITORY
 from tvmdash.machine import hardware
 
 Fact = tuple[str, str, str]

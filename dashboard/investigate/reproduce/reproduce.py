@@ -13,7 +13,7 @@ from typing import Any
 
 from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactSpec, read_artifact, runs_here
 from dashboard.artifacts.provide import Provided
-from dashboard.investigate.experiment_runner import BUDGET, Bench, RoundError
+from dashboard.investigate.experiment_runner import Bench, RoundError
 from dashboard.investigate.receipt import Receipt
 from dashboard.investigate.reproduce import facts as reproduce_facts
 from dashboard.investigate.reproduce import verdict as reproduce_verdict
@@ -21,10 +21,11 @@ from dashboard.investigate.reproduce.facts import Fact
 from dashboard.investigate.reproduce.pick import REPRODUCTIONS, Drawn
 from dashboard.investigate.reproduce.source_code import Code, find
 from dashboard.investigate.reproduce.verdict import MATTERS, Conditions, Line
+from dashboard.investigate.request import BUDGET
 from dashboard.investigate.series_selection import WantedSeries, of_values
 from dashboard.investigate.workspace import Place, opened
 from dashboard.plan.artifact_names import PYPI, Getting
-from dashboard.plan.plan import CodeFolders, Job
+from dashboard.plan.job import CodeFolders, Job
 from tvmdash import common, records
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError

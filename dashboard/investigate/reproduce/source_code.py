@@ -10,7 +10,7 @@ from pathlib import Path
 from dashboard.artifacts.git.names import is_commit
 from dashboard.investigate.receipt import Receipt
 from dashboard.night import setup_cache
-from dashboard.plan.plan import REPOSITORY, CodeFolders, Job
+from dashboard.plan.job import REPOSITORY, CodeFolders, Job
 from tvmdash import common
 from tvmdash.dashboard_info import experiment_of
 from tvmdash.errors import DashboardError

@@ -1,4 +1,36 @@
-"""The library that experiments and subsystems import; docs/README.md maps its layers."""
+"""The library that experiments and subsystems import; docs/README.md maps its packages."""
+
+from __future__ import annotations
+
+import importlib
+
+from tvmdash import _renamed
 
 __version__ = "0.9.0"
 """Of the dashboard and of this library, which are released together; CHANGELOG.md says what each brought."""
+
+_FACE = {
+    "Experiment": "exp_templates",
+    "Point": "exp_templates",
+    "Prepared": "exp_templates",
+    "Home": "dashboard_info",
+    "Night": "dashboard_info",
+    "Record": "records",
+    "Report": "subsys_templates",
+    "Subsystem": "subsys_templates",
+    "connect": "traces",
+}
+"""What authors use most, each loaded when it is first asked for."""
+
+__all__ = [*_FACE]  # noqa: PLE0604 - the stub beside this file lists them for type checkers
+
+
+def __getattr__(name: str) -> object:
+    if name not in _FACE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_FACE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+_renamed.install()

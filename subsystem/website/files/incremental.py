@@ -22,7 +22,14 @@ from tvmdash.errors import DashboardError
 STATE_FILE = "published.json"
 SCHEMA_VERSION = 1
 NONE = "none"
-_MAKERS = ("carrier", "catalogue", "counting", "raw_points", "receipt_data", "shards")
+_MAKERS = (
+    "files/incremental.py",
+    "data/catalogue.py",
+    "data/counting.py",
+    "inputs/raw_points.py",
+    "data/receipts.py",
+    "data/shards.py",
+)
 
 
 def fingerprint(*parts: str) -> str:
@@ -45,7 +52,7 @@ def code_version() -> str:
     """Changes with the code that makes the data files: then all of them are made anew."""
     digest = hashlib.sha256()
     for name in _MAKERS:
-        digest.update(name.encode() + b"\0" + (Path(__file__).resolve().parent / f"{name}.py").read_bytes())
+        digest.update(name.encode() + b"\0" + (Path(__file__).resolve().parents[1] / name).read_bytes())
     return digest.hexdigest()[:16]
 
 

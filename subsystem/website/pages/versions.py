@@ -15,6 +15,7 @@ from render.page import Frame
 from render.version_charts import Spot, axis, line
 from views.context import SiteContext
 
+from tvmdash import common
 from tvmdash.backfill import history as version_history
 from tvmdash.backfill import history_text as words
 from tvmdash.backfill.history import Course, History, Step
@@ -105,7 +106,7 @@ def write_versions(context: SiteContext, titles: Sequence[tuple[str, str, str]],
 def _made_from(context: SiteContext, titles: Sequence[tuple[str, str, str]]) -> str:
     """Changes with the files that backfill left, the experiments, and the code that judges and shows them."""
     files = [f"{path} {mark(path)}" for path in version_history.files(context.home)]
-    folder = Path(version_history.__file__).parent
+    folder = Path(common.__file__).parent
     library = sorted(path for pattern in ("*.py", "*.json") for path in folder.rglob(pattern))
     code = hashlib.sha256(b"".join(path.read_bytes() for path in library)).hexdigest()
     return fingerprint(pages.renderer_version(), code, repr(titles), *files)

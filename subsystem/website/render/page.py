@@ -17,9 +17,9 @@ from render import formats, job_rows
 from render.compiled_templates import CompiledTemplates
 from render.escaping import clean
 
-HERE = Path(__file__).resolve().parent
-STATIC = HERE / "static"
-TEMPLATES = HERE / "templates"
+SITE = Path(__file__).resolve().parents[1]
+STATIC = SITE / "static"
+TEMPLATES = SITE / "templates"
 
 # page, its place, its name for people; those whose template is not there are left out
 NAVIGATION = (
@@ -65,7 +65,9 @@ def navigation() -> list[tuple[str, str, str]]:
 def renderer_version() -> str:
     """Changes with the templates, the style sheet and this code: then every page is rendered anew."""
     digest = hashlib.sha256()
-    for path in sorted(path for pattern in ("*.py", "templates/*.html", "static/*.*") for path in HERE.glob(pattern)):
+    for path in sorted(
+        path for pattern in ("**/*.py", "templates/*.html", "static/*.*") for path in SITE.glob(pattern)
+    ):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -32,7 +32,7 @@ import anchors  # noqa: E402
 import generator as own_generator  # noqa: E402
 
 from tvmdash.detect import change_points  # noqa: E402
-from tvmdash.detect.fleet import fleet as change_fleet
+from tvmdash.detect.fleet import fleet as change_fleet  # noqa: E402 - from the repository
 from tvmdash.detect.series import History, SeriesState, Settings  # noqa: E402
 
 FIRST, MARGIN, HORIZON, NIGHTS = 30, 5, 30, 160

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.subsystem.website_sites import HOSTILE, REPO, STAMP, as_shown
+from tests.subsystem.website.sites import HOSTILE, REPO, STAMP, as_shown
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, JobResult, StepResult
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.subsystem.website_sites import STAMP, Site, assert_whole, failure, job, record, stamp
+from tests.subsystem.website.sites import STAMP, Site, assert_whole, failure, job, record, stamp
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, MissingBackup, PartialData
 from tvmdash.incidents.ledger import Change, Incident, Moved

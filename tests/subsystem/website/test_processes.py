@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.subsystem.website_sites import CONFIG, REPO, Site, assert_whole, job, stamp
+from tests.subsystem.website.sites import CONFIG, REPO, Site, assert_whole, job, stamp
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, Home
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.subsystem import scripts
-from tests.subsystem.website_sites import STAMP, Site, failure, job, record, stamp
+from tests.subsystem.website.sites import STAMP, Site, failure, job, record, stamp
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, Home
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dashboard.report import history_page
-from tests.subsystem.website_sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job, record
+from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job, record
 from tvmdash import common
 from tvmdash.backfill import history
 from tvmdash.dashboard_info import Home

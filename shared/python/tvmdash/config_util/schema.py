@@ -64,7 +64,7 @@ __all__ = [
     "read_takes_minutes",
 ]
 FIELDS_FILE = "fields.json"
-FOREIGN_SCHEMA = Path(__file__).parent / "schemas" / "foreign_v1.json"
+FOREIGN_SCHEMA = Path(__file__).parents[1] / "schemas" / "foreign_v1.json"
 CONFIG_FILE = "config.json"
 _TAKES_MINUTES, METRICS, _NEEDS_TVM = "takes_minutes", "metrics", "needs_tvm"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from tvmdash.convert import perfetto_packets as packets
 from tvmdash.convert.events import Counters, Event, Flow, Names, Slices, batches
 from tvmdash.convert.lanes import Lanes
 from tvmdash.convert.parts import Files, Split, Written
+from tvmdash.convert.wire import packets
 from tvmdash.errors import DashboardError
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvmdash.convert import rocpd_schema
 from tvmdash.convert.events import Counters, Event, Slices, batches, json_text
 from tvmdash.convert.parts import Files, Written
+from tvmdash.convert.rocpd_schema import SCHEMA_VERSION, statements
 from tvmdash.errors import DashboardError
 
 KERNELS = frozenset({"operator", "kernel", "KERNEL_DISPATCH"})
@@ -77,9 +77,9 @@ class _Writing:
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "foreign_keys = OFF"):  # the file is beside its place
             database.execute(f"PRAGMA {pragma}")
         database.execute("BEGIN")
-        for statement in rocpd_schema.statements(self._suffix, guid):
+        for statement in statements(self._suffix, guid):
             database.execute(statement)
-        self._insert("metadata", "tag value", [("schema_version", rocpd_schema.SCHEMA_VERSION)])
+        self._insert("metadata", "tag value", [("schema_version", SCHEMA_VERSION)])
         self._insert("metadata", "tag value", [("uuid", self._suffix), ("guid", guid)])
         self._ids: dict[tuple[str, object], int] = {}
         self._counts: dict[str, int] = {}

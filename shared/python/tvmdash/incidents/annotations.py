@@ -1,7 +1,7 @@
 """What people know about nights and commits: words for charts, releases, and known breaks of the level.
 
-`python3 -m tvmdash.incidents.annotations HOME list|add|remove`. A line of annotations.jsonl is one annotation, or the removal of
-one; lines are only ever appended.
+`python3 -m dashboard annotate HOME list|add|remove`. A line of annotations.jsonl is one annotation, or the removal
+of one; lines are only ever appended.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What people do with incidents: `python3 -m tvmdash.incidents.command HOME list|show|ack|...`.
+"""What people do with incidents: `python3 -m tvmdash.incidents HOME list|show|ack|...`.
 
 Every change is one more line in the ledger, with who made it and when. The next night reads them.
 """
@@ -178,7 +178,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

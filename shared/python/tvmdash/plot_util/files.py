@@ -60,7 +60,7 @@ def _digest(plot: Plot | Course) -> str:
 def _renderer() -> str:
     """Changes with the code that draws."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("plot_*.py")):
+    for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

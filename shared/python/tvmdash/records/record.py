@@ -18,7 +18,6 @@ from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity
-from tvmdash.records import migrations
 from tvmdash.records.metrics import (
     FOREIGN,
     MAY_BE_EXACT,
@@ -29,12 +28,13 @@ from tvmdash.records.metrics import (
     Metric,
     declared_in,
 )
+from tvmdash.records.migrations import NEWEST, migrate
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
-SCHEMA_VERSION = migrations.NEWEST
-SCHEMAS = Path(__file__).parent / "schemas"
+SCHEMA_VERSION = NEWEST
+SCHEMAS = Path(__file__).parents[1] / "schemas"
 
 IDENTITY = (
     "workload",
@@ -228,7 +228,7 @@ def read_data(path: Path, experiment: str, *, checked: bool = False, home: Machi
     home = home or identity.of_folder(path.parent)
     value = common.read_json(path)
     try:
-        value = migrations.migrate(value)
+        value = migrate(value)
         if not checked:
             check_data(value)
         return night_of(value, experiment, path.stem.removeprefix("data_"), home)
@@ -238,7 +238,7 @@ def read_data(path: Path, experiment: str, *, checked: bool = False, home: Machi
 
 def values_of(value: common.Json, experiment: str, stamp: str) -> Iterator[PointValue]:
     """Every series' value in what a data file of any version holds; DashboardError where it is none."""
-    value = migrations.migrate(value)
+    value = migrate(value)
     check_data(value)
     yield from night_of(value, experiment, stamp, None).values()
 

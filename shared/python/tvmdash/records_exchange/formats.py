@@ -12,8 +12,8 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.records_exchange import tvm_log
 from tvmdash.records_exchange.rows import PlacedRecord
+from tvmdash.records_exchange.tvm_log import from_log, to_log
 
 _OBJECTS = frozenset(
     {
@@ -99,14 +99,14 @@ def _read_lines(place: Path, experiment: str) -> Iterator[PlacedRecord]:
 
 
 def _write_log(place: Path, rows: Iterable[PlacedRecord]) -> int:
-    return _write_each(place, (tvm_log.to_log(row) for row in rows))
+    return _write_each(place, (to_log(row) for row in rows))
 
 
 def _read_log(place: Path, experiment: str) -> Iterator[PlacedRecord]:
     """One entry a line; a list of entries or a single one, over lines, as the documentation prints it, is read too."""
     for number, entry in enumerate(_entries(place), start=1):
         try:
-            yield tvm_log.from_log(_mapping(entry), experiment)
+            yield from_log(_mapping(entry), experiment)
         except DashboardError as error:
             raise DashboardError(f"{place}: entry {number}: {error}") from error
 

@@ -19,12 +19,12 @@ from typing import Any
 from tvmdash.common import Json, read_json
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.slack_util import payloads, transport
 from tvmdash.slack_util.errors import RefusedError, SlackError, UncertainError, of_status
 from tvmdash.slack_util.patience import Patience
-from tvmdash.slack_util.payloads import Message
+from tvmdash.slack_util.payloads import Message, build, escape
 from tvmdash.slack_util.token import DEFAULT_FILE, Secrets, find_secrets, is_safe
 from tvmdash.slack_util.transport import Answer, WebApi, Webhook
+from tvmdash.slack_util.transport import post as post_bytes
 
 API_URL_VARIABLE, API_URL = "SLACK_API_URL", "https://slack.com/api/"
 EVENT = "tvmdash_message"
@@ -135,7 +135,7 @@ class Slack:
 
     def _send(self, url: str, content: bytes) -> None:
         headers = {"Content-Type": "application/octet-stream"}
-        answer = self._patience.within(lambda limit_s: transport.post(url, content, headers, limit_s))
+        answer = self._patience.within(lambda limit_s: post_bytes(url, content, headers, limit_s))
         if answer.status >= 300:
             raise of_status(answer.status, answer.headers)
 
@@ -229,7 +229,7 @@ def _test(secrets: Secrets, channel: str) -> str:
     scopes = slack.scopes()
     words = "A test by python3 -m dashboard notify --check. The dashboard can speak here; it pings nobody."
     slack.post(
-        payloads.build("Test of the TVM dashboard", payloads.escape(words), []),
+        build("Test of the TVM dashboard", escape(words), []),
         uuid.uuid4().hex,
         time.time(),
     )
@@ -252,7 +252,3 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

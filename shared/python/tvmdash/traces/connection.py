@@ -10,11 +10,20 @@ from types import TracebackType
 from typing import Any, Self
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces import filters as filtering
 from tvmdash.traces.batches import Wanted
 from tvmdash.traces.cursor import Cursor
 from tvmdash.traces.duck import DuckEngine, DuckResult
-from tvmdash.traces.filters import ChosenProcess, Filters, Span
+from tvmdash.traces.filters import (
+    ChosenProcess,
+    Filters,
+    Span,
+    is_absolute,
+    is_marker,
+    literal,
+    moment,
+    process_condition,
+    selection,
+)
 from tvmdash.traces.planning import Planner
 from tvmdash.traces.reading import Progress, read_all
 from tvmdash.traces.sealed import SealedFile
@@ -148,7 +157,7 @@ class Connection:
         self._made.add(name)
 
     def _selection(self, table: str) -> str:
-        return filtering.selection(table, self._filters, self._span, self._chosen)
+        return selection(table, self._filters, self._span, self._chosen)
 
     def _columns(self, needed: AbstractSet[str], sql: str, parameters: Sequence[Any]) -> dict[str, frozenset[str]]:
         """The columns that a query needs of these tables: all, where reading fewer saves nothing or cannot be known."""
@@ -178,14 +187,14 @@ class Connection:
 
     def _resolve(self) -> None:
         """Turn the filters on processes and the window's bounds into plain values."""
-        condition = filtering.process_condition(self._filters)
+        condition = process_condition(self._filters)
         if condition is not None:
             self._load({"process": _ALL["process"]})
             query = f"SELECT DISTINCT guid, process, nid FROM all_process WHERE {condition}"  # noqa: S608 - escaped by filters
             self._chosen = [ChosenProcess(*row) for row in self._engine.execute(query).fetchall()]
         window = self._filters.window
         if window is not None:
-            absolute = all(filtering.is_absolute(bound) for bound in (window.begin, window.end))
+            absolute = all(is_absolute(bound) for bound in (window.begin, window.end))
             first, last = (0, 0) if absolute else self.bounds_ns()
             begin = self._moment(window.begin or "0%", first, last, (first, None))
             end = self._moment(window.end or "100%", first, last, (begin, "end"))
@@ -196,12 +205,12 @@ class Connection:
             self._span = Span(begin, end, window.straddle)
 
     def _moment(self, bound: str, first: int, last: int, marker: tuple[int, str | None]) -> int:
-        if not filtering.is_marker(bound):
-            return filtering.moment(bound, first, last)
+        if not is_marker(bound):
+            return moment(bound, first, last)
         earliest, edge = marker
         self._load({table: _ALL[table] for table in ("region", "trial")})
         wanted = '"start" + duration' if edge else '"start"'
-        name = filtering.literal(bound[1:])
+        name = literal(bound[1:])
         query = f"""
             SELECT {wanted} FROM (SELECT name, "start", duration FROM all_region
                 UNION ALL SELECT workload, "start", duration FROM all_trial) AS markers

@@ -1,0 +1,116 @@
+"""One experiment or subsystem tried through all its stages, small, in a scratch home: a night of this job alone."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts import artifact_store
+from dashboard.artifacts.provide import PROVIDERS
+from dashboard.artifacts.spec import provider_of
+from dashboard.night import lock
+from dashboard.plan.home_config import HomeConfig, read_home_config
+from dashboard.plan.job import REPOSITORY, CodeFolders
+from dashboard.plan.plan import Plan, make_plan
+from tvmdash import common
+from tvmdash.config_util import CONFIG_FILE
+from tvmdash.config_util.fields import SMOKE
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.stages import PIPELINES, Pipeline
+
+SAMPLE_HOME = REPOSITORY / "sample-dashboard-home"
+_SHARED_SETUPS = (".engines", ".tuning")
+"""What a home's setup_dir holds for all experiments: a try uses it instead of installing it again."""
+_QUIET = {"tvms": {}, "min_free_mb": 0, "max_artifacts_gb": 1e6, "telemetry_rate": 0}
+_SILENT = {"heartbeat_url": "", "website_url": ""}
+"""A try measures on one TVM, removes no artifact, and tells nobody."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is tried: `name`, a job of the kind `row` whose code lies in `code`, with this config."""
+
+    row: Pipeline
+    name: str
+    code: CodeFolders
+    config: Mapping[str, Any]
+
+
+def find_job(named: str, code: CodeFolders) -> tuple[Pipeline, str, CodeFolders]:
+    """The kind, the name and the place of what is named: a job, or the folder of one; DashboardError for neither."""
+    path = Path(named).expanduser()
+    if "/" in named:
+        path = path.absolute()
+        if not path.is_dir():
+            raise DashboardError(f"{path}: there is no such folder. Name an experiment or subsystem, or its folder.")
+        row = max(PIPELINES, key=lambda row: (_scripts_in(path, row), -len(row.stages)))
+        return row, path.name, CodeFolders(of_home={row.kind: (path.parent,)})
+    for row in PIPELINES:
+        if code.of(row, named).is_dir():
+            return row, named, code
+    looked = ", ".join(str(code.of(row, named)) for row in PIPELINES)
+    raise DashboardError(f"{named}: there is no such experiment or subsystem ({looked}). Name one, or its folder.")
+
+
+def _scripts_in(folder: Path, row: Pipeline) -> int:
+    return sum((folder / stage.script).is_file() for stage in row.stages)
+
+
+def trial_of(named: str, base: Home, code: CodeFolders, config_file: Path | None) -> Trial:
+    """What to try: with the config in `config_file`, else that of the base home, else none but the defaults."""
+    row, name, code = find_job(named, code)
+    path = config_file or base.config(row.kind, name) / CONFIG_FILE
+    given: common.Json = common.read_json(path) if config_file or path.is_file() else {}
+    if not isinstance(given, dict):
+        raise DashboardError(f"{path}: $: is not an object. Write {{...}} with the fields in it.")
+    sized = {"size": SMOKE} if row.kind == "experiment" else {}
+    config = {**given, "active": True, "notify": [], **sized}
+    config.pop("tvms", None)
+    return Trial(row, name, code, config)
+
+
+def make_scratch_home(trial: Trial, base: Home, root: Path | None) -> Home:
+    """A home with this job alone, in `root` or a temporary folder; it takes its TVM from where the base home does."""
+    config = read_home_config(base)
+    if lock.is_held(base):
+        raise lock.HeldError(f"{base.root}: a night runs in this home, and would be disturbed. Wait for it to end.")
+    if root and root.exists():
+        raise DashboardError(f"{root}: is there already. Name a folder that is not.")
+    home = Home(root or Path(tempfile.mkdtemp(prefix=f"smoke-{trial.name}-")))
+    common.write_json(_made(home.config_file), _home_config(base, config))
+    common.write_json(_made(home.config(trial.row.kind, trial.name) / CONFIG_FILE), dict(trial.config))
+    for name in _SHARED_SETUPS:
+        if (config.setup / name).is_dir():
+            link = _made(home.root / "setup" / name)
+            link.symlink_to(config.setup / name)
+    return home
+
+
+def _made(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _home_config(base: Home, config: HomeConfig) -> dict[str, Any]:
+    own = common.read_json(base.config_file)
+    folders = {"tmp_data_dir": "tmp", "backup_dir": "backup", "setup_dir": "setup"}
+    names: dict[str, Any] = {f"{row.kind}_dirs": [] for row in PIPELINES}  # the code is named by the plan's CodeFolders
+    return {**dict(own), **folders, **names, **_QUIET, **_SILENT, "artifact_dir": str(config.artifacts)}
+
+
+def plan_of(trial: Trial, home: Home) -> Plan:
+    """The plan of the scratch home's night."""
+    return make_plan(home, trial.code, seed=int(os.environ.get("TVMDASH_SEED", "0")))
+
+
+def needs_fetching(plan: Plan) -> bool:
+    """Whether a TVM that the plan asks for is not among the artifacts. Nobody looks for a newer one."""
+    there = artifact_store.artifacts_in(plan.config.artifacts)
+    return any(
+        not any(PROVIDERS[provider_of(spec)].satisfies(artifact, spec) for artifact in there) for spec in plan.artifacts
+    )

@@ -1,0 +1,88 @@
+"""A job of a night: an experiment or a subsystem with its code, its config and its TVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.plan.home_config import HomeConfig
+from tvmdash.dashboard_info import experiment_of, variant_of
+from tvmdash.stages import Pipeline, Stage, pipeline
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class CodeFolders:
+    """Where the scripts of experiments and subsystems lie: there, then in the home's folders, then in this repository.
+
+    of_home: by kind of job what the home's config names.
+    """
+
+    experiment: Path | None = None
+    subsystem: Path | None = None
+    of_home: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+
+    def of(self, row: Pipeline, name: str) -> Path:
+        """The folder of one job; where there is none, the first place that it was looked for in."""
+        name = experiment_of(name) if row.kind == "experiment" else name
+        first = self.experiment if row.kind == "experiment" else self.subsystem
+        every = [*([first] if first else []), *self.of_home.get(row.kind, ()), REPOSITORY / row.folder]
+        return next((folder / name for folder in every if (folder / name).exists()), every[0] / name)
+
+
+@dataclass(frozen=True)
+class Job:
+    """An experiment or a subsystem that takes part, or, with `faults`, one that is rejected for them.
+
+    tvm: what it is measured on. others: the TVMs on which it is measured as well, each as a job of its own.
+    Without needs_tvm the night does not get that TVM for it; where another job does, its results name it.
+    """
+
+    kind: str
+    name: str
+    folder: Path
+    config_folder: Path
+    config: Mapping[str, Any]
+    tvm: ArtifactSpec | None
+    faults: tuple[str, ...] = ()
+    others: tuple[tuple[str, ArtifactSpec], ...] = ()
+    needs_tvm: bool = True
+
+    @property
+    def experiment(self) -> str:
+        """The name of its code and config, whatever TVM it is measured on."""
+        return experiment_of(self.name)
+
+    @property
+    def variant(self) -> str:
+        """The name of the TVM beside the home's own that it is measured on; empty for the own one."""
+        return variant_of(self.name)
+
+    @property
+    def title(self) -> str:
+        """Its name for people; the TVM's name first, because lists cut a title's end off."""
+        title = str(self.config.get("title") or self.experiment)
+        return f"{self.variant}: {title}" if self.variant else title
+
+    @property
+    def description(self) -> str:
+        """What it answers."""
+        return str(self.config.get("description", ""))
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages that will run: an optional one only where its script is there."""
+        return tuple(stage for stage in pipeline(self.kind).stages if not stage.optional or self.has(stage))
+
+    def has(self, stage: Stage) -> bool:
+        """Whether the stage's script is there."""
+        return (self.folder / stage.script).exists()
+
+    def timeout_s(self, stage: Stage, home: HomeConfig) -> int:
+        """The seconds allowed: the job's own, else the home's, else the protocol's."""
+        own: Mapping[str, int] = self.config.get("timeouts", {})
+        return own.get(stage.name) or home.timeouts.get(stage.name) or stage.timeout_s

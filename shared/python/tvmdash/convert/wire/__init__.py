@@ -1,0 +1,1 @@
+"""Perfetto's protocol buffers, written without their library."""

@@ -1,0 +1,271 @@
+"""The command line: exit codes, and verbs that run nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard import homes
+
+
+@pytest.fixture
+def home(tmp_path: Path, tvm_artifact_folder: Path) -> homes.HomeForTests:
+    return homes.make_home(tmp_path, tvm_artifact_folder)
+
+
+def dashboard(*words: str, code: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command line as it stands, or with `code` run in its process first."""
+    start = ["-c", f"{code}\nimport sys; from dashboard.cli.main import main; sys.exit(main(sys.argv[1:]))"]
+    argv = [sys.executable, *(start if code else ["-m", "dashboard"]), *words]
+    return subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_0_says_that_all_is_well_and_1_that_a_job_failed(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    assert home.run().code == 0
+    assert home.run(verb="status").code == 0
+    home.experiment("cnn", run=f"{homes.BEGIN}exit 1\n")
+    assert home.run().code == 1
+    shown = home.run(verb="status")
+    assert shown.code == 1
+    assert [line.split() for line in shown.output.splitlines() if line.startswith("experiment cnn")] == [
+        ["experiment", "cnn", "ok", "FAILED", "blocked", "blocked", "blocked", *shown.output.split()[-2:]]
+    ]
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["nonsense"], ["run"], ["run", "/nowhere"], ["plan", "/nowhere"], ["run", "x", "--no"]]
+)
+def test_2_says_that_the_command_or_the_top_level_config_is_wrong(words: list[str]) -> None:
+    done = dashboard(*words)
+    assert done.returncode == 2
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_3_says_that_it_is_a_bug_of_ours_and_where_its_log_is() -> None:
+    broken = (
+        "import dashboard.cli.main as cli\ndef broken(*_, **__): raise RuntimeError('boom')\ncli.make_plan = broken"
+    )
+    done = dashboard("plan", "/", code=broken)
+    assert done.returncode == 3
+    place = Path(done.stderr.strip().rpartition("Its log: ")[2])
+    assert "RuntimeError: boom" in place.read_text()
+    place.unlink()
+
+
+def test_a_reader_that_has_seen_enough_is_no_bug(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    argv = " ".join(f"'{word}'" for word in home.command("plan"))
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {argv} | true"],
+        env=homes.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_plan_prints_what_would_run_in_order_and_what_is_rejected(home: homes.HomeForTests) -> None:
+    home.experiment("slow", config={"priority": 9, "tvm_branch": "0.26.0", "timeouts": {"run": 600}})
+    home.experiment("cnn", setup=homes.good("setup"))
+    home.experiment("off", config={"active": False})
+    home.experiment("wrong", config={"active": 1})
+    home.subsystem("website")
+    before = sorted(home.root.rglob("*"))
+    done = home.run(verb="plan")
+    assert done.code == 1
+    assert "2 experiments by priority, then name, 1 subsystems" in done.output
+    assert "run:       slow on TVM 0.26.0 (at most 10 min), cnn (at most 2 h)" in done.output
+    assert "setup:     cnn (at most 1 h)" in done.output
+    assert "Not active: experiment off" in done.output
+    assert "Rejected: experiment wrong" in done.output
+    assert "$.active: 1 is not true or false" in done.output
+    assert sorted(home.root.rglob("*")) == before, "plan writes nothing"
+
+
+def test_plan_tells_a_seed_only_where_the_night_will_use_it(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    home.configure(randomize=True)
+    drawn = home.run(verb="plan").output
+    assert "in random order (drawn at the start; below is one of them)" in drawn
+    assert "(seed" not in drawn
+    assert "in random order (seed 7)" in home.run("--seed", "7", verb="plan").output
+    home.configure(seed=8)
+    assert "in random order (seed 8)" in home.run(verb="plan").output
+
+
+def test_plan_imports_nothing_heavy(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    heavy = ("tvm", "numpy", "matplotlib", "requests", "sqlite3", "dashboard.night.night")
+    code = f"import atexit, sys\natexit.register(lambda: print([name for name in {heavy!r} if name in sys.modules]))"
+    done = dashboard("plan", str(home.path), "--experiments-dir", f"{home.code}/experiments", code=code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("[]\n")
+
+
+def test_check_says_every_fault_at_once(home: homes.HomeForTests) -> None:
+    home.experiment("a", config={"active": 1, "tvm_remot": "x"})
+    home.experiment("b").joinpath("run.sh").chmod(0o644)
+    home.subsystem("s", config={"notify": "U1"})
+    home.configure(randomise=True, backup_dir=5)
+    done = home.run(verb="check")
+    assert done.code == 2
+    for word in (
+        "$.randomise: there is no such field. Did you mean 'randomize'?",
+        "$.backup_dir: 5 is not a string",
+        "experiments/a/config.json: $.tvm_remot: Did you mean 'tvm_remote'?",
+        "b/run.sh: not executable",
+        "subsystem/s/config.json: $.notify: 'U1' is not a list",
+    ):
+        assert word in done.output
+
+
+def test_check_finds_nothing_in_a_good_home_and_too_little_room_in_a_full_one(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    good = home.run(verb="check")
+    assert (good.code, "no faults found" in good.output) == (0, True), good.output
+    home.configure(min_free_mb=10**9)
+    full = home.run(verb="check")
+    assert (full.code, "less than min_free_mb" in full.output) == (2, True)
+
+
+def test_check_finds_faults_inside_the_scores_and_deadlines_of_a_config(home: homes.HomeForTests) -> None:
+    home.experiment("relax_opt")
+    scores = [
+        {"title": "A", "experiment": "relax_op", "kind": "geomean_time"},
+        {"title": "B", "kind": "speedupp"},
+        {"title": "C", "experiment": "relax_opt@release", "kind": "geomean_time"},
+    ]
+    homes.write(home.home.config("subsystem", "score") / "config.json", {"active": True, "scores": scores})
+    deadlines = {"cgo": {"date": "2027-13-01"}, "pldi": {"date": "2027-01-01", "ping": ["ann"]}}
+    homes.write(home.home.config("subsystem", "deadline") / "config.json", {"active": True, "deadlines": deadlines})
+    done = home.run(verb="check")
+    assert done.code == 2
+    for words in (
+        "score/config.json: score 'A': this home has no experiment 'relax_op'. Did you mean 'relax_opt'?",
+        "score/config.json: $.scores[1].experiment: is missing",
+        "deadline/config.json: $.deadlines.cgo.date: '2027-13-01'",
+        "deadline/config.json: $.deadlines.pldi.ping: 'ann' is not a Slack ID",
+    ):
+        assert words in done.output
+    assert "relax_opt@release" not in done.output, "an experiment on another TVM is one of the home's"
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('echo "$1/config.json: $.x: wrong"; echo "home $2"', "subsystem/s/config.json: $.x: wrong"),
+        ("echo broken; exit 3", "check.sh: failed (exit status 3), so s's config was not checked: broken"),
+        ("kill -9 $$", "check.sh: failed (signal 9)"),
+    ],
+)
+def test_what_a_jobs_own_check_prints_is_a_fault_and_its_failure_too(
+    home: homes.HomeForTests, lines: str, words: str
+) -> None:
+    home.experiment("good")
+    home.subsystem("s")
+    homes.script(home.code / "subsystem/s/check.sh", f"{homes.BEGIN}{lines}\n")
+    done = home.run(verb="check")
+    assert done.code == 2
+    assert words in done.output
+    homes.script(home.code / "subsystem/s/check.sh", f"{homes.BEGIN}exit 0\n")
+    assert home.run(verb="check").code == 0
+
+
+def test_check_misses_an_active_experiment(home: homes.HomeForTests) -> None:
+    home.path.joinpath("config/experiments").mkdir()
+    assert "no experiment is active" in home.run(verb="check").output
+
+
+def test_status_of_a_home_without_nights_says_so(home: homes.HomeForTests) -> None:
+    done = home.run(verb="status")
+    assert (done.code, "no night has run yet" in done.output) == (0, True)
+
+
+@pytest.mark.parametrize("verb", ["status", "serve"])
+def test_a_folder_that_is_no_home_is_not_treated_as_one(tmp_path: Path, verb: str) -> None:
+    done = dashboard(verb, str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{tmp_path}: is no home: it has no config/config.json. Name a home, or begin one: ")
+
+
+@pytest.mark.parametrize("verb", ["restore", "verify"])
+def test_a_home_in_place_of_its_backup_is_an_error_that_names_the_backup(home: homes.HomeForTests, verb: str) -> None:
+    done = dashboard(verb, str(home.path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(
+        f"{home.path}: is a home and holds no archives. Give its backup_dir: {home.root / 'backup'}.\n"
+    )
+
+
+@pytest.mark.parametrize("verb", ["restore", "verify"])
+def test_a_folder_without_archives_is_an_error(tmp_path: Path, verb: str) -> None:
+    done = dashboard(verb, str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"{tmp_path}: there is no archive here. Name the backup_dir of a home.\n"
+
+
+def test_names_that_are_not_utf8_are_rejected_and_shown(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    home.home.configs("experiment").joinpath("b\udcffd").mkdir()
+    done = home.run()
+    assert done.code == 1, done.output
+    assert "the name is not UTF-8" in done.output
+    assert set(home.states("cnn").values()) == {"ok"}
+    assert home.run(verb="status").code == 1
+
+
+def test_a_relative_home_and_a_link_to_a_home_are_the_same_home(home: homes.HomeForTests, tmp_path: Path) -> None:
+    home.experiment("cnn")
+    home.night()
+    (tmp_path / "link").symlink_to(home.path)
+    for name in ("home", "link", "./link/../home"):
+        argv = [sys.executable, "-m", "dashboard", "status", name]
+        done = subprocess.run(argv, cwd=tmp_path, env=homes.environment(), capture_output=True, text=True, check=False)
+        assert (done.returncode, str(home.path) in done.stdout) == (0, True)
+
+
+def test_the_last_words_are_said_on_a_terminal_that_knows_only_ascii(home: homes.HomeForTests) -> None:
+    home.experiment("cnn", config={"title": "größer"}, run=f"{homes.BEGIN}{homes.says('run', 'µs', success=False)}\n")
+    done = home.run(env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert (done.code, "is a bug" in done.output) == (1, False)
+
+
+def test_the_lock_is_free_once_a_night_has_ended(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    begun = time.monotonic()
+    home.night()
+    home.night()
+    assert time.monotonic() - begun < homes.DEADLINE_S
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("incidents", ("list", "show", "explain", "ack", "expect", "close", "bisected", "silence", "unsilence")),
+        ("annotate", ("list", "add", "remove")),
+        ("explain", ("INCIDENT",)),
+    ],
+)
+def test_the_help_of_a_verb_names_what_can_be_done_with_it(verb: str, words: tuple[str, ...]) -> None:
+    shown = dashboard(verb, "--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.startswith(f"usage: python3 -m dashboard {verb} [-h] HOME ")
+    named = {line.split()[0] for line in shown.stdout.splitlines() if line.startswith("  ")}
+    assert set(words) <= named
+
+
+def test_traces_and_records_are_passed_on_with_all_their_options_and_exit_codes(tmp_path: Path) -> None:
+    shown = dashboard("traces", "--help")
+    assert shown.returncode == 0
+    assert "tvmdash.traces" in shown.stdout
+    missing = dashboard("traces", "query", "SELECT 1", str(tmp_path / "none"), "--format", "csv")
+    assert (missing.returncode, "there is no such file" in missing.stderr) == (1, True)
+    assert "export" in dashboard("records", "--help").stdout
+    assert dashboard("records", "export", str(tmp_path / "none"), "--to", str(tmp_path / "x")).returncode == 2

@@ -1,0 +1,115 @@
+"""The record of a running night: what it costs, and that it can be read at every moment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.night.journal import Journal
+from dashboard.plan.job import Job
+from tvmdash.dashboard_info import COMPLETE, FAILED, OK, RUNNING, Home, Night, StepResult
+
+STAMP = "20260101T000000Z"
+STAGES = ("precheck", "run", "analyze", "visualize", "summarize")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def begun(home: Home) -> Journal:
+    return Journal(home, Night(STAMP, RUNNING))
+
+
+def job(name: str) -> Job:
+    return Job("experiment", name, Path("code"), Path("config"), {}, ArtifactSpec("pypi", "latest"))
+
+
+def step(stage: str, state: str = OK, message: str = "went well") -> StepResult:
+    return StepResult(stage, state, message, STAMP)
+
+
+class Watched:
+    """Adds up what is written of the record, seen from outside: a file that was replaced counts whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._known = folder, dict[Path, os.stat_result]()
+        self.written_bytes = 0
+
+    def look(self) -> None:
+        """Count what changed since the last look."""
+        for path in self._folder.glob(f"{STAMP}*"):
+            now, before = path.stat(), self._known.get(path)
+            grown = before is not None and before.st_ino == now.st_ino and now.st_size > before.st_size
+            if before is not None and grown:
+                self.written_bytes += now.st_size - before.st_size
+            elif before is None or (before.st_ino, before.st_mtime_ns) != (now.st_ino, now.st_mtime_ns):
+                self.written_bytes += now.st_size
+            self._known[path] = now
+
+
+def night_of(home: Home, jobs: int, *, noting: bool = False) -> int:
+    """The bytes that a night of so many jobs writes of its record."""
+    journal = begun(home)
+    watched = Watched(home.nights)
+    for index in range(jobs):
+        for stage in STAGES:
+            journal.record(job(f"e{index}"), step(stage))
+            watched.look()
+        if noting:
+            journal.note(f"The raw measurements of e{index} could not be zipped: the disk is full.")
+            watched.look()
+    journal.close(COMPLETE)
+    watched.look()
+    assert len(home.read_night(STAMP).jobs) == jobs
+    return watched.written_bytes
+
+
+@pytest.mark.parametrize("noting", [False, True])
+@pytest.mark.parametrize("jobs", [10, 60, 200])
+def test_a_night_writes_a_small_multiple_of_its_final_record_however_many_jobs_it_has(
+    home: Home, jobs: int, noting: bool
+) -> None:
+    written_bytes = night_of(home, jobs, noting=noting)
+    assert written_bytes < 4 * home.night_file(STAMP).stat().st_size
+
+
+def test_a_running_night_is_read_with_each_step_as_soon_as_it_has_ended(home: Home) -> None:
+    journal = begun(home)
+    for index in range(3):
+        for stage in STAGES:
+            journal.record(job(f"e{index}"), step(stage, FAILED if stage == "summarize" else OK))
+            assert home.read_night(STAMP) == journal.night
+    journal.note("The disk is nearly full.")
+    assert home.read_night(STAMP) == journal.night
+    journal.change(artifacts=({"key": "x"},))
+    assert home.read_night(STAMP) == journal.night
+    assert home.night_stamps() == [STAMP]
+
+
+def test_what_a_killed_night_had_written_of_a_line_is_left_out(home: Home) -> None:
+    journal = begun(home)
+    journal.record(job("whole"), step("run", message='of "two"\nlines\udcff'))
+    with home.night_journal(STAMP).open("ab") as file:
+        file.write(b'\n{"job": {"kind": "experim')
+    (found,) = home.read_night(STAMP).jobs
+    assert (found.name, found.steps[0].message) == ("whole", 'of "two"\nlines?')
+    journal.record(job("next"), step("run"))
+    assert [one.name for one in home.read_night(STAMP).jobs] == ["whole", "next"]
+
+
+def test_a_journal_that_the_record_already_holds_adds_nothing(home: Home) -> None:
+    journal = begun(home)
+    journal.record(job("e"), step("run"))
+    journal.note("Once.")
+    lines = home.night_journal(STAMP).read_bytes()
+    journal.write_whole()
+    home.night_journal(STAMP).write_bytes(lines)  # as where it was killed between the two
+    assert home.read_night(STAMP) == journal.night
+    done = journal.close(COMPLETE)
+    home.night_journal(STAMP).write_bytes(lines.replace(b"Once.", b"Never."))
+    assert home.read_night(STAMP) == done

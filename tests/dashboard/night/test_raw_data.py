@@ -1,0 +1,63 @@
+"""What a night measured is kept: databases sealed, everything else zipped, the oldest nights removed."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from tests.dashboard import homes
+from tvmdash import traces
+
+DATABASE = """python3 - "$2" <<'END'
+import sys
+from pathlib import Path
+from tvmdash.measure.capture import Capture, Sample
+with Capture(Path(sys.argv[1]), {}) as capture:
+    for number in range(3):
+        capture.end(capture.begin({"workload": "toy.sum", "values": {}}), samples=[Sample(1000, 1), Sample(3000, 1)])
+END"""
+
+
+@pytest.fixture
+def place(tmp_path, tvm_artifact_folder):
+    return homes.make_home(tmp_path, tvm_artifact_folder)
+
+
+def kept(place, name="good"):
+    return sorted(path.name for path in (place.root / "tmp" / "raw" / name).iterdir())
+
+
+def test_databases_are_sealed_and_what_else_there_is_is_zipped(place):
+    place.experiment(run=homes.good("run", DATABASE))
+    place.night()
+    (stamp,) = place.stamps()
+    assert kept(place) == [f"raw_{stamp}", f"raw_{stamp}.zip"]
+    folder = place.root / "tmp" / "raw" / "good"
+    assert "raw.json" in zipfile.ZipFile(folder / f"raw_{stamp}.zip").namelist()
+    with traces.connect([folder / f"raw_{stamp}"]) as connection:
+        assert connection.execute("SELECT count(*) FROM trials").fetchone() == (3,)
+
+
+def test_databases_that_cannot_be_sealed_are_zipped_as_they_are(place):
+    place.experiment(run=homes.good("run", 'head -c 5000 /dev/urandom > "$2/raw_1_1.db"'))
+    place.night()
+    (stamp,) = place.stamps()
+    assert kept(place) == [f"raw_{stamp}.zip"]
+    assert "raw_1_1.db" in zipfile.ZipFile(place.root / "tmp" / "raw" / "good" / f"raw_{stamp}.zip").namelist()
+
+
+def test_the_oldest_nights_beyond_the_limit_are_removed_whole(place):
+    place.configure(keep_raw_nights=2)
+    place.experiment(run=homes.good("run", DATABASE))
+    for _ in range(3):
+        place.night()
+    newest = place.stamps()[-2:]
+    assert kept(place) == sorted(name for stamp in newest for name in (f"raw_{stamp}", f"raw_{stamp}.zip"))
+
+
+def test_a_run_that_failed_keeps_what_it_had_measured(place):
+    place.experiment(run=f"{homes.BEGIN}{DATABASE}\n{homes.says('run', 'too hot', success=False)}\n")
+    assert place.run().code == 1
+    (stamp,) = place.stamps()
+    assert f"raw_{stamp}" in kept(place)

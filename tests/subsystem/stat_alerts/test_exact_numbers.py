@@ -1,0 +1,192 @@
+"""Sizes and counts that are alike in every process: what is told of them, when, and whose doing it is said to be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.subsystem.stat_alerts.alert_homes import BASE, AlertHome, Truth, stamp_of
+from tests.subsystem.website.sites import Site, job
+from tvmdash.dashboard_info import COMPLETE
+
+SIZE = int(BASE["size"])
+NAME = "relax_opt mlp code size (opt_level 3)"
+
+
+@dataclass
+class Sizes(Truth):
+    """A truth in which `processes` agree on each size, but on those in `differ`; `more` bytes by workload, by night."""
+
+    processes: int = 3
+    more: dict[str, Mapping[int, int]] = field(default_factory=dict)
+    differ: frozenset[str] = frozenset()
+
+    def record(self, workload: str, level: int, night: int, noise: np.ndarray[Any, Any]) -> dict[str, Any]:
+        record = super().record(workload, level, night, noise)
+        info = record["additional_info"]
+        steps = self.more.get(workload, {})
+        info["code_size"] += sum(size for begin, size in steps.items() if night >= begin)
+        if self.processes > 1:
+            agree = 0 if workload in self.differ else self.processes
+            info["alike"] = {"code_size": agree, "device_memory_usage": self.processes}
+        return record
+
+
+def changes(home: AlertHome) -> list[dict[str, Any]]:
+    return [one for one in home.incidents() if one["kind"] == "change"]
+
+
+def test_one_byte_more_on_the_fourth_night_of_a_home_is_told_that_night_in_bytes(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Sizes(nights=5, workloads=("mlp",), more={"mlp": {3: 1}}))
+    assert "byte" not in home.run(2)["value"]
+    report = home.run(3)
+    assert report["title"].startswith("Changed: 2 series changed, up to +1 byte")
+    assert f"{NAME} is larger: 35,794 bytes → 35,795 bytes, +1 byte." in report["value"]
+    assert "first with TVM 1a2b3c03d, last good 1a2b3c02d" in report["value"]
+    assert "How sure: exact, 3 processes agree." in report["value"]
+    (incident,) = changes(home)
+    assert (incident["begin"], incident["found"], incident["state"]) == (stamp_of(3), stamp_of(3), "confirmed")
+    assert [(moved["worse"], moved["processes"]) for moved in incident["moved"]] == [(None, 3), (None, 3)]
+    assert incident["open"] is False
+    assert "byte" not in home.run(4)["value"], "it is told once"
+    assert len(changes(home)) == 1
+
+
+def test_four_tenths_of_a_percent_and_its_return_are_told_on_their_nights(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Sizes(nights=44, workloads=("mlp",), more={"mlp": {40: 143, 42: -143}}))
+    home.run(39)
+    assert "35,794 bytes → 35,937 bytes, +143 bytes (+0.40 %)" in home.run(40)["value"]
+    assert "143" not in home.run(41)["value"]
+    assert "35,937 bytes → 35,794 bytes, -143 bytes (-0.40 %)" in home.run(42)["value"]
+    home.run(43)
+    assert [one["begin"] for one in changes(home)] == [stamp_of(40), stamp_of(42)]
+
+
+def test_all_that_one_artifact_changed_is_one_incident_an_experiment(tmp_path: Path) -> None:
+    truth = Sizes(nights=4, more={name: {3: 8 + at} for at, name in enumerate(("mlp", "dqn", "bert", "gru"))})
+    home = AlertHome(tmp_path).fill(truth)
+    assert "8 series changed, up to +11 bytes" in home.run(3)["title"]
+    (incident,) = changes(home)
+    assert len(incident["moved"]) == 8
+
+
+def test_a_change_while_nights_were_judged_late_is_told_of_its_own_night(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Sizes(nights=30, workloads=("mlp",), more={"mlp": {7: 5}}))
+    home.run(29)
+    (incident,) = changes(home)
+    assert (incident["begin"], incident["found"]) == (stamp_of(7), stamp_of(7))
+
+
+@pytest.mark.parametrize("truth", [Sizes(differ=frozenset({"mlp"})), Sizes(processes=1)], ids=["differ", "unproven"])
+def test_a_size_that_did_not_prove_itself_is_judged_like_a_time(tmp_path: Path, truth: Sizes) -> None:
+    truth.more["mlp"] = {night: (-1) ** night for night in range(20, 66)}
+    home = AlertHome(tmp_path).fill(truth)
+    home.run(66)
+    assert changes(home) == []
+
+
+def test_processes_that_differ_tonight_refute_what_was_held_for_exact(tmp_path: Path) -> None:
+    before = Sizes(nights=22, workloads=("mlp",))
+    home = AlertHome(tmp_path).fill(before, stop=20)
+    home.fill(Sizes(nights=22, workloads=("mlp",), more={"mlp": {20: 1}}, differ=frozenset({"mlp"})), first=20)
+    home.run(21)
+    assert changes(home) == []
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "fingerprints", "words"),
+    [
+        (("a", "a"), ("x", "y"), "Not TVM|the experiment's own code or config changed (the experiment's own code"),
+        (("a", "a"), ("x", "x"), "Not TVM|something else on the machine changed"),
+        (("a", "b"), ("x", "y"), "2 series changed|TVM and the experiment itself both changed"),
+        (("a", "b"), ("x", "x"), "2 series changed|How sure: exact, 3 processes agree. Incident"),
+    ],
+)
+def test_what_else_changed_is_said_rather_than_that_it_was_tvm(
+    tmp_path: Path, artifacts: tuple[str, str], fingerprints: tuple[str, str], words: str
+) -> None:
+    home = AlertHome(tmp_path).fill(Sizes(nights=4, workloads=("mlp",), more={"mlp": {3: 1}}))
+    for night, key, fingerprint in zip((2, 3), artifacts, fingerprints, strict=True):
+        path = home.home.data_file("relax_opt", stamp_of(night))
+        value = json.loads(path.read_text())
+        value["night"] = {"fingerprint": fingerprint, "artifact": {"key": key, "facts": {}}}
+        path.write_text(json.dumps(value))
+    home.home.store_file.unlink()
+    home.ingest()
+    report = home.run(3)
+    title, sentence = words.split("|")
+    assert title in report["title"]
+    assert sentence in report["value"]
+
+
+def test_explain_shows_the_last_values_and_how_many_processes_agreed(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Sizes(nights=4, workloads=("mlp",), more={"mlp": {3: 1}}))
+    home.run(3)
+    done = home.command("incidents", "explain", changes(home)[0]["id"])
+    assert done.returncode == 0, done.stderr
+    for part in (NAME, "2026-05-03: 35,794 (3 processes agree)", "2026-05-04: 35,795 (3", "the same decision"):
+        assert part in done.stdout
+
+
+def test_a_slower_kernel_is_told_beside_the_size_that_changed_with_it(tmp_path: Path) -> None:
+    truth = Sizes(nights=60, more={"mlp": {50: 1}})
+    truth.step("mlp", 3, "run", 50, 1.06)
+    home = AlertHome(tmp_path).fill(truth)
+    home.run(59)
+    exact, slower = sorted(changes(home), key=lambda one: one["open"])
+    assert {moved["metric"] for moved in exact["moved"]} == {"code_size"}
+    assert [moved["metric"] for moved in slower["moved"]] == ["run_time"]
+    assert slower["open"] is True
+
+
+def foreign(home: AlertHome, sizes: list[Any]) -> None:
+    metrics = {"size": {"unit": "bytes", "direction": "lower", "kind": "exact"}}
+    for night, size in enumerate(sizes):
+        home.write_data("foreign", night, {"tvm_hash": f"f{night}", "metrics": metrics, "size": size})
+    home.ingest()
+
+
+def test_a_number_that_is_declared_exact_is_told_from_its_second_night_on(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path)
+    foreign(home, [20480, 20481])
+    report = home.run(1)
+    assert "foreign $.size +1 byte" in report["title"]
+    assert "20,480 bytes → 20,481 bytes, +1 byte." in report["value"]
+
+
+def test_repetitions_that_differ_within_a_night_refute_a_declaration(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path)
+    foreign(home, [[20480, 20480], [20481, 20480], [20480, 20482]])
+    home.run(2)
+    assert changes(home) == []
+
+
+def test_the_first_page_shows_an_exact_number_as_changed_by_a_byte(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Sizes(nights=4, workloads=("mlp",), more={"mlp": {3: 1}}))
+    site = Site(home.home)
+    for night in range(3):
+        site.night(job("relax_opt", stamp_of(night)), at=stamp_of(night), state=COMPLETE)
+    home.run(3)
+    site.night(job("relax_opt", stamp_of(3)), at=stamp_of(3))
+    page = site.publish_here(stamp_of(3))
+    rows = [" ".join(text.split()) for text in page.texts["tr"] if "code size (opt_level 3)" in text]
+    assert len(rows) == 1
+    assert rows[0].startswith("◇changed")
+    assert "+1 byte" in rows[0]
+    assert "▼" not in page.first("h1")
+    assert "Change 2 series changed, up to +1 byte" in " ".join(page.words.split())
+
+
+def test_an_accuracy_that_falls_is_told_the_same_night(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path)
+    metrics = {"top1": {"direction": "higher", "kind": "accuracy"}}
+    for night, accuracy in enumerate([1.0, 1.0, 0.997]):
+        home.write_data("foreign", night, {"tvm_hash": f"f{night}", "metrics": metrics, "top1": accuracy})
+    home.ingest()
+    assert "foreign $.top1 is lower: 1 → 0.997, -0.003 (-0.30 %)." in home.run(2)["value"]

@@ -1,0 +1,286 @@
+"""What a night says of TVM where something speaks against it: never that all is well. The truth of each is planted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dashboard.cli import night_summary
+from tests.subsystem import scripts, slack_homes
+from tests.subsystem.slack_homes import job
+from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
+from tests.subsystem.website.sites import Site
+from tvmdash import common
+from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, JobResult, Night
+from tvmdash.verdict import Absence, Level, NightVerdict, Standing, Suspect, read_verdict, write_verdict
+
+SUBSYSTEM = scripts.load("stat_alerts")
+CODE = SUBSYSTEM.concluding.standings.__globals__
+FEW = {"workloads": ("mlp", "dqn"), "nights": 40}
+
+
+def judged(home: AlertHome, night: int, *jobs: JobResult, **config: Any) -> NightVerdict:
+    """The verdict on a night, the subsystem's work done in this process."""
+    stamp = stamp_of(night)
+    tonight = Night(stamp, "running", jobs=jobs)
+    home.home.nights.mkdir(parents=True, exist_ok=True)
+    common.write_json(home.home.night_file(stamp), tonight.to_json())
+    folder = home.home.config("subsystem", "stat_alerts")
+    folder.mkdir(parents=True, exist_ok=True)
+    common.write_json(folder / "config.json", {"active": True, "honesty_series": 0, **config})
+    home.output.mkdir(parents=True, exist_ok=True)
+    alerts = SUBSYSTEM.StatAlerts()
+    alerts.work(alerts.load_config(folder), home.output, home.home, tonight)
+    verdict = read_verdict(home.home, stamp)
+    assert verdict is not None
+    return verdict
+
+
+def standing(home: AlertHome) -> dict[str, Mapping[str, Any]]:
+    return {one["name"]: one for one in home.page()["series"]}
+
+
+def switched(home: AlertHome, experiment: str, *, active: bool) -> None:
+    folder = home.home.config("experiment", experiment)
+    folder.mkdir(parents=True, exist_ok=True)
+    common.write_json(folder / "config.json", {"active": active})
+
+
+def test_a_night_in_which_everything_was_seen_and_nothing_moved_is_green(tmp_path: Path) -> None:
+    verdict = judged(AlertHome(tmp_path).fill(Truth(**FEW)), 39)
+    assert (verdict.level, verdict.expected, verdict.seen, verdict.blind) == (Level.STEADY, 16, 16, 0)
+    assert verdict.is_green
+
+
+def test_series_that_an_experiment_left_out_are_missing_and_counted(tmp_path: Path) -> None:
+    verdict = judged(AlertHome(tmp_path).fill(Truth(**FEW, absent={("dqn", 39)})), 39, job("relax_opt"))
+    assert verdict.level is Level.INCOMPLETE
+    assert (verdict.seen, verdict.expected) == (8, 16)
+    assert verdict.headline == ("Nothing moved, but 8 of 16 series have no value: relax_opt ran without measuring them")
+
+
+@pytest.mark.parametrize(
+    ("state", "why", "words"),
+    [(FAILED, Absence.FAILED, "canary failed"), (BLOCKED, Absence.BLOCKED, "canary was blocked")],
+)
+def test_an_experiment_without_data_is_named_with_what_became_of_it(
+    tmp_path: Path, state: str, why: Absence, words: str
+) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW, canaries=3, canaries_off={39}))
+    verdict = judged(home, 39, job("relax_opt"), job("canary", state))
+    (missing,) = verdict.missing
+    assert (missing.experiment, missing.why, missing.series) == ("canary", why, missing.expected)
+    assert verdict.level is Level.INCOMPLETE
+    assert words in verdict.headline
+
+
+def test_an_experiment_that_is_gone_is_missed_until_somebody_switches_it_off(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW, canaries=3, canaries_off={39}))
+    before = Night(stamp_of(38), COMPLETE, jobs=(job("relax_opt"), job("canary")))
+    home.home.nights.mkdir(parents=True)
+    common.write_json(home.home.night_file(before.stamp), before.to_json())
+    verdict = judged(home, 39, job("relax_opt"))
+    assert [one.why for one in verdict.missing] == [Absence.NOT_RUN]
+    assert "canary did not run" in verdict.headline
+    switched(home, "canary", active=False)
+    assert judged(home, 39, job("relax_opt")).level is Level.STEADY
+
+
+def test_what_was_imported_and_never_ran_here_is_not_missed(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW, canaries=3, canary="imported", canaries_off={39}))
+    assert judged(home, 39, job("relax_opt")).level is Level.STEADY
+
+
+def test_a_workload_that_was_taken_out_is_missed_for_a_week(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW, absent={("dqn", night) for night in range(32, 40)}))
+    verdict = judged(home, 38)
+    assert (verdict.level, sum(one.series for one in verdict.missing)) == (Level.INCOMPLETE, 8)
+    assert judged(home, 39).level is Level.STEADY
+    assert standing(home)["relax_opt dqn run time (opt_level 3)"]["standing"] == Standing.GONE
+
+
+@pytest.mark.parametrize("night", [1, 5, 12])
+def test_a_young_series_that_jumps_is_suspect_and_shown_with_its_size(tmp_path: Path, night: int) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW).step("mlp", 3, "run", night, 1.5), stop=night + 1)
+    verdict = judged(home, night)
+    assert verdict.level is Level.SUSPECT
+    (suspect,) = verdict.suspects
+    assert suspect.name == "relax_opt mlp run time (opt_level 3)"
+    assert suspect.effect == pytest.approx(0.5, abs=0.04)
+    assert verdict.headline.startswith("Perhaps worse, not confirmed yet: relax_opt mlp run time (opt_level 3) +")
+    row = standing(home)[suspect.name]
+    assert (row["standing"], row["effect"]) == (Standing.SUSPECT, suspect.effect)
+
+
+@pytest.mark.parametrize("night", [2, 39])
+def test_what_moved_on_the_same_tvm_as_the_night_before_is_no_suspect(tmp_path: Path, night: int) -> None:
+    truth = Truth(**FEW, versions=["0.27.0"] * 40).step("mlp", 3, "run", night, 1.5)
+    home = AlertHome(tmp_path).fill(truth, stop=night + 1)
+    assert judged(home, night).suspects == ()
+
+
+def test_on_a_loaded_second_night_only_what_moved_far_beyond_the_others_is_suspect(tmp_path: Path) -> None:
+    truth = Truth(nights=2, sigma=0.12).step("mlp", 3, "run", 1, 4.0)
+    verdict = judged(AlertHome(tmp_path).fill(truth), 1)
+    assert [one.name for one in verdict.suspects] == ["relax_opt mlp run time (opt_level 3)"]
+
+
+def test_young_series_that_do_nothing_are_no_suspects(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(nights=17, seed=7))
+    for night in range(17):
+        verdict = judged(home, night)
+        assert (verdict.level, verdict.suspects) == (Level.BLIND, ())
+    assert verdict.headline == "Too early to tell: 32 of 32 series have too few nights to be judged"
+
+
+def test_one_night_far_beyond_the_noise_is_suspect_and_its_return_is_not(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW).step("mlp", 3, "run", 38, 1.2, until=39))
+    verdict = judged(home, 38)
+    assert [(one.name, one.worse) for one in verdict.suspects] == [("relax_opt mlp run time (opt_level 3)", True)]
+    assert verdict.suspects[0].effect == pytest.approx(0.2, abs=0.03)
+    assert judged(home, 39).level is Level.STEADY
+
+
+def test_something_that_perhaps_got_better_does_not_hide_that_the_rest_is_steady(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW).step("mlp", 3, "run", 39, 0.8))
+    verdict = judged(home, 39)
+    assert [one.worse for one in verdict.suspects] == [False]
+    assert verdict.level is Level.STEADY
+    assert verdict.headline.startswith(
+        "TVM did not get slower; perhaps better, not confirmed yet: relax_opt mlp run time (opt_level 3) -"
+    ), "it does not say that nothing moved"
+
+
+def test_an_improvement_is_told_where_series_are_missing_as_well(tmp_path: Path) -> None:
+    truth = Truth(**FEW, absent={("dqn", night) for night in range(36, 40)}).step("mlp", 3, "run", 35, 0.9)
+    home = AlertHome(tmp_path).fill(truth)
+    verdict = next(one for night in range(36, 40) if (one := judged(home, night)).improved)
+    assert verdict.level is Level.INCOMPLETE
+    assert verdict.headline.startswith("TVM got better: relax_opt mlp run time (opt_level 3) -")
+    assert verdict.headline.endswith(", but 8 of 16 series have no value: relax_opt ran without measuring them")
+
+
+def test_series_that_could_not_have_shown_a_change_that_matters_are_not_steady(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**{**FEW, "nights": 60}, sigma=0.12))
+    verdict = judged(home, 59)
+    noisy = [one for one in standing(home).values() if one["standing"] == Standing.BLIND]
+    assert {one["metric"] for one in noisy} == {"run_time", "compile_time"}
+    assert all(one["smallest_visible_change"] > 0.05 for one in noisy)
+    assert verdict.blind == len(noisy) == 8
+    assert "8 series could not have shown a change of 5 %" in verdict.headline
+
+
+def test_a_night_most_of_whose_series_are_blind_is_not_green(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(nights=17, workloads=("mlp", "dqn")))
+    assert judged(home, 16).level is Level.BLIND
+
+
+@pytest.mark.parametrize(
+    ("declared", "level"), [("lower", Level.REGRESSION), ("higher", Level.IMPROVED), ("none", Level.CHANGED)]
+)
+def test_what_a_move_comes_to_is_asked_of_the_declared_direction(tmp_path: Path, declared: str, level: Level) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW))
+    rng = np.random.default_rng(3)
+    for night in range(40):
+        value = (100 if night < 36 else 110) * (1 + 0.003 * rng.standard_normal())
+        declarations = {"speed": {"direction": declared}}
+        home.write_data("foreign", night, {"tvm_hash": f"v{night}", "speed": value, "metrics": declarations})
+    home.ingest()
+    for night in range(36, 40):
+        verdict = judged(home, night)
+        if verdict.new or verdict.improved or verdict.changed:
+            break
+    assert verdict.level is level, verdict
+
+
+def _outcome(effect: float, low: float, high: float, outcome: str) -> Any:
+    return CODE["Outcome"]("x", "x", outcome, 4, 4, effect, low, high)
+
+
+@pytest.mark.parametrize(
+    ("effect", "low", "high", "outcome", "suspect"),
+    [
+        (0.099, 0.091, 0.108, "young", True),
+        (0.099, 0.091, 0.108, "unclear", True),
+        (0.02, -0.01, 0.05, "unclear", False),
+        (0.004, 0.002, 0.006, "young", False),
+        (0.099, 0.091, 0.108, "outlier", False),
+        (-0.099, -0.108, -0.091, "young", True),
+    ],
+)
+def test_what_was_measured_again_and_excludes_zero_is_suspect_with_its_interval(
+    effect: float, low: float, high: float, outcome: str, *, suspect: bool
+) -> None:
+    stand = CODE["_measured_again"](_outcome(effect, low, high, outcome))
+    assert (stand is not None) == suspect
+    if stand is not None:
+        assert (stand.kind, stand.effect, stand.low, stand.high) == (Standing.SUSPECT, effect, low, high)
+
+
+def test_all_that_tells_of_a_night_with_a_regression_agrees(tmp_path: Path) -> None:
+    truth = Truth(**FEW).step("mlp", 3, "run", 34, 1.1)
+    home = AlertHome(tmp_path).fill(truth)
+    site, slack = Site(home.home), slack_homes.SlackHome(tmp_path)
+    jobs = (job("relax_opt"), job("stat_alerts", kind="subsystem"), job("score", kind="subsystem"))
+    for night in (37, 39):
+        verdict = judged(home, night, *jobs)
+    tonight = Night(stamp_of(39), "running", jobs=jobs)
+    words = verdict.headline
+    assert words.startswith("Nothing new; 1 regression is open: relax_opt mlp run time (opt_level 3) +")
+    first = site.publish_here(tonight.stamp)
+    assert first.first("h1") == f"!{words}"
+    assert site.page(f"nights/{tonight.stamp}.html").first("h1") == f"!{words}."
+    assert words in site.page("nights/index.html").words
+    done = slack.run("subsys_reporter", tonight)
+    assert done.text.splitlines()[0].startswith("🔻 Nothing new; 1 regression is open: relax_opt mlp run time")
+    assert "✅ All 2 subsystems ok" in done.text
+    over = Night(stamp_of(39), COMPLETE, elapsed_s=60, jobs=jobs)
+    last_words = night_summary.night_in_words(home.home, over)
+    assert last_words.startswith(f"Night {over.stamp}: {words}. 1 of 1 experiments and 2 of 2 subsystems ok.")
+    assert json.loads((home.home.output("website") / "index.json").read_text())["verdicts"]["regressions"] == 1
+
+
+def test_a_failed_job_comes_before_the_verdict_and_hides_it_nowhere(tmp_path: Path) -> None:
+    slack = slack_homes.SlackHome(tmp_path)
+    failed = slack_homes.night(job("cnn", FAILED), job("score", kind="subsystem"))
+    write_verdict(slack.home, NightVerdict(failed.stamp, Level.REGRESSION, "TVM got slower: mlp +8 %", new=("i1",)))
+    done = slack.run("exp_reports", failed)
+    assert done.text.splitlines()[0] == "❌ cnn failed. 0 of 1 experiment ok"
+    assert "🔻 TVM got slower: mlp +8 %" in done.text
+    over = Night(failed.stamp, COMPLETE, elapsed_s=60, jobs=failed.jobs)
+    assert night_summary.night_in_words(slack.home, over).startswith(
+        f"Night {failed.stamp}: SOME FAILED, 0 of 1 experiments and 1 of 1 subsystems ok. TVM got slower: mlp +8 %."
+    )
+
+
+def test_without_a_verdict_nothing_is_said_of_tvm(tmp_path: Path) -> None:
+    slack = slack_homes.SlackHome(tmp_path)
+    night = Night(slack_homes.STAMP, COMPLETE, elapsed_s=60, jobs=(job("cnn"),))
+    write_verdict(slack.home, NightVerdict("20200101T000000Z", Level.STEADY, "TVM did not get slower"))
+    assert "TVM was not judged. 1 of 1 experiments ok" in night_summary.night_in_words(slack.home, night)
+
+
+def test_a_damaged_verdict_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
+    slack = slack_homes.SlackHome(tmp_path)
+    path = slack.home.output("stat_alerts") / "verdict.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"night": "x", "level": "marvellous"}')
+    night = Night(slack_homes.STAMP, COMPLETE, elapsed_s=60, jobs=(job("cnn"),))
+    assert f"TVM's verdict cannot be read: {path}" in night_summary.night_in_words(slack.home, night)
+    done = slack.run("exp_reports", slack_homes.night(job("cnn")))
+    assert done.success
+    assert "verdict.json" in done.text
+
+
+def test_a_verdict_is_read_as_it_was_written(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).home
+    suspect = Suspect("id~ms", "mlp", 0.1, worse=True, low=0.09, high=0.11)
+    verdict = NightVerdict(stamp_of(1), Level.SUSPECT, "words", 4, 3, 1, suspects=(suspect,))
+    write_verdict(home, verdict)
+    assert read_verdict(home, stamp_of(1)) == verdict
+    assert read_verdict(home, stamp_of(2)) is None

@@ -1,0 +1,265 @@
+"""The first page of a home whose truth is known: the verdict, the incidents, the series, what comes next."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
+from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, assert_whole, failure, job, record, stamp
+from tvmdash import common
+from tvmdash.dashboard_info import COMPLETE, OK, Home, JobResult, StepResult
+from tvmdash.verdict import Level, NightVerdict, write_verdict
+
+NIGHTS = 40
+STEADY = "TVM did not get slower: nothing moved beyond its noise"
+TONIGHT = stamp_of(NIGHTS - 1)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(Home(tmp_path / "home"))
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Page]:
+    """A home in which mlp got 8 % slower four nights ago and gru left nothing tonight, judged by the real alerts."""
+    truth = Truth(nights=NIGHTS, workloads=("mlp", "dqn", "gru")).step("mlp", 3, "run", NIGHTS - 4, 1.08)
+    truth.absent |= {("gru", NIGHTS - 1)}
+    alerts = AlertHome(tmp_path_factory.mktemp("told")).fill(truth)
+    site = Site(alerts.home)
+    for night in range(NIGHTS - 1):
+        site.night(job("relax_opt", stamp_of(night)), at=stamp_of(night), state=COMPLETE)
+    alerts.run(NIGHTS - 1)
+    done = JobResult("subsystem", "stat_alerts", "Alerts", "", (StepResult("run", OK, "", TONIGHT),))
+    later = JobResult("subsystem", "exp_reports", "Slack", "", (StepResult("precheck", OK, "", TONIGHT),))
+    site.night(job("relax_opt", TONIGHT), done, later, at=TONIGHT)
+    return site, site.publish_here(TONIGHT)
+
+
+def tallies(page: Page) -> dict[str, int]:
+    """The counts of the verdict by their words."""
+    items = [text.strip() for text in page.texts["li"] if text.strip()[:1] in "▼▲=∅◔?✗"]
+    return {" ".join(item.split()[1:]).lstrip("0123456789"): int("".join(filter(str.isdigit, item))) for item in items}
+
+
+def test_the_verdict_says_what_got_slower_and_where(told: tuple[Site, Page]) -> None:
+    site, page = told
+    assert page.first("h1").startswith("▼Slower, cause unknown: relax_opt mlp run time (opt_level 3) +")
+    assert "16 of 24 expected series" in page.words
+    assert "TVM 0.27.0, commit 7b5acb32b, as the night before" in page.words
+    assert_whole(site)
+
+
+def test_every_expected_series_is_counted_once(told: tuple[Site, Page]) -> None:
+    counts = tallies(told[1])
+    assert counts["worse"] == 1
+    assert counts["missing"] == 8
+    assert counts["failed points"] == 0
+    assert sum(counts.values()) == 24
+
+
+def test_the_incident_says_from_to_by_how_much_since_when_and_how_sure(told: tuple[Site, Page]) -> None:
+    _, page = told
+    incident = next(text for text in page.texts["article"] if "Regression" in text)
+    words = " ".join(incident.split())
+    assert "ms → " in words
+    assert re.search(r"\+8\.\d % \+[78]\.\d to \+[89]\.\d %", words), words
+    assert f"Since {common.parse_stamp(stamp_of(NIGHTS - 4)):%Y-%m-%d}, TVM " in words
+    assert "standard errors over 4 nights." in words
+    kinds = [item.get("class") for item in page.all("svg")]
+    assert kinds[0] == "spark worse"
+    shapes = {str(item.get("class")) for name in ("rect", "path", "circle") for item in page.all(name)}
+    assert {"band", "break", "line", "dot"} <= shapes
+
+
+def test_what_needs_attention_comes_first_and_leads_to_its_receipt(told: tuple[Site, Page]) -> None:
+    _, page = told
+    rows = [" ".join(text.split()) for text in page.texts["tr"] if "opt_level" in text]
+    assert rows[0].startswith("▼worse relax_opt mlp run time (opt_level 3)")
+    assert all("missing" in row for row in rows[1:9])
+    assert all("steady" in row for row in rows[9:])
+    receipts = [str(item["href"]) for item in page.all("a") if "receipt.html" in str(item["href"])]
+    assert receipts[0].startswith(f"receipt.html#night={TONIGHT}&series=")
+    assert f"receipt.html#night={stamp_of(NIGHTS - 2)}" in receipts[1], "what is missing leads to its last value"
+
+
+def test_it_says_what_was_still_to_come_and_when_the_next_night_is(told: tuple[Site, Page]) -> None:
+    words = told[1].words
+    assert "when this was written: Slack" in words
+    assert "Nights usually start 1 d apart" in words
+    assert "about Wednesday 10 June 2026, 03:15 UTC" in words
+
+
+def test_what_a_person_said_of_an_incident_stands_in_the_ledger(told: tuple[Site, Page]) -> None:
+    site, _ = told
+    alerts = AlertHome(site.home.root.parent)
+    incident = alerts.incidents()[0]["id"]
+    assert alerts.command("incidents", "ack", incident, "on it", "--who", "<ann>").returncode == 0
+    alerts.run(NIGHTS - 1)
+    site.night(job("relax_opt", TONIGHT), at=TONIGHT)
+    site.publish_here(TONIGHT)
+    page = site.page("alerts.html")
+    assert "acknowledged <ann>" in page.words
+    assert "<ann>: acknowledged, on it" in page.words
+    assert f"incident-{incident}" in page.ids
+    assert "the target is at most 0.2 false alerts per 1000 series-nights" in page.words
+    assert_whole(site)
+
+
+def test_without_alerts_the_page_says_that_nothing_was_judged(site: Site) -> None:
+    dead = JobResult("subsystem", "stat_alerts", "Alerts", "", (failure("no numpy"),))
+    site.night(job("cnn"), dead)
+    site.data("cnn", [record("mlp", 1.0)])
+    page = site.publish_here()
+    assert page.first("h1") == "?Measured, but not judged against noise"
+    assert "Alerts did not report: no numpy" in page.words
+    assert tallies(page)["not judged"] == 1
+
+
+def test_the_commits_since_the_night_before_are_counted_where_versions_count_them(site: Site) -> None:
+    before = {"version": "0.27.0.post7+g1b565e7c3", "commit": "1b565e7c3" + "0" * 31, "facts": {"remote": "r"}}
+    now = {"version": "0.27.0.post12+g2c676f8d4", "commit": "2c676f8d4" + "0" * 31}
+    site.night(job("cnn", stamp(1)), at=stamp(1), state=COMPLETE, **before)
+    site.night(job("cnn"), **now, facts={"remote": "r", "title": "[Relax] <Faster> softmax"})
+    words = site.publish_here().words
+    assert "TVM 0.27.0.post12+g2c676f8d4, commit 2c676f8d4000 ([Relax] <Faster> softmax)" in words
+    assert "5 commits later than the night before, 0.27.0.post7+g1b565e7c3, commit 1b565e7c3000" in words
+
+
+def test_each_of_several_tvms_is_compared_with_what_was_taken_for_the_same_branch(site: Site) -> None:
+    for at, newest in ((stamp(1), "0.27.0"), (STAMP, "0.28.0")):
+        site.night(job("cnn", at), at=at, state=COMPLETE)
+        value = common.read_json(site.home.night_file(at))
+        value["artifacts"] = [
+            {"key": version, "version": version, "facts": {}, "asked": [{"remote": "pypi", "branch": branch}]}
+            for version, branch in ((newest, "latest"), ("0.26.0", "0.26.0"))
+        ]
+        common.write_json(site.home.night_file(at), value)
+    words = site.publish_here().words
+    assert "TVM 0.28.0; the night before 0.27.0 " in words
+    assert "TVM 0.26.0, as the night before" in words
+
+
+def test_five_hundred_series_stay_small(site: Site) -> None:
+    for ago in range(10, -1, -1):
+        site.night(*(job(f"exp{index:03}") for index in range(100)), at=stamp(ago), state=COMPLETE)
+    for ago in (2, 1, 0):
+        for index in range(5):
+            rows = [record(f"net{row:03}", 1 + (row * 7 + ago * 3) % 11 / 100) for row in range(100)]
+            site.data(f"exp{index:03}", rows, at=stamp(ago))
+    page = site.publish_here()
+    assert "500 of 500 expected series" in page.words
+    assert len(page.all("svg")) == 50
+    assert len(gzip.compress(page.path.read_bytes())) < 40_000
+    assert len(site.page("series.html").all("svg")) == 500
+    assert "and 88 more experiments" in page.words
+    assert len(list((site.folder / "experiments").iterdir())) == 100
+
+
+def test_one_night_with_one_series_looks_right(site: Site) -> None:
+    site.night(job("cnn"))
+    site.data("cnn", [record("mlp", 1.0)])
+    page = site.publish_here()
+    assert "1 of 1 expected series" in page.words
+    assert "The first night" in page.words
+    assert "Too few nights to say how often they start." in page.words
+    assert_whole(site)
+
+
+def verdicts(site: Site, reason: str, noise: float | None) -> None:
+    """What the alerts say of every series of tonight's site, the same of each: too young, or steady at its noise."""
+    about = {"metric": "run_time", "unit": "ms", "verdict": "quiet", "reason": reason, "z": None, "since": STAMP}
+    about |= {"standing": "steady" if noise else "young", "effect": None, "effect_low": None, "effect_high": None}
+    about |= {"noise_grade": "A" if noise else "unknown", "noise": noise, "smallest_visible_change": noise}
+    known = common.read_json(site.folder / "index.json")["series"]
+    rows = [
+        {"id": one, "name": name, "experiment": "cnn", **about, "control": False, "last": []}
+        for one, name in zip(known["id"], known["name"], strict=True)
+    ]
+    page: dict[str, Any] = {"schema_version": 1, "night": STAMP, "series": rows, "stamps": [STAMP], "annotations": []}
+    shuffled = {"nights": 1000, "alerts": 0, "per_1000": 0.0, "at_most_per_1000": 3.0}
+    page |= {"incidents": [], "honesty": {"target_per_1000": 0.2, "shuffled": shuffled}}
+    site.output("stat_alerts", "page.json", page)
+    site.output("stat_alerts", "incidents.json", {"schema_version": 1, "incidents": []})
+    level, words = (Level.STEADY, STEADY) if noise else (Level.BLIND, "Too early to tell")
+    write_verdict(site.home, NightVerdict(STAMP, level, words, len(rows), len(rows)))
+
+
+def test_the_first_night_shows_a_few_run_times_and_when_there_will_be_verdicts(site: Site) -> None:
+    names = ("cnn", "rnn")
+    site.night(*(job(name) for name in names))
+    for name in names:
+        site.data(name, [record(f"net{row}", 1.0 + row) for row in range(9)])
+    site.publish_here()
+    verdicts(site, "1 nights of history; 18 are needed", None)
+    page = site.publish_here()
+    assert "A series is judged once it has 18 nights; this was the first." in page.words
+    assert len(page.all("svg")) == 8
+    rows = [" ".join(text.split()) for text in page.texts["tr"] if "run time" in text]
+    assert [row.split()[2] for row in rows] == ["cnn", "rnn"] * 4
+    assert_whole(site)
+
+
+def test_a_good_verdict_on_a_disturbed_machine_says_so(site: Site) -> None:
+    site.night(job("cnn"))
+    site.data("cnn", [record("mlp", 1.0)])
+    site.publish_here()
+    verdicts(site, "", 0.01)
+    assert site.publish_here().first("h1") == "✓TVM did not get slower: nothing moved beyond its noise"
+    run = {"experiment": "cnn", "readings": 9, "abnormal": ["load of 9"], "ranges": {}, "outliers": []}
+    graph = {"file": "none.svg", "alt": "none"}
+    telemetry = {"stamp": STAMP, "faults": [], "runs": [{**run, "outliers_in_all": 0, "graph": graph}]}
+    site.output("telemetry", "page.json", telemetry)
+    page = site.publish_here()
+    assert page.first("h1") == (
+        "!TVM did not get slower: nothing moved beyond its noise; but the machine was perhaps disturbed"
+    )
+    assert "1 of 1 run was perhaps disturbed: cnn" in page.words
+
+
+def test_a_very_long_name_is_clipped_and_whole_in_its_title(site: Site) -> None:
+    name = "network_" + "x" * 190
+    site.night(job("cnn", title="T" * 190))
+    site.data("cnn", [record(name, 1.0)])
+    page = site.publish_here()
+    assert not re.search(r"(x|T){120}", page.words)
+    titles = [str(item.get("title")) for item in page.all("bdi")]
+    assert any("x" * 190 in title for title in titles)
+    assert "T" * 190 in titles
+
+
+def test_a_series_of_no_positive_values_and_one_of_equal_ones_are_drawn(site: Site) -> None:
+    for ago in (2, 1, 0):
+        site.night(job("cnn", stamp(ago)), at=stamp(ago), state=COMPLETE)
+        site.home.data("cnn").mkdir(parents=True, exist_ok=True)
+        common.write_json(site.home.data_file("cnn", stamp(ago)), {"down": -1.0 * ago, "same": 0})
+    page = site.publish_here()
+    assert len(page.all("svg")) == 2
+    assert_whole(site)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_deadlines_scores_and_runs_stay_text(site: Site, name: str) -> None:
+    deadline = {"title": name, "url": "javascript:alert(1)", "utc": "2999-01-01T00:00:00Z", "near": False}
+    site.output("deadline", "deadlines.json", {"deadlines": [{**deadline, "words": f"in 3 days, on {name}"}]})
+    run = {"experiment": name, "readings": 1, "abnormal": [name], "ranges": {name: [1, 2, 3]}, "outliers": []}
+    graph = {"file": "../../../../config/config.json", "alt": name}
+    runs = {"stamp": STAMP, "faults": [name], "runs": [{**run, "outliers_in_all": 0, "graph": graph}]}
+    site.output("telemetry", "page.json", runs)
+    score: dict[str, Any] = {"id": name, "title": name, "kind": name, "unit": name, "words": name, "before": None}
+    score |= {"lower_is_better": False, "value": 1.5, "low": None, "high": None, "complete": False, "workloads": []}
+    score |= {"missing": [{"workload": name, "reason": name}], "graphs": [graph]}
+    site.output("score", "page.json", {"stamp": STAMP, "faults": [name], "scores": [score]})
+    site.night(job("cnn"))
+    page = site.publish_here()
+    assert_whole(site)
+    assert not [item for item in page.all("a") if "javascript" in str(item["href"])]
+    assert "1 of 1 run was perhaps disturbed" in page.words
+    shown = "a\ufffdb\ufffd[31m\ufffdc" if "\x00" in name else name
+    for file in ("index.html", "scores.html", "machines.html"):
+        assert shown in site.page(file).text

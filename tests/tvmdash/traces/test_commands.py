@@ -1,0 +1,122 @@
+"""The command line of traces: formats, exit codes, and every example of docs/traces.md on a small night."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tvmdash.traces.test_seal import write_data, write_night
+from tests.tvmdash.traces.traces_for_tests import BEGIN_NS, write_raw
+from tvmdash.traces.commands import COMMANDS
+from tvmdash.traces.export.converters import CONVERTERS
+from tvmdash.traces.views import VIEWS
+
+REPO = Path(__file__).resolve().parents[3]
+PAGE = (REPO / "docs" / "traces.md").read_text(encoding="utf-8")
+STAMP = "20261121T031500Z"
+
+
+def run(folder: Path, *arguments: str, code: int = 0) -> str:
+    """What the command prints: its output, or its errors where it fails."""
+    environment = {**os.environ, "PYTHONPATH": str(REPO / "shared" / "python")}
+    argv = [sys.executable, "-m", "tvmdash.traces", *arguments]
+    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert code == 0 or "Traceback" not in done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a night's raw databases, its data file and its record, and another night's."""
+    folder = tmp_path_factory.mktemp("night")
+    for number, workload in enumerate(("network.mlp", "network.dqn")):
+        write_raw(folder / "raw" / f"process_{number}", workload=workload)
+        spans = [("matmul", 0, 95), ("relu", 100, 10)]
+        write_raw(folder / "raw-before" / f"process_{number}", spans, workload=workload, begun_ns=BEGIN_NS - 10**14)
+    write_data(folder, "relax_opt", STAMP)
+    write_night(folder, STAMP)
+    return folder
+
+
+def test_rows_come_in_five_formats(home: Path) -> None:
+    sql = "SELECT name, duration, 'a|b <i>' AS mark FROM kernels WHERE duration < 50 ORDER BY guid LIMIT 1"
+    assert json.loads(run(home, "query", sql, "raw", "--format", "json")) == [
+        {"name": "relu", "duration": 10, "mark": "a|b <i>"}
+    ]
+    assert list(csv.reader(io.StringIO(run(home, "query", sql, "raw", "--format", "csv")))) == [
+        ["name", "duration", "mark"],
+        ["relu", "10", "a|b <i>"],
+    ]
+    assert run(home, "query", sql, "raw").splitlines() == [
+        "name  duration  mark",
+        "----  --------  -------",
+        "relu        10  a|b <i>",
+    ]
+    assert "| relu | 10 | a\\|b &lt;i&gt; |" in run(home, "query", sql, "raw", "--format", "markdown")
+    assert "<td>a|b &lt;i&gt;</td>" in run(home, "query", sql, "raw", "--format", "html")
+
+
+def test_a_fault_is_one_sentence_and_exit_code_1(home: Path) -> None:
+    assert "there is no such file" in run(home, "query", "SELECT 1", "nowhere", code=1)
+    assert "nonsense" in run(home, "query", "SELECT nonsense FROM kernels", "raw", code=1)
+    assert "is given twice" in run(home, "merge", "new", "raw", "raw/process_0", code=1)
+    assert not (home / "new").exists()
+    assert "invalid choice" in run(home, "nothing", code=2)
+    assert "--parts" in run(home, "split", "new", "raw", code=2)
+    assert "not a moment" in run(home, "summary", "raw", "--from", "soon", code=1)
+
+
+def test_a_reader_that_has_enough_is_no_fault(home: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(REPO / "shared" / "python")}
+    sql = "SELECT * FROM range(100000)"
+    command = f"{shlex.quote(sys.executable)} -m tvmdash.traces query {shlex.quote(sql)} raw --format csv | head -1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], cwd=home, env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr, done.stdout.strip()) == (0, b"", b"range")
+
+
+def test_every_verb_view_and_converter_is_documented() -> None:
+    assert not [name for name in COMMANDS if f"tvmdash.traces {name}" not in PAGE]
+    assert not [name for name in VIEWS if f"`{name}`" not in PAGE]
+    assert not [name for name in CONVERTERS if f"`{name}`" not in PAGE]
+
+
+EXAMPLES = [
+    (command, expected.splitlines())
+    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+    for command, expected in re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+]
+
+
+def test_every_example_of_the_page_runs_as_it_says(home: Path) -> None:
+    """In the order of the page, in one folder; digits that depend on the machine are written as N there."""
+    assert len(EXAMPLES) >= len(COMMANDS)
+    for command, expected in EXAMPLES:
+        words = shlex.split(command.replace("\\\n", " "))
+        assert words[:3] == ["python3", "-m", "tvmdash.traces"], command
+        printed = run(home, *words[3:]).splitlines()
+        assert len(printed) == len(expected), (command, printed)
+        for line, pattern in zip(printed, expected, strict=True):
+            wanted = re.sub(r"\\?\bN\b", r"[-0-9.]+", re.escape(re.sub(r"\s+", " ", pattern.strip())))
+            assert re.fullmatch(wanted, re.sub(r"\s+", " ", line.strip())), (command, line, pattern)
+
+
+def test_the_python_example_of_the_page_runs(home: Path) -> None:
+    (script,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    environment = {**os.environ, "PYTHONPATH": str(REPO / "shared" / "python")}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=home, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "matmul" in done.stdout
