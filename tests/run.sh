@@ -4,13 +4,15 @@ set -uo pipefail
 
 usage() {
   cat <<'USAGE'
-usage: tests/run.sh [--slow] [pytest arguments]
+usage: tests/run.sh [--slow | --quick | --measure] [pytest arguments]
 
 Makes its own virtual environment, fetches the TVM that the tests use, and runs ruff (rules and layout), mypy,
-shellcheck and pytest. Every step runs whatever the earlier ones said; the exit code is not 0 if one failed. Two
-pytest workers; `-n 0` for one process, as --pdb needs.
+shellcheck and pytest. Every step runs whatever the earlier ones said, mypy beside pytest; the exit code is not 0 if
+one failed. Two pytest workers; `-n 0` for one process, as --pdb needs.
 
   --slow               also tests/slow and what is marked slow
+  --quick              a minute: without the tests that cost much, which tests/costs.txt lists
+  --measure            write tests/costs.txt anew
   TVMDASH_PYTHON       the Python to use
   TVMDASH_VENV_DIR     where virtual environments are kept; else .venv
   TVMDASH_TEST_CACHE   where the TVM for tests is kept; else .test-cache
@@ -50,6 +52,20 @@ types() {
   return "$status"
 }
 
+begin_types() {
+  TYPES_LOG=$(mktemp)
+  trap 'kill "$TYPES" 2>/dev/null; rm -f -- "$TYPES_LOG"' EXIT
+  types >"$TYPES_LOG" 2>&1 &
+  TYPES=$!
+}
+
+end_types() {
+  local status=0
+  wait "$TYPES" || status=$?
+  cat -- "$TYPES_LOG" >&2
+  return "$status"
+}
+
 shell() {
   local scripts
   if ! command -v shellcheck >/dev/null; then
@@ -67,6 +83,7 @@ main() {
   case ${1:-} in
     -h | --help) usage && exit 0 ;;
     --slow) selection=() && shift ;;
+    --quick | --measure) selection+=("$1") && shift ;;
   esac
   cd -- "$REPO" || fail "$REPO cannot be entered."
   set_environment "$REPO"
@@ -77,11 +94,12 @@ main() {
 
   step ruff lint
   step "ruff format" layout
-  step mypy types
   step shellcheck shell
   step "TVM for tests" artifact
-  "$VENV_PYTHON" -m pytest -n 2 --dist loadscope "${selection[@]}" "$@" || failed+=(pytest)
-  [ ${#failed[@]} = 0 ] || { say "FAILED: ${failed[*]}" && exit 1; } # else pytest's summary is the last line
+  begin_types
+  "$VENV_PYTHON" -m pytest -n 2 --dist loadscope --no-loadscope-reorder "${selection[@]}" "$@" || failed+=(pytest)
+  step mypy end_types
+  [ ${#failed[@]} = 0 ] || { say "FAILED: ${failed[*]}" && exit 1; }
 }
 
 main "$@"
