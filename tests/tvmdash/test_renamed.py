@@ -67,7 +67,7 @@ def test_an_old_name_still_is_a_command(tmp_path: Path) -> None:
 
 
 def test_a_name_that_never_was_is_missing() -> None:
-    with pytest.raises(ModuleNotFoundError, match="tvmdash.nothing"):
+    with pytest.raises(ModuleNotFoundError, match=r"tvmdash\.nothing"):
         importlib.import_module("tvmdash.nothing")
 
 
