@@ -34,7 +34,6 @@ class Recorder:
 
     def __init__(self, rate_per_s: float, sensors_: list[Sensor], *, max_readings: int = MAX_READINGS) -> None:
         self._period_s = 1 / rate_per_s
-        self._rate_per_s = rate_per_s
         self._sensors = sensors_
         self._max_readings = max_readings
         self._rows: list[dict[str, float | None]] = []

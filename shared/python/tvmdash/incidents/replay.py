@@ -21,7 +21,6 @@ from tvmdash.incidents.text import in_words, night_in_words
 from tvmdash.text import exact_in_words, percent_in_words
 
 FOLDER = "decisions"
-KEPT_VALUES = 300
 _TOLD = ("kind", "reason", "cut", "after", "effect", "effect_low", "effect_high", "z", "nights", "threshold", "scale")
 
 
