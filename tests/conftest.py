@@ -24,6 +24,7 @@ os.environ.pop("PYTHONSAFEPATH", None)  # run.sh sets it for pytest itself; a ni
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so starts what stands before & in a script; programs inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["TVM_BIND_THREADS"] = "0"  # else TVM's first use keeps this process, and all it starts later, on one core
+os.environ.setdefault("TVMDASH_ARTIFACTS", str(artifact_for_tests.shelf_folder()))  # for what `smoke` tries
 _CORES = os.sched_getaffinity(0)
 hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

@@ -47,7 +47,7 @@ FLOORS: dict[str, str] = {
     " summary_util text trial_util",
     "relax_util": "common errors experiment machine measure networks trial_util",
     "exp_templates": "common config_util dashboard_info experiment measure plot_util records stages summary_util",
-    "relax_templates": "exp_templates relax_util",
+    "relax_templates": "exp_templates networks relax_util",
     "subsys_templates": "check_prerequisites common config_util dashboard_info errors stages",
 }
 """The packages and plain modules of tvmdash from the ground up; what each imports stands above it here."""

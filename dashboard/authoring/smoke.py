@@ -24,6 +24,8 @@ from tvmdash.errors import DashboardError
 from tvmdash.stages import PIPELINES, Pipeline
 
 SAMPLE_HOME = REPOSITORY / "sample-dashboard-home"
+ARTIFACTS = "TVMDASH_ARTIFACTS"
+"""The variable that names the folder of TVM artifacts, where that is not the home's."""
 _SHARED_SETUPS = (".engines", ".tuning")
 """What a home's setup_dir holds for all experiments: a try uses it instead of installing it again."""
 _QUIET = {"tvms": {}, "min_free_mb": 0, "max_artifacts_gb": 1e6, "telemetry_rate": 0}
@@ -98,9 +100,10 @@ def _made(path: Path) -> Path:
 
 def _home_config(base: Home, config: HomeConfig) -> dict[str, Any]:
     own = common.read_json(base.config_file)
+    artifacts = os.environ.get(ARTIFACTS) or str(config.artifacts)
     folders = {"tmp_data_dir": "tmp", "backup_dir": "backup", "setup_dir": "setup"}
     names: dict[str, Any] = {f"{row.kind}_dirs": [] for row in PIPELINES}  # the code is named by the plan's CodeFolders
-    return {**dict(own), **folders, **names, **_QUIET, **_SILENT, "artifact_dir": str(config.artifacts)}
+    return {**dict(own), **folders, **names, **_QUIET, **_SILENT, "artifact_dir": artifacts}
 
 
 def plan_of(trial: Trial, home: Home) -> Plan:

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dashboard.cli import backup, check, investigate, night_summary, results, smoke
+from dashboard.cli import backup, check, investigate, new, night_summary, results, smoke
 from dashboard.cli.parts import (
     BUG,
     HELD,
@@ -154,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     take.add_argument("--timezone", metavar="ZONE", default="UTC", help="of stamps that name none, as Europe/Berlin")
     take.add_argument("--dry-run", action="store_true", help="say what would be taken; write nothing")
     investigate.add_verbs(verbs)
+    new.add_verbs(verbs)
     smoke.add_verbs(verbs)
     results.add_verbs(verbs)
     serve = home_verb(verbs, "serve", _serve, "show the home's website in a browser of this machine", code=False)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tvmdash.exp_templates import Experiment, Point, Prepared
-from tvmdash.relax_util import CompileOptions, workloads
+from tvmdash.networks.ops import Array
+from tvmdash.relax_util import CompileOptions, lowering, workloads
 from tvmdash.relax_util.workloads import Program
 
-__all__ = ["CompileOptions", "Program", "RelaxExperiment"]
+__all__ = ["CompileOptions", "Program", "RelaxExperiment", "make_program"]
+
+
+def make_program(body: Callable[..., Any], inputs: Sequence[Array], expected: Array | None = None) -> Program:
+    """The Relax function that `body` writes: it is given a variable for each input and gives an expression of them."""
+    return Program(lowering.lower_function(body, inputs), tuple(inputs), expected)
 
 
 class RelaxExperiment(Experiment):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tvmdash.networks import INPUT, Network, Node, node_weights, ops
@@ -28,6 +28,20 @@ def lower(network: Network, weights: Mapping[str, Array], batch: int = 1) -> Any
             for node in network.nodes:
                 values[node.name] = builder.emit(_expression(node, weights, values))
             output = builder.emit_output(values[network.nodes[-1].name])
+        builder.emit_func_output(output)
+    return builder.finalize()
+
+
+def lower_function(body: Callable[..., Any], inputs: Sequence[Array]) -> Any:
+    """A module whose `main` takes tensors like `inputs` and gives what `body` makes of their variables."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    tensor = getattr(relax, "TensorStructInfo", None) or relax.TensorType
+    variables = [relax.Var(f"x{place}", tensor(x.shape, str(x.dtype))) for place, x in enumerate(inputs)]
+    with builder.function("main", variables):
+        with builder.dataflow():
+            output = builder.emit_output(builder.normalize(body(*variables)))
         builder.emit_func_output(output)
     return builder.finalize()
 

@@ -1,0 +1,49 @@
+"""The verb that writes a new experiment or subsystem: one that runs, with its test."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from dashboard.authoring.skeletons import LANGUAGES, write_new_job
+from dashboard.cli.parts import OK_CODE, Verbs, absolute
+from dashboard.plan.job import REPOSITORY
+from tvmdash.stages import PIPELINES, Pipeline, pipeline
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add it to the command line."""
+    new = verbs.add_parser("new", help="write a new experiment or subsystem that runs, with its test")
+    new.add_argument("kind", choices=[row.kind for row in PIPELINES])
+    new.add_argument("name", metavar="NAME", help="lower case with digits and underscores")
+    languages = new.add_mutually_exclusive_group()
+    for language, words in zip(LANGUAGES, ("Python, the default", "Bash alone", "a C function"), strict=True):
+        languages.add_argument(f"--{language}", dest="language", action="store_const", const=language, help=words)
+    new.add_argument("--in", dest="folder", type=absolute, metavar="FOLDER", help="where; by default this repository")
+    new.set_defaults(verb=_new, language=LANGUAGES[0])
+
+
+def _new(arguments: argparse.Namespace) -> int:
+    row, name = pipeline(arguments.kind), arguments.name
+    folder = (arguments.folder or REPOSITORY / row.folder) / name
+    test = folder / f"test_{name}.py" if arguments.folder else REPOSITORY / "tests" / row.folder / f"test_{name}.py"
+    write_new_job(row, name, arguments.language, folder, test)
+    print(_next_steps(row, name, folder, test))
+    return OK_CODE
+
+
+def _next_steps(row: Pipeline, name: str, folder: Path, test: Path) -> str:
+    private = not folder.is_relative_to(REPOSITORY)
+    place = shlex.quote(str(folder)) if private else name
+    config = f"HOME/config/{row.folder}/{name}"
+    lines = [
+        f"Written: {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}",
+        *([] if test.parent == folder else [f"Written: {test}"]),
+        f"Try it:           python3 -m dashboard smoke {place}",
+        f"Test it:          python3 -m pytest {shlex.quote(str(test))}",
+        f"Take it into HOME: mkdir -p {config} && echo '{{\"active\": true}}' > {config}/config.json",
+    ]
+    if private:
+        lines.append(f'and name its folder in HOME/config/config.json: "{row.kind}_dirs": ["{folder.parent}"]')
+    return "\n".join(lines)
