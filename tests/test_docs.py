@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
 import stat
 import subprocess
 import sys
@@ -96,22 +95,26 @@ def test_every_experiment_and_subsystem_is_documented() -> None:
     assert not [folder.name for folder in folders if folder.name not in whole]
 
 
-def test_an_experiment_can_be_tried_as_the_page_says(tmp_path: Path) -> None:
-    page = text("experiments.md")
-    block = page[page.index("### Trying it") :].partition("```bash\n")[2].partition("```")[0]
-    for folder in ("shared", "experiments/canary"):
-        shutil.copytree(REPOSITORY / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "setup"))
-    setup = tmp_path / "experiments" / "canary" / "setup.sh"
-    setup.write_text('#!/bin/sh\nset -eu\ntest -f "$1/config.json"\necho made > "$2/made"\n')
-    setup.chmod(0o755)
-    command = block.replace("NAME", "canary").replace("ARTIFACT", str(tmp_path / "artifact"))
-    env = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
-    argv = ["bash", "-euo", "pipefail", "-c", command]
-    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+def test_the_pages_experiment_runs_in_as_many_lines_as_it_shows(tmp_path: Path, tvm_artifact_folder: Path) -> None:
+    page = text("experiments.md").partition("\n## Writing one\n")[2]
+    blocks = dict(reversed(re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL)))
+    folder = tmp_path / "experiments" / "mlp_batches"
+    folder.mkdir(parents=True)
+    (tmp_path / "shared").symlink_to(REPOSITORY / "shared")
+    (folder / "fields.json").write_text(blocks["json"])
+    (folder / "mlp_batches.py").write_text(blocks["python"])
+    assert len((blocks["json"] + blocks["python"]).splitlines()) <= 25
+    subprocess.run(["bash", "-euc", blocks["bash"]], cwd=folder, check=True)
+    env = {**os.environ, "TVMDASH_ARTIFACTS": str(tvm_artifact_folder)}
+    argv = [sys.executable, "-m", "dashboard", "smoke", str(folder), "--scratch", str(tmp_path / "home")]
+    done = subprocess.run(argv, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert '"success": true' in done.stdout
-    assert '"records": [' in done.stdout
-    assert (setup.parent / "setup" / "made").is_file()
+    (data,) = (tmp_path / "home" / "results" / "experiments" / "data" / "mlp_batches").glob("data_*.json")
+    found = records.read_data(data, "mlp_batches").records
+    assert [(record.workload, record.workload_args) for record in found] == [
+        ("experiment.mlp_batches", {"batch": batch}) for batch in (1, 16, 64)
+    ]
+    assert all(record.additional_info["max_error"] <= record.additional_info["tolerance"] for record in found)
 
 
 def test_the_page_of_every_document_is_in_the_index() -> None:
