@@ -9,7 +9,7 @@ from dashboard.artifacts.locks import Deadline
 
 
 @dataclass(frozen=True)
-class Workshop:
+class BuildContext:
     """The folder where artifacts stand, where the logs of making one go, and the moment by which it has to be done.
 
     What helps a provider the next time (mirrors, caches, tools) lies in folders of `folder` that begin with a dot.

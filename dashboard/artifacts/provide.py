@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import LAST_USED, Artifact, ArtifactError, ArtifactSpec, write_manifest
-from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.locks import Deadline, Lock
 from dashboard.artifacts.spec import GIT, WHEEL, check_spec, provider_of
@@ -30,13 +30,13 @@ class Provider(Protocol):
     def rank(self, artifact: Artifact) -> Any:
         """Sorts the artifacts that satisfy one spec from old to new."""
 
-    def resolve(self, spec: ArtifactSpec, shop: Workshop) -> ArtifactSpec:
+    def resolve(self, spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
         """`spec` made exact; without network where it is exact already."""
 
     def base_of(self, exact: ArtifactSpec) -> str:
         """The name of what is built for `exact`: one night at a time builds it."""
 
-    def build(self, exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
+    def build(self, exact: ArtifactSpec, place: Path, context: BuildContext) -> Artifact:
         """The artifact, built and proved in the empty folder `place`."""
 
 
@@ -67,7 +67,7 @@ class Provided:
 class _Request:
     spec: ArtifactSpec
     provider: Provider
-    shop: Workshop
+    context: BuildContext
 
 
 def provide(spec: ArtifactSpec, folder: Path, *, rebuild: bool, log_folder: Path, timeout_s: float) -> Provided:
@@ -80,11 +80,11 @@ def provide(spec: ArtifactSpec, folder: Path, *, rebuild: bool, log_folder: Path
     check_spec(spec)
     if os.pathsep in str(folder.absolute()):
         raise ArtifactError(f"{folder}: a folder with {os.pathsep!r} cannot stand on PYTHONPATH. Choose another.")
-    request = _Request(spec, provider, Workshop(folder.absolute(), log_folder.absolute(), Deadline(timeout_s)))
+    request = _Request(spec, provider, BuildContext(folder.absolute(), log_folder.absolute(), Deadline(timeout_s)))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         log_folder.mkdir(parents=True, exist_ok=True)
-        artifact_store.sweep(request.shop.folder)
+        artifact_store.sweep(request.context.folder)
         return _resolve_and_build(request) if rebuild else _take_without_building(request)
     except OSError as error:
         place = error.filename or folder
@@ -100,11 +100,10 @@ def _provider(spec: ArtifactSpec) -> Provider:
 def _take(request: _Request, spec: ArtifactSpec, note: str = "") -> Provided | None:
     """The newest artifact at hand that satisfies `spec`, leased."""
     provider = request.provider
-    fitting = [
-        artifact for artifact in artifact_store.artifacts_in(request.shop.folder) if provider.satisfies(artifact, spec)
-    ]
+    there = artifact_store.artifacts_in(request.context.folder)
+    fitting = [artifact for artifact in there if provider.satisfies(artifact, spec)]
     for artifact in sorted(fitting, key=provider.rank, reverse=True):
-        lease = artifact_store.use(artifact, request.shop.deadline)
+        lease = artifact_store.use(artifact, request.context.deadline)
         if lease is not None:
             return Provided(artifact, note, lease)
     return None
@@ -114,33 +113,34 @@ def _take_without_building(request: _Request) -> Provided:
     taken = _take(request, request.spec)
     if taken is None:
         raise ArtifactError(
-            f"{request.shop.folder}: holds no proven TVM for {_words(request.spec)}. Run once without --no-rebuild-tvm."
+            f"{request.context.folder}: holds no proven TVM for {_format_spec(request.spec)}."
+            " Run once without --no-rebuild-tvm."
         )
     return taken
 
 
 def _resolve_and_build(request: _Request) -> Provided:
     try:
-        exact = request.provider.resolve(request.spec, request.shop)
+        exact = request.provider.resolve(request.spec, request.context)
     except ArtifactError as error:
         taken = _take(request, request.spec)
         if taken is None:
-            folder = request.shop.folder
+            folder = request.context.folder
             raise ArtifactError(f"{error} There is no earlier TVM in {folder} to measure instead.") from error
-        note = f"{_words(request.spec)} is not known tonight, so {taken.artifact.version} was taken: {error}"
+        note = f"{_format_spec(request.spec)} is not known tonight, so {taken.artifact.version} was taken: {error}"
         return Provided(taken.artifact, note, taken.lease)
     return _take(request, exact) or _build(request, exact)
 
 
 def _build(request: _Request, exact: ArtifactSpec) -> Provided:
     """Build `exact`, unless another night has done so while this one waited for it."""
-    provider, folder, deadline = request.provider, request.shop.folder, request.shop.deadline
+    provider, folder, deadline = request.provider, request.context.folder, request.context.deadline
     base = provider.base_of(exact)
     with artifact_store.claim(folder, base, deadline):
         taken = _take(request, exact)
         if taken is None:
             with artifact_store.workplace(folder, base) as place:
-                artifact = provider.build(exact, place, request.shop)
+                artifact = provider.build(exact, place, request.context)
                 (place / LAST_USED).touch()
                 write_manifest(artifact)
                 artifact_store.put(place, folder, artifact.key, deadline)
@@ -150,5 +150,5 @@ def _build(request: _Request, exact: ArtifactSpec) -> Provided:
     return taken
 
 
-def _words(spec: ArtifactSpec) -> str:
+def _format_spec(spec: ArtifactSpec) -> str:
     return f"{spec.branch} of {spec.remote}"

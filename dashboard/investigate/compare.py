@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.provide import Provided
-from dashboard.investigate.experiment_runner import Bench, RoundError
+from dashboard.investigate.experiment_runner import ExperimentRunner, MeasuringError
 from dashboard.investigate.request import BUDGET
 from dashboard.investigate.series_selection import WantedSeries
-from dashboard.investigate.workspace import Place, opened
+from dashboard.investigate.workspace import MeasuringWorkspace, open_workspace
 from dashboard.night import repository
-from dashboard.plan.artifact_names import Getting
+from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.job import REPOSITORY, CodeFolders
 from tvmdash import common
 from tvmdash.dashboard_info import Home, variant_of
@@ -112,18 +112,20 @@ def compare(home: Home, wanted: Wanted, *, code: CodeFolders, seed: int | None =
     DashboardError where an artifact cannot be had or no experiment is left; HeldError where a night holds the home.
     """
     begun = time.monotonic()
-    with opened(home, code, seed=seed) as place, contextlib.ExitStack() as leases:
-        names = chosen(place, wanted.experiments)
-        getting = Getting(place.plan.config, place.plan.config.tmp_data / "logs" / place.stamp, wanted.rebuild)
-        a, b = (leases.enter_context(getting.named(name)) for name in (wanted.a, wanted.b))
-        done = _begin(place, wanted, a, b)
-        bench = Bench(place, time.monotonic(), wanted.budget_s)
-        path = home.root / "results" / FOLDER / f"{place.stamp}.json"
+    with open_workspace(home, code, seed=seed) as workspace, contextlib.ExitStack() as leases:
+        names = chosen(workspace, wanted.experiments)
+        finder = ArtifactFinder(
+            workspace.plan.config, workspace.plan.config.tmp_data / "logs" / workspace.stamp, wanted.rebuild
+        )
+        a, b = (leases.enter_context(finder.named(name)) for name in (wanted.a, wanted.b))
+        done = _begin(workspace, wanted, a, b)
+        runner = ExperimentRunner(workspace, time.monotonic(), wanted.budget_s)
+        path = home.root / "results" / FOLDER / f"{workspace.stamp}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         for number in range(wanted.rounds):
             for name in names:
                 if name not in {*done.errors, *done.over}:
-                    _round(done, bench, name, (a, b), first=number % 2)
+                    _round(done, runner, name, (a, b), first=number % 2)
             done.judge()
             done.elapsed_s = round(time.monotonic() - begun, 3)
             common.write_json(path, done.to_json(), durable=False)
@@ -132,48 +134,50 @@ def compare(home: Home, wanted: Wanted, *, code: CodeFolders, seed: int | None =
     return done, path
 
 
-def chosen(place: Place, asked: Sequence[str]) -> list[str]:
+def chosen(workspace: MeasuringWorkspace, asked: Sequence[str]) -> list[str]:
     """The experiments that take part, in the order of a night; DashboardError where one asked for does not run.
 
     Each counts once: what the home measures on a TVM beside its own takes part only where it is asked for.
     """
-    there = [job.name for job in place.plan.experiments]
+    there = [job.name for job in workspace.plan.experiments]
     for name in asked:
         if name not in there:
-            rejected = {job.name: "; ".join(job.faults) for job in place.plan.rejected}
+            rejected = {job.name: "; ".join(job.faults) for job in workspace.plan.rejected}
             why = rejected.get(name, f"The active experiments are: {', '.join(there) or 'none'}.")
-            raise DashboardError(f"--experiments: {name} does not run in {place.home.root}. {why}")
+            raise DashboardError(f"--experiments: {name} does not run in {workspace.home.root}. {why}")
     found = [name for name in there if (name in asked if asked else not variant_of(name))]
     if not found:
-        raise DashboardError(f"{place.home.root}: no experiment is active.")
+        raise DashboardError(f"{workspace.home.root}: no experiment is active.")
     return found
 
 
-def _begin(place: Place, wanted: Wanted, a: Provided, b: Provided) -> Comparison:
+def _begin(workspace: MeasuringWorkspace, wanted: Wanted, a: Provided, b: Provided) -> Comparison:
     sides = [
         Side(name, provided.artifact.identity(), provided.note) for name, provided in ((wanted.a, a), (wanted.b, b))
     ]
     return Comparison(
-        place.stamp, sides[0], sides[1], place.plan.seed, machine.facts(), repository.describe(REPOSITORY)
+        workspace.stamp, sides[0], sides[1], workspace.plan.seed, machine.facts(), repository.describe(REPOSITORY)
     )
 
 
-def _round(done: Comparison, bench: Bench, name: str, sides: tuple[Provided, Provided], *, first: int) -> None:
+def _round(
+    done: Comparison, runner: ExperimentRunner, name: str, sides: tuple[Provided, Provided], *, first: int
+) -> None:
     """Measure the experiment on both, side `first` first; what ends its part of the comparison is kept in words."""
     found: dict[int, list[PointValue]] = {}
     side = first
     try:
-        bench.check_budget(name, rounds=2)
+        runner.check_budget(name, rounds=2)
         for side in (first, 1 - first):
-            found[side] = bench.measure(name, sides[side].artifact)
-    except (RoundError, OSError) as error:
-        if isinstance(error, RoundError) and error.state == BUDGET:
+            found[side] = runner.measure(name, sides[side].artifact)
+    except (MeasuringError, OSError) as error:
+        if isinstance(error, MeasuringError) and error.state == BUDGET:
             done.over.append(name)
         else:
             done.errors[name] = f"on {'AB'[side]}, TVM {sides[side].artifact.version}: {error}"
         _log.info("%s: %s", name, error)
         return
-    done.fingerprints[name] = bench.fingerprint(name)
+    done.fingerprints[name] = runner.fingerprint(name)
     done.rounds[name] = done.rounds.get(name, 0) + 1
     _log.info("%s: round %d", name, done.rounds[name])
     values = {point.key.id: point.value for point in found[0]}

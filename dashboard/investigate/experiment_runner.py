@@ -1,7 +1,7 @@
 """One experiment after the other, measured with any artifact by the night's own engine; nothing of it is published.
 
-The experiment's code, config and seed are those of the place; only the artifact differs. Environment, process groups
-and time limits are as in a night.
+The experiment's code, config and seed are those of the workspace; only the artifact differs. Environment, process
+groups and time limits are as in a night.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.investigate.request import BUDGET, FAILED, INACTIVE
-from dashboard.investigate.workspace import Apart, Place
+from dashboard.investigate.workspace import MeasuringWorkspace, ScratchContext
 from dashboard.night import engine
 from dashboard.plan.job import Job
 from tvmdash import common, records
@@ -30,7 +30,7 @@ POINTS = "TVMDASH_POINTS"
 _STAGES = ("run", "analyze")
 
 
-class RoundError(DashboardError):
+class MeasuringError(DashboardError):
     """A round that gave no values; `state` is one of the states of an answer."""
 
     def __init__(self, state: str, words: str) -> None:
@@ -39,18 +39,18 @@ class RoundError(DashboardError):
 
 
 @dataclass
-class Bench:
-    """What is ready of each experiment on one place, and how long its last round took. `budget_s` from `begun` on."""
+class ExperimentRunner:
+    """What is ready of each experiment, and how long its last round took; `budget_s` from `begun` on."""
 
-    place: Place
+    workspace: MeasuringWorkspace
     begun: float
     budget_s: float
-    _context: Apart = field(init=False)
+    _context: ScratchContext = field(init=False)
     _jobs: dict[str, Job] = field(default_factory=dict)
     _took_s: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._context = self.place.context()
+        self._context = self.workspace.context()
 
     @property
     def left_s(self) -> float:
@@ -62,26 +62,26 @@ class Bench:
         return self._context.workspace(self.job(experiment)).fingerprint.read_text(encoding="ascii")
 
     def check_budget(self, experiment: str, *, rounds: int = 1) -> None:
-        """Raise RoundError where that many rounds would not fit any more, going by the experiment's last one."""
+        """Raise MeasuringError where that many rounds would not fit any more, going by the experiment's last one."""
         if self.left_s <= max(1.0, (rounds - 0.2) * self._took_s.get(experiment, 0.0)):
-            raise RoundError(BUDGET, f"the {self.budget_s:.0f} s for measuring are over")
+            raise MeasuringError(BUDGET, f"the {self.budget_s:.0f} s for measuring are over")
 
     def measure(
         self, experiment: str, artifact: Artifact, points: Sequence[Mapping[str, Any]] = ()
     ) -> list[PointValue]:
         """One run of the experiment on `artifact`, of these points, or of all; at least one value.
 
-        RoundError where there is none; hold a lease on the artifact.
+        MeasuringError where there is none; hold a lease on the artifact.
         """
         path = self._run(experiment, artifact, points)
         try:
-            night = records.read_data(path, experiment, home=self.place.home.machine())
+            night = records.read_data(path, experiment, home=self.workspace.home.machine())
         finally:
             path.unlink(missing_ok=True)
         found = list(night.values())
         if not found:
             errors = [failure.error for failure in night.failures]
-            raise RoundError(FAILED, f"analyze: {list_in_words(errors, 2) or 'it left no value'}")
+            raise MeasuringError(FAILED, f"analyze: {list_in_words(errors, 2) or 'it left no value'}")
         return found
 
     def measure_night(
@@ -97,7 +97,7 @@ class Bench:
         return value
 
     def _run(self, experiment: str, artifact: Artifact, points: Sequence[Mapping[str, Any]]) -> Path:
-        """The data file that one run leaves, in a place that nobody reads."""
+        """The data file that one run leaves, in a folder that nobody reads."""
         began = time.monotonic()
         job = self.job(experiment)
         spec = ArtifactSpec("bench", artifact.key)
@@ -108,18 +108,18 @@ class Bench:
             shutil.rmtree(self._context.workspace(job).of(name), ignore_errors=True)
             self._must(name, self._perform(job, name))
         self._took_s[experiment] = time.monotonic() - began
-        return self._context.home.data_file(experiment, self.place.stamp)
+        return self._context.home.data_file(experiment, self.workspace.stamp)
 
     def job(self, name: str) -> Job:
-        """The experiment, its code copied and its setup at hand; RoundError where it does not run."""
+        """The experiment, its code copied and its setup at hand; MeasuringError where it does not run."""
         if name not in self._jobs:
-            job = self.place.job(name)
+            job = self.workspace.job(name)
             if job is None:
-                raise RoundError(
+                raise MeasuringError(
                     INACTIVE, f"experiment {name} does not run tonight: it is inactive, rejected or failed"
                 )
             self.use(job)
-            fingerprint = self.place.fingerprint(name)
+            fingerprint = self.workspace.fingerprint(name)
             if fingerprint is not None:
                 self._context.workspace(job).fingerprint.write_text(fingerprint, encoding="ascii")
         return self._jobs[name]
@@ -133,7 +133,7 @@ class Bench:
         """The config; the stages see the real home, the points, and no more time than is left."""
         points = self._context.workspace(job).root / "points.json"
         common.write_json(points, [dict(point) for point in listed], durable=False)
-        added = {"TVMDASH_HOME": str(self.place.home.root), **({POINTS: str(points)} if listed else {})}
+        added = {"TVMDASH_HOME": str(self.workspace.home.root), **({POINTS: str(points)} if listed else {})}
         run = pipeline("experiment").stage("run")
         allowed_s = job.timeout_s(run, self._context.plan.config)
         timeouts = {**job.config.get("timeouts", {}), "run": max(1, math.ceil(min(allowed_s, self.left_s)))}
@@ -152,5 +152,5 @@ class Bench:
         if result.success:
             return
         if name == "run" and self.left_s <= 0:
-            raise RoundError(BUDGET, f"the {self.budget_s:.0f} s for measuring again ended in the middle of a run")
-        raise RoundError(FAILED, f"{name}: {result.message}")
+            raise MeasuringError(BUDGET, f"the {self.budget_s:.0f} s for measuring again ended in the middle of a run")
+        raise MeasuringError(FAILED, f"{name}: {result.message}")

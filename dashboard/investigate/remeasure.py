@@ -17,9 +17,9 @@ from typing import Any
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactError, read_artifact
 from dashboard.artifacts.locks import Deadline, Lock
-from dashboard.investigate.experiment_runner import Bench, RoundError
+from dashboard.investigate.experiment_runner import ExperimentRunner, MeasuringError
 from dashboard.investigate.request import FAILED, GONE, MEASURED, UNKNOWN, Answer, Round, read, write
-from dashboard.investigate.workspace import opened
+from dashboard.investigate.workspace import open_workspace
 from dashboard.plan.job import CodeFolders
 from tvmdash import common
 from tvmdash.dashboard_info import Home
@@ -39,22 +39,22 @@ def remeasure(
     """
     rounds = read(request)
     begun = time.monotonic()
-    with opened(home, code, seed=seed) as place:
-        bench = Bench(place, begun, math.inf if budget_s is None else budget_s)
-        asked = _Asked(bench)
+    with open_workspace(home, code, seed=seed) as workspace:
+        runner = ExperimentRunner(workspace, begun, math.inf if budget_s is None else budget_s)
+        asked = _Asked(runner)
         answers: list[Answer] = []
-        write(result, place.stamp, answers)
+        write(result, workspace.stamp, answers)
         for number, one in enumerate(rounds):
             answers.append(asked.measure(number, one))
-            write(result, place.stamp, answers)
+            write(result, workspace.stamp, answers)
     return answers
 
 
 @dataclass
 class _Asked:
-    """The rounds of one request on a bench, and which pairs of experiment and artifact failed."""
+    """The rounds of one request on a runner, and which pairs of experiment and artifact failed."""
 
-    bench: Bench
+    runner: ExperimentRunner
     _failed: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def measure(self, number: int, one: Round) -> Answer:
@@ -62,14 +62,14 @@ class _Asked:
         began = time.monotonic()
         key: str | None = None
         try:
-            self.bench.job(one.experiment)
+            self.runner.job(one.experiment)
             key = self._key(one)
             if (one.experiment, key) in self._failed:
-                raise RoundError(FAILED, self._failed[one.experiment, key])
-            self.bench.check_budget(one.experiment)
+                raise MeasuringError(FAILED, self._failed[one.experiment, key])
+            self.runner.check_budget(one.experiment)
             values = self._values(one, key)
         except (DashboardError, OSError) as error:
-            state = error.state if isinstance(error, RoundError) else FAILED
+            state = error.state if isinstance(error, MeasuringError) else FAILED
             if key and state == FAILED:  # it is not tried again in this call
                 self._failed[one.experiment, key] = str(error)
             _log.warning("%s with the artifact of %s: %s", one.experiment, one.stamp, error)
@@ -79,36 +79,38 @@ class _Asked:
 
     def _key(self, one: Round) -> str:
         """The artifact's key, as the data of that night names it."""
-        value = common.read_json(self.bench.place.home.data_file(one.experiment, one.stamp))
+        value = common.read_json(self.runner.workspace.home.data_file(one.experiment, one.stamp))
         night: Any = value.get("night") if isinstance(value, dict) else None
         artifact = night.get("artifact") if isinstance(night, dict) else None
         key = artifact.get("key") if isinstance(artifact, dict) else None
         if not isinstance(key, str) or not key or Path(key).name != key:
-            raise RoundError(UNKNOWN, f"the data of {one.stamp} does not name its artifact: imported, or added by hand")
+            raise MeasuringError(
+                UNKNOWN, f"the data of {one.stamp} does not name its artifact: imported, or added by hand"
+            )
         return key
 
     def _values(self, one: Round, key: str) -> dict[str, float]:
         """The values of the series that were asked for."""
         artifact, lease = self._take(key)
         with lease:
-            found = self.bench.measure(one.experiment, artifact, one.points)
+            found = self.runner.measure(one.experiment, artifact, one.points)
         values = {point.key.id: point.value for point in found if one.asks_for(point.key.labels)}
         if not values:
-            raise RoundError(FAILED, "analyze: it left no value of these points")
+            raise MeasuringError(FAILED, "analyze: it left no value of these points")
         return values
 
     def _take(self, key: str) -> tuple[Artifact, Lock]:
         """The artifact from the shelf, which nobody removes before the lease ends. The network is left alone."""
-        path = self.bench.place.plan.config.artifacts / key
+        path = self.runner.workspace.plan.config.artifacts / key
         if not path.exists():
-            raise RoundError(GONE, f"its artifact {key} is gone")
+            raise MeasuringError(GONE, f"its artifact {key} is gone")
         try:
             artifact = read_artifact(path)
             lease = artifact_store.use(artifact, Deadline(_LEASE_S))
         except ArtifactError as error:
-            raise RoundError(GONE, f"its artifact {key} does not count any more: {error}") from error
+            raise MeasuringError(GONE, f"its artifact {key} does not count any more: {error}") from error
         if lease is None:
-            raise RoundError(GONE, f"its artifact {key} has just been removed")
+            raise MeasuringError(GONE, f"its artifact {key} has just been removed")
         return artifact, lease
 
 

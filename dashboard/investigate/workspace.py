@@ -1,4 +1,4 @@
-"""Where re-measuring happens: in the night that called it, or, called by a person, in a night's place of its own.
+"""Where re-measuring happens: in the night that called it, or, called by a person, in a night's workspace of its own.
 
 Nothing here is published: the stages write into a home of their own below the workspace, which is removed.
 """
@@ -28,7 +28,7 @@ from tvmdash.errors import DashboardError
 
 
 @dataclass(frozen=True)
-class Apart(Context):
+class ScratchContext(Context):
     """A context whose home is a scratch one, so that what stages leave reaches nobody; the mark is the real night's."""
 
     night_mark: str = ""
@@ -40,7 +40,7 @@ class Apart(Context):
 
 
 @dataclass(frozen=True)
-class Place:
+class MeasuringWorkspace:
     """The real home, tonight's stamp, and a folder for everything that is made. `night`: the running night's folder."""
 
     home: Home
@@ -49,14 +49,14 @@ class Place:
     folder: Path
     night: Path | None
 
-    def context(self) -> Apart:
+    def context(self) -> ScratchContext:
         """For the engine. The telemetry of tonight's own runs is left as it is."""
         config = replace(self.plan.config, telemetry_rate=0.0)
         numbers = itertools.count(os.getpid() * 1000)  # the night counts its own from 0
         scratch = Home(self.folder / "home")
         plan = replace(self.plan, config=config, home=scratch)
         mark = night_mark(self.home, self.stamp)
-        return Apart(scratch, plan, self.stamp, self.folder, {}, {}, numbers, night_mark=mark)
+        return ScratchContext(scratch, plan, self.stamp, self.folder, {}, {}, numbers, night_mark=mark)
 
     def job(self, name: str) -> Job | None:
         """The experiment as tonight runs it; None where it does not."""
@@ -83,8 +83,8 @@ class Place:
 
 
 @contextlib.contextmanager
-def opened(home: Home, code: CodeFolders, *, seed: int | None) -> Iterator[Place]:
-    """The place, made and removed again; HeldError where a night that this is no part of holds the home."""
+def open_workspace(home: Home, code: CodeFolders, *, seed: int | None) -> Iterator[MeasuringWorkspace]:
+    """The workspace, made and removed again; HeldError where a night that this is no part of holds the home."""
     orphans.become_subreaper()
     stamp = night_around(home)
     with contextlib.ExitStack() as stack:
@@ -104,7 +104,7 @@ def opened(home: Home, code: CodeFolders, *, seed: int | None) -> Iterator[Place
         removal.remove_tree(parent)  # of one that was killed: the home is held, so nobody else is at work there
         stack.callback(_removed, parent)
         parent.mkdir(parents=True)
-        yield Place(home, stamp, plan, parent, night)
+        yield MeasuringWorkspace(home, stamp, plan, parent, night)
 
 
 def _removed(folder: Path) -> None:

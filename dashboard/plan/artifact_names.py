@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactError, ArtifactSpec, read_artifact
-from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.provide import PROVIDERS, Provided, Provider, provide
@@ -17,7 +17,7 @@ from dashboard.artifacts.wheel import wheel_provider
 from dashboard.plan.home_config import HomeConfig
 from tvmdash.errors import DashboardError
 
-__all__ = ["PYPI", "Getting", "spec_of"]
+__all__ = ["PYPI", "ArtifactFinder", "spec_of"]
 _LEASE_S = 5.0
 _FORMS = "Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION, or the key of an artifact."
 
@@ -39,7 +39,7 @@ def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
 
 
 @dataclass(frozen=True)
-class Getting:
+class ArtifactFinder:
     """How artifacts are got: without `rebuild` from the shelf alone; logs go to `logs`; `timeout_s` for each."""
 
     config: HomeConfig
@@ -74,8 +74,8 @@ class Getting:
             provider: Provider = PROVIDERS[WHEEL]
             newest = max(here, key=provider.rank)
             return replace(spec, branch=newest.version)
-        shop = Workshop(self.config.artifacts, self.logs, Deadline(self.config.getting_s(spec)))
-        return PROVIDERS[provider_of(spec)].resolve(spec, shop)
+        context = BuildContext(self.config.artifacts, self.logs, Deadline(self.config.getting_s(spec)))
+        return PROVIDERS[provider_of(spec)].resolve(spec, context)
 
     def _of_key(self, key: str) -> Provided:
         artifact: Artifact = read_artifact(self.config.artifacts / key)

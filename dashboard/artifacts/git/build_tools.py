@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dashboard.artifacts import locks
 from dashboard.artifacts.artifact import ArtifactError
-from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.wheel import package_index
 from tvmdash import common
 
@@ -98,15 +98,15 @@ def check(options: Mapping[str, str]) -> None:
         raise ArtifactError("TVM cannot be built from source on this machine: " + "; ".join(faults) + ".")
 
 
-def install(shop: Workshop) -> Path:
+def install(context: BuildContext) -> Path:
     """The folder with the tools from pip, installed where they are not there yet; `bin` in it belongs on PATH."""
     digest = hashlib.sha256(repr((sorted(FROM_PIP.items()), sys.version_info[:2])).encode()).hexdigest()[:12]
-    place = shop.folder / ".tools" / digest
-    with locks.exclusive(place.with_suffix(".lock"), "installing build tools", shop.deadline):
+    place = context.folder / ".tools" / digest
+    with locks.exclusive(place.with_suffix(".lock"), "installing build tools", context.deadline):
         if not place.is_dir():
             with common.folder_beside(place) as new:
-                log, scratch = shop.log_folder / "pip-build-tools.log", new / "scratch"
-                package_index.install_all(FROM_PIP, new, scratch=scratch, log=log, deadline=shop.deadline)
+                log, scratch = context.log_folder / "pip-build-tools.log", new / "scratch"
+                package_index.install_all(FROM_PIP, new, scratch=scratch, log=log, deadline=context.deadline)
                 shutil.rmtree(new / "scratch", ignore_errors=True)
     return place
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactError
-from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git.build_tools import Toolchain
 from dashboard.process import process
 from tvmdash.errors import DashboardError
@@ -30,7 +30,7 @@ class Build:
     """One build of the sources in `tree`; `pip_tools` as build_tools.install gives it, `options` are CMake's."""
 
     tree: Path
-    shop: Workshop
+    context: BuildContext
     pip_tools: Path
     toolchain: Toolchain
     options: Mapping[str, str] = field(default_factory=dict)
@@ -58,10 +58,12 @@ class Build:
 
     def run(self, step: str, argv: Sequence[str], more: Mapping[str, str] | None = None) -> None:
         """Run one step; its log is named after it."""
-        log = self.shop.log_folder / f"{self.name}-{step}.log"
+        log = self.context.log_folder / f"{self.name}-{step}.log"
         environment = {**self._environment(), **(more or {})}
         try:
-            outcome = process.run(argv, cwd=self.tree, env=environment, timeout_s=self.shop.deadline.left_s(), log=log)
+            outcome = process.run(
+                argv, cwd=self.tree, env=environment, timeout_s=self.context.deadline.left_s(), log=log
+            )
         except DashboardError as error:
             raise ArtifactError(f"{step}: {error}") from error
         if outcome.timed_out:
@@ -94,7 +96,7 @@ class Build:
             "LANG": "C.UTF-8",
             "TMPDIR": str(scratch),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-            "CCACHE_DIR": str(self.shop.folder / ".ccache"),
+            "CCACHE_DIR": str(self.context.folder / ".ccache"),
             "CCACHE_MAXSIZE": CACHE_SIZE,
             "CCACHE_BASEDIR": str(self.tree),  # builds stand in folders of their own and share what they compiled
             "CCACHE_NOHASHDIR": "true",

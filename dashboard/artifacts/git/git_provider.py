@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes, python_tag, runs_here
-from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import build_tools, cmake
 from dashboard.artifacts.git import names as git_names
 from dashboard.artifacts.git import tree as git_tree
@@ -63,14 +63,14 @@ def rank(artifact: Artifact) -> object:
     return artifact.facts["committed_utc"], artifact.key
 
 
-def resolve(spec: ArtifactSpec, shop: Workshop) -> ArtifactSpec:
+def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
     """`spec` with the commit that it means tonight; all 40 digits of a commit that is at hand need no network."""
-    mirror = Mirror.of(shop.folder, spec.remote)
+    mirror = Mirror.of(context.folder, spec.remote)
     if git_names.is_commit(spec.branch):
-        mirror.ensure(spec.branch, shop)
+        mirror.ensure(spec.branch, context)
         return spec
     pull = git_names.ref_of_pull(spec.branch)
-    mirror.fetch(shop, *([pull] if pull else []))
+    mirror.fetch(context, *([pull] if pull else []))
     commit = mirror.resolve(spec.branch)
     if commit is None:
         raise ArtifactError(
@@ -86,20 +86,20 @@ def base_of(exact: ArtifactSpec) -> str:
     return f"{GIT}-{exact.branch[:12]}-{digest}-{python_tag()}-{platform.machine()}"
 
 
-def build(exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
+def build(exact: ArtifactSpec, place: Path, context: BuildContext) -> Artifact:
     """Check out, compile and prove `exact` in the empty folder `place`; ArtifactError says at which step it ended."""
     begun = time.monotonic()
-    options, mirror = dict(exact.options), Mirror.of(shop.folder, exact.remote)
+    options, mirror = dict(exact.options), Mirror.of(context.folder, exact.remote)
     build_tools.check(options)
     tools = build_tools.toolchain()
     this = cmake.Build(
-        place / "source", shop, build_tools.install(shop), tools, options, name=f"build-{exact.branch[:12]}"
+        place / "source", context, build_tools.install(context), tools, options, name=f"build-{exact.branch[:12]}"
     )
-    git_tree.check_out(mirror, exact.branch, this.tree, shop, leave_out=_left_out(options))
+    git_tree.check_out(mirror, exact.branch, this.tree, context, leave_out=_left_out(options))
     this.compile()
     version = python_version(mirror.describe(exact.branch))
     _install(this, place, version, exact.branch)
-    healthy = _prove(place, shop, exact)
+    healthy = _prove(place, context, exact)
     shutil.rmtree(this.tree)
     shutil.rmtree(place / "scratch", ignore_errors=True)
     commit = mirror.commit(exact.branch)
@@ -154,9 +154,9 @@ def _install(this: cmake.Build, place: Path, version: str, commit: str) -> None:
         if (this.tree / name / "pyproject.toml").is_file():
             this.install_python(this.tree / name, place / "ffi")
             return
-    log, shop = this.shop.log_folder / f"{this.name}-needs.log", this.shop
+    log, context = this.context.log_folder / f"{this.name}-needs.log", this.context
     package_index.install_all(
-        NEEDS_BEFORE_FFI, place / "needs", scratch=place / "scratch", log=log, deadline=shop.deadline
+        NEEDS_BEFORE_FFI, place / "needs", scratch=place / "scratch", log=log, deadline=context.deadline
     )
 
 
@@ -165,9 +165,11 @@ def _move(source: Path, target: Path) -> None:
     shutil.move(source, target)
 
 
-def _prove(place: Path, shop: Workshop, exact: ArtifactSpec) -> Health:
-    log = shop.log_folder / f"health-{exact.branch[:12]}.log"
-    return prove(_pythonpath(place), _library_path(place), scratch=place / "scratch", log=log, deadline=shop.deadline)
+def _prove(place: Path, context: BuildContext, exact: ArtifactSpec) -> Health:
+    log = context.log_folder / f"health-{exact.branch[:12]}.log"
+    return prove(
+        _pythonpath(place), _library_path(place), scratch=place / "scratch", log=log, deadline=context.deadline
+    )
 
 
 def _pythonpath(place: Path) -> tuple[Path, ...]:

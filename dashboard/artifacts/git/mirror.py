@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dashboard.artifacts import locks
 from dashboard.artifacts.artifact import ArtifactError
-from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import command as git_command
 from dashboard.artifacts.git.names import is_commit, may_be_commit, ref_of_pull
 
@@ -42,15 +42,15 @@ class Mirror:
         digest = hashlib.sha256(remote.encode("utf-8", errors="surrogatepass")).hexdigest()[:12]
         return cls(remote, folder / MIRRORS / f"{plain}-{digest}.git")
 
-    def fetch(self, shop: Workshop, *wanted: str) -> None:
+    def fetch(self, context: BuildContext, *wanted: str) -> None:
         """Bring the mirror up to date: every branch and tag, or the refs or commits `wanted`. One night at a time.
 
         Killed at any instant, what was there before stays usable; what git left half done is removed first.
         """
-        log = shop.log_folder / f"fetch-{self.path.stem}.log"
+        log = context.log_folder / f"fetch-{self.path.stem}.log"
         lock = self.path.parent / ".locks" / f"{self.path.name}.lock"
-        with locks.exclusive(lock, f"fetching {self.remote}", shop.deadline):
-            self._make(shop, log)
+        with locks.exclusive(lock, f"fetching {self.remote}", context.deadline):
+            self._make(context, log)
             refs = [f"+{one}:{one}" if one.startswith("refs/") else one for one in wanted]
             arguments = ["fetch", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet"]
             try:
@@ -58,27 +58,27 @@ class Mirror:
                     [*arguments, *([] if refs else ["--prune"]), "--", self.remote, *(refs or _EVERYTHING)],
                     cwd=self.path,
                     log=log,
-                    deadline=shop.deadline,
+                    deadline=context.deadline,
                 )
             except ArtifactError as error:
                 raise ArtifactError(f"{self.remote}: {error}") from error
 
-    def _make(self, shop: Workshop, log: Path) -> None:
+    def _make(self, context: BuildContext, log: Path) -> None:
         """An empty repository where there is none, and no traces of a fetch that was killed; hold the lock."""
         self.path.mkdir(parents=True, exist_ok=True)
-        git_command.work(["init", "--bare", "--quiet", "."], cwd=self.path, log=log, deadline=shop.deadline)
+        git_command.work(["init", "--bare", "--quiet", "."], cwd=self.path, log=log, deadline=context.deadline)
         for stale in (*self.path.glob("*.lock"), *self.path.glob("refs/**/*.lock")):
             stale.unlink(missing_ok=True)
         for stale in self.path.glob("objects/pack/tmp_*"):
             stale.unlink(missing_ok=True)
 
-    def ensure(self, commit: str, shop: Workshop) -> None:
+    def ensure(self, commit: str, context: BuildContext) -> None:
         """Have the commit, by a fetch where it is not there; ArtifactError where the remote does not give it."""
         if self.commit_of(commit) is None:
             try:
-                self.fetch(shop, commit)  # by its digits alone, which most servers allow
+                self.fetch(context, commit)  # by its digits alone, which most servers allow
             except ArtifactError:
-                self.fetch(shop)
+                self.fetch(context)
         if self.commit_of(commit) is None:
             raise ArtifactError(f"{self.remote}: has no commit {commit}. It may have been removed there.")
 

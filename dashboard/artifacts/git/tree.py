@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from dashboard.artifacts.artifact import ArtifactError
-from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import command as git_command
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.git.names import check_remote
@@ -28,29 +28,33 @@ class Submodule:
     commit: str
 
 
-def check_out(mirror: Mirror, commit: str, place: Path, shop: Workshop, *, leave_out: Iterable[str] = ()) -> None:
+def check_out(
+    mirror: Mirror, commit: str, place: Path, context: BuildContext, *, leave_out: Iterable[str] = ()
+) -> None:
     """Write the files of `commit` into the empty folder `place`, with its submodules and theirs.
 
     Submodules at the paths `leave_out` stay empty. ArtifactError where one cannot be had.
     """
-    _check_out(mirror, commit, place, shop, frozenset(leave_out), 0)
+    _check_out(mirror, commit, place, context, frozenset(leave_out), 0)
 
 
-def _check_out(mirror: Mirror, commit: str, place: Path, shop: Workshop, leave_out: frozenset[str], depth: int) -> None:
+def _check_out(
+    mirror: Mirror, commit: str, place: Path, context: BuildContext, leave_out: frozenset[str], depth: int
+) -> None:
     if depth > _MOST_DEEP:
         raise ArtifactError(f"{mirror.remote}: its submodules lie more than {_MOST_DEEP} deep in one another.")
-    mirror.ensure(commit, shop)
-    log = shop.log_folder / f"checkout-{mirror.path.stem}.log"
+    mirror.ensure(commit, context)
+    log = context.log_folder / f"checkout-{mirror.path.stem}.log"
     place.mkdir(parents=True, exist_ok=True)
     for arguments in (
         ["clone", "--quiet", "--shared", "--no-checkout", "--", str(mirror.path), "."],
         ["checkout", "--quiet", "--detach", commit],
     ):
-        git_command.work(arguments, cwd=place, log=log, deadline=shop.deadline)
+        git_command.work(arguments, cwd=place, log=log, deadline=context.deadline)
     for submodule in submodules_of(place, mirror.remote):
         if submodule.path not in leave_out:
-            its_mirror = Mirror.of(shop.folder, submodule.url)
-            _check_out(its_mirror, submodule.commit, place / submodule.path, shop, frozenset(), depth + 1)
+            its_mirror = Mirror.of(context.folder, submodule.url)
+            _check_out(its_mirror, submodule.commit, place / submodule.path, context, frozenset(), depth + 1)
 
 
 def submodules_of(place: Path, remote: str) -> Iterator[Submodule]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes, python_tag, runs_here
-from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.proof import Health, prove
 from dashboard.artifacts.spec import LATEST, VERSION, WHEEL
@@ -80,12 +80,12 @@ def rank(artifact: Artifact) -> object:
     return Version(artifact.version), Version(artifact.facts["tvm_ffi"])
 
 
-def resolve(spec: ArtifactSpec, shop: Workshop) -> ArtifactSpec:
+def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
     """`spec` with an exact version; only "latest" needs the index."""
     if spec.branch != LATEST:
         return spec
-    log = shop.log_folder / f"pip-index-{TVM}.log"
-    return replace(spec, branch=package_index.versions(TVM, log=log, deadline=shop.deadline)[0])
+    log = context.log_folder / f"pip-index-{TVM}.log"
+    return replace(spec, branch=package_index.versions(TVM, log=log, deadline=context.deadline)[0])
 
 
 def base_of(exact: ArtifactSpec) -> str:
@@ -95,9 +95,9 @@ def base_of(exact: ArtifactSpec) -> str:
     return f"{WHEEL}-{canonicalize_version(exact.branch)}-{python_tag()}-{platform.machine()}"
 
 
-def build(exact: ArtifactSpec, place: Path, shop: Workshop) -> Artifact:
+def build(exact: ArtifactSpec, place: Path, context: BuildContext) -> Artifact:
     """Install and prove `exact` in the empty folder `place`; ArtifactError lists each pair tried and why it failed."""
-    this = _Build(exact.branch, place, shop.log_folder, shop.deadline)
+    this = _Build(exact.branch, place, context.log_folder, context.deadline)
     this.install(TVM, this.version, this.site)
     wheel = needs.distribution(this.site, TVM)
     needs.check(wheel, provided=frozenset((FFI,)))

@@ -16,11 +16,11 @@ from dashboard.investigate.backfill import folder
 from dashboard.investigate.backfill.order import Choice, by_gaps, chosen
 from dashboard.investigate.bisect.range import Candidate, of_range
 from dashboard.investigate.compare import chosen as experiments_of
-from dashboard.investigate.experiment_runner import Bench, RoundError
+from dashboard.investigate.experiment_runner import ExperimentRunner, MeasuringError
 from dashboard.investigate.request import BUDGET
-from dashboard.investigate.workspace import opened
+from dashboard.investigate.workspace import open_workspace
 from dashboard.night import repository
-from dashboard.plan.artifact_names import Getting
+from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.job import REPOSITORY, CodeFolders
 from tvmdash import common
 from tvmdash.backfill import calls as backfill_calls
@@ -71,13 +71,15 @@ def backfill(home: Home, request: Request, *, code: CodeFolders, seed: int | Non
 
     DashboardError where the range or an experiment is none; HeldError where a night holds the home.
     """
-    with opened(home, code, seed=seed) as place:
-        names = experiments_of(place, request.experiments)
-        getting = Getting(place.plan.config, place.plan.config.tmp_data / "logs" / place.stamp, request.rebuild)
-        candidates = of_range(request.artifacts, getting)
-        bench = Bench(place, time.monotonic(), request.budget_s)
-        done = Filled(place.stamp, request.artifacts, 0)
-        this = _Filling(home, bench, getting, names, done, _unbuilt(home, request))
+    with open_workspace(home, code, seed=seed) as workspace:
+        names = experiments_of(workspace, request.experiments)
+        finder = ArtifactFinder(
+            workspace.plan.config, workspace.plan.config.tmp_data / "logs" / workspace.stamp, request.rebuild
+        )
+        candidates = of_range(request.artifacts, finder)
+        runner = ExperimentRunner(workspace, time.monotonic(), request.budget_s)
+        done = Filled(workspace.stamp, request.artifacts, 0)
+        this = _Filling(home, runner, finder, names, done, _unbuilt(home, request))
         this.fill(chosen(candidates, request.choice), request)
     return done
 
@@ -93,15 +95,15 @@ def _unbuilt(home: Home, request: Request) -> dict[str, str]:
 @dataclass
 class _Filling:
     home: Home
-    bench: Bench
-    getting: Getting
+    runner: ExperimentRunner
+    finder: ArtifactFinder
     names: list[str]
     done: Filled
     unbuilt: dict[str, str]
 
     def fill(self, wanted: list[Candidate], request: Request) -> None:
         begun = time.monotonic()
-        have = {name: folder.measured(self.home, name, self.bench.fingerprint(name)) for name in self.names}
+        have = {name: folder.measured(self.home, name, self.runner.fingerprint(name)) for name in self.names}
         todo = [step for number in range(1, request.rounds + 1) for step in _round(wanted, have, number, request)]
         self.done.wanted, self.done.there = len(wanted), len({one.id for one in wanted} - {one.id for one, _ in todo})
         try:
@@ -109,7 +111,7 @@ class _Filling:
                 self.done.left = len(todo) - at
                 self._one(candidate, names)
                 self.done.left -= 1
-        except RoundError as error:
+        except MeasuringError as error:
             _log.info("%s", error)
         finally:
             self.done.elapsed_s = round(time.monotonic() - begun, 3)
@@ -117,18 +119,18 @@ class _Filling:
             common.write_json(self.home.backfills / f"{self.done.stamp}.json", asdict(self.done))
 
     def _one(self, candidate: Candidate, names: list[str]) -> None:
-        """A night of one TVM: these experiments. RoundError where the time is over."""
+        """A night of one TVM: these experiments. MeasuringError where the time is over."""
         if candidate.id in self.unbuilt:
             self.done.unbuilt[candidate.id] = self.unbuilt[candidate.id]
             return
         for name in names:
-            self.bench.check_budget(name)
+            self.runner.check_budget(name)
         try:
-            provided = self.getting.of(candidate.spec, self.bench.left_s)
+            provided = self.finder.of(candidate.spec, self.runner.left_s)
         except ArtifactError as error:
-            if self.bench.left_s <= 1.0:
-                raise RoundError(BUDGET, "the time was over in a build") from error
-            where = self.done.unbuilt if self.getting.rebuild else self.done.failed
+            if self.runner.left_s <= 1.0:
+                raise MeasuringError(BUDGET, "the time was over in a build") from error
+            where = self.done.unbuilt if self.finder.rebuild else self.done.failed
             where[candidate.id] = str(error)
             _log.info("%s cannot be had: %s", candidate.words, error)
             return
@@ -138,14 +140,14 @@ class _Filling:
             for name in names:
                 self._measure(name, candidate, provided.artifact)
             artifact_store.prune(
-                self.getting.config.artifacts, self.getting.config.max_artifacts_bytes, {provided.artifact.key}
+                self.finder.config.artifacts, self.finder.config.max_artifacts_bytes, {provided.artifact.key}
             )
 
     def _measure(self, name: str, candidate: Candidate, artifact: Artifact) -> None:
         try:
-            self.bench.check_budget(name)
-            value = self.bench.measure_night(name, artifact)
-        except RoundError as error:
+            self.runner.check_budget(name)
+            value = self.runner.measure_night(name, artifact)
+        except MeasuringError as error:
             if error.state == BUDGET:
                 raise
             self.done.failed[backfill_calls.key_of(name, candidate.id)] = str(error)

@@ -17,11 +17,11 @@ from dashboard.artifacts.provide import Provided
 from dashboard.investigate.bisect.journal import BisectJournal, facts_of, path_of
 from dashboard.investigate.bisect.range import Candidate, between
 from dashboard.investigate.bisect.result import FOUND, NO_STEP, OVER, RANGE, Result
-from dashboard.investigate.experiment_runner import Bench, RoundError
+from dashboard.investigate.experiment_runner import ExperimentRunner, MeasuringError
 from dashboard.investigate.request import BUDGET, FAILED
 from dashboard.investigate.series_selection import WantedSeries, find
-from dashboard.investigate.workspace import opened
-from dashboard.plan.artifact_names import Getting
+from dashboard.investigate.workspace import open_workspace
+from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.job import CodeFolders
 from tvmdash import common
 from tvmdash.dashboard_info import Home
@@ -60,15 +60,17 @@ def bisect(home: Home, question: Question, *, code: CodeFolders, seed: int | Non
     built or measured, or nothing lies between them; HeldError where a night holds the home.
     """
     series = find(home, question.experiment, question.series)
-    with opened(home, code, seed=seed) as place, contextlib.ExitStack() as leases:
-        getting = Getting(place.plan.config, place.plan.config.tmp_data / "logs" / place.stamp, question.rebuild)
-        bench = Bench(place, time.monotonic(), question.budget_s)
-        bench.job(question.experiment)
-        good, bad = (leases.enter_context(getting.named(name)).artifact for name in (question.good, question.bad))
-        candidates = between(good, bad, getting)
+    with open_workspace(home, code, seed=seed) as workspace, contextlib.ExitStack() as leases:
+        finder = ArtifactFinder(
+            workspace.plan.config, workspace.plan.config.tmp_data / "logs" / workspace.stamp, question.rebuild
+        )
+        runner = ExperimentRunner(workspace, time.monotonic(), question.budget_s)
+        runner.job(question.experiment)
+        good, bad = (leases.enter_context(finder.named(name)).artifact for name in (question.good, question.bad))
+        candidates = between(good, bad, finder)
         path = path_of(home, series, good, bad)
-        journal = BisectJournal.opened(path, facts_of(bench, series, good, bad), fresh=question.fresh)
-        this = _Bisection(question, series, candidates, journal, bench, getting, good, bad)
+        journal = BisectJournal.opened(path, facts_of(runner, series, good, bad), fresh=question.fresh)
+        this = _Bisection(question, series, candidates, journal, runner, finder, good, bad)
         result = this.search()
     common.write_json(path.with_suffix(".json"), result.to_json())
     return result, path.with_suffix(".json")
@@ -80,8 +82,8 @@ class _Bisection:
     series: WantedSeries
     candidates: list[Candidate]
     journal: BisectJournal
-    bench: Bench
-    getting: Getting
+    runner: ExperimentRunner
+    finder: ArtifactFinder
     good: Artifact
     bad: Artifact
     _now: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -97,7 +99,7 @@ class _Bisection:
                 if not self._find_step():
                     return self._result(NO_STEP, None)
                 return self._search()
-        except RoundError as error:
+        except MeasuringError as error:
             if error.state != BUDGET:
                 raise
             _log.info("%s", error)
@@ -118,8 +120,8 @@ class _Bisection:
         while (clear := ends_are_clear(self._ends)) is None:
             try:
                 self._pair(self.candidates[-1], self.bad)
-            except RoundError as error:
-                raise RoundError(error.state, f"--good and --bad cannot be measured in turn: {error}") from error
+            except MeasuringError as error:
+                raise MeasuringError(error.state, f"--good and --bad cannot be measured in turn: {error}") from error
         return clear
 
     def _model(self) -> Search:
@@ -144,7 +146,7 @@ class _Bisection:
                 continue
             try:
                 self._pair(candidate, artifact)
-            except RoundError as error:
+            except MeasuringError as error:
                 if error.state != FAILED:
                     raise
                 self._failures[candidate.id] += 1
@@ -154,7 +156,7 @@ class _Bisection:
         known = verdict.first == verdict.last and verdict.probability >= 1 - self.question.error
         return self._result(FOUND if known else RANGE, model)
 
-    def _give_up(self, candidate: Candidate, error: RoundError) -> None:
+    def _give_up(self, candidate: Candidate, error: MeasuringError) -> None:
         """A commit that cannot be measured says nothing; a good end that cannot any more ends the search."""
         self._value(self.good)
         self.journal.fail(candidate.id, str(error), 0.0)
@@ -162,7 +164,7 @@ class _Bisection:
 
     def _pair(self, candidate: Candidate, artifact: Artifact) -> None:
         """Measure the good end and the candidate, in an order that changes from pair to pair."""
-        self.bench.check_budget(self.series.experiment, rounds=2)
+        self.runner.check_budget(self.series.experiment, rounds=2)
         begun, count = time.monotonic(), len(self.journal.pairs.get(candidate.id, ()))
         order = [self.good, artifact] if count % 2 == 0 else [artifact, self.good]
         values = {one.key: self._value(one) for one in order}
@@ -171,9 +173,9 @@ class _Bisection:
         _log.info("%s: pair %d, %+.2f %%", candidate.words, count + 1, 100 * (here / good - 1))
 
     def _value(self, artifact: Artifact) -> float:
-        value = self.series.value_in(self.bench.measure(self.series.experiment, artifact, [self.series.point]))
+        value = self.series.value_in(self.runner.measure(self.series.experiment, artifact, [self.series.point]))
         if value is None:
-            raise RoundError(FAILED, f"analyze: {self.series.name} is not among what was measured")
+            raise MeasuringError(FAILED, f"analyze: {self.series.name} is not among what was measured")
         if value <= 0:
             raise DashboardError(f"{self.series.name}: {value:g} is not above 0. Only such series can be bisected.")
         return value
@@ -184,13 +186,13 @@ class _Bisection:
             return self._held[1]
         self._now.close()
         self._held = None
-        self.bench.check_budget(self.series.experiment, rounds=2)
-        begun, before = time.monotonic(), {path.name for path in self._shelf.iterdir()}
+        self.runner.check_budget(self.series.experiment, rounds=2)
+        begun, before = time.monotonic(), {path.name for path in self._artifacts.iterdir()}
         try:
-            provided = self._now.enter_context(self.getting.of(candidate.spec, self.bench.left_s))
+            provided = self._now.enter_context(self.finder.of(candidate.spec, self.runner.left_s))
         except ArtifactError as error:
-            if self.bench.left_s <= 1.0:
-                raise RoundError(BUDGET, f"the {self.bench.budget_s:.0f} s ended in a build") from error
+            if self.runner.left_s <= 1.0:
+                raise MeasuringError(BUDGET, f"the {self.runner.budget_s:.0f} s ended in a build") from error
             self.journal.fail(candidate.id, str(error), time.monotonic() - begun)
             _log.info("%s cannot be built: %s", candidate.words, error)
             return None
@@ -201,12 +203,12 @@ class _Bisection:
         return provided.artifact
 
     @property
-    def _shelf(self) -> Path:
-        return self.getting.config.artifacts
+    def _artifacts(self) -> Path:
+        return self.finder.config.artifacts
 
     def _prune(self, provided: Provided) -> None:
         keep = {self.good.key, self.bad.key, provided.artifact.key}
-        artifact_store.prune(self._shelf, self.getting.config.max_artifacts_bytes, keep)
+        artifact_store.prune(self._artifacts, self.finder.config.max_artifacts_bytes, keep)
 
     def _result(self, state: str, model: Search | None) -> Result:
         empty = Result(

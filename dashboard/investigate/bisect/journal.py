@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import Artifact
-from dashboard.investigate.experiment_runner import Bench
+from dashboard.investigate.experiment_runner import ExperimentRunner
 from dashboard.investigate.series_selection import WantedSeries
 from tvmdash import common
 from tvmdash.dashboard_info import Home
@@ -31,7 +31,7 @@ def path_of(home: Home, series: WantedSeries, good: Artifact, bad: Artifact) -> 
     return home.root / "results" / FOLDER / f"{name}-{series.id[:8]}-{digest}.jsonl"
 
 
-def facts_of(bench: Bench, series: WantedSeries, good: Artifact, bad: Artifact) -> dict[str, Any]:
+def facts_of(runner: ExperimentRunner, series: WantedSeries, good: Artifact, bad: Artifact) -> dict[str, Any]:
     """What must be the same for values of two calls to be compared."""
     here = hardware.facts()
     return {
@@ -40,7 +40,7 @@ def facts_of(bench: Bench, series: WantedSeries, good: Artifact, bad: Artifact) 
         "good": good.key,
         "bad": bad.key,
         "machine": f"{here['host']}, {here['hw_model']}",
-        "fingerprint": bench.fingerprint(series.experiment),
+        "fingerprint": runner.fingerprint(series.experiment),
     }
 
 

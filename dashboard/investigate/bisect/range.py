@@ -12,7 +12,7 @@ from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.spec import GIT, LATEST
 from dashboard.artifacts.wheel import package_index, wheel_provider
-from dashboard.plan.artifact_names import PYPI, Getting, spec_of
+from dashboard.plan.artifact_names import PYPI, ArtifactFinder, spec_of
 from tvmdash.errors import DashboardError
 
 _INDEX_TIMEOUT_S = 300.0
@@ -44,7 +44,7 @@ class Candidate:
         return f'{self.id[:12]} "{self.title}" by {self.author}, {self.date[:10]}'
 
 
-def between(good: Artifact, bad: Artifact, getting: Getting) -> list[Candidate]:
+def between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[Candidate]:
     """From `good` to `bad`, both included, in their order; DashboardError where no way leads from one to the other."""
     if good.provider != bad.provider:
         raise DashboardError(f"{good.key} is a {good.provider} and {bad.key} a {bad.provider}. Give two of one kind.")
@@ -54,15 +54,15 @@ def between(good: Artifact, bad: Artifact, getting: Getting) -> list[Candidate]:
                 raise DashboardError(f"--good and --bad differ in their {fact}: {good.facts[fact]}, {bad.facts[fact]}.")
         remote, options = good.facts["remote"], git_provider.options_of(good)
         ends = [ArtifactSpec.of(remote, str(one.commit), options) for one in (good, bad)]
-        found = _commits(ends[0], ends[1], getting)
+        found = _commits(ends[0], ends[1], finder)
     else:
-        found = _versions(good.version, bad.version, getting)
+        found = _versions(good.version, bad.version, finder)
     if len(found) < 2:
         raise DashboardError(f"Nothing lies between {good.version} and {bad.version}: they are the same build.")
     return found
 
 
-def of_range(text: str, getting: Getting) -> list[Candidate]:
+def of_range(text: str, finder: ArtifactFinder) -> list[Candidate]:
     """What `pypi:0.25.0..0.27.0`, `git:A..B` or `REMOTE@A..B` names, both ends included, oldest first."""
     left, dots, right = text.rpartition("..")
     if not dots or not left or not right:
@@ -70,16 +70,16 @@ def of_range(text: str, getting: Getting) -> list[Candidate]:
             f"--artifacts {text}: is no range. Write it like pypi:0.25.0..0.27.0 or git:v0.26.0..main."
         )
     at = max(left.rfind(":"), left.rfind("@")) + 1
-    ends = [spec_of(name, getting.config) for name in (left, left[:at] + right)]
+    ends = [spec_of(name, finder.config) for name in (left, left[:at] + right)]
     if ends[0] is None or ends[1] is None:
         raise DashboardError(f"--artifacts {text}: a range has two versions or two revisions, not keys of artifacts.")
-    first, last = (getting.exact(one) for one in ends if one)
-    return _versions(first.branch, last.branch, getting) if first.remote == PYPI else _commits(first, last, getting)
+    first, last = (finder.exact(one) for one in ends if one)
+    return _versions(first.branch, last.branch, finder) if first.remote == PYPI else _commits(first, last, finder)
 
 
-def _commits(first: ArtifactSpec, last: ArtifactSpec, getting: Getting) -> list[Candidate]:
+def _commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinder) -> list[Candidate]:
     """Along the first parents of `last`: a merge is one commit, as it was when it came."""
-    mirror, old, new = Mirror.of(getting.config.artifacts, first.remote), first.branch, last.branch
+    mirror, old, new = Mirror.of(finder.config.artifacts, first.remote), first.branch, last.branch
     if not mirror.contains(new, old):
         swapped = " They may be the wrong way round." if mirror.contains(old, new) else ""
         raise DashboardError(f"{old[:12]} is no ancestor of {new[:12]} in {first.remote}.{swapped}")
@@ -87,22 +87,22 @@ def _commits(first: ArtifactSpec, last: ArtifactSpec, getting: Getting) -> list[
     return [Candidate(replace(first, branch=one.sha), one.sha, one.title, one.author, one.committed) for one in commits]
 
 
-def _versions(first: str, last: str, getting: Getting) -> list[Candidate]:
+def _versions(first: str, last: str, finder: ArtifactFinder) -> list[Candidate]:
     from packaging.version import Version
 
     low, high = Version(first), Version(last)
     if low > high:
         raise DashboardError(f"{first} is newer than {last}. They may be the wrong way round.")
-    inside = {Version(text): text for text in _known(getting) if low < Version(text) < high}
+    inside = {Version(text): text for text in _known(finder) if low < Version(text) < high}
     ordered = [first, *(inside[version] for version in sorted(inside)), last]
     return [Candidate(ArtifactSpec(PYPI, text), text) for text in dict.fromkeys(ordered)]
 
 
-def _known(getting: Getting) -> list[str]:
+def _known(finder: ArtifactFinder) -> list[str]:
     """Versions of the index, or, where nothing may be built, of what is at hand."""
-    if not getting.rebuild:
-        here = artifact_store.artifacts_in(getting.config.artifacts)
+    if not finder.rebuild:
+        here = artifact_store.artifacts_in(finder.config.artifacts)
         return [one.version for one in here if wheel_provider.satisfies(one, ArtifactSpec(PYPI, LATEST))]
-    getting.logs.mkdir(parents=True, exist_ok=True)
-    log = getting.logs / f"pip-index-{wheel_provider.TVM}.log"
+    finder.logs.mkdir(parents=True, exist_ok=True)
+    log = finder.logs / f"pip-index-{wheel_provider.TVM}.log"
     return package_index.versions(wheel_provider.TVM, log=log, deadline=Deadline(_INDEX_TIMEOUT_S))

@@ -13,7 +13,7 @@ from typing import Any
 
 from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactSpec, read_artifact, runs_here
 from dashboard.artifacts.provide import Provided
-from dashboard.investigate.experiment_runner import Bench, RoundError
+from dashboard.investigate.experiment_runner import ExperimentRunner, MeasuringError
 from dashboard.investigate.receipt import Receipt
 from dashboard.investigate.reproduce import facts as reproduce_facts
 from dashboard.investigate.reproduce import verdict as reproduce_verdict
@@ -23,8 +23,8 @@ from dashboard.investigate.reproduce.source_code import Code, find
 from dashboard.investigate.reproduce.verdict import MATTERS, Conditions, Line
 from dashboard.investigate.request import BUDGET
 from dashboard.investigate.series_selection import WantedSeries, of_values
-from dashboard.investigate.workspace import Place, opened
-from dashboard.plan.artifact_names import PYPI, Getting
+from dashboard.investigate.workspace import MeasuringWorkspace, open_workspace
+from dashboard.plan.artifact_names import PYPI, ArtifactFinder
 from dashboard.plan.job import CodeFolders, Job
 from tvmdash import common, records
 from tvmdash.dashboard_info import Home, experiment_of
@@ -99,16 +99,18 @@ def reproduce(home: Home, wanted: Wanted, *, code: CodeFolders) -> tuple[Reprodu
     """
     receipt, begun = wanted.receipt, time.monotonic()
     series = _chosen(receipt, wanted.series)
-    with opened(home, code, seed=receipt.seed) as place:
-        here = place.job(receipt.experiment) or place.job(experiment_of(receipt.experiment))
-        found = find(receipt, here, code, place.folder / "receipt")
-        getting = Getting(place.plan.config, place.plan.config.tmp_data / "logs" / place.stamp, wanted.rebuild)
-        with _provided(receipt, getting) as provided:
+    with open_workspace(home, code, seed=receipt.seed) as workspace:
+        here = workspace.job(receipt.experiment) or workspace.job(experiment_of(receipt.experiment))
+        found = find(receipt, here, code, workspace.folder / "receipt")
+        finder = ArtifactFinder(
+            workspace.plan.config, workspace.plan.config.tmp_data / "logs" / workspace.stamp, wanted.rebuild
+        )
+        with _provided(receipt, finder) as provided:
             artifact = provided.artifact
-            bench = Bench(_apart(place, receipt.seed), time.monotonic(), wanted.budget_s)
-            bench.use(_with_library(found, artifact))
-            done = _begin(place, wanted, found, artifact, provided.note)
-            nights = _measure(bench, wanted, artifact, series, done)
+            runner = ExperimentRunner(_apart(workspace, receipt.seed), time.monotonic(), wanted.budget_s)
+            runner.use(_with_library(found, artifact))
+            done = _begin(workspace, wanted, found, artifact, provided.note)
+            nights = _measure(runner, wanted, artifact, series, done)
     done.lines = _judged(series, receipt, nights, Conditions(done.is_same_machine, done.is_same_code, wanted.matters))
     done.differs += reproduce_facts.of_engines(receipt, nights)
     done.elapsed_s = round(time.monotonic() - begun, 3)
@@ -134,31 +136,33 @@ def _named(receipt: Receipt, every: list[WantedSeries], text: str) -> list[Wante
     return chosen
 
 
-def _provided(receipt: Receipt, getting: Getting) -> Provided:
+def _provided(receipt: Receipt, finder: ArtifactFinder) -> Provided:
     """The very artifact where it is at hand, else the same commit or version, built anew."""
     artifact = receipt.artifact
     key, facts = str(artifact.get("key")), dict(artifact.get("facts") or {})
-    there = getting.config.artifacts / key
+    there = finder.config.artifacts / key
     if "/" not in key and (there / MANIFEST).is_file() and runs_here(read_artifact(there)):
-        return getting.named(key)
+        return finder.named(key)
     if facts.get("remote"):
         options = json.loads(str(facts.get("options") or "{}"))
-        return getting.of(ArtifactSpec.of(str(facts["remote"]), str(artifact["commit"]), options))
-    return getting.of(ArtifactSpec(PYPI, str(artifact["version"])))
+        return finder.of(ArtifactSpec.of(str(facts["remote"]), str(artifact["commit"]), options))
+    return finder.of(ArtifactSpec(PYPI, str(artifact["version"])))
 
 
-def _apart(place: Place, seed: int) -> Place:
-    """A place with the receipt's seed, also within a night.
+def _apart(workspace: MeasuringWorkspace, seed: int) -> MeasuringWorkspace:
+    """A workspace with the receipt's seed, also within a night.
 
     Its setups are kept apart, so that old code does not push out what tonight's setup left.
     """
-    setup = place.plan.config.setup / ".reproduce"
+    setup = workspace.plan.config.setup / ".reproduce"
     setup.mkdir(parents=True, exist_ok=True)
     engines = setup / ".engines"
     if not engines.is_symlink() and not engines.exists():
         engines.symlink_to(Path("..") / ".engines")
     (setup.parent / ".engines").mkdir(exist_ok=True)
-    return replace(place, plan=replace(place.plan, seed=seed, config=replace(place.plan.config, setup=setup)))
+    return replace(
+        workspace, plan=replace(workspace.plan, seed=seed, config=replace(workspace.plan.config, setup=setup))
+    )
 
 
 def _with_library(found: Code, artifact: Artifact) -> Job:
@@ -170,26 +174,26 @@ def _with_library(found: Code, artifact: Artifact) -> Job:
     return replace(found.job, config={**found.job.config, "env": {**found.job.config.get("env", {}), **added}})
 
 
-def _begin(place: Place, wanted: Wanted, found: Code, artifact: Artifact, note: str) -> Reproduction:
+def _begin(workspace: MeasuringWorkspace, wanted: Wanted, found: Code, artifact: Artifact, note: str) -> Reproduction:
     receipt = wanted.receipt
     return Reproduction(
-        place.stamp, receipt.source, receipt.experiment, receipt.stamp, artifact.identity(),
+        workspace.stamp, receipt.source, receipt.experiment, receipt.stamp, artifact.identity(),
         reproduce_facts.is_same_machine(receipt), found.is_same, found.words, wanted.matters,
         list(reproduce_facts.differing(receipt, artifact, found, note)), drawn=wanted.drawn,
     )  # fmt: skip
 
 
 def _measure(
-    bench: Bench, wanted: Wanted, artifact: Artifact, series: list[WantedSeries], done: Reproduction
+    runner: ExperimentRunner, wanted: Wanted, artifact: Artifact, series: list[WantedSeries], done: Reproduction
 ) -> list[dict[str, Any]]:
     experiment = wanted.receipt.experiment
     points = list({json.dumps(one.point, sort_keys=True): one.point for one in series}.values())
     nights: list[dict[str, Any]] = []
     for number in range(wanted.rounds):
         try:
-            bench.check_budget(experiment)
-            nights.append(bench.measure_night(experiment, artifact, points))
-        except RoundError as error:
+            runner.check_budget(experiment)
+            nights.append(runner.measure_night(experiment, artifact, points))
+        except MeasuringError as error:
             if error.state != BUDGET and not nights:
                 raise
             done.ended = str(error)

@@ -16,7 +16,7 @@ import pytest
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
-from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import build_tools, cmake, git_provider, tree
 from dashboard.artifacts.git import names as git_names
 from dashboard.artifacts.git.mirror import Mirror
@@ -46,16 +46,16 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kept = os.environ.get("TVMDASH_TEST_ARTIFACTS")
     folder = Path(kept) if kept else tmp_path_factory.mktemp("tools")
     logs = tmp_path_factory.mktemp("tool-logs")
-    return build_tools.install(Workshop(folder, logs, Deadline(TIMEOUT_S))).parent
+    return build_tools.install(BuildContext(folder, logs, Deadline(TIMEOUT_S))).parent
 
 
 @pytest.fixture
-def shop(tmp_path: Path, tools: Path) -> Workshop:
+def context(tmp_path: Path, tools: Path) -> BuildContext:
     folder, logs = tmp_path / "artifacts", tmp_path / "logs"
     folder.mkdir()
     logs.mkdir()
     (folder / ".tools").symlink_to(tools)
-    return Workshop(folder, logs, Deadline(TIMEOUT_S))
+    return BuildContext(folder, logs, Deadline(TIMEOUT_S))
 
 
 @pytest.fixture
@@ -67,8 +67,8 @@ def spec_of(remotes: standin.Remotes, branch: str = "main") -> ArtifactSpec:
     return ArtifactSpec(str(remotes.tvm), branch, OPTIONS)
 
 
-def built(spec: ArtifactSpec, shop: Workshop, *, rebuild: bool = True) -> tuple[Artifact, str]:
-    with provide(spec, shop.folder, rebuild=rebuild, log_folder=shop.log_folder, timeout_s=TIMEOUT_S) as provided:
+def built(spec: ArtifactSpec, context: BuildContext, *, rebuild: bool = True) -> tuple[Artifact, str]:
+    with provide(spec, context.folder, rebuild=rebuild, log_folder=context.log_folder, timeout_s=TIMEOUT_S) as provided:
         return provided.artifact, provided.note
 
 
@@ -103,9 +103,11 @@ def test_an_option_that_is_none_of_cmakes_is_refused() -> None:
         check_spec(ArtifactSpec("https://example.org/tvm", "main", (("USE_LLVM", "a\nb"),)))
 
 
-def test_a_branch_is_built_proved_and_then_taken_from_the_shelf(remotes: standin.Remotes, shop: Workshop) -> None:
+def test_a_branch_is_built_proved_and_then_taken_from_the_shelf(
+    remotes: standin.Remotes, context: BuildContext
+) -> None:
     commit = remotes.commit("Say more", day=2)
-    artifact, note = built(spec_of(remotes), shop)
+    artifact, note = built(spec_of(remotes), context)
     assert (artifact.commit, note, artifact.provider) == (commit, "", "git")
     assert artifact.version == f"0.27.0.post1+g{commit[:9]}"
     assert artifact.facts["title"] == "Say more"
@@ -114,23 +116,27 @@ def test_a_branch_is_built_proved_and_then_taken_from_the_shelf(remotes: standin
     argv = [sys.executable, "-c", "import tvm, tvm_ffi; print(tvm._version.__commit_id__, tvm_ffi.answer())"]
     said = subprocess.run(argv, env={"PYTHONPATH": paths}, capture_output=True, text=True, check=True)
     assert said.stdout.split() == [commit, "42"]
-    assert not list((shop.folder / ".building").glob("*"))
+    assert not list((context.folder / ".building").glob("*"))
     before = artifact.path.stat().st_ino
-    assert built(spec_of(remotes), shop)[0].path.stat().st_ino == before
-    assert built(spec_of(remotes), shop, rebuild=False)[0].key == artifact.key
+    assert built(spec_of(remotes), context)[0].path.stat().st_ino == before
+    assert built(spec_of(remotes), context, rebuild=False)[0].key == artifact.key
 
 
 def test_each_commit_and_each_set_of_options_is_an_artifact_of_its_own(
-    remotes: standin.Remotes, shop: Workshop
+    remotes: standin.Remotes, context: BuildContext
 ) -> None:
-    first, _ = built(spec_of(remotes), shop)
-    slow, _ = built(replace(spec_of(remotes), options=(*OPTIONS, ("USE_SLOW", "ON"))), shop)
+    first, _ = built(spec_of(remotes), context)
+    slow, _ = built(replace(spec_of(remotes), options=(*OPTIONS, ("USE_SLOW", "ON"))), context)
     remotes.commit("Touch the source", {"src/product.cc": "// more\n"}, day=3)
-    second, _ = built(spec_of(remotes), shop)
+    second, _ = built(spec_of(remotes), context)
     assert len({first.key, slow.key, second.key}) == 3
-    assert {artifact.key for artifact in artifact_store.artifacts_in(shop.folder)} == {first.key, slow.key, second.key}
+    assert {artifact.key for artifact in artifact_store.artifacts_in(context.folder)} == {
+        first.key,
+        slow.key,
+        second.key,
+    }
     assert git_provider.rank(second) > git_provider.rank(first)  # type: ignore[operator]
-    again, _ = built(spec_of(remotes, str(first.commit)), shop)
+    again, _ = built(spec_of(remotes, str(first.commit)), context)
     assert again.key == first.key
 
 
@@ -151,10 +157,10 @@ def decorator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("decorator")
-def test_a_tree_from_before_tvm_ffi_is_built_with_vtas_simulator(tmp_path: Path, shop: Workshop) -> None:
+def test_a_tree_from_before_tvm_ffi_is_built_with_vtas_simulator(tmp_path: Path, context: BuildContext) -> None:
     remotes = standin.make_relay_era(tmp_path / "remotes")
     with_vta = (*OPTIONS, ("USE_VTA_FSIM", "ON"))
-    artifact, _ = built(replace(spec_of(remotes, "v0.18.0"), options=with_vta), shop)
+    artifact, _ = built(replace(spec_of(remotes, "v0.18.0"), options=with_vta), context)
     assert artifact.version.startswith("0.18.0+g")
     assert artifact.facts["tvm_ffi"] == "none"
     assert {Path(name).name for name in artifact.sizes_bytes} == {"libtvm.so", "libvta_fsim.so"}
@@ -168,12 +174,12 @@ def test_a_tree_from_before_tvm_ffi_is_built_with_vtas_simulator(tmp_path: Path,
 
 
 @pytest.mark.usefixtures("decorator")
-def test_vtas_package_is_left_out_of_a_build_without_its_simulator(tmp_path: Path, shop: Workshop) -> None:
-    artifact, _ = built(spec_of(standin.make_relay_era(tmp_path / "remotes"), "v0.18.0"), shop)
+def test_vtas_package_is_left_out_of_a_build_without_its_simulator(tmp_path: Path, context: BuildContext) -> None:
+    artifact, _ = built(spec_of(standin.make_relay_era(tmp_path / "remotes"), "v0.18.0"), context)
     assert [folder.relative_to(artifact.path).as_posix() for folder in artifact.pythonpath] == ["tree/python", "needs"]
 
 
-def test_tags_short_commits_and_pull_requests_are_found(remotes: standin.Remotes, shop: Workshop) -> None:
+def test_tags_short_commits_and_pull_requests_are_found(remotes: standin.Remotes, context: BuildContext) -> None:
     tagged = standin.git(remotes.tvm, "rev-parse", "HEAD")
     standin.git(remotes.tvm, "checkout", "--quiet", "-b", "theirs")
     proposed = remotes.commit("Propose")
@@ -183,55 +189,55 @@ def test_tags_short_commits_and_pull_requests_are_found(remotes: standin.Remotes
     newest = remotes.commit("Go on", day=2)
     wanted = {"v0.27.0": tagged, "refs/tags/v0.27.0": tagged, newest[:9]: newest, "pull/7": proposed, "main": newest}
     for revision, commit in wanted.items():
-        assert git_provider.resolve(spec_of(remotes, revision), shop).branch == commit
+        assert git_provider.resolve(spec_of(remotes, revision), context).branch == commit
     with pytest.raises(ArtifactError, match="'nowhere' is no branch, tag or commit"):
-        git_provider.resolve(spec_of(remotes, "nowhere"), shop)
+        git_provider.resolve(spec_of(remotes, "nowhere"), context)
 
 
 def test_a_name_of_a_branch_and_a_tag_that_differ_must_be_said_in_full(
-    remotes: standin.Remotes, shop: Workshop
+    remotes: standin.Remotes, context: BuildContext
 ) -> None:
     standin.git(remotes.tvm, "branch", "v0.27.0")
-    assert git_provider.resolve(spec_of(remotes, "v0.27.0"), shop).branch  # both are the same commit
+    assert git_provider.resolve(spec_of(remotes, "v0.27.0"), context).branch  # both are the same commit
     remotes.commit("Go on", day=2)
     standin.git(remotes.tvm, "branch", "-f", "v0.27.0", "main")
     with pytest.raises(ArtifactError, match="both a branch and a tag"):
-        git_provider.resolve(spec_of(remotes, "v0.27.0"), shop)
+        git_provider.resolve(spec_of(remotes, "v0.27.0"), context)
 
 
 def test_with_the_remote_out_of_reach_the_newest_of_the_branch_is_measured_and_said(
-    remotes: standin.Remotes, shop: Workshop
+    remotes: standin.Remotes, context: BuildContext
 ) -> None:
-    artifact, _ = built(spec_of(remotes), shop)
+    artifact, _ = built(spec_of(remotes), context)
     remotes.tvm.rename(remotes.folder / "away")
-    again, note = built(spec_of(remotes), shop)
+    again, note = built(spec_of(remotes), context)
     assert again.key == artifact.key
     assert "is not known tonight" in note
-    assert built(spec_of(remotes, str(artifact.commit)), shop) == (artifact, "")  # exact: asks nobody
+    assert built(spec_of(remotes, str(artifact.commit)), context) == (artifact, "")  # exact: asks nobody
     with pytest.raises(ArtifactError, match="no earlier TVM"):
-        built(spec_of(remotes, "other"), shop)
+        built(spec_of(remotes, "other"), context)
 
 
 def test_a_build_that_fails_gives_the_compilers_first_error_and_no_artifact(
-    remotes: standin.Remotes, shop: Workshop
+    remotes: standin.Remotes, context: BuildContext
 ) -> None:
-    good, _ = built(spec_of(remotes), shop)
+    good, _ = built(spec_of(remotes), context)
     remotes.commit("Break it", {"src/product.cc": "int broken = undeclared_name;\n"}, day=2)
     with pytest.raises(ArtifactError, match=r"compile failed: .*product\.cc.*error: .*undeclared_name"):
-        built(spec_of(remotes), shop)
-    assert [artifact.key for artifact in artifact_store.artifacts_in(shop.folder)] == [good.key]
-    assert not list((shop.folder / ".building").glob("*"))
+        built(spec_of(remotes), context)
+    assert [artifact.key for artifact in artifact_store.artifacts_in(context.folder)] == [good.key]
+    assert not list((context.folder / ".building").glob("*"))
 
 
-def test_a_build_whose_answers_are_wrong_is_refused(remotes: standin.Remotes, shop: Workshop) -> None:
+def test_a_build_whose_answers_are_wrong_is_refused(remotes: standin.Remotes, context: BuildContext) -> None:
     wrong = (
         "_main = lambda x, weight: _Tensor(x.array)\n"
         "relax.VirtualMachine = lambda executable, device: {'main': _main}\n"
     )
     remotes.commit("Compute nonsense", {"python/tvm/__init__.py": wrong})
     with pytest.raises(ArtifactError, match="in step run"):
-        built(spec_of(remotes), shop)
-    assert artifact_store.artifacts_in(shop.folder) == []
+        built(spec_of(remotes), context)
+    assert artifact_store.artifacts_in(context.folder) == []
 
 
 WAIT = 'if(EXISTS "{hold}")\n  file(TOUCH "{hold}.here")\n  execute_process(COMMAND sleep 600)\nendif()\n'
@@ -270,13 +276,13 @@ def patient_git(tmp_path: Path) -> Path:
     return folder
 
 
-def _start(remotes: standin.Remotes, shop: Workshop, path: Path) -> subprocess.Popen[str]:
+def _start(remotes: standin.Remotes, context: BuildContext, path: Path) -> subprocess.Popen[str]:
     environment = {
         "PATH": f"{path}{os.pathsep}{os.environ['PATH']}",
         "HOME": os.environ.get("HOME", "/"),
         "PYTHONPATH": f"{REPO}{os.pathsep}{REPO / 'shared' / 'python'}",
     }
-    argv = [sys.executable, "-c", PROVIDE, str(remotes.tvm), str(shop.folder), str(shop.log_folder)]
+    argv = [sys.executable, "-c", PROVIDE, str(remotes.tvm), str(context.folder), str(context.log_folder)]
     return subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -291,12 +297,12 @@ def _processes_with(text: str) -> Iterator[int]:
 
 @pytest.mark.parametrize("step", ["fetch", "configure", "compile", "install"])
 def test_a_build_killed_in_any_step_leaves_nothing_and_the_next_one_succeeds(
-    remotes: standin.Remotes, shop: Workshop, patient_git: Path, tmp_path: Path, step: str
+    remotes: standin.Remotes, context: BuildContext, patient_git: Path, tmp_path: Path, step: str
 ) -> None:
     hold = tmp_path / "hold"
     _hold(remotes, step, hold)
     hold.touch()
-    night = _start(remotes, shop, patient_git)
+    night = _start(remotes, context, patient_git)
     there = Path(f"{hold}.here")
     limit = time.monotonic() + TIMEOUT_S
     while not there.exists():
@@ -308,28 +314,30 @@ def test_a_build_killed_in_any_step_leaves_nothing_and_the_next_one_succeeds(
     hold.unlink()
     for pid in _processes_with(f"{tmp_path}/bin"):  # what a whole night's watchdog would end
         os.kill(pid, signal.SIGKILL)
-    assert artifact_store.artifacts_in(shop.folder) == []
-    artifact, note = built(spec_of(remotes), shop)
+    assert artifact_store.artifacts_in(context.folder) == []
+    artifact, note = built(spec_of(remotes), context)
     assert (artifact.commit, note) == (standin.git(remotes.tvm, "rev-parse", "HEAD"), "")
-    assert not list((shop.folder / ".building").glob("*"))
+    assert not list((context.folder / ".building").glob("*"))
 
 
 def test_two_nights_that_want_the_same_commit_build_it_once(
-    remotes: standin.Remotes, shop: Workshop, patient_git: Path
+    remotes: standin.Remotes, context: BuildContext, patient_git: Path
 ) -> None:
-    nights = [_start(remotes, shop, patient_git) for _ in range(2)]
+    nights = [_start(remotes, context, patient_git) for _ in range(2)]
     said = [night.communicate(timeout=TIMEOUT_S) for night in nights]
     assert [night.returncode for night in nights] == [0, 0], said
     assert len({out for out, _ in said}) == 1
-    assert len(artifact_store.artifacts_in(shop.folder)) == 1
+    assert len(artifact_store.artifacts_in(context.folder)) == 1
 
 
-def test_commits_between_two_nights_are_known_with_author_and_title(remotes: standin.Remotes, shop: Workshop) -> None:
+def test_commits_between_two_nights_are_known_with_author_and_title(
+    remotes: standin.Remotes, context: BuildContext
+) -> None:
     old = standin.git(remotes.tvm, "rev-parse", "HEAD")
     remotes.commit("One", day=2)
     new = remotes.commit("Two", day=3)
-    mirror = Mirror.of(shop.folder, str(remotes.tvm))
-    mirror.fetch(shop)
+    mirror = Mirror.of(context.folder, str(remotes.tvm))
+    mirror.fetch(context)
     found = mirror.commits(old, new)
     assert [(commit.title, commit.author, commit.committed[:10]) for commit in found] == [
         ("Two", "Ada", "2026-08-03"),
@@ -337,18 +345,18 @@ def test_commits_between_two_nights_are_known_with_author_and_title(remotes: sta
     ]
 
 
-def test_a_mirror_is_never_lost_when_its_remote_is(remotes: standin.Remotes, shop: Workshop) -> None:
-    mirror = Mirror.of(shop.folder, str(remotes.tvm))
-    mirror.fetch(shop)
+def test_a_mirror_is_never_lost_when_its_remote_is(remotes: standin.Remotes, context: BuildContext) -> None:
+    mirror = Mirror.of(context.folder, str(remotes.tvm))
+    mirror.fetch(context)
     head = mirror.resolve("main")
     remotes.tvm.rename(remotes.folder / "away")
     (mirror.path / "packed-refs.lock").touch()  # as a git that was killed leaves it
     with pytest.raises(ArtifactError, match="git fetch: fatal"):
-        mirror.fetch(shop)
+        mirror.fetch(context)
     assert mirror.resolve("main") == head
     (remotes.folder / "away").rename(remotes.tvm)
     newer = remotes.commit("Go on")
-    mirror.fetch(shop)
+    mirror.fetch(context)
     assert mirror.resolve("main") == newer
 
 

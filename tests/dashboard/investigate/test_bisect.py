@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
-from dashboard.artifacts.build_context import Workshop
+from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import build_tools
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
 from dashboard.investigate.bisect.range import between
-from dashboard.plan.artifact_names import Getting
+from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config
 from tests.dashboard import homes, standin
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, put_artifact
@@ -167,19 +167,19 @@ def test_the_commits_between_two_builds_are_those_of_the_mirror_in_their_order(t
     commits.append(standin.git(remotes.tvm, "rev-parse", "HEAD"))
     home = homes.make_home(tmp_path / "lab", Path("../shelf"))
     config = read_home_config(home.home)
-    Mirror.of(config.artifacts, str(remotes.tvm)).fetch(Workshop(config.artifacts, tmp_path, Deadline(60)))
-    getting = Getting(config, tmp_path)
+    Mirror.of(config.artifacts, str(remotes.tvm)).fetch(BuildContext(config.artifacts, tmp_path, Deadline(60)))
+    finder = ArtifactFinder(config, tmp_path)
     good, bad = (artifact_of(remotes.tvm, commit, '{"USE_LLVM": "OFF"}') for commit in (commits[0], commits[-1]))
-    found = between(good, bad, getting)
+    found = between(good, bad, finder)
     assert [one.id for one in found] == commits
     assert [one.title for one in found[1:]] == ["One", "Merge theirs"]
     assert found[1].spec == ArtifactSpec(str(remotes.tvm), commits[1], (("USE_LLVM", "OFF"),))
     with pytest.raises(DashboardError, match="the wrong way round"):
-        between(bad, good, getting)
+        between(bad, good, finder)
     with pytest.raises(DashboardError, match="the same build"):
-        between(good, good, getting)
+        between(good, good, finder)
     with pytest.raises(DashboardError, match="differ in their options"):
-        between(good, artifact_of(remotes.tvm, commits[-1]), getting)
+        between(good, artifact_of(remotes.tvm, commits[-1]), finder)
 
 
 RUN = f"""#!{sys.executable}
@@ -229,7 +229,7 @@ def test_the_commit_that_slowed_a_real_build_is_found(tmp_path: Path) -> None:
     shelf = tmp_path / "lab" / "shelf"
     shelf.mkdir()
     kept_tools = os.environ.get("TVMDASH_TEST_ARTIFACTS")
-    tools = build_tools.install(Workshop(Path(kept_tools) if kept_tools else shelf, tmp_path, Deadline(300)))
+    tools = build_tools.install(BuildContext(Path(kept_tools) if kept_tools else shelf, tmp_path, Deadline(300)))
     if kept_tools:
         (shelf / ".tools").symlink_to(tools.parent)
     ends = ("--good", f"git:{commits[0][:9]}", "--bad", "git:main")
