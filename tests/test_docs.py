@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.cli import main as cli
-from dashboard.cli.parts import CANNOT_TELL
+from dashboard.cli.arguments import BUG, CANNOT_TELL, HELD, OK_CODE, SOME_FAILED, STOPPED, USAGE
 from tvmdash import common, config_util, records
 from tvmdash.stages import PIPELINES
 
@@ -62,7 +62,7 @@ def test_every_verb_of_the_command_line_is_in_the_readme_or_the_docs() -> None:
 
 def test_every_exit_code_is_documented() -> None:
     page = text("operations.md")
-    codes = (cli.OK_CODE, cli.SOME_FAILED, cli.USAGE, cli.BUG, CANNOT_TELL, cli.HELD, cli.STOPPED)
+    codes = (OK_CODE, SOME_FAILED, USAGE, BUG, CANNOT_TELL, HELD, STOPPED)
     assert not [code for code in codes if not re.search(rf"\b{code}\b", page)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dashboard.cli.parts import OK_CODE, Verbs, absolute
+from dashboard.cli.arguments import OK_CODE, Verbs, absolute
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 

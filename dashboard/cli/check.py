@@ -1,7 +1,8 @@
-"""Every fault of a home at once, before a night finds them one by one."""
+"""`check`: every fault of a home at once, before a night finds them one by one."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import tempfile
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, code_of, home_verb
 from dashboard.night.environment import stage_environment
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.plan import Plan, find_jobs, make_plan
@@ -19,6 +21,17 @@ from tvmdash.errors import DashboardError
 OWN_CHECK = "check.sh"
 """A job's script that `check` calls with its config folder and the home; each line that it prints is a fault."""
 _CHECK_S = 60
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add it to the command line."""
+    home_verb(verbs, "check", _check, "find every fault of a home at once")
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    faults = faults_of(Home(arguments.home), code_of(arguments))
+    print("\n".join(faults) if faults else f"{arguments.home}: no faults found.")
+    return USAGE if faults else OK_CODE
 
 
 def faults_of(home: Home, code: CodeFolders) -> list[str]:

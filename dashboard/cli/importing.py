@@ -1,4 +1,4 @@
-"""`dashboard import`: what it took, what it skipped and why, in words."""
+"""`import`: results of other tools; what it took, what it skipped and why."""
 
 from __future__ import annotations
 
@@ -10,12 +10,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, home_verb
 from dashboard.importing.formats import FORMATS
 from dashboard.importing.ingest import BROKEN, IN_ALREADY, SKIPPED, TAKEN, Request, Told, take
 from dashboard.importing.parsed import Reading
 from dashboard.night import lock
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add it to the command line."""
+    take = home_verb(
+        verbs, "import", _import, "take in what relay-bench, asv, pyperf, Google Benchmark wrote", code=False
+    )
+    take.add_argument("source", type=Path, metavar="SOURCE", help="a file, a folder or a tar archive; never changed")
+    take.add_argument("--experiment", metavar="NAME", help="whose nights they become; by default what the source says")
+    take.add_argument("--timezone", metavar="ZONE", default="UTC", help="of stamps that name none, as Europe/Berlin")
+    take.add_argument("--dry-run", action="store_true", help="say what would be taken; write nothing")
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    return SOME_FAILED if run(arguments.home, arguments, print).any_broken else OK_CODE
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dashboard.cli.parts import (
+from dashboard.cli.arguments import (
     CANNOT_TELL,
     OK_CODE,
     SOME_FAILED,
@@ -19,7 +19,6 @@ from dashboard.cli.parts import (
     duration_s,
     home_verb,
     interrupt,
-    passed_on,
 )
 from tvmdash import common
 from tvmdash.dashboard_info import Home
@@ -149,7 +148,9 @@ def _bisect(arguments: argparse.Namespace) -> int:
     result, path = bisecting.bisect(Home(arguments.home), question, code=code_of(arguments), seed=arguments.seed)
     print(f"{bisect_result.in_words(result)}\nEvery value: {result.journal}")
     if arguments.incident and result.is_answered:
-        return passed_on("incidents", str(arguments.home), "bisected", arguments.incident, str(path))
+        from tvmdash.incidents import command
+
+        return command.main([str(arguments.home), "bisected", arguments.incident, str(path)])
     return OK_CODE if result.is_answered else SOME_FAILED
 
 

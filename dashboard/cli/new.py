@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from dashboard.authoring.skeletons import LANGUAGES, write_new_job
-from dashboard.cli.parts import OK_CODE, Verbs, absolute
+from dashboard.cli.arguments import OK_CODE, Verbs, absolute
 from dashboard.plan.job import REPOSITORY
 from tvmdash.stages import PIPELINES, Pipeline, pipeline
 

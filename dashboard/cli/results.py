@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dashboard.cli.parts import OK_CODE, Verbs, absolute, home_verb
+from dashboard.cli.arguments import OK_CODE, Verbs, absolute, home_verb
 from dashboard.plan.home_config import code_folders
 from dashboard.plan.job import CodeFolders
 from tvmdash import common

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dashboard.authoring.smoke import SAMPLE_HOME
-from dashboard.cli.parts import Verbs, absolute, code_of, exit_code, interrupt
+from dashboard.cli.arguments import Verbs, absolute, code_of, exit_code, interrupt
 from dashboard.plan.job import CodeFolders
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.text import list_in_words

@@ -49,7 +49,7 @@ def test_2_says_that_the_command_or_the_top_level_config_is_wrong(words: list[st
 
 def test_3_says_that_it_is_a_bug_of_ours_and_where_its_log_is() -> None:
     broken = (
-        "import dashboard.cli.main as cli\ndef broken(*_, **__): raise RuntimeError('boom')\ncli.make_plan = broken"
+        "import dashboard.cli.plan as cli\ndef broken(*_, **__): raise RuntimeError('boom')\ncli.make_plan = broken"
     )
     done = dashboard("plan", "/", code=broken)
     assert done.returncode == 3

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashboard.cli import main as cli
+from dashboard.cli.arguments import HELD, OK_CODE, SOME_FAILED, USAGE
 from dashboard.importing.formats import FORMATS
 from dashboard.night import lock
 from tvmdash import records
@@ -58,7 +59,7 @@ def contents(folder: Path) -> dict[str, tuple[str, int]]:
 def test_every_format_is_taken_and_each_file_told(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(GOLDEN)
     code, lines = take(home, GOLDEN, capsys)
-    assert code == cli.SOME_FAILED  # one golden file is cut off
+    assert code == SOME_FAILED  # one golden file is cut off
     assert lines[-1].startswith("6 nights taken, 0 in already, 0 skipped, 1 broken.")
     assert "read as UTC" in lines[-1]
     assert next(line for line in lines if line.startswith("broken")).startswith(
@@ -79,7 +80,7 @@ def test_the_same_source_twice_adds_nothing(home: Home, tmp_path: Path, capsys: 
     moved = tmp_path / "moved.json"
     shutil.copy(GOLDEN / "pyperf.json", moved)
     code, lines = take(home, moved, capsys, "--experiment", "pyperf")
-    assert (code, lines[0]) == (cli.OK_CODE, f"in already  {moved}: is pyperf/data_20261021T031410Z.json")
+    assert (code, lines[0]) == (OK_CODE, f"in already  {moved}: is pyperf/data_20261021T031410Z.json")
     assert contents(home.data("x").parent) == before
 
 
@@ -92,7 +93,7 @@ def test_a_file_that_has_changed_since_is_told_and_left(
     before = contents(home.data("pyperf"))
     source.write_text(source.read_text().replace("0.021,", "0.029,"))
     code, lines = take(home, source, capsys)
-    assert code == cli.OK_CODE
+    assert code == OK_CODE
     assert "has changed since it became pyperf/data_20261021T031410Z.json, which stays" in lines[0]
     assert contents(home.data("pyperf")) == before
 
@@ -133,7 +134,7 @@ def test_an_archive_of_raw_csv_is_one_night_of_records(
     with tarfile.open(archive, "w:gz") as file:
         file.add(GOLDEN / "benchmarks_08-02-2019-0315", "tmp/data/benchmarks_08-02-2019-0315")
     code, _ = take(home, archive, capsys)
-    assert code == cli.OK_CODE
+    assert code == OK_CODE
     found, origin = night(home, "cnn_comp")
     assert found.stamp == "20190802T031500Z"
     by_engine = {(record.engine, record.workload): record for record in found.records}
@@ -209,7 +210,7 @@ def test_a_name_can_be_given_and_must_be_one(home: Home, capsys: pytest.CaptureF
     assert home.data_stamps("python_speed")
     for name in ("../up", "", ".hidden", "a/b"):
         code, lines = take(home, GOLDEN / "pyperf.json", capsys, "--experiment", name)
-        assert code == cli.USAGE
+        assert code == USAGE
         assert "is not an experiment's name" in lines[-1]
 
 
@@ -233,14 +234,14 @@ def test_what_the_home_measured_itself_is_never_written_over(home: Home, capsys:
 )
 def test_what_cannot_be_is_said(words: str, options: list[str], home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     real = [one.replace("HOME", str(home.root)).replace("GOLDEN", str(GOLDEN)) for one in options]
-    assert cli.main(["import", *real]) == cli.USAGE
+    assert cli.main(["import", *real]) == USAGE
     assert words in capsys.readouterr().err
 
 
 def test_nothing_is_imported_while_a_night_runs(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     with lock.night_lock(home):
         code, _ = take(home, GOLDEN, capsys)
-    assert code == cli.HELD
+    assert code == HELD
     assert not home.data("x").parent.exists()
 
 
@@ -288,7 +289,7 @@ def test_a_broken_file_costs_itself(
     write(tmp_path / "source", name, content)
     shutil.copy(GOLDEN / "pyperf.json", tmp_path / "source" / "z.json")
     code, lines = take(home, tmp_path / "source", capsys)
-    assert code == cli.SOME_FAILED
+    assert code == SOME_FAILED
     assert lines[-1].startswith("1 nights taken, 0 in already, 0 skipped, 1 broken.")
 
 
@@ -301,7 +302,7 @@ def test_links_and_pipes_are_told_and_not_opened(
     (source / "folder").symlink_to(GOLDEN)
     os.mkfifo(source / "pipe.json")
     code, lines = take(home, source, capsys)
-    assert code == cli.SOME_FAILED
+    assert code == SOME_FAILED
     assert lines[-1].startswith("0 nights taken, 0 in already, 0 skipped, 2 broken.")
 
 
@@ -329,7 +330,7 @@ def test_what_is_of_no_known_format_is_told(home: Home, tmp_path: Path, capsys: 
     write(tmp_path / "source", "notes.txt", "hello")
     shutil.copy(GOLDEN / "pyperf.json", tmp_path / "source")
     code, lines = take(home, tmp_path / "source", capsys)
-    assert code == cli.OK_CODE
+    assert code == OK_CODE
     assert lines[0].startswith("skipped     other.json: is of no format that is known (relay-bench,")
     assert len(lines) == 3
 
@@ -342,7 +343,7 @@ def test_a_source_that_holds_no_results_is_an_error(
     write(tmp_path, "README.md", "# Read me")
     write(tmp_path, "other.json", '{"a": 1}')
     code, lines = take(home, tmp_path / name, capsys)
-    assert code == cli.USAGE
+    assert code == USAGE
     assert lines[-1].startswith(f"{tmp_path / name}: holds no results of a format that is known. Known: relay-bench, ")
 
 
@@ -366,7 +367,7 @@ def test_no_json_of_a_stranger_is_a_bug_of_ours(
     (home.root / "config").mkdir(parents=True, exist_ok=True)
     source = write(tmp_path / "source", name, json.dumps(value))
     code, _ = take(home, source, capsys)
-    assert code in {cli.OK_CODE, cli.SOME_FAILED, cli.USAGE}
+    assert code in {OK_CODE, SOME_FAILED, USAGE}
 
 
 def test_asv_parameters_go_by_number_where_their_names_are_not_there(

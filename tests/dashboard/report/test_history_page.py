@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dashboard.cli import main as cli
+from dashboard.cli.arguments import USAGE
 from dashboard.report import history_page
 from tests.dashboard.result_homes import backfilled, data, record
 from tvmdash import common
@@ -107,11 +108,11 @@ def test_a_round_that_lacks_a_tvm_does_not_shift_the_others(tmp_path: Path) -> N
 
 
 def test_a_home_without_backfill_is_a_usage_error_and_a_broken_night_is_told(tmp_path: Path) -> None:
-    assert cli.main(["results", str(tmp_path), "--history"]) == cli.USAGE
+    assert cli.main(["results", str(tmp_path), "--history"]) == USAGE
     made = backfilled(tmp_path / "h", "relax_opt", nights(1, dict.fromkeys(VERSIONS, 1.0)))
     (made.backfill("relax_opt") / "data_20261121T050000Z.json").write_text("{", encoding="utf-8")
     assert "data\\_20261121" in history(made) or "data_20261121T050000Z.json" in history(made)
-    assert cli.main(["results", str(made.root), "20261121T040000Z", "--history"]) == cli.USAGE
+    assert cli.main(["results", str(made.root), "20261121T040000Z", "--history"]) == USAGE
 
 
 def test_what_could_not_be_had_or_measured_is_told_until_it_was(tmp_path: Path) -> None:
@@ -163,10 +164,10 @@ def test_where_no_night_can_be_read_the_files_are_named(tmp_path: Path, capsys: 
     folder = Home(tmp_path).backfill("relax_opt")
     folder.mkdir(parents=True)
     (folder / "data_20261121T050000Z.json").write_text("{", encoding="utf-8")
-    assert cli.main(["results", str(tmp_path), "--history"]) == cli.USAGE
+    assert cli.main(["results", str(tmp_path), "--history"]) == USAGE
     assert "data_20261121T050000Z.json: not JSON" in capsys.readouterr().err
     account(Home(tmp_path), "20261122T000000Z", unbuilt={"0.9.0": "no wheel"})
-    assert cli.main(["results", str(tmp_path), "--history"]) == cli.USAGE
+    assert cli.main(["results", str(tmp_path), "--history"]) == USAGE
     assert "0.9.0, every experiment: could not be had: no wheel." in capsys.readouterr().err
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dashboard.cli import main as cli
+from dashboard.cli.arguments import OK_CODE, USAGE
 from dashboard.plan.job import CodeFolders
 from dashboard.report import markdown, night_page, results
 from tests.dashboard.result_homes import HOSTILE, STAMP, data, home, job, record
@@ -98,15 +99,15 @@ def test_a_data_file_that_cannot_be_read_costs_its_own_experiment_only(tmp_path:
 
 def test_a_night_without_experiments_and_a_home_without_nights_are_told(tmp_path: Path) -> None:
     assert "No experiment took part in this night." in page(home(tmp_path / "h", {}))
-    assert cli.main(["results", str(tmp_path)]) == cli.USAGE
-    assert cli.main(["results", str(tmp_path / "gone")]) == cli.USAGE
+    assert cli.main(["results", str(tmp_path)]) == USAGE
+    assert cli.main(["results", str(tmp_path / "gone")]) == USAGE
 
 
 def test_a_night_that_is_not_there_is_a_usage_error_that_lists_those_that_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = home(tmp_path / "h", {})
-    assert cli.main(["results", str(made.root), "20200101T000000Z"]) == cli.USAGE
+    assert cli.main(["results", str(made.root), "20200101T000000Z"]) == USAGE
     assert STAMP in capsys.readouterr().err
 
 
@@ -208,10 +209,10 @@ def test_doubts_that_differ_in_numbers_are_counted_together(tmp_path: Path) -> N
 
 def test_the_command_writes_the_page_that_it_would_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = home(tmp_path / "h", {"relax_opt": data([record("network.mlp", 1.0)])})
-    assert cli.main(["results", str(made.root)]) == cli.OK_CODE
+    assert cli.main(["results", str(made.root)]) == OK_CODE
     printed = capsys.readouterr().out
-    assert cli.main(["results", str(made.root), STAMP, "--output", str(tmp_path / "r.md")]) == cli.OK_CODE
+    assert cli.main(["results", str(made.root), STAMP, "--output", str(tmp_path / "r.md")]) == OK_CODE
     assert (tmp_path / "r.md").read_text(encoding="utf-8") == printed
     assert printed.startswith("# Results of one night\n")
-    assert cli.main(["results", str(made.root), "--output", str(tmp_path / "gone" / "r.md")]) == cli.USAGE
+    assert cli.main(["results", str(made.root), "--output", str(tmp_path / "gone" / "r.md")]) == USAGE
     assert "No such file or directory" in capsys.readouterr().err

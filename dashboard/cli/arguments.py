@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import signal
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -78,11 +75,13 @@ def absolute(text: str) -> Path:
     return Path(text).expanduser().absolute().resolve()
 
 
-def passed_on(module: str, *words: str) -> int:
-    """The command line of a module of tvmdash, as a program of its own; its exit code."""
-    argv = [sys.executable, "-m", f"tvmdash.{module}", *words]
-    library = str(REPOSITORY / "shared" / "python")
-    return subprocess.run(argv, check=False, env={**os.environ, "PYTHONPATH": library}).returncode
+def passed_on(
+    verbs: Verbs[argparse.ArgumentParser], name: str, verb: Callable[[Sequence[str]], int], words: str
+) -> None:
+    """Add a verb whose arguments, options as well, are read by a command line of its own."""
+    parser = verbs.add_parser(name, help=words, add_help=False, prefix_chars="\0")
+    parser.add_argument("rest", nargs=argparse.REMAINDER)
+    parser.set_defaults(verb=lambda arguments: verb(arguments.rest))
 
 
 def duration_s(text: str) -> float:

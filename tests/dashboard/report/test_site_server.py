@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dashboard.cli import serve
+from dashboard.report import site_server
 from tests.dashboard.site_client import FILES, Client, publish
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -33,7 +33,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def client(home: Home) -> Iterator[Client]:
-    with serve.make_server(home, "127.0.0.1", 0) as server:
+    with site_server.make_server(home, "127.0.0.1", 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield Client(server.server_address[1])
@@ -134,7 +134,7 @@ def test_only_reading_is_answered(client: Client) -> None:
 
 def test_a_home_without_a_site_says_so_and_shows_it_when_it_comes(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    with serve.make_server(home, "127.0.0.1", 0) as server:
+    with site_server.make_server(home, "127.0.0.1", 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         client = Client(server.server_address[1])
@@ -150,9 +150,9 @@ def test_a_taken_port_and_a_missing_home_are_told(home: Home, tmp_path: Path) ->
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(DashboardError, match="Try --port 0"):
-            serve.make_server(home, "127.0.0.1", taken.getsockname()[1])
+            site_server.make_server(home, "127.0.0.1", taken.getsockname()[1])
     with pytest.raises(DashboardError, match="no such folder"):
-        serve.make_server(Home(tmp_path / "nowhere"), "127.0.0.1", 0)
+        site_server.make_server(Home(tmp_path / "nowhere"), "127.0.0.1", 0)
 
 
 @contextlib.contextmanager

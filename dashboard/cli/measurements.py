@@ -1,0 +1,26 @@
+"""`traces` and `records`: what was measured, asked in SQL, and taken elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from dashboard.cli.arguments import Verbs, passed_on
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add them to the command line."""
+    passed_on(verbs, "traces", _traces, "what was measured, asked in SQL: query, summary, diff, seal, convert, ...")
+    passed_on(verbs, "records", _records, "export and import records of the workload record format")
+
+
+def _traces(rest: Sequence[str]) -> int:
+    from tvmdash.traces import __main__ as traces  # DuckDB and NumPy
+
+    return traces.main(rest)
+
+
+def _records(rest: Sequence[str]) -> int:
+    from tvmdash.records_exchange import __main__ as records_exchange
+
+    return records_exchange.main(rest)

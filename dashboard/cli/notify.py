@@ -1,0 +1,19 @@
+"""`notify --check`: a test message to Slack."""
+
+from __future__ import annotations
+
+import argparse
+
+from dashboard.cli.arguments import Verbs, home_verb
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add it to the command line."""
+    notify = home_verb(verbs, "notify", _notify, "try Slack", code=False)
+    notify.add_argument("--check", action="store_true", required=True, help="send a test message; say what is wrong")
+
+
+def _notify(arguments: argparse.Namespace) -> int:
+    from tvmdash.slack_util import client  # only this verb of the dashboard knows Slack
+
+    return client.main(["check", str(arguments.home)])

@@ -1,0 +1,31 @@
+"""`run`: a night."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+
+from dashboard.cli import night_summary
+from dashboard.cli.arguments import OK_CODE, STOPPED, Verbs, code_of, exit_code, home_verb, interrupt
+from dashboard.plan.plan import make_plan
+from tvmdash.dashboard_info import Home
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add it to the command line."""
+    run = home_verb(verbs, "run", _run, "run a night")
+    run.add_argument("--no-rebuild-tvm", action="store_true", help="use the TVM artifacts that are there; no network")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from dashboard.night import heartbeat, night  # the night's machinery; the other verbs start without it
+
+    home = Home(arguments.home)
+    signal.signal(signal.SIGTERM, interrupt)
+    plan = make_plan(home, code_of(arguments), seed=arguments.seed)
+    done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm)
+    print(night_summary.night_in_words(home, done))
+    code = exit_code(done)
+    if code != STOPPED:
+        heartbeat.beat(plan.config.heartbeat_url, success=code == OK_CODE)
+    return code

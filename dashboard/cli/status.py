@@ -1,0 +1,30 @@
+"""`status`: how the last night went, or how far tonight's is."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from dashboard.cli import night_summary
+from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, existing_home, home_verb
+from dashboard.investigate.backfill import folder
+from dashboard.night import lock
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add it to the command line."""
+    home_verb(verbs, "status", _status, "print how the last night went", code=False)
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    home = existing_home(arguments)
+    stamps = home.night_stamps()
+    if not stamps:
+        print(f"{home.root}: no night has run yet. Run one: ./run_dashboard.sh {home.root}")
+        return OK_CODE
+    night = home.read_night(stamps[-1])
+    if night.state == RUNNING and not lock.is_held(home):
+        night = dataclasses.replace(night, state=INTERRUPTED)
+    print("\n".join(filter(None, (night_summary.status_in_words(home, night), folder.in_words(home)))))
+    return OK_CODE if night.state in {COMPLETE, RUNNING} and night.well else SOME_FAILED

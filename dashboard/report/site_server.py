@@ -1,0 +1,216 @@
+"""A home's website over HTTP, for a look at it: only its own files, of whatever site is there at the moment."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gzip
+import logging
+import os
+import socket
+import stat
+import sys
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".csv": "text/csv; charset=utf-8",
+    ".xml": "application/atom+xml; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".md": "text/plain; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+}
+_UNKNOWN = "application/octet-stream"
+_COMPRESSED = (".html", ".css", ".js", ".json", ".csv", ".xml", ".svg")
+_POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_POLICY_OF_GRAPHS = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_IDLE_S = 60
+_log = logging.getLogger("serve")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file of the site: its open descriptor, its name below the site, what the system says of it."""
+
+    descriptor: int
+    name: str
+    status: os.stat_result
+
+    @property
+    def tag(self) -> str:
+        """Another text for other content: the site's files are replaced, never written into."""
+        return f"{self.status.st_ino:x}-{self.status.st_mtime_ns:x}-{self.status.st_size:x}"
+
+    def read(self) -> bytes:
+        with os.fdopen(self.descriptor, "rb", closefd=False) as file:
+            return file.read()
+
+
+def find(root: Path, name: str) -> Found | None:
+    """The regular file `name` below `root`, opened; None where there is none.
+
+    No part of the name is followed where it is a link, so nothing outside is ever read.
+    """
+    parts = name.split("/")
+    if any(part in {"", ".", ".."} or "\0" in part for part in parts):
+        return None
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, folder)
+            for part in parts[:-1]:
+                folder = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+                stack.callback(os.close, folder)
+            file = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        except (OSError, ValueError):
+            return None
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(file)
+        return None
+    return Found(file, name, status)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD; everything else is refused."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else a kept connection waits 40 ms between the head of an answer and its content
+    server_version = "dashboard"
+    sys_version = ""
+    timeout = _IDLE_S
+    root: Path
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        try:
+            path = unquote(urlsplit(self.path).path, errors="strict")
+        except ValueError:
+            return self._tell(HTTPStatus.BAD_REQUEST, "That is no address of a page.")
+        name = path.lstrip("/")
+        found = find(self.root, name + "index.html" if name.endswith("/") or not name else name)
+        if found is not None:
+            try:
+                return self._send(found)
+            finally:
+                os.close(found.descriptor)
+        page = find(self.root, f"{name}/index.html")
+        if page is not None:
+            os.close(page.descriptor)
+            return self._tell(HTTPStatus.MOVED_PERMANENTLY, "It is a folder.", Location=quote(f"/{name}/"))
+        first = find(self.root, "index.html")
+        if first is not None:
+            os.close(first.descriptor)
+            return self._tell(HTTPStatus.NOT_FOUND, "This site has no such page.")
+        return self._tell(
+            HTTPStatus.NOT_FOUND, "There is no site yet. A night that has the subsystem website makes it."
+        )
+
+    def _send(self, found: Found) -> None:
+        suffix = Path(found.name).suffix.lower()
+        zipped = suffix in _COMPRESSED and _accepts_gzip(self.headers.get("Accept-Encoding", ""))
+        tag = f'"{found.tag}{"-gz" if zipped else ""}"'
+        headers = {
+            "ETag": tag,
+            "Cache-Control": "no-cache",
+            "Content-Security-Policy": _POLICY_OF_GRAPHS if found.name.startswith("graphs/") else _POLICY,
+            **({"Vary": "Accept-Encoding"} if suffix in _COMPRESSED else {}),
+        }
+        if tag in [one.strip().removeprefix("W/") for one in self.headers.get("If-None-Match", "").split(",")]:
+            return self._head(HTTPStatus.NOT_MODIFIED, headers)
+        content = found.read()
+        if zipped:
+            content = _zipped(content)
+            headers["Content-Encoding"] = "gzip"
+        headers |= {"Content-Type": _TYPES.get(suffix, _UNKNOWN), "Content-Length": str(len(content))}
+        self._head(HTTPStatus.OK, headers)
+        if self.command != "HEAD":
+            self.wfile.write(content)
+        return None
+
+    def _tell(self, status: HTTPStatus, words: str, **headers: str) -> None:
+        content = f"{words}\n".encode()
+        told = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(content)), **headers}
+        self._head(status, told)
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def _head(self, status: HTTPStatus, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the base class's name
+        """Requests are no news."""
+        _log.debug(format, *arguments)
+
+
+@functools.lru_cache(maxsize=256)
+def _zipped(content: bytes) -> bytes:
+    return gzip.compress(content, 5, mtime=0)
+
+
+def _accepts_gzip(header: str) -> bool:
+    for part in header.lower().split(","):
+        coding, _, quality = part.strip().partition(";")
+        if coding.strip() == "gzip":
+            return quality.replace(" ", "") not in {"q=0", "q=0.0", "q=0.00", "q=0.000"}
+    return False
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # a browser opens many connections at once; one beyond the queue waits for seconds
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A reader that goes away in the middle is no news."""
+        _log.debug("a request from %s ended", client_address, exc_info=True)
+
+
+def make_server(home: Home, bind: str, port: int) -> ThreadingHTTPServer:
+    """A server of the home's website on `bind`, at a free port with 0; DashboardError where that cannot be."""
+    if not home.root.is_dir():
+        raise DashboardError(f"{home.root}: there is no such folder.")
+    handler = type("HomeHandler", (Handler,), {"root": home.output("website")})
+    server = type("HomeServer", (_Server,), {"address_family": socket.AF_INET6 if ":" in bind else socket.AF_INET})
+    try:
+        made: ThreadingHTTPServer = server((bind, port), handler)
+    except (OSError, OverflowError) as error:
+        raise DashboardError(f"--bind {bind} --port {port}: cannot be served at: {error}. Try --port 0.") from error
+    return made
+
+
+def serve(home: Home, bind: str, port: int) -> None:
+    """Serve until Ctrl-C; the address is said first, and whether there is a website yet."""
+    with make_server(home, bind, port) as server:
+        shows = f"{_address_of(server)} shows the website of {home.root}."
+        if home.page() is None:
+            made = "A night with the subsystem website makes it; then it is shown at"
+            shows = f"{home.root} has no website yet. {made} {_address_of(server)}"
+        sys.stdout.write(f"{shows} Ctrl-C ends it.\n")
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+
+
+def _address_of(server: ThreadingHTTPServer) -> str:
+    """Where a browser finds it."""
+    host, port = str(server.server_address[0]), server.server_address[1]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
