@@ -131,11 +131,12 @@ def tonight_plot(history: History, series: Sequence[Series]) -> Plot:
 
 
 def map_of(plot: GroupedBar) -> HeatMap | None:
-    """Each group's values as multiples of its lowest; None where they are few, or not times."""
+    """Each group's values as multiples of its lowest; None where they are few, have gaps mostly, or are no times."""
     values = [[None if one is None else finite(one.value) for one in row] for row in plot.values]
     numbers = [value for row in values for value in row if value is not None]
     few = min(len(plot.groups), len(plot.series)) < LEAST_MAPPED
-    if few or not plot.lower_is_better or not numbers or min(numbers) <= 0:
+    sparse = len(numbers) * 2 < len(plot.groups) * len(plot.series)
+    if few or sparse or not plot.lower_is_better or min(numbers) <= 0:
         return None
     lowest = [min((value for value in row if value is not None), default=1.0) for row in values]
     ratios = tuple(
