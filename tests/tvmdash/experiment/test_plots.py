@@ -6,7 +6,7 @@ import pytest
 
 from tvmdash.experiment.info import History
 from tvmdash.experiment.plots import default_plots, map_of, spread_plot
-from tvmdash.plot_util import Distribution, Estimate, GroupedBar, HeatMap
+from tvmdash.plot_util import Distribution, Estimate, GroupedBar, HeatMap, alt_text
 from tvmdash.series.store import Series
 
 WORKLOADS, ENGINES = ("mlp", "vgg", "lstm"), ("tvm", "torch", "onnx")
@@ -57,6 +57,13 @@ def test_the_spread_is_of_each_series_against_its_own_median_the_widest_first() 
     assert drawn is not None
     assert drawn.groups == ("torch", "tvm")
     assert [max(values) for values in drawn.values] == pytest.approx([50.0, 1.0])
+
+
+def test_the_middle_of_a_spread_is_zero_and_not_what_rounding_left_of_it() -> None:
+    even = series("mlp", "tvm", *[0.1, 0.3, 0.7, 1.1, 1.3, 1.9, 2.3, 2.9, 3.1, 3.7])
+    drawn = spread_plot(history(even), (even,))
+    assert drawn is not None
+    assert "mlp 0 (" in alt_text(drawn)
 
 
 def test_a_few_nights_have_no_spread() -> None:

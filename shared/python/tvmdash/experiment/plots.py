@@ -156,7 +156,7 @@ def spread_plot(history: History, series: Sequence[Series]) -> Distribution | No
         values = [value for stamp, value in zip(item.stamps, item.values, strict=True) if stamp >= since]
         middle = statistics.median(values)
         if len(values) >= LEAST_NIGHTS and middle > 0:
-            percents = tuple(100 * (value / middle - 1) for value in values)
+            percents = tuple(round(100 * (value / middle - 1), 6) + 0.0 for value in values)  # no -0.0
             name = _name(history, item, inner) or str(history.values(item)["workload"])
             found.append((max(percents) - min(percents), name, percents))
     if not found:
