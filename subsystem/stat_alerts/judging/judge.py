@@ -19,9 +19,9 @@ from tvmdash.detect.change_points import change_points, rebased
 from tvmdash.detect.fleet import fleet as change_fleet
 from tvmdash.detect.fleet.common import FleetRerun
 from tvmdash.detect.fleet.fleet import FleetState, NightDecision
+from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, History, Kind, SeriesState, Settings, scaled
 from tvmdash.incidents.annotations import Annotation
-from tvmdash.incidents.cause_text import cause_in_short
 from tvmdash.incidents.ledger import EXPECTED, Ledger
 
 MOST_REPLAYED = 400
@@ -129,7 +129,7 @@ def _with_causes(
         if decision.kind != "quiet" and decision.cut is not None:
             cause = causes.cause_of(table, keys[key], decision, rows, night)
             kind: Kind = "environment" if cause.whose == MACHINE else "alert"
-            told[key] = replace(decision, kind=kind, cause=cause, reason=f"the level shifted; {cause_in_short(cause)}")
+            told[key] = replace(decision, kind=kind, cause=cause, reason=Reason(ReasonKind.SHIFTED))
     return replace(decided, decisions=told)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -17,9 +16,11 @@ from rerun.outcomes import lines as measured_again
 from report.standings import Stand
 from report.verdict_text import suspect_text
 from tvmdash.detect.grade import noise_grade, smallest_visible_change
+from tvmdash.detect.reason import ReasonKind
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import Annotation
 from tvmdash.incidents.ledger import CHANGE, Event, Incident, Ledger, iso_of
+from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import headline, in_words
 from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, list_in_words, percent_in_words
@@ -75,7 +76,7 @@ def _suspects(verdict: NightVerdict) -> Iterable[str]:
 def _quiet(judged: Judged, verdict: NightVerdict) -> str:
     suspects = {one.series for one in verdict.suspects}
     count = len(judged.exact) + sum(
-        not _unjudged(decision.reason) and key not in suspects
+        not decision.reason.is_unjudged and key not in suspects
         for fleet in judged.fleets
         for key, decision in fleet.decided.decisions.items()
     )
@@ -101,31 +102,29 @@ def _followed(ledger: Ledger, events: Sequence[Event], left_out: set[str]) -> It
             yield f"{word}: {headline(incident)} ({incident.id}): {event.data['words']}."
 
 
-_UNJUDGED = ("no value tonight", "tonight's value", "nights of history", "the level began")
-
-
-def _unjudged(reason: str) -> str | None:
-    return next((start for start in _UNJUDGED if start in reason), None)
+_UNJUDGED = {
+    ReasonKind.TOO_FEW_NIGHTS: "are too young ({needed:g} nights are needed)",
+    ReasonKind.NO_VALUE: "had no value tonight",
+    ReasonKind.NEW_LEVEL: "began a new level a few nights ago",
+    ReasonKind.NOT_POSITIVE: "had a value tonight that is not positive",
+}
+"""In the order in which they are told."""
 
 
 def _not_judged(table: Table, judged: Judged, told: AbstractSet[str]) -> Iterable[str]:
     """Whatever could not be judged is said, so that silence means quiet; not what an incident says already."""
-    words = {
-        _UNJUDGED[0]: "had no value tonight",
-        _UNJUDGED[1]: "had a value tonight that is not positive",
-        _UNJUDGED[2]: "are too young (18 nights are needed)",
-        _UNJUDGED[3]: "began a new level a few nights ago",
-    }
-    found: Counter[str] = Counter()
-    names: dict[str, list[str]] = {}
+    names: dict[ReasonKind, list[str]] = {}
+    needed = 0.0
     for row, decision, _ in judged.decisions():
-        why = _unjudged(decision.reason)
-        if decision.kind == "quiet" and why and not (why == _UNJUDGED[3] and table.rows[row].key in told):
-            found[why] += 1
-            names.setdefault(why, []).append(table.rows[row].name)
-    for why, count in sorted(found.items()):
-        examples = list_in_words([elide(name, 60) for name in names[why]], 2)
-        yield f"Not judged: {count} series {words[why]}: {examples}."
+        reason = decision.reason
+        is_told = reason.kind == ReasonKind.NEW_LEVEL and table.rows[row].key in told
+        if decision.kind == "quiet" and reason.is_unjudged and not is_told:
+            names.setdefault(reason.kind, []).append(table.rows[row].name)
+            needed = max(needed, reason.needed or 0.0)
+    for kind, words in _UNJUDGED.items():
+        if kind in names:
+            examples = list_in_words([elide(name, 60) for name in names[kind]], 2)
+            yield f"Not judged: {len(names[kind])} series {words.format(needed=needed)}: {examples}."
 
 
 def _honesty(rates: Mapping[str, Rate]) -> Iterable[str]:
@@ -229,7 +228,8 @@ def _series(table: Table, row: int, decision: Any, fleet: Any, options: Options,
     return {
         **_named(table, row, stand),
         "verdict": decision.kind,
-        "reason": decision.reason,
+        "reason": format_reason(decision),
+        "why": decision.reason.to_json(),
         "z": decision.z,
         "since": table.stamps[max(decision.state.start, table.offset)],
         "noise_grade": grade.grade,

@@ -25,11 +25,16 @@ from rerun.evidence import (
 )
 from rerun.questions import Asking
 from tvmdash.detect.cause import CONTROLS, OLDER_ARTIFACTS, SAME_ARTIFACT, SAME_VERSION
-from tvmdash.detect.change_points import WORDS
+from tvmdash.detect.reason import ReasonKind
 from tvmdash.detect.series import Decision
 from tvmdash.text import duration_in_words, elide, list_in_words
 
-_OF_REASON = {WORDS["refuted"]: OUTLIER, WORDS["open"]: UNCLEAR, WORDS["modes"]: MODES, WORDS["young"]: YOUNG}
+_OF_REASON = {
+    ReasonKind.REFUTED: OUTLIER,
+    ReasonKind.OPEN: UNCLEAR,
+    ReasonKind.MODES: MODES,
+    ReasonKind.YOUNG: YOUNG,
+}
 _NAMED = 2
 
 
@@ -59,17 +64,17 @@ def outcomes_of(judged: Judged, table: Table, evidence: Evidence, asking: Asking
 
 def _was_suspect(decision: Decision) -> bool:
     """Whether it was for its own sake that the series was asked for, and not to tell the machine from the compiler."""
-    return bool(decision.reruns) or decision.kind != "quiet" or decision.reason == WORDS["unmeasured"]
+    return bool(decision.reruns) or decision.kind != "quiet" or decision.reason.kind == ReasonKind.UNMEASURED
 
 
 def _outcome(decision: Decision, night: int) -> str:
-    if not decision.reruns or decision.reason == WORDS["unmeasured"]:
+    if not decision.reruns or decision.reason.kind == ReasonKind.UNMEASURED:
         return UNMEASURED
     if decision.kind == "alert":
         return REPRODUCED if is_reproduced(decision, night) else MODES
     if decision.kind == "environment" or night in decision.state.moved:
         return MACHINE
-    return _OF_REASON.get(decision.reason, UNCLEAR)
+    return _OF_REASON.get(decision.reason.kind, UNCLEAR)
 
 
 def _evidence(decision: Decision) -> str:

@@ -11,6 +11,7 @@ from inputs import parsing
 from inputs.parsing import number, objects, stamp, text
 from tvmdash.dashboard_info import Home
 from tvmdash.detect.cause import Cause
+from tvmdash.detect.reason import Reason
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import MACHINE, OPEN_STATES, STATES, SUBSYSTEM, Change, Incident, Moved
 from tvmdash.verdict import Standing
@@ -23,7 +24,7 @@ class Verdict:
     """What the detector says of a series. noise: robust standard deviation, as a fraction of the value.
 
     visible: the smallest relative change that it would tell within a week in four cases of five. effect: of a suspect,
-    how far it is from its level, as a fraction.
+    how far it is from its level, as a fraction. why: None for an exact number, and in files of long ago.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Verdict:
     control: bool
     standing: Standing = Standing.STEADY
     effect: float | None = None
+    why: Reason | None = None
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,7 @@ def _verdict(one: Mapping[str, Any]) -> Verdict:
         control=bool(one["control"]),
         standing=Standing(one["standing"]),
         effect=number(one["effect"]),
+        why=Reason.from_json(one["why"]) if one.get("why") else None,
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from inputs.alerts import Alerts
 from inputs.others import Deadlines
 from inputs.scores import Score
 from views import incidents as incident_views
@@ -28,7 +28,6 @@ MOST_YOUNG = 8
 """As long as none can be judged."""
 MOST_INCIDENTS = 3
 """More are behind a click."""
-_NEEDED = re.compile(r"(\d+) are needed")
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def first_screen(
         faults=_faults(context, experiments),
         strip=make_strip(context.last_nights, machine_changes(context.machines)),
         series=some_of_each(series, MOST_YOUNG) if young else series[:MOST_SERIES],
-        too_young=_too_young(series, len(context.stamps)) if young else "",
+        too_young=_too_young(context.alerts, series[0], len(context.stamps)) if young else "",
         all_series=len(series),
         deadlines=context.deadlines,
         next_run=night_facts.next_run(context.stamps),
@@ -126,11 +125,12 @@ def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str
     return found + [f"{view.title}: Its data cannot be read: {view.data_fault}" for view in unreadable]
 
 
-def _too_young(series: list[SeriesView], nights: int) -> str:
-    """Why no series has a verdict yet, and from when on they will."""
-    needed = _NEEDED.search(series[0].reason)
+def _too_young(alerts: Alerts, series: SeriesView, nights: int) -> str:
+    """Why no series, as this one, has a verdict yet, and from when on they will."""
+    verdict = alerts.series.get(series.id)
+    needed = verdict.why.needed if verdict and verdict.why else None
     so_far = "this was the first" if nights == 1 else f"so far there are {nights}"
-    return f"A series is judged once it has {f'{needed[1]} nights' if needed else 'enough nights'}; {so_far}."
+    return f"A series is judged once it has {f'{needed:g} nights' if needed else 'enough nights'}; {so_far}."
 
 
 def _incidents(context: SiteContext) -> list[IncidentView]:

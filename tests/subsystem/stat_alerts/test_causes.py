@@ -10,6 +10,7 @@ import pytest
 
 from tests.subsystem import scripts
 from tests.subsystem.stat_alerts.alert_homes import stamp_of
+from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Measured, SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import Incident, Ledger
@@ -177,7 +178,8 @@ def test_unchanged_series_are_never_told(series: int, controls: int) -> None:
 def alert(cut: int, effect: float, *reruns: tuple[int, float]) -> Decision:
     """An alert of the last night, with what was measured again."""
     measured = tuple(Measured(night, value) for night, value in reruns)
-    return Decision("alert", "", NIGHTS - 1, SeriesState(), cut=cut, after=cut - 1, effect=effect, reruns=measured)
+    shifted, state = Reason(ReasonKind.SHIFTED), SeriesState()
+    return Decision("alert", shifted, NIGHTS - 1, state, cut=cut, after=cut - 1, effect=effect, reruns=measured)
 
 
 AGAIN = [*((night, 1.08) for night in range(STEP, STEP + 4)), *((night, 1.0) for night in range(30, 34))]

@@ -13,6 +13,7 @@ from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
 from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, assert_whole, failure, job, record, stamp
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, OK, Home, JobResult, StepResult
+from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.verdict import Level, NightVerdict, write_verdict
 
 NIGHTS = 40
@@ -171,11 +172,12 @@ def test_one_night_with_one_series_looks_right(site: Site) -> None:
     assert_whole(site)
 
 
-def verdicts(site: Site, reason: str, noise: float | None) -> None:
+def verdicts(site: Site, reason: str, noise: float | None, needed: int | None = None) -> None:
     """What the alerts say of every series of tonight's site, the same of each: too young, or steady at its noise."""
     about = {"metric": "run_time", "unit": "ms", "verdict": "quiet", "reason": reason, "z": None, "since": STAMP}
     about |= {"standing": "steady" if noise else "young", "effect": None, "effect_low": None, "effect_high": None}
     about |= {"noise_grade": "A" if noise else "unknown", "noise": noise, "smallest_visible_change": noise}
+    about |= {"why": Reason(ReasonKind.TOO_FEW_NIGHTS, nights=1, needed=needed).to_json()} if needed else {}
     known = common.read_json(site.folder / "index.json")["series"]
     rows = [
         {"id": one, "name": name, "experiment": "cnn", **about, "control": False, "last": []}
@@ -196,13 +198,25 @@ def test_the_first_night_shows_a_few_run_times_and_when_there_will_be_verdicts(s
     for name in names:
         site.data(name, [record(f"net{row}", 1.0 + row) for row in range(9)])
     site.publish_here()
-    verdicts(site, "1 nights of history; 18 are needed", None)
+    verdicts(site, "too young", None, needed=18)
     page = site.publish_here()
     assert "A series is judged once it has 18 nights; this was the first." in page.words
     assert len(page.all("svg")) == 8
     rows = [" ".join(text.split()) for text in page.texts["tr"] if "run time" in text]
     assert [row.split()[2] for row in rows] == ["cnn", "rnn"] * 4
     assert_whole(site)
+
+
+def test_how_many_nights_a_verdict_needs_is_no_matter_of_the_reasons_words(site: Site) -> None:
+    site.night(job("cnn"))
+    site.data("cnn", [record("mlp", 1.0)])
+    site.publish_here()
+    verdicts(site, "1 nights of history; 18 are needed", None)  # of a stat_alerts that wrote no typed reason
+    page = site.publish_here()
+    assert "A series is judged once it has enough nights; this was the first." in page.words
+    assert "18 are needed" in page.words
+    verdicts(site, "#1#", None, needed=18)
+    assert "A series is judged once it has 18 nights; this was the first." in site.publish_here().words
 
 
 def test_a_good_verdict_on_a_disturbed_machine_says_so(site: Site) -> None:

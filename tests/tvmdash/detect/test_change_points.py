@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tvmdash.detect import change_points, grade, locate
+from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, History, SeriesState, Settings
 from tvmdash.errors import DashboardError
 
@@ -123,7 +124,7 @@ def test_missing_nights_do_not_silence_what_comes_after() -> None:
     values[80:] *= 1.10
     values[[40, 41, 60, 81, 83]] = [np.nan, np.inf, np.nan, np.nan, -np.inf]
     decisions = play(values)
-    assert decisions[41].reason == "no value tonight"
+    assert decisions[41].reason == Reason(ReasonKind.NO_VALUE)
     assert [decision.cut for decision in decisions if decision.kind == "alert"] == [80]
 
 
@@ -150,7 +151,7 @@ def test_a_value_that_is_not_positive_is_missing_and_said(bad: float) -> None:
     values = noise(6)
     values[60] = bad
     decisions = play(values)
-    assert "is not positive" in decisions[60].reason
+    assert decisions[60].reason == Reason(ReasonKind.NOT_POSITIVE, bad)
     assert all(decision.kind == "quiet" for decision in decisions)
 
 
@@ -173,11 +174,11 @@ def test_fewer_than_eighteen_nights_are_quiet_and_said() -> None:
     values[12:] *= 2
     decisions = play(values)
     assert {decision.kind for decision in decisions} == {"quiet"}
-    assert decisions[1].reason == "2 nights of history; 18 are needed"
+    assert decisions[1].reason == Reason(ReasonKind.TOO_FEW_NIGHTS, nights=2, needed=18)
 
 
 def test_no_history_at_all_is_quiet() -> None:
-    assert change_points.observe(History(np.array([])), SeriesState()).reason == "no value tonight"
+    assert change_points.observe(History(np.array([])), SeriesState()).reason.kind == ReasonKind.NO_VALUE
 
 
 def test_drift_is_not_told_as_a_step() -> None:
@@ -238,9 +239,9 @@ def test_a_small_step_in_a_young_series_is_told_once_several_builds_show_it() ->
     for night in range(22, 34):
         decision = change_points.observe(History(values[: night + 1]), state, rerun=lab(truth, 0.002, night))
         state = decision.state
-        told.append((night, decision.kind, decision.reason))
+        told.append((night, decision.kind, decision.reason.kind))
     assert [kind for night, kind, _ in told if night == 25] == ["quiet"]
-    assert "by luck" in next(reason for night, _, reason in told if night >= 25 and "reproduced" in reason)
+    assert ReasonKind.YOUNG in [reason for night, _, reason in told if night >= 25]
     (alert,) = [night for night, kind, _ in told if kind == "alert"]
     assert 26 <= alert <= 30
 
@@ -336,11 +337,11 @@ def test_an_alert_carries_what_explains_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
-    [(1.0, "within its noise"), (1.0035, "not relevant")],
+    ("change", "kind"),
+    [(1.0, ReasonKind.WITHIN_NOISE), (1.0035, ReasonKind.NOT_RELEVANT)],
 )
-def test_a_quiet_night_says_why(change: float, words: str) -> None:
+def test_a_quiet_night_says_why(change: float, kind: ReasonKind) -> None:
     values = noise(18, sigma=0.0008 if change > 1 else 0.005)
     values[80:] *= change
-    assert any(words in decision.reason for decision in play(values)[90:])
+    assert any(decision.reason.kind == kind for decision in play(values)[90:])
     assert alerts(values) == []

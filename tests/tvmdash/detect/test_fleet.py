@@ -10,6 +10,7 @@ import pytest
 
 from tvmdash.detect.fleet import fleet
 from tvmdash.detect.fleet.fleet import FleetState, NightDecision
+from tvmdash.detect.reason import ReasonKind
 from tvmdash.detect.series import History, Settings
 from tvmdash.errors import DashboardError
 
@@ -157,7 +158,7 @@ def test_one_broken_series_does_not_silence_the_others() -> None:
     }
     told = fleet.night(histories, FleetState())
     assert told.decisions["good"].kind == "alert"
-    assert told.decisions["nan"].reason == "no value tonight"
+    assert told.decisions["nan"].reason.kind == ReasonKind.NO_VALUE
     assert all(d.kind == "quiet" for name, d in told.decisions.items() if name not in {"good", "negative"})
 
 

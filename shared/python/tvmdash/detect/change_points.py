@@ -25,7 +25,8 @@ from tvmdash.detect.levels import rebased
 from tvmdash.detect.locate import locate
 from tvmdash.detect.noise import WIDTH, vif
 from tvmdash.detect.place import divided, placed
-from tvmdash.detect.rerun import Answer, Bench, Verdict
+from tvmdash.detect.reason import Reason, ReasonKind
+from tvmdash.detect.rerun import Bench, Verdict
 from tvmdash.detect.scan import Candidate, suspicious, tonight
 from tvmdash.detect.search import first_strong, is_clear, strongest
 from tvmdash.detect.series import (
@@ -75,18 +76,17 @@ def observe(
     night = history.tonight
     state = forgetting(state, night)
 
-    def quiet(reason: str) -> Decision:
+    def quiet(reason: Reason) -> Decision:
         return Decision("quiet", reason, night, state)
 
     if not len(series.x) or series.nights[-1] != night:
-        value = history.values[-1] if len(history.values) else math.nan
-        return quiet("no value tonight" if not math.isfinite(value) else f"tonight's value {value:g} is not positive")
+        return quiet(_without_value(history))
     if len(series.x) < settings.least_history:
-        return quiet(f"{len(series.x)} nights of history; {settings.least_history} are needed")
+        return quiet(Reason(ReasonKind.TOO_FEW_NIGHTS, nights=len(series.x), needed=settings.least_history))
     candidates = [tonight(series, state), early_candidates(series, state, np.array([len(series.x) - 1]))]
     best = [strongest(group) for group in candidates if group]
     if not best:
-        return quiet(f"the level began {len(series.x) - series.index_of(state.start)} nights ago; too few to compare")
+        return quiet(Reason(ReasonKind.NEW_LEVEL, nights=len(series.x) - series.index_of(state.start)))
     clear = [one for one in best if is_clear(one, series, settings)]
     strong = bool(clear)
     candidate = placed(strongest(clear), series) if strong else strongest(best)
@@ -100,6 +100,11 @@ def observe(
     if chosen is None:
         return still
     return _measured_again(chosen, series, history, state, settings, rerun, strong=strong)
+
+
+def _without_value(history: History) -> Reason:
+    value = float(history.values[-1]) if len(history.values) else math.nan
+    return Reason(ReasonKind.NOT_POSITIVE, value) if math.isfinite(value) else Reason(ReasonKind.NO_VALUE)
 
 
 def forgetting(state: SeriesState, night: int) -> SeriesState:
@@ -137,15 +142,6 @@ def change_points(history: History, *, settings: Settings | None = None) -> tupl
     return alerts, state
 
 
-WORDS: dict[Answer, str] = {
-    "refuted": "measured again, the difference did not come back",
-    "open": "measured again, still unclear",
-    "modes": "single builds of this series differ by as much without any change",
-    "young": "reproduced, but single builds may differ by as much by luck",
-    "unmeasured": "a suspicion that could not be measured again",
-}
-
-
 def _measured_again(
     candidate: Candidate,
     series: Scaled,
@@ -181,11 +177,11 @@ def _measured_again(
             return replace(told, state=_known_mode(told.state, history.tonight, -verdict.shift))
         state = _known_mode(state, history.tonight, verdict.shift)
     kind: Literal["quiet", "environment"] = "quiet"
-    reason = WORDS.get(verdict.answer, "")
+    reason = Reason(ReasonKind(verdict.answer))
     if verdict.answer in ("refuted", "open"):
         state = _corrected(candidate, series, state, verdict)
         if _machine_stays_moved(series, state, history.tonight, verdict):
-            kind, reason = "environment", "older artifacts moved as well, and stayed: the machine"
+            kind, reason = "environment", Reason(ReasonKind.OLDER_ARTIFACTS_MOVED)
             state = rebased(series, state, min(state.moved))
         elif verdict.machine_moved:
             state = replace(state, moved=(*state.moved, history.tonight)[-MOVED_NIGHTS:])
@@ -244,7 +240,7 @@ def _alert(
     low, high = candidate.effect - 1.96 * error, candidate.effect + 1.96 * error
     relative = _relative(series)
     return Decision(
-        "alert", "the level shifted", history.tonight,
+        "alert", Reason(ReasonKind.SHIFTED), history.tonight,
         _with_level(rebased(series, state, cut_night), candidate, series, verdict), cut=cut_night, after=after,
         effect=relative(candidate.effect), effect_low=relative(low), effect_high=relative(high), z=candidate.z,
         nights=nights, threshold=settings.reproduced if verdict else settings.threshold,
@@ -264,11 +260,11 @@ def _with_level(state: SeriesState, candidate: Candidate, series: Scaled, verdic
     return replace(state, fixed={**state.fixed, **level})
 
 
-def _why_quiet(candidate: Candidate, settings: Settings) -> str:
+def _why_quiet(candidate: Candidate, settings: Settings) -> Reason:
     if abs(candidate.z) < settings.threshold:
-        return f"within its noise: z {candidate.z:+.1f} of {settings.threshold:g} over {candidate.nights} nights"
+        return Reason(ReasonKind.WITHIN_NOISE, candidate.z, candidate.nights, settings.threshold)
     if candidate.nights < settings.least_nights:
-        return f"only {candidate.nights} nights yet; {settings.least_nights} are needed"
+        return Reason(ReasonKind.TOO_SHORT, nights=candidate.nights, needed=settings.least_nights)
     if abs(candidate.effect) < settings.least_effect:
-        return f"a shift of {candidate.effect:+.2%} is not relevant"
-    return "a drift, or a run this series shows without any change"
+        return Reason(ReasonKind.NOT_RELEVANT, candidate.effect)
+    return Reason(ReasonKind.DRIFT_OR_RUN)

@@ -14,6 +14,7 @@ import numpy as np
 
 from tvmdash.detect.cause import Cause
 from tvmdash.detect.noise import WIDTH, FloatArray, IntArray, noise_floors
+from tvmdash.detect.reason import Reason
 from tvmdash.errors import DashboardError
 
 STATE_VERSION = 1
@@ -158,7 +159,7 @@ class Decision:
     """What the detector says of one series on one night, with all that is needed to explain it.
 
     kind: "alert" (the level shifted), "environment" (it did, and it was not TVM), "quiet".
-    reason: why, in words. cut: first night of the new level; after: the last night with a value before
+    reason: why. cut: first night of the new level; after: the last night with a value before
     it, so the culprit is in (after, cut]. effect: relative change of the value (0.03 = 3 % more; in
     units of `state.unit` for a series that is not positive), effect_low and effect_high its 95 %
     interval. z, nights, threshold: the statistic, how many nights it rests on, what it had to reach.
@@ -167,7 +168,7 @@ class Decision:
     """
 
     kind: Kind
-    reason: str
+    reason: Reason
     night: int
     state: SeriesState
     cut: int | None = None

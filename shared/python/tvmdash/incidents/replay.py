@@ -17,11 +17,12 @@ from tvmdash.detect.locate import replay
 from tvmdash.detect.series import Decision, History, Measured, SeriesState, Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident
+from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import in_words, night_in_words
 from tvmdash.text import exact_in_words, percent_in_words
 
 FOLDER = "decisions"
-_TOLD = ("kind", "reason", "cut", "after", "effect", "effect_low", "effect_high", "z", "nights", "threshold", "scale")
+_TOLD = ("kind", "cut", "after", "effect", "effect_low", "effect_high", "z", "nights", "threshold", "scale")
 
 
 def kept(history: History, state: SeriesState, settings: Settings, decision: Decision) -> dict[str, Any]:
@@ -34,7 +35,11 @@ def kept(history: History, state: SeriesState, settings: Settings, decision: Dec
         "offset": history.offset,
         "state": state.to_json(),
         "settings": asdict(settings),
-        "decision": {name: getattr(decision, name) for name in _TOLD},
+        "decision": {
+            **{name: getattr(decision, name) for name in _TOLD},
+            "reason": format_reason(decision),
+            "why": decision.reason.to_json(),
+        },
         "reruns": [[one.night, one.value] for one in decision.reruns],
     }
 
@@ -97,7 +102,7 @@ def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     told, again = value["decision"], replayed(value)
     yield f"{name}:"
     if again.kind == "quiet" or again.z is None or again.nights is None:
-        yield f"  Replayed: {again.kind}, {again.reason}. It was told as {told['kind']}, {told['reason']}."
+        yield f"  Replayed: {again.kind}, {format_reason(again)}. It was told as {told['kind']}, {told['reason']}."
         return
     same = again.kind in (told["kind"], "alert") and again.cut == told["cut"] and again.effect == told["effect"]
     which = "the same decision" if same else "NOT the same decision"
@@ -119,7 +124,7 @@ def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
         )
     if not again.reruns:
         why = "it is beyond any run that the level before shows by itself, and no drift"
-        yield f"  {again.reason.capitalize()}: {why}."
+        yield f"  {format_reason(again).capitalize()}: {why}."
 
 
 def _again(decision: Decision, settings: Mapping[str, Any]) -> Iterator[str]:

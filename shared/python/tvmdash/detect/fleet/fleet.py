@@ -22,6 +22,7 @@ import numpy as np
 from tvmdash.detect.cause import CONTROL, MACHINE, Cause
 from tvmdash.detect.change_points import forgetting, observe, rebased
 from tvmdash.detect.fleet.common import Common, Deviation, FleetRerun, Purse, common_shift, deviations
+from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, History, SeriesState, Settings, scaled
 from tvmdash.errors import DashboardError
 
@@ -165,8 +166,7 @@ def _machine_alert(
 ) -> NightDecision:
     """One alert about the machine; every series begins a new level at its first night."""
     decisions = {}
-    who = "the whole machine" if common.cause.whose == MACHINE else "all series of the machine"
-    reason = f"{who} moved, and stayed"
+    reason = Reason(ReasonKind.MACHINE_MOVED if common.cause.whose == MACHINE else ReasonKind.ALL_MOVED)
     for name, history in histories.items():
         fixed = {night: value for night, value in states[name].fixed.items() if night < cut}
         state = rebased(scaled(history, replace(states[name], fixed=fixed)), replace(states[name], fixed=fixed), cut)
@@ -200,5 +200,5 @@ def _each(
 def _of_control(decision: Decision) -> Decision:
     if decision.kind != "alert":
         return decision
-    reason = "a control moved, and its program never changes"
+    reason = Reason(ReasonKind.CONTROL_MOVED)
     return replace(decision, kind="environment", reason=reason, cause=Cause(MACHINE, CONTROL))

@@ -1,0 +1,65 @@
+"""Why the detector decided as it did: a kind with its numbers, for programs; what is told of it is made elsewhere."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+class ReasonKind(enum.StrEnum):
+    """What decided. The first four: the series could not be judged at all."""
+
+    NO_VALUE = "no_value"
+    NOT_POSITIVE = "not_positive"
+    TOO_FEW_NIGHTS = "too_few_nights"
+    NEW_LEVEL = "new_level"
+    WITHIN_NOISE = "within_noise"
+    TOO_SHORT = "too_short"
+    NOT_RELEVANT = "not_relevant"
+    DRIFT_OR_RUN = "drift_or_run"
+    REFUTED = "refuted"
+    OPEN = "open"
+    MODES = "modes"
+    YOUNG = "young"
+    UNMEASURED = "unmeasured"
+    SHIFTED = "shifted"
+    OLDER_ARTIFACTS_MOVED = "older_artifacts_moved"
+    CONTROL_MOVED = "control_moved"
+    MACHINE_MOVED = "machine_moved"
+    ALL_MOVED = "all_moved"
+
+
+UNJUDGED = (ReasonKind.NO_VALUE, ReasonKind.NOT_POSITIVE, ReasonKind.TOO_FEW_NIGHTS, ReasonKind.NEW_LEVEL)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A kind with its numbers, None where it has none.
+
+    value: tonight's value (not positive), z (within noise) or the relative effect (not relevant). nights: of history,
+    of the level, or of the suspected shift. needed: how many nights, or which z, it would have had to reach.
+    """
+
+    kind: ReasonKind
+    value: float | None = None
+    nights: int | None = None
+    needed: float | None = None
+
+    @property
+    def is_unjudged(self) -> bool:
+        """Whether the series could not be judged at all."""
+        return self.kind in UNJUDGED
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values; `from_json` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Reason:
+        """The reason that `to_json` wrote; KeyError, TypeError or ValueError where it is none."""
+        numbers = {name: value[name] for name in ("value", "nights", "needed")}
+        if not all(number is None or isinstance(number, (int, float)) for number in numbers.values()):
+            raise TypeError("the numbers of a reason are numbers")
+        return cls(ReasonKind(value["kind"]), **numbers)

@@ -1,0 +1,42 @@
+"""The reason of a decision in words."""
+
+from __future__ import annotations
+
+from tvmdash.detect.reason import Reason, ReasonKind
+from tvmdash.detect.series import Decision
+from tvmdash.incidents.cause_text import cause_in_short
+
+_FIXED = {
+    ReasonKind.NO_VALUE: "no value tonight",
+    ReasonKind.DRIFT_OR_RUN: "a drift, or a run this series shows without any change",
+    ReasonKind.REFUTED: "measured again, the difference did not come back",
+    ReasonKind.OPEN: "measured again, still unclear",
+    ReasonKind.MODES: "single builds of this series differ by as much without any change",
+    ReasonKind.YOUNG: "reproduced, but single builds may differ by as much by luck",
+    ReasonKind.UNMEASURED: "a suspicion that could not be measured again",
+    ReasonKind.SHIFTED: "the level shifted",
+    ReasonKind.OLDER_ARTIFACTS_MOVED: "older artifacts moved as well, and stayed: the machine",
+    ReasonKind.CONTROL_MOVED: "a control moved, and its program never changes",
+    ReasonKind.MACHINE_MOVED: "the whole machine moved, and stayed",
+    ReasonKind.ALL_MOVED: "all series of the machine moved, and stayed",
+}
+
+
+def format_reason(decision: Decision) -> str:
+    """Why it was decided so; of a shift also whose it is, where that was decided."""
+    reason = decision.reason
+    if reason.kind == ReasonKind.SHIFTED and decision.cause is not None:
+        return f"{_FIXED[reason.kind]}; {cause_in_short(decision.cause)}"
+    return _FIXED.get(reason.kind) or _with_numbers(reason)
+
+
+def _with_numbers(reason: Reason) -> str:
+    value, needed = reason.value or 0.0, reason.needed or 0.0
+    return {
+        ReasonKind.NOT_POSITIVE: f"tonight's value {value:g} is not positive",
+        ReasonKind.TOO_FEW_NIGHTS: f"{reason.nights} nights of history; {needed:g} are needed",
+        ReasonKind.NEW_LEVEL: f"the level began {reason.nights} nights ago; too few to compare",
+        ReasonKind.WITHIN_NOISE: f"within its noise: z {value:+.1f} of {needed:g} over {reason.nights} nights",
+        ReasonKind.TOO_SHORT: f"only {reason.nights} nights yet; {needed:g} are needed",
+        ReasonKind.NOT_RELEVANT: f"a shift of {value:+.2%} is not relevant",
+    }[reason.kind]
