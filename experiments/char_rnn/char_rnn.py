@@ -63,7 +63,7 @@ class CharRnn(Experiment):
         """The default words, the fastest way, and how many letters a second each gives."""
         told = configuration_text.summary(super().summary(history), history)
         rates = [f"{bar.label} {bar.value:,.0f}" for bar in letters_plot(history).bars]
-        return Summary(told.title, f"{told.value}\n- letters per second: {'; '.join(rates)}")
+        return told.with_lines([f"- letters per second: {'; '.join(rates)}"])
 
 
 def letters_plot(history: History) -> Bar:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tvmdash.exp_templates import History
 from tvmdash.experiment.plots import measured_tonight
 from tvmdash.series.store import Series
-from tvmdash.summary_util import Summary, geometric_mean_ratio, ratio_in_words
+from tvmdash.summary_util import SectionKind, Summary, geometric_mean_ratio, ratio_in_words
 
 _SAME = ("workload", "workload_args", "runtime_config")
 """The columns on which two engines agree where they did the same."""
@@ -16,10 +16,7 @@ _SAME = ("workload", "workload_args", "runtime_config")
 
 def summary(default: Summary, history: History) -> Summary:
     """`default`, its lines on TVM at its best replaced by a line for each of TVM's variants and each rival."""
-    lines = [line for line in default.value.splitlines() if not line.startswith("- TVM ")]
-    rest = [number for number, line in enumerate(lines) if ": fastest " in line or ": best " in line]
-    place = rest[0] if rest else len(lines)
-    return Summary(default.title, "\n".join([*lines[:place], *told(history), *lines[place:]])[:4000])
+    return default.without(SectionKind.ENGINES).with_lines(told(history), before=SectionKind.EXTREMES)
 
 
 def told(history: History) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from compilation import IMPORT, INSIDE, LOAD, TOTAL
@@ -11,7 +10,7 @@ from tvmdash.experiment import plots as series_plots
 from tvmdash.experiment.info import History
 from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot
 from tvmdash.series.store import Series
-from tvmdash.summary_util import Summary, geometric_mean_ratio, ratio_in_words
+from tvmdash.summary_util import SectionKind, Summary, geometric_mean_ratio, ratio_in_words
 from tvmdash.text import list_in_words, quantity_in_words
 
 Compilations = Mapping[tuple[str, str], Mapping[str, Series]]
@@ -55,8 +54,7 @@ def _estimate(series: Series | None) -> Estimate | None:
 
 def summary(usual: Summary, history: History) -> Summary:
     """`usual` without its lines on the fastest and slowest, and with what each compilation consisted of."""
-    kept = [line for line in usual.value.split("\n") if not re.search(": fastest |^- and .* more workload", line)]
-    return Summary(usual.title, "\n".join([*kept, *told(history)]))
+    return usual.without(SectionKind.EXTREMES).with_lines(told(history))
 
 
 def told(history: History) -> list[str]:

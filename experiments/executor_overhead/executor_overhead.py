@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +17,7 @@ from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.plot_util.specs import Plot
 from tvmdash.relax_util import CompileOptions, workloads
-from tvmdash.summary_util import Summary
+from tvmdash.summary_util import SectionKind, Summary
 
 
 class ExecutorOverhead(Experiment):
@@ -61,9 +60,7 @@ class ExecutorOverhead(Experiment):
 
     def summary(self, history: History) -> Summary:
         """The default words without each program's fastest and slowest: instead what a call costs on each executor."""
-        usual = super().summary(history)
-        kept = [line for line in usual.value.split("\n") if not re.search(": fastest |^- and .* more workload", line)]
-        return Summary(usual.title, "\n".join([*kept, *costs.told(history)]))
+        return super().summary(history).without(SectionKind.EXTREMES).with_lines(costs.told(history))
 
 
 def _workload(name: str) -> str:

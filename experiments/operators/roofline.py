@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from tvmdash.experiment import engine_text
 from tvmdash.experiment import plots as series_plots
 from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot
 from tvmdash.series.store import Series
-from tvmdash.summary_util import Summary
+from tvmdash.summary_util import SectionKind, Summary
 from tvmdash.text import bytes_in_words, list_in_words, quantity_in_words, three_digits
 
 DOMAIN, TVM = "topi.", "tvm"
@@ -161,8 +160,7 @@ def _share(share: Share) -> Estimate:
 
 def summary(usual: Summary, history: History) -> Summary:
     """`usual` without its fastest and slowest (they are of unlike shapes), and with the lines of `told`."""
-    kept = [line for line in usual.value.split("\n") if not re.search(": fastest |^- and .* more workload", line)]
-    return Summary(usual.title, "\n".join([*kept, *told(history)]))
+    return usual.without(SectionKind.EXTREMES).with_lines(told(history))
 
 
 def told(history: History) -> list[str]:

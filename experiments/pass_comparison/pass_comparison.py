@@ -13,7 +13,7 @@ from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
 from tvmdash.experiment import plots
 from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.series.store import Series
-from tvmdash.summary_util import Summary
+from tvmdash.summary_util import SectionKind, Summary
 from tvmdash.text import list_in_words
 
 UNCHANGED = "unchanged"
@@ -56,10 +56,8 @@ class PassComparison(Experiment):
 
     def summary(self, history: History) -> Summary:
         """The default words, but each change against the pipeline as it is, where their intervals are apart."""
-        usual = super().summary(history)
-        kept = [line for line in usual.value.split("\n") if ": fastest " not in line]
         head = "Against the unchanged pipeline, by tonight's samples alone:"
-        return Summary(usual.title, "\n".join([*kept, head, *told(history)]))
+        return super().summary(history).without(SectionKind.EXTREMES).with_lines([head, *told(history)])
 
 
 def told(history: History) -> list[str]:

@@ -67,7 +67,7 @@ class RealModels(Experiment):
     def summary(self, history: History) -> Summary:
         """The usual words, and how many models TVM runs in each form."""
         usual = super().summary(history)
-        return Summary(usual.title, "\n".join([usual.value, *imported(history)]))
+        return usual.with_lines(imported(history))
 
 
 def imported(history: History) -> list[str]:

@@ -83,7 +83,7 @@ class RemoteDevice(Experiment):
     def summary(self, history: History) -> Summary:
         """The default words, and how each device stands to the first one."""
         usual = super().summary(history)
-        return Summary(usual.title, "\n".join([usual.value, *device_words.told(history)]))
+        return usual.with_lines(device_words.told(history))
 
     def _run(self, config_dir: Path, raw: Path) -> str:
         config = self.load_config(config_dir)

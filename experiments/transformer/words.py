@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ from tvmdash.exp_templates import History
 from tvmdash.experiment import plots
 from tvmdash.plot_util.specs import Estimate, GroupedBar
 from tvmdash.series.store import Series
-from tvmdash.summary_util import Summary, geometric_mean_ratio, ratio_in_words
+from tvmdash.summary_util import SectionKind, Summary, geometric_mean_ratio, ratio_in_words
 from tvmdash.text import list_in_words, three_digits
 
 STATIC, DYNAMIC = "tvm static", "tvm dynamic"
@@ -56,8 +55,7 @@ def _estimate(series: Series | None) -> Estimate | None:
 
 def summary(usual: Summary, history: History) -> Summary:
     """`usual` without its fastest and slowest (they are of unlike work), and with the lines of `told`."""
-    kept = [line for line in usual.value.split("\n") if not re.search(": fastest |^- and .* more workload", line)]
-    return Summary(usual.title, "\n".join([*kept, *told(history)]))
+    return usual.without(SectionKind.EXTREMES).with_lines(told(history))
 
 
 def told(history: History) -> list[str]:

@@ -62,7 +62,7 @@ class TreeLstm(Experiment):
             for ways in configuration_text.cases(history).values()
             for way, series in ways.items()
         ]
-        return Summary(told.title, f"{told.value}\n- a node takes: {'; '.join(costs)}")
+        return told.with_lines([f"- a node takes: {'; '.join(costs)}"])
 
 
 def checked(asked: Problem, runs: list[Run], tables: list[tuple[Array, Array]]) -> dict[str, float]:

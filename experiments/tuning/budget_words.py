@@ -8,7 +8,7 @@ from tvmdash.exp_templates import History
 from tvmdash.experiment.plots import measured_tonight, tonight_plot
 from tvmdash.plot_util.specs import Plot
 from tvmdash.series.store import Series
-from tvmdash.summary_util import Summary, duration_in_words, quantity_in_words
+from tvmdash.summary_util import SectionKind, Summary, duration_in_words, quantity_in_words
 
 NETWORK, SEARCH = "network.", "tuning.search_"
 
@@ -21,8 +21,7 @@ def plots(history: History, default: Mapping[str, Plot]) -> dict[str, Plot]:
 
 def summary(default: Summary, history: History) -> Summary:
     """`default`, its fastest and slowest replaced by each network's times after so many trials."""
-    lines = [line for line in default.value.splitlines() if ": fastest " not in line]
-    return Summary(default.title, "\n".join([*lines, *told(history)])[:4000])
+    return default.without(SectionKind.EXTREMES).with_lines(told(history))
 
 
 def told(history: History) -> list[str]:

@@ -17,7 +17,7 @@ from tvmdash.networks import NETWORKS
 from tvmdash.relax_util import tuning, workloads
 from tvmdash.relax_util.tuning import Subject
 from tvmdash.series.store import Series
-from tvmdash.summary_util import Summary
+from tvmdash.summary_util import Section, SectionKind, Summary
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 ENGINES = ["tvm untuned", "tvm tuned", "onnxruntime", "torch eager"]
@@ -145,7 +145,12 @@ def test_tvm_tuned_and_untuned_are_each_compared_with_each_rival_over_what_both_
     ]
     history = History("e", (), tuple(series), (trying.STAMP,), ())
     ort, eager = "onnxruntime", "torch eager"
-    default = Summary("t", "7 points measured.\n- TVM at its best against torch: x\n- a: fastest x (1 ms), slowest y")
+    lines = {
+        SectionKind.MEASURED: "7 points measured.",
+        SectionKind.ENGINES: "- torch against TVM: x",
+        SectionKind.EXTREMES: "- a: fastest x (1 ms), slowest y",
+    }
+    default = Summary.of_sections("t", [Section(kind, (line,)) for kind, line in lines.items()])
     assert code.rival_words.summary(default, history).value.splitlines() == [
         "7 points measured.",
         f"- TVM untuned: 8.00x slower (8.00 to 8.00, 3 workloads) than {ort}, 2.00x slower (1 workload) than {eager}",

@@ -18,7 +18,7 @@ from tvmdash.plot_util.specs import Bar
 from tvmdash.relax_util import lowering, tuning
 from tvmdash.relax_util.tuning import Subject
 from tvmdash.series.store import Series
-from tvmdash.summary_util import Summary
+from tvmdash.summary_util import Section, SectionKind, Summary
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 SUBJECT = Subject("mlp", 1, {"kind": "llvm", "num-cores": 1}, "zero")
@@ -150,7 +150,9 @@ def test_the_words_say_what_each_budget_brought_and_the_bars_leave_out_the_searc
     points = (("network.mlp", 64, 0.5), ("network.mlp", 0, 2.0), ("tuning.search_mlp", 64, 193_000.0))
     axes = (Axis("trials", "build_config"),)
     history = History("e", axes, tuple(a_series(*point) for point in points), (trying.STAMP,), ())
-    words = code.budget_words.summary(Summary("t", "3 points measured.\n- mlp: fastest a (1 ms), slowest b"), history)
+    measured = Section(SectionKind.MEASURED, ("3 points measured.",))
+    extremes = Section(SectionKind.EXTREMES, ("- mlp: the quickest is a",))
+    words = code.budget_words.summary(Summary.of_sections("t", [measured, extremes]), history)
     assert words.value.splitlines() == [
         "3 points measured.",
         "- mlp: 2.00 ms untuned, 0.500 ms after 64 trials, the search took 3 min 13 s",

@@ -9,7 +9,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.experiment import plots
 from tvmdash.experiment.info import History
 from tvmdash.series import store
-from tvmdash.summary_util import Failure, Measured, Ratio, Summary, default_summary
+from tvmdash.summary_util import Failure, Measured, Ratio, Section, SectionKind, Summary, default_summary
 
 
 def test_a_geometric_mean_ratio_is_above_one_where_after_is_smaller() -> None:
@@ -132,6 +132,50 @@ def test_a_summary_survives_its_file() -> None:
     assert summary_util.parse_summary(summary.to_json(), "summary.json") == summary
 
 
+def a_night() -> Summary:
+    points = [
+        Measured("a, tvm", 2.0, 1.0, "ms", workload="a", configuration="tvm"),
+        Measured("a, torch", 1.0, 1.0, "ms", workload="a", configuration="torch"),
+    ]
+    return default_summary("night", points, [Failure("b", "no")], engines=["- TVM against torch"], more=["- more"])
+
+
+def test_a_summary_says_the_same_in_sections_with_numbers_and_names() -> None:
+    summary = a_night()
+    assert summary.value.split("\n") == [line for section in summary.sections for line in section.lines]
+    told = {section.kind: (dict(section.numbers), section.names) for section in summary.sections}
+    assert told == {
+        SectionKind.FAILED: ({"failed": 1}, ("b",)),
+        SectionKind.MEASURED: ({"measured": 2}, ()),
+        SectionKind.CHANGES: ({"compared": 2, "changed": 1, "threshold_percent": 5}, ("a, tvm",)),
+        SectionKind.ENGINES: ({}, ()),
+        SectionKind.OTHER: ({}, ()),
+        SectionKind.EXTREMES: ({}, ("a",)),
+    }
+    assert summary_util.parse_summary(summary.to_json(), "summary.json") == summary
+
+
+def test_a_section_is_left_out_by_its_kind_whatever_its_words() -> None:
+    usual = a_night()
+    sections = [Section(part.kind, tuple(f"#{part.kind}#" for _ in part.lines)) for part in usual.sections]
+    told = Summary.of_sections("t", sections).without(SectionKind.EXTREMES, SectionKind.OTHER)
+    assert told.value == "#failed#\n#measured#\n#changes#\n#changes#\n#engines#"
+    more = told.without(SectionKind.CHANGES).with_lines(["mine"], before=SectionKind.ENGINES).with_lines(["last"])
+    assert more.value == "#failed#\n#measured#\nmine\n#engines#\nlast"
+
+
+def test_a_summary_of_text_alone_keeps_it_and_takes_lines() -> None:
+    plain = Summary("t", "fastest of all: x")
+    assert plain.to_json() == {"title": "t", "value": "fastest of all: x"}
+    assert plain.without(SectionKind.EXTREMES).value == plain.value
+    assert plain.with_lines(["y"]).value == "fastest of all: x\ny"
+
+
+def test_a_section_of_a_later_kind_is_read_as_any_other() -> None:
+    value = {"title": "t", "value": "v", "sections": [{"kind": "weather", "lines": ["v"]}]}
+    assert summary_util.parse_summary(value, "s").sections == (Section(SectionKind.OTHER, ("v",)),)
+
+
 @pytest.mark.parametrize(
     ("value", "place"),
     [
@@ -141,6 +185,8 @@ def test_a_summary_survives_its_file() -> None:
         ({"title": "", "value": ""}, r"\$\.title"),
         ({"title": "t", "value": "v" * 5000}, r"\$\.value"),
         ({"title": "t", "value": "v", "more": 1}, "more"),
+        ({"title": "t", "value": "v", "sections": [{"kind": "failed"}]}, r"\$\.sections\[0\]"),
+        ({"title": "t", "value": "v", "sections": [{"kind": "x", "lines": [1]}]}, r"\$\.sections\[0\]"),
     ],
 )
 def test_a_wrong_summary_is_refused_with_file_and_place(value: object, place: str) -> None:

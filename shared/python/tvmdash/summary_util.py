@@ -5,9 +5,11 @@ All text is plain; whoever shows it (a page, Slack) escapes it.
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from tvmdash.common import Json
 from tvmdash.errors import DashboardError
@@ -19,6 +21,8 @@ __all__ = [
     "Failure",
     "Measured",
     "Ratio",
+    "Section",
+    "SectionKind",
     "Summary",
     "bytes_in_words",
     "default_summary",
@@ -39,6 +43,20 @@ SUMMARY_SCHEMA: Json = {
     "properties": {
         "title": {"type": "string", "minLength": 1, "maxLength": TITLE_LENGTH},
         "value": {"type": "string", "maxLength": VALUE_LENGTH},
+        "sections": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "kind": {"type": "string"},
+                    "lines": {"type": "array", "items": {"type": "string"}},
+                    "numbers": {"type": "object", "additionalProperties": {"type": "number"}},
+                    "names": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["kind", "lines"],
+                "additionalProperties": False,
+            },
+        },
     },
     "required": ["title", "value"],
     "additionalProperties": False,
@@ -46,18 +64,77 @@ SUMMARY_SCHEMA: Json = {
 _LISTED = 5
 
 
+class SectionKind(enum.StrEnum):
+    """What a part of a summary is about."""
+
+    FAILED = "failed"
+    MEASURED = "measured"
+    CHANGES = "changes"
+    ENGINES = "engines"
+    EXTREMES = "extremes"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a summary: its lines for people, and for programs what it is about, its numbers and whom it names."""
+
+    kind: SectionKind
+    lines: tuple[str, ...]
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Section:
+        """A section of a summary.json; one of a kind that is not known here is of any other."""
+        kind = SectionKind(value["kind"]) if value["kind"] in set(SectionKind) else SectionKind.OTHER
+        return cls(kind, tuple(value["lines"]), value.get("numbers", {}), tuple(value.get("names", ())))
+
+
 @dataclass(frozen=True)
 class Summary:
-    """What summary.json holds: plain text for people."""
+    """What summary.json holds: plain text for people, and the same in sections where its author wrote some.
+
+    Whoever changes a summary changes its sections (`without`, `with_lines`); nobody searches its text.
+    """
 
     title: str
     value: str
+    sections: tuple[Section, ...] = ()
+
+    @classmethod
+    def of_sections(cls, title: str, sections: Sequence[Section]) -> Summary:
+        """The summary whose text is the sections' lines, as many as it may hold."""
+        kept = tuple(section for section in sections if section.lines)
+        text = "\n".join(line for section in kept for line in section.lines)
+        return cls(elide(title, TITLE_LENGTH) or "untitled", text[:VALUE_LENGTH], kept)
+
+    def without(self, *kinds: SectionKind) -> Summary:
+        """The summary without its sections of these kinds."""
+        return self.of_sections(self.title, [section for section in self._parts if section.kind not in kinds])
+
+    def with_lines(self, lines: Sequence[str], *, before: SectionKind | None = None) -> Summary:
+        """The summary with these lines in front of its section of the kind `before`; without one, at its end."""
+        parts = self._parts
+        place = next((index for index, section in enumerate(parts) if section.kind == before), len(parts))
+        more = Section(SectionKind.OTHER, tuple(lines))
+        return self.of_sections(self.title, [*parts[:place], more, *parts[place:]])
+
+    @property
+    def _parts(self) -> tuple[Section, ...]:
+        return self.sections or (Section(SectionKind.OTHER, (self.value,) if self.value else ()),)
 
     def to_json(self) -> Json:
         """The value for `common.write_json`, checked against `SUMMARY_SCHEMA`."""
-        value = {"title": self.title, "value": self.value}
+        value: dict[str, Any] = {"title": self.title, "value": self.value}
+        if self.sections:
+            value["sections"] = [_section_to_json(section) for section in self.sections]
         parse_summary(value, "summary")
         return value
+
+
+def _section_to_json(section: Section) -> dict[str, Any]:
+    return {**asdict(section), "lines": list(section.lines), "names": list(section.names)}
 
 
 @dataclass(frozen=True)
@@ -93,7 +170,7 @@ def parse_summary(value: Json, where: str) -> Summary:
         message = elide(error.message, 200)
         limits = f"title (1 to {TITLE_LENGTH} characters) and value (at most {VALUE_LENGTH})"
         raise DashboardError(f"{where}: {error.json_path}: {message}. Write an object of two strings, {limits}.")
-    return Summary(value["title"], value["value"])
+    return Summary(value["title"], value["value"], tuple(map(Section.from_json, value.get("sections", ()))))
 
 
 def percent_change(old: float, new: float) -> float:
@@ -125,43 +202,64 @@ def default_summary(
     *,
     threshold_percent: float = 5.0,
     count: int | None = None,
+    engines: Sequence[str] = (),
     more: Sequence[str] = (),
 ) -> Summary:
     """Tonight in a few lines: what failed and why, how much was measured, what changed by more than the threshold.
 
-    `count` is how many points there are where `points` holds several metrics of one; `more` are lines of the caller's.
+    `count` is how many points there are where `points` holds several metrics of one; `engines` are lines on how the
+    engines compare, `more` any others of the caller's.
     """
-    lines = [
-        _failed_words(failures),
-        f"{_count(len(points) if count is None else count, 'point')} measured." if points else "Nothing was measured.",
-        *_changed_words(points, threshold_percent),
-        *more,
-        *_extremes_words(points),
-    ]
-    text = "\n".join(line for line in lines if line)
-    return Summary(elide(title, TITLE_LENGTH) or "untitled", text[:VALUE_LENGTH])
+    measured = len(points) if count is None else count
+    sections = (
+        _failed(failures),
+        Section(
+            SectionKind.MEASURED,
+            (f"{_count(measured, 'point')} measured." if points else "Nothing was measured.",),
+            {"measured": measured},
+        ),
+        _changes(points, threshold_percent),
+        Section(SectionKind.ENGINES, tuple(engines)),
+        Section(SectionKind.OTHER, tuple(more)),
+        _extremes(points),
+    )
+    return Summary.of_sections(title, sections)
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def _failed(failures: Sequence[Failure]) -> Section:
+    names = tuple(failure.label for failure in failures)
+    lines = (_failed_words(failures),) if failures else ()
+    return Section(SectionKind.FAILED, lines, {"failed": len(failures)}, names)
+
+
 def _failed_words(failures: Sequence[Failure]) -> str:
-    if not failures:
-        return ""
     told = [f"{elide(failure.label, 80)}: {elide(failure.reason, 160).rstrip('.')}" for failure in failures[:_LISTED]]
     rest = f"; and {len(failures) - _LISTED} more" if len(failures) > _LISTED else ""
     return f"{_count(len(failures), 'point')} failed. {'; '.join(told)}{rest}."
 
 
-def _changed_words(points: Sequence[Measured], threshold: float) -> list[str]:
+def _changes(points: Sequence[Measured], threshold: float) -> Section:
     compared = [(percent_change(p.previous, p.value), p) for p in points if p.previous is not None]
-    if not compared:
-        return ["No earlier night to compare with."] if points else []
+    changed = [(change, point) for change, point in compared if abs(change) > threshold]
+    moved = [point for _, point in sorted(changed, key=lambda item: (-_harm(*item), item[1].label))]
+    if compared:
+        lines = _changed_words(points, [point for _, point in compared], moved, threshold)
+    else:
+        lines = ["No earlier night to compare with."] if points else []
+    numbers = {"compared": len(compared), "changed": len(moved), "threshold_percent": threshold}
+    return Section(SectionKind.CHANGES, tuple(lines), numbers, tuple(point.label for point in moved))
+
+
+def _changed_words(
+    points: Sequence[Measured], compared: Sequence[Measured], moved: Sequence[Measured], threshold: float
+) -> list[str]:
     new = len(points) - len(compared)
-    moved = sorted(((c, p) for c, p in compared if abs(c) > threshold), key=lambda item: (-_harm(*item), item[1].label))
     without = f" {_count(new, 'point')} had no value last night." if new else ""
-    older = sum(point.skipped for _, point in compared)
+    older = sum(point.skipped for point in compared)
     if older:
         verb = "is" if older == 1 else "are"
         without += (
@@ -170,7 +268,7 @@ def _changed_words(points: Sequence[Measured], threshold: float) -> list[str]:
     if not moved:
         return [f"None of {len(compared)} changed by more than {threshold:g} % since the last night.{without}"]
     head = f"{len(moved)} of {len(compared)} changed by more than {threshold:g} % since the last night"
-    return [f"{head} (not yet judged against noise).{without}", *_moved_lines([point for _, point in moved])]
+    return [f"{head} (not yet judged against noise).{without}", *_moved_lines(moved)]
 
 
 def _harm(change: float, point: Measured) -> float:
@@ -188,7 +286,7 @@ def _moved_lines(moved: Sequence[Measured]) -> list[str]:
     return told + ([f"- and {len(moved) - len(shown)} more"] if len(moved) > len(shown) else [])
 
 
-def _extremes_words(points: Sequence[Measured]) -> list[str]:
+def _extremes(points: Sequence[Measured]) -> Section:
     """For each workload measured in several configurations, the best and the worst of them."""
     groups: dict[tuple[str, str], list[Measured]] = {}
     for point in points:
@@ -196,7 +294,8 @@ def _extremes_words(points: Sequence[Measured]) -> list[str]:
             groups.setdefault((point.workload, point.unit), []).append(point)
     several = {key: group for key, group in groups.items() if len({p.configuration for p in group}) > 1}
     lines = [_extreme_line(workload, group) for (workload, _), group in list(several.items())[:_LISTED]]
-    return lines + ([f"- and {_count(len(several) - _LISTED, 'more workload')}"] if len(several) > _LISTED else [])
+    lines += [f"- and {_count(len(several) - _LISTED, 'more workload')}"] if len(several) > _LISTED else []
+    return Section(SectionKind.EXTREMES, tuple(lines), {}, tuple(workload for workload, _ in several))
 
 
 def _extreme_line(workload: str, group: Sequence[Measured]) -> str:

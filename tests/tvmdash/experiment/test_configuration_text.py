@@ -7,7 +7,7 @@ from typing import Any
 from tvmdash.experiment import configuration_text
 from tvmdash.experiment.info import Axis, History
 from tvmdash.series.store import Series
-from tvmdash.summary_util import Summary
+from tvmdash.summary_util import Section, SectionKind, Summary
 
 STAMP = "20261121T000000Z"
 AXES = (Axis("size", "workload_args"), Axis("how", "build_config"), Axis("threads", "runtime_config"))
@@ -76,6 +76,7 @@ def test_the_picture_has_a_group_for_each_size_and_a_gap_for_what_is_missing() -
 
 
 def test_the_workloads_own_extremes_give_way_to_those_of_its_sizes() -> None:
-    usual = Summary("t", "4 points measured.\n- net: fastest torch (1 ms), slowest tvm (9 ms)\n- and 3 more workloads")
+    parts = ((SectionKind.MEASURED, "4 points measured."), (SectionKind.EXTREMES, "- net: the quickest is torch"))
+    usual = Summary.of_sections("t", [Section(kind, (line,)) for kind, line in parts])
     told = configuration_text.summary(usual, TWO_SIZES)
     assert told.value.split("\n") == ["4 points measured.", *configuration_text.fastest(TWO_SIZES)]

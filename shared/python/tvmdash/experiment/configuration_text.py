@@ -5,7 +5,6 @@ For experiments that vary sizes, where the default words and bars, which go by w
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
@@ -13,7 +12,7 @@ from tvmdash.experiment import plots
 from tvmdash.experiment.info import History
 from tvmdash.plot_util.specs import Estimate, GroupedBar
 from tvmdash.series.store import Series
-from tvmdash.summary_util import Summary
+from tvmdash.summary_util import SectionKind, Summary
 from tvmdash.text import list_in_words, quantity_in_words
 
 LISTED = 20
@@ -54,8 +53,7 @@ def plot(history: History) -> GroupedBar:
 
 def summary(usual: Summary, history: History) -> Summary:
     """The default words with each case's fastest instead of each workload's."""
-    kept = [line for line in usual.value.split("\n") if not re.search("^- .*: fastest |^- and .* more workload", line)]
-    return Summary(usual.title, "\n".join([*kept, *fastest(history)]))
+    return usual.without(SectionKind.EXTREMES).with_lines(fastest(history))
 
 
 def fastest(history: History) -> list[str]:

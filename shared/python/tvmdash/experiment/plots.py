@@ -93,7 +93,7 @@ def default_summary(history: History) -> Summary:
     count = sum(series.metric in TIMES for series in tonight)
     title = f"{history.experiment}, night {history.stamps[-1]}"
     rivals = engine_text.against_each([series for series in tonight if series.metric == "run_time"])
-    return summary_util.default_summary(title, points, history.failures, count=count, more=rivals)
+    return summary_util.default_summary(title, points, history.failures, count=count, engines=rivals)
 
 
 def _measured(history: History, series: Series, names: Sequence[str]) -> Measured:
