@@ -47,14 +47,14 @@ class CnnComp(Experiment):
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
         return [
-            self._point(network, named, batch, threads, config)
+            self._point_of(network, named, batch, threads, config)
             for network in config["networks"]
             for named in config["engines"]
             for batch in config["batches"]
             for threads in config["threads"]
         ]
 
-    def _point(self, network: str, named: str, batch: int, threads: int, config: Mapping[str, Any]) -> Point:
+    def _point_of(self, network: str, named: str, batch: int, threads: int, config: Mapping[str, Any]) -> Point:
         engine, variant = VARIANTS[named]
         target = workloads.target({**config, "threads": threads}) if engine == "tvm" else {"kind": "cpu"}
         return Point(
