@@ -16,7 +16,11 @@ def with_imports(site: Path, page: str) -> set[Path]:
     """A page with its style sheets, scripts, modules and whatever these import, also once the chart is there."""
     text = (site / f"{page}.html").read_text(encoding="utf-8")
     named = re.findall(r'(?:<script[^>]* src|<link rel="stylesheet" href)="([^"]+)"', text)
-    modules = [f"js/{name}.js" for name in ("app", page, f"{page}_around") if (site / "js" / f"{name}.js").is_file()]
+    modules = [
+        f"js/{name}.js"
+        for name in ("app", f"{page}/{page}", f"{page}/around")
+        if (site / "js" / f"{name}.js").is_file()
+    ]
     found: set[Path] = set()
     waiting = [site / name for name in (*named, *modules)]
     while waiting:

@@ -10,11 +10,11 @@ const format = await import(`${JS}format.js`);
 const { logSplits, evenSplits, tickLabels, percentLabels } = format;
 const points = await import(`${JS}points.js`);
 const ratios = await import(`${JS}ratios.js`);
-const rows = await import(`${JS}compare_rows.js`);
-const { operatorTree, boxes, depthOf } = await import(`${JS}tree.js`);
+const rows = await import(`${JS}compare/rows.js`);
+const { operatorTree, boxes, depthOf } = await import(`${JS}receipt/tree.js`);
 const { joined, checkVersion, catalogue, SiteError } = await import(`${JS}data.js`);
-const { findable, search } = await import(`${JS}search_index.js`);
-const { makeView, needsPast, rangeOf, recentBoundary } = await import(`${JS}explore_view.js`);
+const { findable, search } = await import(`${JS}search/index.js`);
+const { makeView, needsPast, rangeOf, recentBoundary } = await import(`${JS}explore/view.js`);
 const { flat } = await import(`${JS}facts.js`);
 
 const HOSTILE = `<img src=x onerror=alert(1)> "q" & = # % , 編譯器`;

@@ -71,7 +71,7 @@ def test_search_finds_names_as_text_and_says_when_there_is_nothing(opened: Watch
 
 
 def test_what_is_typed_before_the_search_is_there_is_searched(opened: Watched) -> None:
-    held = opened.hold("**/search.js")
+    held = opened.hold("**/search/search.js")
     opened.go("index.html")
     opened.page.keyboard.press("/")
     opened.page.keyboard.type("onerrr")

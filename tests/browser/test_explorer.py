@@ -279,7 +279,7 @@ def test_the_chart_waits_for_a_library_that_comes_late(opened: Watched) -> None:
     held = opened.hold("**/uPlot.iife.min.js")
     opened.page.goto(f"{opened.address}explore.html", wait_until="commit")
     opened.page.wait_for_function(
-        "() => performance.getEntriesByType('resource').some(one => one.name.endsWith('explore.js'))"
+        "() => performance.getEntriesByType('resource').some(one => one.name.endsWith('explore/explore.js'))"
     )
     held.release()
     opened.wait_drawn()
@@ -289,7 +289,7 @@ def test_the_chart_waits_for_a_library_that_comes_late(opened: Watched) -> None:
 def test_the_chart_is_there_before_the_picker_which_takes_what_was_typed_meanwhile(
     opened: Watched, catalogue: dict[str, list]
 ) -> None:
-    held = opened.hold("**/explore_around.js")
+    held = opened.hold("**/explore/around.js")
     opened.page.goto(f"{opened.address}explore.html", wait_until="commit")
     opened.page.wait_for_function("() => performance.getEntriesByName('first chart').length")
     assert opened.page.get_attribute("body", "data-drawn") is None

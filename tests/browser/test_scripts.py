@@ -63,11 +63,11 @@ def test_types_of_the_scripts_hold_under_strict() -> None:
 def emitted(folder: Path, target: Path) -> dict[str, str]:
     """What TypeScript makes of the scripts in `folder`, comments left out."""
     options = ["--allowJs", "--checkJs", "false", "--removeComments", "--target", "esnext", "--module", "esnext"]
-    files = [str(path) for path in sorted(folder.glob("*.js"))]
+    files = [str(path) for path in sorted(folder.rglob("*.js"))]
     argv = [str(compiler()), *options, "--ignoreConfig", "--outDir", str(target), *files]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    return {path.name: path.read_text(encoding="utf-8") for path in target.rglob("*.js")}
+    return {str(path.relative_to(target)): path.read_text(encoding="utf-8") for path in target.rglob("*.js")}
 
 
 def test_published_scripts_are_the_same_programs_without_comments(tmp_path: Path) -> None:
@@ -77,15 +77,16 @@ def test_published_scripts_are_the_same_programs_without_comments(tmp_path: Path
     subprocess.run(argv, check=True, env={**os.environ, "PYTHONPATH": path}, timeout=60)
     published = tmp_path / "site" / "js"
     assert emitted(published, tmp_path / "published") == emitted(JS, tmp_path / "source")
-    assert {path.name for path in published.iterdir()} == {path.name for path in JS.glob("*.js")}
-    assert all("@param" not in path.read_text(encoding="utf-8") for path in published.iterdir())
+    files = {path.relative_to(published) for path in published.rglob("*.js")}
+    assert files == {path.relative_to(JS) for path in JS.rglob("*.js")}
+    assert all("@param" not in path.read_text(encoding="utf-8") for path in published.rglob("*.js"))
     vendored = STATIC / "vendor" / "uplot" / "uPlot.iife.min.js"
     assert (tmp_path / "site" / vendored.relative_to(STATIC)).read_bytes() == vendored.read_bytes()
 
 
 def test_every_script_asks_to_be_checked() -> None:
     assert [
-        path.name for path in JS.glob("*.js") if not path.read_text(encoding="utf-8").startswith("// @ts-check\n")
+        path.name for path in JS.rglob("*.js") if not path.read_text(encoding="utf-8").startswith("// @ts-check\n")
     ] == []
 
 
@@ -115,8 +116,10 @@ def imports(name: str) -> set[str]:
     found: set[str] = set()
     waiting = [name]
     while waiting:
-        text = (JS / f"{waiting.pop()}.js").read_text(encoding="utf-8")
-        for other in re.findall(r'^(?:import|export) .*?from "\./(\w+)\.js";$', text, re.MULTILINE | re.DOTALL):
+        path = JS / f"{waiting.pop()}.js"
+        text = path.read_text(encoding="utf-8")
+        for named in re.findall(r'^(?:import|export) .*?from "(\.[\w./]+)\.js";$', text, re.MULTILINE | re.DOTALL):
+            other = os.path.relpath(path.parent / named, JS)
             if other not in found:
                 found.add(other)
                 waiting.append(other)
@@ -134,9 +137,10 @@ def fetched(table: str, page: str) -> list[str]:
 
 @pytest.mark.parametrize("page", ["explore", "compare", "receipt"])
 def test_what_a_page_fetches_at_once_is_what_it_imports(page: str) -> None:
-    soon = {page, *imports(page), *imports("app")}
+    main = f"{page}/{page}"
+    soon = {main, *imports(main), *imports("app")}
     assert sorted(fetched("SOON", page)) == sorted(soon)
-    around = f"{page}_around"
+    around = f"{page}/around"
     later = {around, *imports(around)} - soon if (JS / f"{around}.js").exists() else set()
     assert sorted(fetched("LATER", page)) == sorted(later)
 
@@ -146,7 +150,7 @@ def test_no_script_makes_elements_or_code_of_text() -> None:
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|\.srcdoc"
     )
     assert {
-        path.name: found for path in JS.glob("*.js") if (found := dangerous.findall(path.read_text(encoding="utf-8")))
+        path.name: found for path in JS.rglob("*.js") if (found := dangerous.findall(path.read_text(encoding="utf-8")))
     } == {}
 
 

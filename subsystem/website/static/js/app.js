@@ -9,9 +9,9 @@ import { el } from "./dom.js";
 
 /** @type {Record<string, () => Promise<{start: () => Promise<void>}>>} */
 const PAGES = {
-  explore: () => import("./explore.js"),
-  compare: () => import("./compare.js"),
-  receipt: () => import("./receipt.js"),
+  explore: () => import("./explore/explore.js"),
+  compare: () => import("./compare/compare.js"),
+  receipt: () => import("./receipt/receipt.js"),
 };
 
 const PLACES = {
@@ -60,7 +60,7 @@ function startKeys() {
   const search = async () => {
     ahead = "";
     try {
-      const { openSearch } = await import("./search.js");
+      const { openSearch } = await import("./search/search.js");
       openSearch(ahead);
     } finally {
       ahead = null;

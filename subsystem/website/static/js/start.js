@@ -12,10 +12,10 @@
    * @type {Record<string, string>}
    */
   const SOON = {
-    explore: "explore chart chart_options chart_paint data dom explore_view format plot points state",
-    compare: "compare compare_rows compare_tables data dom explore_view format picker points ratios state",
+    explore: "explore/explore chart/chart chart/options chart/paint data dom explore/view format plot points state",
+    compare: "compare/compare compare/rows compare/tables data dom explore/view format picker points ratios state",
     receipt:
-      "receipt receipt_parts facts icicle samples tree chart_card data dom explore_view format plot points state",
+      "receipt/receipt receipt/parts facts receipt/icicle receipt/samples receipt/tree chart/card data dom explore/view format plot points state",
   };
   /**
    * Those that it imports once the first chart is there.
@@ -23,7 +23,7 @@
    * @type {Record<string, string>}
    */
   const LATER = {
-    explore: "explore_around chart_card explore_legend explore_picker overview picker",
+    explore: "explore/around chart/card explore/legend explore/picker chart/overview picker",
   };
   const MOST_AHEAD = 6;
   const SERIES_ID = /^[0-9a-f]{16}(~[A-Za-z0-9_-]{1,32})?$/;

@@ -1,18 +1,18 @@
 // @ts-check
 /** The page receipt.html: one point with everything that reproduces it. */
 
-import { receiptUrl } from "./chart_card.js";
-import { readCatalogue, readReceipt, readSeries, root, SiteError } from "./data.js";
-import { byId, copyButton, el } from "./dom.js";
-import { needsPast, recentBoundary } from "./explore_view.js";
-import { change, day, interval, moment, quantity, seconds } from "./format.js";
-import { fromPrevious } from "./points.js";
-import { factList, operatorsPart, passesPart, samplesPart } from "./receipt_parts.js";
-import { onState } from "./state.js";
+import { receiptUrl } from "../chart/card.js";
+import { readCatalogue, readReceipt, readSeries, root, SiteError } from "../data.js";
+import { byId, copyButton, el } from "../dom.js";
+import { needsPast, recentBoundary } from "../explore/view.js";
+import { change, day, interval, moment, quantity, seconds } from "../format.js";
+import { fromPrevious } from "../points.js";
+import { factList, operatorsPart, passesPart, samplesPart } from "./parts.js";
+import { onState } from "../state.js";
 
-/** @typedef {import("./data.js").Entry} Entry */
-/** @typedef {import("./data.js").Shard} Shard */
-/** @typedef {import("./state.js").State} State */
+/** @typedef {import("../data.js").Entry} Entry */
+/** @typedef {import("../data.js").Shard} Shard */
+/** @typedef {import("../state.js").State} State */
 
 const MONTH_S = 30 * 86400;
 const IDENTITY = [

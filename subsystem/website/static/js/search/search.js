@@ -1,11 +1,11 @@
 // @ts-check
 /** The search that / opens: a list under a field, walked with the arrow keys. */
 
-import { readCatalogue, root, SiteError } from "./data.js";
-import { el } from "./dom.js";
-import { findable, search } from "./search_index.js";
+import { readCatalogue, root, SiteError } from "../data.js";
+import { el } from "../dom.js";
+import { findable, search } from "./index.js";
 
-/** @typedef {import("./search_index.js").Found} Found */
+/** @typedef {import("./index.js").Found} Found */
 
 /** @param {string} text what was typed already */
 export function openSearch(text) {

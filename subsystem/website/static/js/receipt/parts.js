@@ -1,9 +1,9 @@
 // @ts-check
 /** The parts of a receipt: facts, samples, operators and passes, each with a table. */
 
-import { el, table } from "./dom.js";
-import { flat } from "./facts.js";
-import { counted, number, quantity } from "./format.js";
+import { el, table } from "../dom.js";
+import { flat } from "../facts.js";
+import { counted, number, quantity } from "../format.js";
 import { icicle } from "./icicle.js";
 import { described, samplesPlot } from "./samples.js";
 import { operatorTree } from "./tree.js";

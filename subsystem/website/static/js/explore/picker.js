@@ -1,12 +1,12 @@
 // @ts-check
 /** The part of the explorer where series are picked: a query with a live count, key=value buttons, a list to tick. */
 
-import { el } from "./dom.js";
-import { change, counted, quantity } from "./format.js";
-import { MOST_CHARTED } from "./explore_view.js";
-import { asksFor, facets, matches, parseQuery, toggled } from "./picker.js";
+import { el } from "../dom.js";
+import { change, counted, quantity } from "../format.js";
+import { MOST_CHARTED } from "./view.js";
+import { asksFor, facets, matches, parseQuery, toggled } from "../picker.js";
 
-/** @typedef {import("./data.js").Entry} Entry */
+/** @typedef {import("../data.js").Entry} Entry */
 
 const MOST_LISTED = 100;
 const MOST_VALUES = 12;

@@ -1,25 +1,25 @@
 // @ts-check
 /** What stands around the explorer's chart: picker, controls, card, strip of all nights, legend, tables. */
 
-import { pointCard } from "./chart_card.js";
-import { nearestNight } from "./chart_options.js";
-import { byId, copyButton, debounced } from "./dom.js";
-import { legend, markKinds, ruleOf } from "./explore_legend.js";
-import { makePicker } from "./explore_picker.js";
-import { seconds, stampOf } from "./format.js";
-import { makeOverview } from "./overview.js";
-import { changeState, currentState } from "./state.js";
+import { pointCard } from "../chart/card.js";
+import { nearestNight } from "../chart/options.js";
+import { byId, copyButton, debounced } from "../dom.js";
+import { legend, markKinds, ruleOf } from "./legend.js";
+import { makePicker } from "./picker.js";
+import { seconds, stampOf } from "../format.js";
+import { makeOverview } from "../chart/overview.js";
+import { changeState, currentState } from "../state.js";
 
-/** @typedef {import("./state.js").State} State */
-/** @typedef {import("./chart.js").View} View */
-/** @typedef {import("./chart.js").Place} Place */
+/** @typedef {import("../state.js").State} State */
+/** @typedef {import("../chart/chart.js").View} View */
+/** @typedef {import("../chart/chart.js").Place} Place */
 /** @typedef {ReturnType<typeof surround>} Around */
 
 const DAY_S = 86400;
 
 /**
- * @param {import("./data.js").Catalogue} catalogue
- * @param {ReturnType<typeof import("./chart.js").makeChart>} chart
+ * @param {import("../data.js").Catalogue} catalogue
+ * @param {ReturnType<typeof import("../chart/chart.js").makeChart>} chart
  * @param {() => View | null} current what the chart shows
  */
 export function surround(catalogue, chart, current) {
@@ -96,7 +96,7 @@ export function surround(catalogue, chart, current) {
 
   const fillTables = async () => {
     if (!current() || !(places.values.open || places.happened.open)) return;
-    const { marksTable, valuesTable } = await import("./chart_table.js"); // most readers never open a table
+    const { marksTable, valuesTable } = await import("../chart/table.js"); // most readers never open a table
     const view = current();
     if (!view) return;
     if (places.values.open) byId("values-body", HTMLElement).replaceChildren(valuesTable(view));

@@ -1,10 +1,10 @@
 // @ts-check
 /** Raw samples as a plot, in the order in which they were taken, with their median; and what to read from them. */
 
-import { el } from "./dom.js";
-import { color, UPlot } from "./plot.js";
-import { median } from "./points.js";
-import { evenSplits, tickLabels } from "./format.js";
+import { el } from "../dom.js";
+import { color, UPlot } from "../plot.js";
+import { median } from "../points.js";
+import { evenSplits, tickLabels } from "../format.js";
 
 const HEIGHT_PX = 240;
 
@@ -33,7 +33,7 @@ export function samplesPlot(samples, unit) {
     "aria-label": `${samples.length} samples; their values are in the table below`,
   });
   const facts = described(samples);
-  /** @type {import("./plot.js").Plot | null} */
+  /** @type {import("../plot.js").Plot | null} */
   let plot = null;
   const make = () => {
     plot?.destroy();

@@ -1,13 +1,13 @@
 // @ts-check
 /** What a comparison shows: its verdict in words, geometric means, a row for each series. */
 
-import { bounds, grouped, wayOf } from "./compare_rows.js";
-import { root } from "./data.js";
-import { el, table } from "./dom.js";
-import { change, counted, day, quantity, seconds } from "./format.js";
+import { bounds, grouped, wayOf } from "./rows.js";
+import { root } from "../data.js";
+import { el, table } from "../dom.js";
+import { change, counted, day, quantity, seconds } from "../format.js";
 
-/** @typedef {import("./compare_rows.js").Row} Row */
-/** @typedef {import("./ratios.js").Side} Side */
+/** @typedef {import("./rows.js").Row} Row */
+/** @typedef {import("../ratios.js").Side} Side */
 
 /** The signs of every page: words_shown.py has the same. */
 const SIGNS = { worse: "\u25bc ", better: "\u25b2 ", changed: "\u25c7 " };
@@ -66,7 +66,7 @@ export function groupTable(rows, by) {
   );
 }
 
-/** @param {import("./compare_rows.js").Group} group @param {"lower" | "higher" | "none"} direction */
+/** @param {import("./rows.js").Group} group @param {"lower" | "higher" | "none"} direction */
 function groupCell(group, direction) {
   const way = wayOf(group.ratio, direction);
   const sure = group.low > 1 || group.high < 1;
@@ -125,7 +125,7 @@ export function rowTable(rows, a, b) {
   );
 }
 
-/** @param {import("./ratios.js").Summary | null} summary @param {import("./data.js").Entry} entry @param {Side} side */
+/** @param {import("../ratios.js").Summary | null} summary @param {import("../data.js").Entry} entry @param {Side} side */
 function value(summary, entry, side) {
   if (!summary) return "\u2013";
   const text = quantity(summary.value, entry.unit);
@@ -143,9 +143,9 @@ function value(summary, entry, side) {
 /**
  * The series in the explorer, from a month before the older side on.
  *
- * @param {readonly import("./data.js").Entry[]} entries
- * @param {import("./ratios.js").Summary | null} a
- * @param {import("./ratios.js").Summary | null} b
+ * @param {readonly import("../data.js").Entry[]} entries
+ * @param {import("../ratios.js").Summary | null} a
+ * @param {import("../ratios.js").Summary | null} b
  */
 function exploreUrl(entries, a, b) {
   const first = Math.min(...[a, b].flatMap((one) => (one ? [seconds(one.stamp)] : [])));

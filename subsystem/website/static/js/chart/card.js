@@ -1,11 +1,11 @@
 // @ts-check
 /** The card of a point: its value, how it moved, where and by what it was measured, its receipt. */
 
-import { root } from "./data.js";
-import { el } from "./dom.js";
-import { change, counted, interval, moment, quantity } from "./format.js";
-import { seriesColor } from "./plot.js";
-import { fromPrevious } from "./points.js";
+import { root } from "../data.js";
+import { el } from "../dom.js";
+import { change, counted, interval, moment, quantity } from "../format.js";
+import { seriesColor } from "../plot.js";
+import { fromPrevious } from "../points.js";
 
 /**
  * What the card says of one point; `at` is its place in the shard.

@@ -1,10 +1,10 @@
 // @ts-check
 /** The strip below the chart: all nights there are, the ones in view selected; dragging in it selects others. */
 
-import { el } from "./dom.js";
-import { color, UPlot, utcDate } from "./plot.js";
-import { wholeRange } from "./explore_view.js";
-import { timeLabels } from "./format.js";
+import { el } from "../dom.js";
+import { color, UPlot, utcDate } from "../plot.js";
+import { wholeRange } from "../explore/view.js";
+import { timeLabels } from "../format.js";
 
 const HEIGHT_PX = 64;
 
@@ -13,7 +13,7 @@ const HEIGHT_PX = 64;
  * @param {(range: import("./chart.js").Range) => void} onRange
  */
 export function makeOverview(host, onRange) {
-  /** @type {import("./plot.js").Plot | null} */
+  /** @type {import("../plot.js").Plot | null} */
   let plot = null;
   /** @type {import("./chart.js").View | null} */
   let view = null;
@@ -44,7 +44,7 @@ export function makeOverview(host, onRange) {
       view = next;
       if (!same) {
         plot?.destroy();
-        const data = /** @type {import("./plot.js").PlotData} */ ([next.xs, line?.values ?? []]);
+        const data = /** @type {import("../plot.js").PlotData} */ ([next.xs, line?.values ?? []]);
         plot = new UPlot(
           {
             width: Math.max(240, host.clientWidth),

@@ -1,14 +1,14 @@
 // @ts-check
 /** From the state in the address and the shards to what the chart shows; nothing here touches the page. */
 
-import { seconds } from "./format.js";
-import { axis, baseline, lowerBound, marks, onAxis, timesOf } from "./points.js";
+import { seconds } from "../format.js";
+import { axis, baseline, lowerBound, marks, onAxis, timesOf } from "../points.js";
 
-/** @typedef {import("./data.js").Entry} Entry */
-/** @typedef {import("./data.js").Shard} Shard */
-/** @typedef {import("./state.js").State} State */
-/** @typedef {import("./chart.js").View} View */
-/** @typedef {import("./points.js").Mark} Mark */
+/** @typedef {import("../data.js").Entry} Entry */
+/** @typedef {import("../data.js").Shard} Shard */
+/** @typedef {import("../state.js").State} State */
+/** @typedef {import("../chart/chart.js").View} View */
+/** @typedef {import("../points.js").Mark} Mark */
 
 export const KINDS = /** @type {const} */ (["tvm", "machine", "annotation", "incident"]);
 const DAY_S = 86400;

@@ -1,13 +1,13 @@
 // @ts-check
 /** What is painted on the canvas beside the lines: noise bands, intervals, incidents, marks. */
 
-import { clean } from "./dom.js";
-import { color, seriesColor } from "./plot.js";
-import { BAND_SCALES, levels } from "./points.js";
+import { clean } from "../dom.js";
+import { color, seriesColor } from "../plot.js";
+import { BAND_SCALES, levels } from "../points.js";
 
-/** @typedef {import("./plot.js").Plot} Plot */
+/** @typedef {import("../plot.js").Plot} Plot */
 /** @typedef {import("./chart.js").View} View */
-/** @typedef {import("./points.js").Mark} Mark */
+/** @typedef {import("../points.js").Mark} Mark */
 
 /** As many marks of a kind are drawn through the chart; more are ticks at its foot. */
 const MOST_MARKS = { tvm: 12, machine: 30, annotation: 30, incident: 30 };

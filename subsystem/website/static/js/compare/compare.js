@@ -1,20 +1,20 @@
 // @ts-check
 /** The page compare.html: two nights, TVM versions or machines, series by series. */
 
-import { arranged, joined, makeRow, markdown } from "./compare_rows.js";
-import { groupTable, rowTable, verdict } from "./compare_tables.js";
-import { eachOf, readCatalogue, readJson, readSeries, SiteError } from "./data.js";
-import { byId, copyButton, debounced, el } from "./dom.js";
-import { needsPast, recentBoundary } from "./explore_view.js";
-import { counted, moment, seconds } from "./format.js";
-import { matches, parseQuery } from "./picker.js";
-import { formatSide, parseSide, REAL_SCALES } from "./ratios.js";
-import { changeState, currentState, onState } from "./state.js";
+import { arranged, joined, makeRow, markdown } from "./rows.js";
+import { groupTable, rowTable, verdict } from "./tables.js";
+import { eachOf, readCatalogue, readJson, readSeries, SiteError } from "../data.js";
+import { byId, copyButton, debounced, el } from "../dom.js";
+import { needsPast, recentBoundary } from "../explore/view.js";
+import { counted, moment, seconds } from "../format.js";
+import { matches, parseQuery } from "../picker.js";
+import { formatSide, parseSide, REAL_SCALES } from "../ratios.js";
+import { changeState, currentState, onState } from "../state.js";
 
-/** @typedef {import("./compare_rows.js").Row} Row */
-/** @typedef {import("./ratios.js").Side} Side */
-/** @typedef {import("./state.js").State} State */
-/** @typedef {import("./data.js").Catalogue} Catalogue */
+/** @typedef {import("./rows.js").Row} Row */
+/** @typedef {import("../ratios.js").Side} Side */
+/** @typedef {import("../state.js").State} State */
+/** @typedef {import("../data.js").Catalogue} Catalogue */
 
 const WIDTH = 12;
 const REDRAW_MS = 250;

@@ -1,16 +1,16 @@
 // @ts-check
 /** The rows of a comparison: sorted, filtered, put into groups, as Markdown. Nothing here touches the page. */
 
-import { change, number, quantity } from "./format.js";
-import { compare, geometricMean, noiseOf, summarise, worsening } from "./ratios.js";
+import { change, number, quantity } from "../format.js";
+import { compare, geometricMean, noiseOf, summarise, worsening } from "../ratios.js";
 
 const VARIANT_SIGN = "@";
 
-/** @typedef {import("./data.js").Entry} Entry */
-/** @typedef {import("./data.js").Shard} Shard */
-/** @typedef {import("./ratios.js").Side} Side */
-/** @typedef {import("./ratios.js").Summary} Summary */
-/** @typedef {import("./ratios.js").Change} Change */
+/** @typedef {import("../data.js").Entry} Entry */
+/** @typedef {import("../data.js").Shard} Shard */
+/** @typedef {import("../ratios.js").Side} Side */
+/** @typedef {import("../ratios.js").Summary} Summary */
+/** @typedef {import("../ratios.js").Change} Change */
 /**
  * @typedef {{
  *   entry: Entry, a: Summary | null, b: Summary | null, change: Change | null, sameCode: boolean,

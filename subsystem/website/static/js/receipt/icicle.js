@@ -1,8 +1,8 @@
 // @ts-check
 /** An icicle graph as SVG: the whole above its parts, each as wide as its time. A click makes a box the whole. */
 
-import { el, svg } from "./dom.js";
-import { counted, quantity } from "./format.js";
+import { el, svg } from "../dom.js";
+import { counted, quantity } from "../format.js";
 import { boxes, depthOf } from "./tree.js";
 
 /** @typedef {import("./tree.js").Node} Node */

@@ -1,18 +1,18 @@
 // @ts-check
 /** The page explore.html: pick series, see them over nights. All that it shows is in the address. */
 
-import { makeChart } from "./chart.js";
-import { eachOf, readCatalogue, readSeries, SiteError } from "./data.js";
-import { byId } from "./dom.js";
-import { makeView, MOST_CHARTED, needsPast, recentBoundary } from "./explore_view.js";
-import { counted, stampOf } from "./format.js";
-import { changeState, onState, parts } from "./state.js";
+import { makeChart } from "../chart/chart.js";
+import { eachOf, readCatalogue, readSeries, SiteError } from "../data.js";
+import { byId } from "../dom.js";
+import { makeView, MOST_CHARTED, needsPast, recentBoundary } from "./view.js";
+import { counted, stampOf } from "../format.js";
+import { changeState, onState, parts } from "../state.js";
 
-/** @typedef {import("./data.js").Entry} Entry */
-/** @typedef {import("./data.js").Shard} Shard */
-/** @typedef {import("./state.js").State} State */
-/** @typedef {import("./chart.js").View} View */
-/** @typedef {import("./explore_around.js").Around} Around */
+/** @typedef {import("../data.js").Entry} Entry */
+/** @typedef {import("../data.js").Shard} Shard */
+/** @typedef {import("../state.js").State} State */
+/** @typedef {import("../chart/chart.js").View} View */
+/** @typedef {import("./around.js").Around} Around */
 
 const WIDTH = 8;
 /** What tests/benchmarks/website_browser.py measures. */
@@ -43,7 +43,7 @@ export async function start() {
 
   const surroundings = () =>
     (coming ??= painted()
-      .then(() => import("./explore_around.js"))
+      .then(() => import("./around.js"))
       .then(({ surround }) => (around = surround(catalogue, chart, () => view))));
 
   /** @param {State} state */

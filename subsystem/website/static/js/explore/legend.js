@@ -1,14 +1,14 @@
 // @ts-check
 /** Below the chart: the series on it, the kinds of marks, and what baseline and band mean. */
 
-import { el } from "./dom.js";
-import { KINDS, kindsOf } from "./explore_view.js";
-import { change, day, quantity, stampOf } from "./format.js";
-import { seriesColor } from "./plot.js";
-import { changeState } from "./state.js";
+import { el } from "../dom.js";
+import { KINDS, kindsOf } from "./view.js";
+import { change, day, quantity, stampOf } from "../format.js";
+import { seriesColor } from "../plot.js";
+import { changeState } from "../state.js";
 
-/** @typedef {import("./state.js").State} State */
-/** @typedef {import("./chart.js").View} View */
+/** @typedef {import("../state.js").State} State */
+/** @typedef {import("../chart/chart.js").View} View */
 
 const KIND_WORDS = { tvm: "TVM versions", machine: "machines", annotation: "annotations", incident: "incidents" };
 
@@ -75,7 +75,7 @@ export function markKinds(shown, state) {
   });
 }
 
-/** @param {import("./chart.js").ChartLine} line @param {View} view */
+/** @param {import("../chart/chart.js").ChartLine} line @param {View} view */
 function lastIn(line, view) {
   for (let index = view.xs.length - 1; index >= 0; index -= 1) {
     if ((view.xs[index] ?? 0) > view.range[1]) continue;

@@ -1,13 +1,13 @@
 // @ts-check
 /** Many series over nights on one canvas: zoom, move, point at values with mouse, finger or arrow keys. */
 
-import { nearest, options } from "./chart_options.js";
-import { el } from "./dom.js";
-import { seriesColor, UPlot } from "./plot.js";
+import { nearest, options } from "./options.js";
+import { el } from "../dom.js";
+import { seriesColor, UPlot } from "../plot.js";
 
-/** @typedef {import("./data.js").Entry} Entry */
-/** @typedef {import("./data.js").Shard} Shard */
-/** @typedef {import("./points.js").Value} Value */
+/** @typedef {import("../data.js").Entry} Entry */
+/** @typedef {import("../data.js").Shard} Shard */
+/** @typedef {import("../points.js").Value} Value */
 /** @typedef {[number, number]} Range seconds since 1970 */
 /**
  * @typedef {{
@@ -16,7 +16,7 @@ import { seriesColor, UPlot } from "./plot.js";
  * }} ChartLine `scale` is its unit, or "ratio"; values are divided by `divisor`
  * @typedef {{
  *   lines: ChartLine[], xs: number[], log: boolean, relative: boolean, band: boolean, kinds: Set<string>,
- *   marks: import("./points.js").Mark[], range: Range,
+ *   marks: import("../points.js").Mark[], range: Range,
  * }} View
  * @typedef {{line: number, index: number}} Place a point: which line, and where on the axis
  * @typedef {{
@@ -32,7 +32,7 @@ import { seriesColor, UPlot } from "./plot.js";
  * @param {Told} told
  */
 export function makeChart(host, told) {
-  /** @type {import("./plot.js").Plot | null} */
+  /** @type {import("../plot.js").Plot | null} */
   let plot = null;
   /** @type {View | null} */
   let view = null;
@@ -60,7 +60,7 @@ export function makeChart(host, told) {
     const old = view;
     view = next;
     if (plot && old && sameShape(old, next)) {
-      plot.batch((/** @type {import("./plot.js").Plot} */ made) => {
+      plot.batch((/** @type {import("../plot.js").Plot} */ made) => {
         if (!old.lines.every((line, place) => line.values === next.lines[place]?.values))
           made.setData(aligned(next), false);
         made.setScale("x", { min: next.range[0], max: next.range[1] });
@@ -78,7 +78,7 @@ export function makeChart(host, told) {
     plot.redraw(false, true);
   };
 
-  /** @param {import("./plot.js").Plot} made */
+  /** @param {import("../plot.js").Plot} made */
   const pick = (made) => {
     const { left = -1, top = -1 } = made.cursor;
     told.onPoint(view && left >= 0 ? nearest(made, view, left, top) : null);
@@ -108,9 +108,9 @@ export function makeChart(host, told) {
   };
 }
 
-/** @param {View} view @returns {import("./plot.js").PlotData} */
+/** @param {View} view @returns {import("../plot.js").PlotData} */
 function aligned(view) {
-  return /** @type {import("./plot.js").PlotData} */ ([view.xs, ...view.lines.map((line) => line.values)]);
+  return /** @type {import("../plot.js").PlotData} */ ([view.xs, ...view.lines.map((line) => line.values)]);
 }
 
 /** Whether the same plot can show both, with other values at most. @param {View} a @param {View} b */
@@ -126,7 +126,7 @@ function sameShape(a, b) {
 /**
  * Moving the time axis: shift or middle button drags it, the wheel with ctrl zooms, one finger drags, two zoom.
  *
- * @param {import("./plot.js").Plot} plot
+ * @param {import("../plot.js").Plot} plot
  * @param {(range: Range) => void} onRange called at the end of a movement
  */
 function addGestures(plot, onRange) {

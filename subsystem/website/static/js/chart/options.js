@@ -1,10 +1,10 @@
 // @ts-check
 /** How the chart of series is drawn: its scales, axes, strokes; which point is meant; what it tells. */
 
-import { paintBehind, paintMarks } from "./chart_paint.js";
-import { color, seriesColor, seriesDash, utcDate } from "./plot.js";
-import { lowerBound } from "./points.js";
-import { evenSplits, logSplits, percentLabels, tickLabels, timeLabels } from "./format.js";
+import { paintBehind, paintMarks } from "./paint.js";
+import { color, seriesColor, seriesDash, utcDate } from "../plot.js";
+import { lowerBound } from "../points.js";
+import { evenSplits, logSplits, percentLabels, tickLabels, timeLabels } from "../format.js";
 
 /** @typedef {import("./chart.js").View} View */
 /** @typedef {import("./chart.js").Told} Told */
@@ -21,8 +21,8 @@ const DENSE = 8000;
  * @param {{width: number, height: number}} size
  * @param {Told} told
  * @param {() => View} current the view at the time of painting
- * @param {(plot: import("./plot.js").Plot) => void} pick
- * @returns {import("./plot.js").PlotOptions}
+ * @param {(plot: import("../plot.js").Plot) => void} pick
+ * @returns {import("../plot.js").PlotOptions}
  */
 export function options(view, size, told, current, pick) {
   const scales = [...new Set(view.lines.map((line) => line.scale))];
@@ -95,7 +95,7 @@ export function options(view, size, told, current, pick) {
  * Browsers draw lines of one pixel thirty times faster than wider or dashed ones (2 s against 65 ms for 50 series of
  * 10,000 nights, software rendering), and among so many values neither width nor dashes could be seen.
  *
- * @param {import("./plot.js").Plot} plot
+ * @param {import("../plot.js").Plot} plot
  */
 function chooseStrokes(plot) {
   const { min = 0, max = 0 } = plot.scales["x"] ?? {};
@@ -113,7 +113,7 @@ function chooseStrokes(plot) {
 function yScale(log) {
   return {
     distr: /** @type {1 | 3} */ (log ? 3 : 1),
-    /** @type {(plot: import("./plot.js").Plot, min: number, max: number) => Range} */
+    /** @type {(plot: import("../plot.js").Plot, min: number, max: number) => Range} */
     range: (_plot, min, max) => {
       if (min === null || max === null || min === undefined) return log ? [0.1, 10] : [0, 1];
       if (log) return min === max ? [min / 1.2, max * 1.2] : [min / (max / min) ** 0.06, max * (max / min) ** 0.06];
@@ -127,7 +127,7 @@ function yScale(log) {
  * @param {string} scale
  * @param {number} place
  * @param {boolean} log
- * @returns {import("./plot.js").PlotAxis}
+ * @returns {import("../plot.js").PlotAxis}
  */
 function yAxis(scale, place, log) {
   return {
@@ -151,7 +151,7 @@ function yAxis(scale, place, log) {
 /**
  * The point nearest to a place in the plot: of each line the night nearest in time, of these the nearest in height.
  *
- * @param {import("./plot.js").Plot} plot
+ * @param {import("../plot.js").Plot} plot
  * @param {View} view
  * @param {number} left
  * @param {number} top

@@ -1,11 +1,11 @@
 // @ts-check
 /** What the canvas shows, as tables: values of the nights in view, and what happened meanwhile. */
 
-import { root } from "./data.js";
-import { el, table } from "./dom.js";
-import { counted, moment, quantity, stampOf } from "./format.js";
-import { pointFacts, receiptUrl } from "./chart_card.js";
-import { lowerBound } from "./points.js";
+import { root } from "../data.js";
+import { el, table } from "../dom.js";
+import { counted, moment, quantity, stampOf } from "../format.js";
+import { pointFacts, receiptUrl } from "./card.js";
+import { lowerBound } from "../points.js";
 
 const MOST_ROWS = 400;
 const MOST_COLUMNS = 12;
@@ -20,7 +20,7 @@ export function valuesTable(view) {
   const [from, to] = [lowerBound(view.xs, view.range[0]), lowerBound(view.xs, view.range[1] + 1)];
   const [only] = view.lines;
   const shown = view.lines.slice(0, MOST_COLUMNS);
-  /** @type {import("./dom.js").Child[][]} */
+  /** @type {import("../dom.js").Child[][]} */
   const rows = [];
   let left = 0;
   for (let index = to - 1; index >= from; index -= 1) {
@@ -75,7 +75,7 @@ export function valuesTable(view) {
   );
 }
 
-/** @param {import("./chart.js").ChartLine} line @param {number} at @returns {import("./dom.js").Child[]} */
+/** @param {import("./chart.js").ChartLine} line @param {number} at @returns {import("../dom.js").Child[]} */
 function oneRow(line, at) {
   const facts = pointFacts(line, at);
   return [

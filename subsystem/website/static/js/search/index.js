@@ -1,7 +1,7 @@
 // @ts-check
 /** What a search finds, best first. Nothing here touches the page. */
 
-/** @typedef {import("./data.js").Catalogue} Catalogue */
+/** @typedef {import("../data.js").Catalogue} Catalogue */
 /** @typedef {{kind: string, words: string, more: string, url: string}} Found `url` from the site's root */
 
 const MOST = 30;
