@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,18 +9,22 @@ from typing import TYPE_CHECKING
 from dashboard.artifacts.artifact import ArtifactError
 
 if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
     from packaging.requirements import Requirement
 
 
-def distribution(folder: Path, name: str) -> importlib.metadata.Distribution:
+def distribution(folder: Path, name: str) -> Distribution:
     """The package `name` as installed in `folder`."""
+    import importlib.metadata  # in each function that needs it: a tenth of what the command line takes to start
+
     found = list(importlib.metadata.distributions(name=name, path=[str(folder)]))
     if len(found) != 1:
         raise ArtifactError(f"{folder}: holds {len(found)} installations of {name}, not one. Remove the folder.")
     return found[0]
 
 
-def requirements(wheel: importlib.metadata.Distribution) -> list[Requirement]:
+def requirements(wheel: Distribution) -> list[Requirement]:
     """The requirements of `wheel` that hold for this Python and machine, those of its extras left out."""
     from packaging.requirements import Requirement
 
@@ -29,7 +32,7 @@ def requirements(wheel: importlib.metadata.Distribution) -> list[Requirement]:
     return [need for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
 
 
-def check(wheel: importlib.metadata.Distribution, *, provided: frozenset[str]) -> None:
+def check(wheel: Distribution, *, provided: frozenset[str]) -> None:
     """Raise ArtifactError where a requirement, other than those `provided`, is not met by the running Python."""
     from packaging.utils import canonicalize_name
 
@@ -43,6 +46,8 @@ def check(wheel: importlib.metadata.Distribution, *, provided: frozenset[str]) -
 
 
 def _lack(need: Requirement) -> str | None:
+    import importlib.metadata
+
     try:
         version = importlib.metadata.version(need.name)
     except importlib.metadata.PackageNotFoundError:

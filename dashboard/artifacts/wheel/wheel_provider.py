@@ -5,13 +5,13 @@ Wheels of TVM declare only a floor for tvm-ffi, and the newest tvm-ffi above it 
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes, python_tag, runs_here
 from dashboard.artifacts.build_context import BuildContext
@@ -19,6 +19,9 @@ from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.proof import Health, prove
 from dashboard.artifacts.spec import LATEST, VERSION, WHEEL
 from dashboard.artifacts.wheel import needs, package_index
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 TVM = "apache-tvm"
 FFI = "apache-tvm-ffi"
@@ -126,7 +129,7 @@ def _try_pair(this: _Build, ffi_version: str) -> Health | None:
         return None
 
 
-def _ffi_candidates(this: _Build, wheel: importlib.metadata.Distribution) -> Iterator[str]:
+def _ffi_candidates(this: _Build, wheel: Distribution) -> Iterator[str]:
     """Known pairs, then every release that the wheel allows, newest first; ends when the time is over."""
     from packaging.utils import canonicalize_name
 

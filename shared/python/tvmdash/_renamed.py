@@ -6,10 +6,15 @@ import importlib
 import importlib.util
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
-from importlib.abc import InspectLoader, MetaPathFinder
+from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.abc import InspectLoader, MetaPathFinder
+else:
+    InspectLoader = MetaPathFinder = object  # every stage imports this; importlib.abc takes longer than all the rest
 
 PACKAGE = "tvmdash"
 
@@ -138,8 +143,8 @@ class _Loader(InspectLoader):
     def get_code(self, fullname: str) -> CodeType | None:
         """What `python3 -m OLD_NAME` runs."""
         spec = importlib.util.find_spec(self._new)
-        loader = spec and spec.loader
-        return loader.get_code(self._new) if isinstance(loader, InspectLoader) else None
+        get_code: Callable[[str], CodeType | None] | None = getattr(spec and spec.loader, "get_code", None)
+        return get_code(self._new) if get_code else None
 
     def get_source(self, fullname: str) -> str | None:
         return None

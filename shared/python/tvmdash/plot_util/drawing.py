@@ -6,13 +6,13 @@ Pictures are SVG (or PNG), the same bytes for the same spec, and say in words wh
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
@@ -119,7 +119,8 @@ def _finished_svg(svg: str, plot: Plot | Course) -> str:
     """Coordinates cut to a hundredth of a point, and the words that a screen reader says."""
     # After the first point of a path, SVG takes further pairs of numbers as lines to there.
     svg = _PATH.sub(lambda match: _LINE_TO.sub(" ", _LONG_NUMBER.sub(r"\1", match[0])), svg)
-    words = f"<title>{escape(elide(plot.title, 200))}</title>\n <desc>{escape(alt_text(plot))}</desc>"
+    title, description = (html.escape(text, quote=False) for text in (elide(plot.title, 200), alt_text(plot)))
+    words = f"<title>{title}</title>\n <desc>{description}</desc>"
     head, rest = svg.split("<svg ", 1)
     opening, body = rest.split(">", 1)
     return f'{head}<svg role="img" {opening}>\n {words}{body}'
