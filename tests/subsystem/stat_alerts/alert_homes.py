@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-import importlib
 import io
 import json
 import os
@@ -23,6 +22,7 @@ import pytest
 from tests.subsystem import scripts
 from tvmdash import common
 from tvmdash.dashboard_info import Home, JobResult, Night
+from tvmdash.incidents import annotations, command
 from tvmdash.series import store
 
 REPO = Path(__file__).resolve().parents[3]
@@ -30,6 +30,7 @@ SUBSYSTEM = REPO / "subsystem" / "stat_alerts"
 FIRST = datetime.datetime(2026, 5, 1, 3, 15, tzinfo=datetime.UTC)
 WORKLOADS = ("mlp", "dqn", "bert", "gru")
 EXPERIMENT = "relax_opt"
+COMMANDS = {"incidents": command.main, "annotate": annotations.main}
 BASE = {"run": 0.25, "compile": 330.0, "size": 35_794, "memory": 2_168}
 
 
@@ -210,11 +211,11 @@ class AlertHome:
         report: dict[str, str] = json.loads((self.output / "report.json").read_text())
         return report
 
-    def command(self, module: str, *arguments: str) -> Said:
-        """What `python3 -m tvmdash.MODULE HOME ...` does, in this process."""
+    def command(self, verb: str, *arguments: str) -> Said:
+        """What a verb of the dashboard does with this home, in this process."""
         output, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-            code = importlib.import_module(f"tvmdash.{module}").main([str(self.home.root), *arguments])
+            code = COMMANDS[verb]([str(self.home.root), *arguments])
         return Said(code, output.getvalue(), errors.getvalue())
 
     def page(self) -> dict[str, Any]:

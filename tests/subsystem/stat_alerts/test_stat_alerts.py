@@ -169,7 +169,8 @@ def test_a_told_machine_step_is_no_false_alarm_of_the_detectors_own_test(tmp_pat
 def own_test(home: AlertHome, night: int, settings: Any) -> Any:
     """The rates of the detector's test of itself on all series of a home, in this process."""
     done = judged(home, night)
-    return SUBSYSTEM.honesty.measured(home.output, done.table, done.judged, SUBSYSTEM.Options(settings), 1000)
+    options = SUBSYSTEM.Options(settings)
+    return SUBSYSTEM.false_positive_rate.measured(home.output, done.table, done.judged, options, 1000)
 
 
 def of_one_version(nights: int, **more: Any) -> Truth:
@@ -218,7 +219,7 @@ def home_events(home: AlertHome) -> list[str]:
 
 
 def test_no_alert_in_6960_nights_says_below_0_43_per_1000() -> None:
-    assert SUBSYSTEM.honesty.Rate(6960, 0).at_most == pytest.approx(0.43, abs=0.001)
+    assert SUBSYSTEM.false_positive_rate.Rate(6960, 0).at_most == pytest.approx(0.43, abs=0.001)
 
 
 @pytest.mark.parametrize("canaries", [0, 5])
@@ -458,7 +459,7 @@ def test_a_silenced_incident_is_judged_and_not_told(tmp_path: Path) -> None:
 def test_a_known_break_begins_a_level_without_an_alert(tmp_path: Path) -> None:
     truth = Truth(nights=75).step("mlp", 3, "run", 50, 1.3)
     home = home_of(tmp_path, truth)
-    done = home.command("annotations", "add", "machine", "2026-06-20", "new memory", "--break", "--scope", "relax_opt")
+    done = home.command("annotate", "add", "machine", "2026-06-20", "new memory", "--break", "--scope", "relax_opt")
     assert done.returncode == 0, done.stderr
     path = home.home.root / "results" / "annotations.jsonl"
     value = json.loads(path.read_text())
