@@ -73,7 +73,6 @@ class Field:
 
 Fields = Mapping[str, Field]
 
-_TEXT = Field("str", "", default="")
 _NAMES = Field("str", "A Slack ID such as U012ABCDEF.", min=1)
 _TIMEOUTS = Field("int", "Seconds.", min=1)
 _VARIABLES = Field("str", "The variable's value.")
