@@ -9,9 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tvmdash import common
+from tvmdash import common, removal
 from tvmdash.dashboard_info import Home
-from tvmdash.files import removal
 from tvmdash.stages import PIPELINES
 
 _MARK = "home"

@@ -39,7 +39,7 @@ def _publish_data(context: Context, job: Job, path: Path) -> int:
         value = common.read_json(path)
         records.check_data(value)
     except DashboardError as error:
-        raise DashboardError(f"{path.name}: {str(error).removeprefix(f'{path}: ')}") from error
+        raise error.at(path.name) from error
     if context.partial and "records" not in value:
         raise DashboardError(
             f"{path.name}: its run was ended in the middle, and numbers of half a run are not published."
@@ -120,7 +120,7 @@ def _check_words(path: Path) -> None:
     try:
         dashboard_info.check_summary(common.read_json(path, max_bytes=1 << 20))
     except DashboardError as error:
-        raise DashboardError(f"{path.name}: {str(error).removeprefix(f'{path}: ')}") from error
+        raise error.at(path.name) from error
 
 
 def _publish_folder(context: Context, folder: Path, place: Path) -> None:

@@ -43,7 +43,7 @@ def _read_undeclared(file: Path, fields: config_util.Fields, shown: str) -> dict
     try:
         value = common.read_json(file, max_bytes=4 << 20)
     except DashboardError as error:
-        raise ConfigError([str(error).replace(str(file), shown)]) from error
+        raise ConfigError([str(error.at(shown))]) from error
     if not isinstance(value, dict):
         return config_util.check(value, fields, shown)
     own = {name: item for name, item in value.items() if name not in fields}

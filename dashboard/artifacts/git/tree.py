@@ -99,7 +99,7 @@ def absolute_url(url: str, remote: str) -> str:
         if _is_local(url) and not _is_local(remote):
             raise ArtifactError(f"{url!r} is a place on this disk, named from elsewhere.")
     except ArtifactError as error:
-        raise ArtifactError(f"{remote}: a submodule's remote: {str(error).removeprefix('tvm_remote: ')}") from error
+        raise error.at(f"{remote}: a submodule's remote") from error
     return url
 
 

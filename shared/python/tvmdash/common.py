@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tvmdash import removal
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal
 
 STAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}Z")
@@ -65,14 +65,14 @@ def read_json(path: Path, *, max_bytes: int = 256 << 20) -> Json:
         with open(path, "rb", buffering=0, opener=_without_waiting) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise DashboardError(f"{path}: not a regular file.")
+                raise DashboardError("not a regular file.", place=path)
             raw = file.readall() if status.st_size <= max_bytes else b""
     except FileNotFoundError:
-        raise DashboardError(f"{path}: there is no such file.") from None
+        raise DashboardError("there is no such file.", place=path) from None
     except OSError as error:
-        raise DashboardError(f"{path}: cannot be read: {error.strerror}.") from error
+        raise DashboardError(f"cannot be read: {error.strerror}.", place=path) from error
     if max(len(raw), status.st_size) > max_bytes:
-        raise DashboardError(f"{path}: larger than {max_bytes} bytes, which is more than is read here.")
+        raise DashboardError(f"larger than {max_bytes} bytes, which is more than is read here.", place=path)
     return parse_json(raw, str(path))
 
 
@@ -106,19 +106,20 @@ def parse_json(raw: bytes, where: str) -> Json:
         if raw.count(b"{") + raw.count(b"[") >= _MAX_DEPTH:  # with fewer it cannot be so deep
             _refuse_depth(value)
     except UnicodeDecodeError as error:
-        raise DashboardError(f"{where}: not UTF-8 at byte {error.start}.") from error
+        raise DashboardError(f"not UTF-8 at byte {error.start}.", place=where) from error
     except UnicodeEncodeError as error:
         half = ascii(error.object[error.start])
-        raise DashboardError(f"{where}: {half} is half of a surrogate pair. Write the character itself.") from error
+        problem = f"{half} is half of a surrogate pair."
+        raise DashboardError(problem, place=where, remedy="Write the character itself.") from error
     except json.JSONDecodeError as error:
-        place = "empty" if not raw.strip() else f"not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
-        raise DashboardError(f"{where}: {place}.") from error
+        fault = "empty" if not raw.strip() else f"not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        raise DashboardError(f"{fault}.", place=where) from error
     except RecursionError:
-        raise DashboardError(f"{where}: nested more than {_MAX_DEPTH} levels deep.") from None
+        raise DashboardError(f"nested more than {_MAX_DEPTH} levels deep.", place=where) from None
     except _NotFiniteError as error:
-        raise DashboardError(f"{where}: {_place_of_non_finite(raw)}{error}.") from error
+        raise DashboardError(f"{_place_of_non_finite(raw)}{error}.", place=where) from error
     except ValueError as error:
-        raise DashboardError(f"{where}: {error}.") from error
+        raise DashboardError(f"{error}.", place=where) from error
     return value
 
 

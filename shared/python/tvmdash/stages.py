@@ -137,7 +137,7 @@ def _named(read: Callable[..., common.Json], path: Path) -> common.Json:
     try:
         return read(path, max_bytes=MAX_STATUS_BYTES)
     except DashboardError as error:
-        raise DashboardError(str(error).replace(str(path), path.name)) from error
+        raise error.at(path.name) from error
 
 
 def write_status(

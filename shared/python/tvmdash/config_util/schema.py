@@ -108,7 +108,7 @@ def read_config(path: Path, fields: Fields, *, shown_as: str = "") -> dict[str, 
     try:
         value = common.read_json(path, max_bytes=4 << 20)
     except DashboardError as error:
-        raise ConfigError([str(error).replace(str(path), shown)]) from error
+        raise ConfigError([str(error.at(shown))]) from error
     return check(value, fields, shown)
 
 

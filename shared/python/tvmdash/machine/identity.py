@@ -88,8 +88,7 @@ def read(path: Path) -> MachineIdentity | None:
             raise DashboardError(f"$.schema_version: {version!r:.40} is not {SCHEMA_VERSION}.")
         return MachineIdentity.from_json(value)
     except DashboardError as error:
-        words = str(error).removeprefix(f"{path}: ")
-        raise DashboardError(f"{path}: {words} Restore it from an archive, or run a night, which mends it.") from error
+        raise error.at(path, remedy="Restore it from an archive, or run a night, which mends it.") from error
 
 
 def of_folder(folder: Path) -> MachineIdentity | None:
