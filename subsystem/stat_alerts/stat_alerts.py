@@ -14,6 +14,7 @@ from judging.nights import Tonight, judge_pending
 from judging.table import Table, read_table
 from report import report as telling
 from report import verdict as concluding
+from report.line import Line
 from rerun import allowed
 from threads import post as threads
 
@@ -44,14 +45,15 @@ class StatAlerts(Subsystem):
         if done.judged is None or done.table.stamps[-1] != tonight.stamp:
             write_verdict(home, concluding.nothing_measured(tonight))
             report = _without_data(done, tonight.stamp)
-            return threads.told(report, config, output, home, tonight, done.ledger)
+            return threads.told(report, config, output, home, tonight, done.ledger, [Line(report.value)])
         rates = false_positive_rate.measured(output, done.table, done.judged, options, config["honesty_series"])
         verdict, stands = concluding.conclude(home, tonight, done.table, done.judged, done.ledger, options)
         write_verdict(home, verdict)
         page = telling.page(done.table, done.judged, done.ledger, rates, options, stands)
         common.write_json(output / PAGE_FILE, {**page, "partial": _partial(home, page["stamps"])})
-        report = telling.report(done.table, done.judged, done.ledger, done.events, rates, verdict)
-        return threads.told(report, config, output, home, tonight, done.ledger)
+        lines = telling.report_lines(done.table, done.judged, done.ledger, done.events, rates, verdict)
+        report = telling.report(verdict, lines)
+        return threads.told(report, config, output, home, tonight, done.ledger, lines)
 
 
 def _options(config: Mapping[str, Any], home: Home, tonight: Night) -> Options:

@@ -87,7 +87,8 @@ def report_of_tonight(home: Home, job: JobResult, night: Night) -> tuple[str, st
 def in_threads(home: Home, job: JobResult, night: Night, website: str) -> str:
     """Markup in place of a report whose news the subsystem has told in Slack threads of its own; "" where it has not.
 
-    It says so in in_slack.json: `night`, `words`, and `page`, the page of the website that has all of it.
+    It says so in in_slack.json: `night`, `headline` and `details` (or `words`, whose first line is the headline), and
+    `page`, the page of the website that has all of it.
     """
     try:
         value = common.read_json(home.output(job.name) / IN_SLACK_FILE, max_bytes=1 << 20)
@@ -96,6 +97,8 @@ def in_threads(home: Home, job: JobResult, night: Night, website: str) -> str:
     if not isinstance(value, dict) or value.get("night") != night.stamp or not isinstance(value.get("words"), str):
         return ""
     first, _, others = value["words"].strip().partition("\n")
+    if "headline" in value:
+        first, others = str(value["headline"]), str(value.get("details", ""))
     page = str(value.get("page") or "")
     address = f"{website.rstrip('/')}/{page}"
     more = f" {link(address, page.removesuffix('.html'))}" if website and page else ""

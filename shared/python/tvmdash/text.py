@@ -100,10 +100,19 @@ def bytes_in_words(size_bytes: float) -> str:
 
 def percent_in_words(effect: float) -> str:
     """A fraction as a change: +0.25 %, -3.1 %, +104 %; none, but for rounding, is 0 %."""
+    return f"{_percent(effect)} %"
+
+
+def percent_range_in_words(low: float, high: float) -> str:
+    """As in "-1.2 to +3.4 %"."""
+    return f"{_percent(low)} to {_percent(high)} %"
+
+
+def _percent(effect: float) -> str:
     percent = 100 * effect
     if abs(percent) < _NOTHING_PERCENT:
-        return "0 %"
-    return f"{percent:+.{0 if abs(percent) >= 99.5 else 1 if abs(percent) >= 0.995 else 2}f} %"
+        return "0"
+    return f"{percent:+.{0 if abs(percent) >= 99.5 else 1 if abs(percent) >= 0.995 else 2}f}"
 
 
 def exact_in_words(value: float, unit: str, *, sign: bool = False) -> str:

@@ -13,6 +13,7 @@ from judging.table import Table, last_values
 from rerun.evidence import Confirmation, Evidence
 from rerun.outcomes import lines as measured_again
 
+from report.line import Line, lines_about
 from report.standings import Stand
 from report.verdict_text import suspect_text
 from tvmdash.detect.grade import noise_grade, smallest_visible_change
@@ -30,36 +31,47 @@ SCHEMA_VERSION = 1
 MOST_CHARS = 6000
 _SHOWN_NIGHTS = 30
 _SHOWN_SUSPECTS = 8
+_SHOWN_IDS = 5
 
 
-def report(
+def report(verdict: NightVerdict, lines: Sequence[Line]) -> Report:
+    """The verdict and the lines, as many as a report holds."""
+    return Report(verdict.headline, _cut("\n".join(line.text for line in lines)))
+
+
+def report_lines(
     table: Table,
     judged: Judged,
     ledger: Ledger,
     events: Sequence[Event],
     rates: Mapping[str, Rate],
     verdict: NightVerdict,
-) -> Report:
-    """The verdict, then what is new, what went away, what is open, what could not be judged."""
+) -> list[Line]:
+    """What is suspected, what is new, what went away, what is open, what could not be judged."""
     now = iso_of(table.stamps[judged.night])
     named = [ledger.incidents[event.incident] for event in events if event.incident in ledger.incidents]
     silent = {one.id for one in ledger.incidents.values() if ledger.silent(one, now)}
     new = [one for one in ledger.incidents.values() if one.found == table.stamps[judged.night] and one.id not in silent]
-    lines = [in_words(one) for one in sorted(new, key=_rank)]
+    lines = [*lines_about(sorted(new, key=_rank))]
     lines += _followed(ledger, events, {one.id for one in new} | silent)
     still = [one for one in ledger.open() if one not in new and one.id not in silent]
     if still:
-        lines.append(f"Still open: {list_in_words([f'{headline(one)} ({one.id}, {one.state})' for one in still], 5)}.")
+        words = list_in_words([f"{headline(one)} ({one.id}, {one.state})" for one in still], _SHOWN_IDS)
+        lines.append(Line(f"Still open: {words}.", _ids(still)))
     hushed = [one for one in {one.id: one for one in (*named, *ledger.open())}.values() if one.id in silent]
     if hushed:
-        lines.append(f"Silenced: {list_in_words([one.id for one in hushed], 5)}.")
-    lines += measured_again(judged.confirmation) if judged.confirmation else []
-    lines += _not_judged(table, judged, {moved.series for one in ledger.incidents.values() for moved in one.moved})
+        lines.append(Line(f"Silenced: {list_in_words([one.id for one in hushed], _SHOWN_IDS)}.", _ids(hushed)))
+    lines += map(Line, measured_again(judged.confirmation) if judged.confirmation else ())
+    told = {moved.series for one in ledger.incidents.values() for moved in one.moved}
+    lines += map(Line, _not_judged(table, judged, told))
     if not new:
-        lines.insert(0, _quiet(judged, verdict))
-    lines = [*_suspects(verdict), *lines]
-    lines += _honesty(rates)
-    return Report(verdict.headline, _cut("\n".join(lines)))
+        lines.insert(0, Line(_quiet(judged, verdict)))
+    return [*map(Line, _suspects(verdict)), *lines, *map(Line, _honesty(rates))]
+
+
+def _ids(incidents: Sequence[Incident]) -> frozenset[str]:
+    """The IDs of as many as a line shows."""
+    return frozenset(one.id for one in incidents[:_SHOWN_IDS])
 
 
 def _rank(incident: Incident) -> tuple[bool, bool, float]:
@@ -89,17 +101,18 @@ def _quiet(judged: Judged, verdict: NightVerdict) -> str:
     return told
 
 
-def _followed(ledger: Ledger, events: Sequence[Event], left_out: set[str]) -> Iterable[str]:
+def _followed(ledger: Ledger, events: Sequence[Event], left_out: set[str]) -> Iterable[Line]:
     for event in events:
         incident = ledger.incidents.get(event.incident)
         if incident is None or incident.id in left_out:
             continue
+        own = frozenset({incident.id})
         if event.event == ledgers.JOINED:
             names = [str(one["name"]) for one in event.data["moved"]]
-            yield f"Also moved at the same night as {incident.id}: {list_in_words(names, 4)}."
+            yield Line(f"Also moved at the same night as {incident.id}: {list_in_words(names, 4)}.", own)
         elif event.event == ledgers.STATE and event.who == ledgers.DETECTOR:
             word = str(event.data["state"]).replace("_", " ").capitalize()
-            yield f"{word}: {headline(incident)} ({incident.id}): {event.data['words']}."
+            yield Line(f"{word}: {headline(incident)} ({incident.id}): {event.data['words']}.", own)
 
 
 _UNJUDGED = {

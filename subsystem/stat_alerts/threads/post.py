@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from report.line import Line
 
 from threads import files as thread_files
 from threads import text as thread_words
@@ -15,9 +16,8 @@ from tvmdash import common
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident, Ledger, iso_of
-from tvmdash.incidents.text import in_words
 from tvmdash.slack_util import Slack
-from tvmdash.slack_util.delivery import POSTED, open_slack, tell
+from tvmdash.slack_util.delivery import deliver, open_slack
 from tvmdash.slack_util.ledger import QUEUED, SENT
 from tvmdash.slack_util.parts import website_url
 from tvmdash.slack_util.threads import Reply, entry_of, reply
@@ -29,10 +29,17 @@ _NEW_DAYS, _FOLLOWED_DAYS = 7, 30
 """How old an incident may be to be told as new, and how long a settled one is looked after."""
 _REFUSALS = 2
 """Slack's refusals after which the night asks no further."""
-_INCIDENT_ID = re.compile(r"\bi\d{8}-[0-9a-f]{4}\b")
 
 
-def told(report: Report, config: Mapping[str, Any], output: Path, home: Home, tonight: Night, ledger: Ledger) -> Report:
+def told(
+    report: Report,
+    config: Mapping[str, Any],
+    output: Path,
+    home: Home,
+    tonight: Night,
+    ledger: Ledger,
+    lines: Sequence[Line],
+) -> Report:
     """Bring the threads up to date; the night's report, with what Slack did not take. Slack never fails the night."""
     brief = output / IN_SLACK_FILE
     brief.unlink(missing_ok=True)
@@ -47,8 +54,9 @@ def told(report: Report, config: Mapping[str, Any], output: Path, home: Home, to
         return replace(report, value=f"{report.value}\nIncidents in Slack: {error}")
     if done.faults:
         return replace(report, value=f"{report.value}\nIncidents in Slack: {' '.join(dict.fromkeys(done.faults))}")
-    common.write_json(brief, {"schema_version": 1, "night": tonight.stamp, "page": thread_words.PAGE,
-                              "words": _brief(report.value, done, ledger)})  # fmt: skip
+    first, rest = _counts(done, [one.id for one in ledger.open()]), _others(lines, done.threaded)
+    parts = {"headline": first, "details": rest, "words": "\n".join(filter(None, (first, rest)))}
+    common.write_json(brief, {"schema_version": 1, "night": tonight.stamp, "page": thread_words.PAGE, **parts})
     return report
 
 
@@ -143,13 +151,13 @@ class _Keeper:
             thread = self._known(thread, members)
         message = thread_words.first_message(members, thread.stamp, self._website)
         begun = common.parse_stamp(thread.stamp).timestamp()
-        words = tell(self._slack, folder, thread.stamp, message, since=begun)
+        delivered = deliver(self._slack, folder, thread.stamp, message, since=begun)
         entry = entry_of(folder, thread.stamp)
         if entry is None or entry.state != SENT:
-            self._faults.append(words)
+            self._faults.append(delivered.words)
             return
-        self._new |= {one.id for one in members if words.startswith(POSTED) or one.found == self._night}
-        if words.startswith(POSTED):
+        self._new |= {one.id for one in members if delivered.posted or one.found == self._night}
+        if delivered.posted:
             thread = self._known(thread, members)
         self._reply(thread, spoken, folder, float(entry.ts or 0))
 
@@ -192,17 +200,9 @@ def _iso_days(first: str, last: str) -> float:
     return (thread_files.moment(last) - thread_files.moment(first)) / 86400
 
 
-def _brief(report: str, done: Done, ledger: Ledger) -> str:
-    """The report without what the threads say: how many, then its other lines."""
-    said = {
-        line
-        for name in done.threaded
-        if name in ledger.incidents
-        for line in in_words(ledger.incidents[name]).splitlines()
-    }
-    kept = [line for line in report.splitlines() if line not in said and not _is_in_threads(line, done.threaded)]
-    first = _counts(done, [one.id for one in ledger.open()])
-    return "\n".join([*([first] if first else []), *kept])
+def _others(lines: Sequence[Line], threaded: frozenset[str]) -> str:
+    """The report without what the threads say."""
+    return "\n".join(line.text for line in lines if not line.is_told_of(threaded))
 
 
 def _counts(done: Done, is_open: Sequence[str]) -> str:
@@ -216,8 +216,3 @@ def _counts(done: Done, is_open: Sequence[str]) -> str:
     how_many = "none" if len(without) == len(is_open) else f"{len(is_open) - len(without)} of them"
     told += [f"{len(is_open)} open, {how_many} with a thread."] if without else []
     return " ".join(told)
-
-
-def _is_in_threads(line: str, threaded: frozenset[str]) -> bool:
-    named = set(_INCIDENT_ID.findall(line))
-    return bool(named) and named <= threaded

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import Change, Incident, Moved
-from tvmdash.incidents.text import headline, in_words, night_in_words
+from tvmdash.incidents.text import headline, incident_text, night_in_words
 from tvmdash.records.metrics import CHANGED
 from tvmdash.slack_util.parts import GOOD, NOTE
 from tvmdash.slack_util.payloads import Message, Part, bold, build, escape, link
@@ -30,7 +30,8 @@ def first_message(incidents: Sequence[Incident], night: str, website: str) -> Me
     """The message that a thread hangs on, of one incident or of several, as they are now."""
     if len(incidents) == 1:
         (incident,) = incidents
-        words = in_words(incident).removesuffix(f" Incident {incident.id}.")
+        told = incident_text(incident)
+        words = "\n".join([*told.lines, told.since])
         return build(_title(incident), _about(incident, website), [Part(escape(words, _LINES))])
     verdict = f"{len(incidents)} more incidents of the night {night_in_words(night)}"
     parts = [Part(_row(incident, website), group="rows") for incident in sorted(incidents, key=rank)]
@@ -96,15 +97,10 @@ _AS_USUAL = {
 def growth_reply(incident: Incident, more: Sequence[Moved], *, named: bool) -> Reply:
     """Series that turned out to have moved at the same night."""
     about = escape(f"{headline(incident)} ({incident.id})", 600) if named else ""
-    words = "\n".join(_of_series(replace(incident, moved=tuple(more), size=None, notes=())))
+    words = "\n".join(incident_text(replace(incident, moved=tuple(more), size=None, notes=())).lines)
     title = f"{len(more)} more series moved at the same night" if len(more) > 1 else "One more series moved that night"
     mark = _digest([incident.id, "grown", sorted(moved.series for moved in more)])
     return Reply(mark, build(title, about, [Part(escape(words, _LINES))]))
-
-
-def _of_series(incident: Incident) -> Iterator[str]:
-    """The lines about the series, without the last, which is about the night."""
-    yield from in_words(incident).splitlines()[:-1]
 
 
 def _digest(parts: Sequence[object]) -> str:

@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from tvmdash.incidents.cause_text import cause_in_short
 from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident, Moved
-from tvmdash.incidents.text import headline, in_words, level_in_words, night_in_words, size_in_words
+from tvmdash.incidents.text import headline, incident_text, level_in_words, night_in_words, size_in_words
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE, Way
-from tvmdash.text import percent_in_words
+from tvmdash.text import percent_in_words, percent_range_in_words
 from views.series import SeriesView
 
 
@@ -69,7 +69,7 @@ class IncidentView:
 def view(one: Incident, series: Mapping[str, SeriesView], *, silent: bool) -> IncidentView:
     """The incident, with the line of its worst series where that is still measured."""
     moved = sorted(one.moved, key=lambda item: (not item.worse, -abs(item.effect)))
-    sure = in_words(one).splitlines()[-1].removesuffix(f"Incident {one.id}.").strip()
+    sure = incident_text(one).since
     shown = next((series[item.series] for item in moved if item.series in series), None)
     people = [change.who for change in one.changes if change.who != DETECTOR]
     return IncidentView(
@@ -117,6 +117,6 @@ def _what(one: Incident) -> str:
 def _move(item: Moved) -> MoveView:
     interval = ""
     if item.relative and item.low is not None and item.high is not None:
-        interval = f"{percent_in_words(item.low).removesuffix(' %')} to {percent_in_words(item.high)}"
+        interval = percent_range_in_words(item.low, item.high)
     before, after = (level_in_words(value, item) for value in (item.before, item.after))
     return MoveView(item.series, item.name, item.way, before, after, size_in_words(item), interval, item.recovered)

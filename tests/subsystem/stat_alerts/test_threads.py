@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from tvmdash.dashboard_info import Night
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import Event, Moved, fold, iso_of
+from tvmdash.incidents.text import in_words
 from tvmdash.slack_util import Slack
 from tvmdash.subsys_templates import Report
 
@@ -67,7 +68,7 @@ class Home:
         data = {"moved": [moved(what)]}
         self.events.append(Event(iso_of(NIGHTS[at]), ledgers.DETECTOR, ledgers.JOINED, name, data))
 
-    def tell(self, at: int, *, seconds: float = 10.0, text: str = "the report") -> Report:
+    def tell(self, at: int, *, seconds: float = 10.0, lines: Sequence[Any] = ()) -> Report:
         """What stat_alerts does with Slack in a night."""
         if not self.slack.home.config_file.exists():
             self.slack.configure(website_url=SITE)
@@ -75,9 +76,8 @@ class Home:
         config = {"channel": CHANNEL, "token_file": str(self.slack.root / ".config/tvmdash/slack_token"), "env": {}}
         config |= {"threads": 5, "slack_seconds": seconds, **self.config}
         tonight = Night(NIGHTS[at], "running")
-        told: Report = THREADS.told(
-            Report("title", text), config, self.output, self.slack.home, tonight, fold(self.events)
-        )
+        report, ledger = Report("title", "the report"), fold(self.events)
+        told: Report = THREADS.told(report, config, self.output, self.slack.home, tonight, ledger, lines)
         return told
 
     def heads(self) -> list[str]:
@@ -377,11 +377,11 @@ def test_incidents_from_before_threads_were_switched_on_get_none(home: Home) -> 
 
 def test_the_nightly_message_claims_no_thread_for_incidents_that_have_none(home: Home) -> None:
     home.opens(10)
-    home.tell(20, text="Nothing moved.")
+    home.tell(20, lines=[SUBSYSTEM.Line("Nothing moved.")])
     assert home.state.channel() == []
     assert home.brief() == "1 open, none with a thread.\nNothing moved."
     home.opens(21, "i20260511-00bb", what="gru run time")
-    home.tell(21, text="gru moved.")
+    home.tell(21, lines=[SUBSYSTEM.Line("gru moved.")])
     assert home.brief() == (
         "1 new incident: told in threads of their own. 2 open, 1 of them with a thread.\ngru moved."
     )
@@ -449,10 +449,17 @@ def test_a_token_that_others_can_read_is_told_in_the_report(home: Home) -> None:
 def test_the_nightly_message_says_how_many_and_links_where_the_threads_say_the_rest(home: Home) -> None:
     home.opens(10)
     (incident,) = fold(home.events).incidents.values()
-    words = THREADS.in_words(incident)
-    home.tell(10, text=f"{words}\nNot judged: 8 series had no value tonight: a, b.")
+    words, own = in_words(incident), frozenset({incident.id})
+    lines = [
+        SUBSYSTEM.Line(words, own),
+        SUBSYSTEM.Line("#1#", own),
+        SUBSYSTEM.Line("#2#", own | {"another"}),
+        SUBSYSTEM.Line(f"Not judged: 8 series had no value tonight: {incident.id}, b."),
+    ]
+    home.tell(10, lines=lines)
     assert home.brief() == (
-        "1 new incident, 1 open: told in threads of their own.\nNot judged: 8 series had no value tonight: a, b."
+        "1 new incident, 1 open: told in threads of their own.\n#2#\n"
+        f"Not judged: 8 series had no value tonight: {incident.id}, b."
     )
     path = home.output / "report.json"
     path.write_text(json.dumps({"title": "mlp slower", "value": words}))

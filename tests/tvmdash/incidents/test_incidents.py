@@ -15,8 +15,8 @@ from tvmdash.incidents import command as incidents
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import DETECTOR, Event, Ledger, Moved, Silence
-from tvmdash.incidents.text import headline, in_words
-from tvmdash.text import percent_in_words
+from tvmdash.incidents.text import headline, in_words, incident_text
+from tvmdash.text import percent_in_words, percent_range_in_words
 
 AT = "2026-07-05T03:15:00Z"
 ONE, TWO = "i20260704-aaaa", "i20260704-bbbb"
@@ -280,6 +280,18 @@ def test_two_who_write_at_once_lose_nothing(tmp_path: Path) -> None:
 )
 def test_percents_have_the_digits_they_deserve(effect: float, words: str) -> None:
     assert percent_in_words(effect) == words
+
+
+def test_an_incidents_parts_are_its_words() -> None:
+    incident = ledgers.fold([opened(ONE, moved(z=6.31, nights=4))]).incidents[ONE]
+    told = incident_text(incident)
+    assert in_words(incident) == "\n".join([*told.lines, f"{told.since} Incident {ONE}."])
+    assert told.lines
+    assert told.since.startswith("Since the night 2026-07-04")
+
+
+def test_a_range_of_percents_has_its_unit_once() -> None:
+    assert percent_range_in_words(-0.0062, 0.0512) == "-0.62 to +5.1 %"
 
 
 def test_an_incident_in_words_says_from_to_interval_night_and_versions() -> None:

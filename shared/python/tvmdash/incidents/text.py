@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tvmdash.common import parse_stamp
@@ -65,9 +66,27 @@ def size_in_words(moved: Moved) -> str:
     return percent_in_words(moved.effect) if moved.relative else f"{moved.effect:+.1f} of its scatter"
 
 
+@dataclass(frozen=True)
+class IncidentText:
+    """An incident in words: a line for each series and for what else is known, then since when and how sure."""
+
+    id: str
+    lines: tuple[str, ...]
+    since: str
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines, f"{self.since} Incident {self.id}.".lstrip()])
+
+
 def in_words(incident: Incident) -> str:
     """A few lines for people: each series, then since when and which TVM, then how sure."""
-    return "\n".join(_lines(incident))
+    return str(incident_text(incident))
+
+
+def incident_text(incident: Incident) -> IncidentText:
+    """The same in parts."""
+    since = " ".join(filter(None, (_since(incident), _sure(incident)))).replace("  ", " ")
+    return IncidentText(incident.id, tuple(_lines(incident)), since)
 
 
 def _lines(incident: Incident) -> Iterator[str]:
@@ -80,7 +99,6 @@ def _lines(incident: Incident) -> Iterator[str]:
         yield f"{headline(incident)} ({incident.fleet_name or incident.fleet})."
     if incident.bisected:
         yield bisected(incident.bisected)
-    yield f"{_since(incident)} {_sure(incident)} Incident {incident.id}.".replace("  ", " ")
 
 
 def bisected(found: Mapping[str, Any]) -> str:

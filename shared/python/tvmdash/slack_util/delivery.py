@@ -26,11 +26,17 @@ from tvmdash.slack_util.payloads import Message
 
 MAX_LATE, MAX_LATE_DAYS = 3, 7
 """How many messages of earlier nights are sent late, and how old they may be."""
-POSTED = "The message is in Slack."
-"""How `tell` begins where it has posted the message, and not found, edited or kept it."""
 _UNKNOWN = "Slack may have it, and a webhook cannot be asked"
 _NEVER_TRIED = "nothing is known of it"
 _log = logging.getLogger("slack")
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """How giving a message to Slack went, in words; posted: it was, and not found there, edited or kept."""
+
+    words: str
+    posted: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,14 @@ def open_slack(config: Mapping[str, Any], home: Home, where: str) -> Slack | Non
 
 
 def tell(slack: Slack | None, output: Path, stamp: str, message: Message, *, since: float | None = None) -> str:
-    """Leave the message as message.txt and message.json in `output`, and give it to Slack; a sentence about that.
+    """Leave the message as message.txt and message.json in `output`, and give it to Slack; a sentence about that."""
+    return deliver(slack, output, stamp, message, since=since).words
+
+
+def deliver(
+    slack: Slack | None, output: Path, stamp: str, message: Message, *, since: float | None = None
+) -> Delivered:
+    """The same, with what came of it as a value.
 
     With `since` (seconds of the epoch), a message that `output` does not know is looked for in the channel, among
     those after that moment, before it is posted: files that were lost make nothing be said twice.
@@ -67,12 +80,12 @@ def tell(slack: Slack | None, output: Path, stamp: str, message: Message, *, sin
     common.write_text(output / "message.txt", redact(message.plain()))
     common.write_json(output / "message.json", redact_json(message.to_json()))
     if slack is None:
-        return "No Slack token is configured: the message is in message.txt only."
+        return Delivered("No Slack token is configured: the message is in message.txt only.")
     with only_one(output):
         ledger = Ledger(output)
-        words = _Delivery(slack, ledger, _key(output, stamp)).tonight(stamp, message, since)
-    _log.info("%s", words)
-    return words
+        delivered = _Delivery(slack, ledger, _key(output, stamp)).tonight(stamp, message, since)
+    _log.info("%s", delivered.words)
+    return delivered
 
 
 def attach(slack: Slack, output: Path, stamp: str, attachments: Sequence[Attachment], note: Message | None) -> str:
@@ -120,16 +133,17 @@ class _Delivery:
         self._ledger = ledger
         self._key = key
 
-    def tonight(self, stamp: str, message: Message, since: float | None) -> str:
+    def tonight(self, stamp: str, message: Message, since: float | None) -> Delivered:
         """A sentence or more about how it went; DashboardError where Slack refuses."""
         entry = self._ledger.entries.get(stamp) or self._unknown(stamp, since)
         try:
-            words = self._edit(entry, message) if entry.state == SENT else self._send(entry, message)
-            return " ".join((words, *self._backlog(stamp)))
+            is_sent = entry.state == SENT
+            delivered = Delivered(self._edit(entry, message)) if is_sent else self._send(entry, message)
+            return replace(delivered, words=" ".join((delivered.words, *self._backlog(stamp))))
         except BusyError as error:
-            return f"{error}: the message waits in {FILE} and goes out the next night."
+            return Delivered(f"{error}: the message waits in {FILE} and goes out the next night.")
         except UncertainError as error:
-            return f"{error}: whether Slack shows the message is not known. {self._what_then()}"
+            return Delivered(f"{error}: whether Slack shows the message is not known. {self._what_then()}")
         except RefusedError as error:
             raise DashboardError(f"{error} The message is in message.txt.") from None
 
@@ -167,7 +181,7 @@ class _Delivery:
         self._ledger.change(entry, digest=message.digest)
         return "This night's message in Slack was edited."
 
-    def _send(self, entry: Entry, message: Message, note: str = "") -> str:
+    def _send(self, entry: Entry, message: Message, note: str = "") -> Delivered:
         """Post, after looking for what may be there already; the ledger knows each step before it is taken.
 
         `note` stands in front of a message that is late; what waits in the ledger is without it.
@@ -175,16 +189,16 @@ class _Delivery:
         if entry.state == REFUSED and entry.digest == message.digest:
             raise RefusedError(entry.why)
         if entry.state == GIVEN_UP:
-            return f"This night's message is not sent again: {entry.why}."
+            return Delivered(f"This night's message is not sent again: {entry.why}.")
         entry = replace(entry, message=message.to_json(), channel=self._slack.channel)
         if entry.state == SENDING:
             ts = self._find(entry)
             if ts:
                 entry = self._ledger.change(entry, state=SENT, ts=ts, message=None)
-                return "It was in Slack already." if note else self._edit(entry, message)
+                return Delivered("It was in Slack already." if note else self._edit(entry, message))
         ts = self._post(entry, message.marked(note) if note else message)
         self._ledger.change(entry, state=SENT, ts=ts, digest=message.digest, message=None)
-        return POSTED
+        return Delivered("The message is in Slack.", posted=True)
 
     def _find(self, entry: Entry) -> str | None:
         if not self._slack.can_edit:

@@ -1,0 +1,27 @@
+"""A line of the night's report, and which incidents it tells of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tvmdash.incidents.ledger import Incident
+from tvmdash.incidents.text import in_words
+
+
+@dataclass(frozen=True)
+class Line:
+    """`incidents`: the IDs of those it tells of; none where it is about anything else."""
+
+    text: str
+    incidents: frozenset[str] = frozenset()
+
+    def is_told_of(self, incidents: frozenset[str]) -> bool:
+        """Whether it tells of incidents, and of none but these."""
+        return bool(self.incidents) and self.incidents <= incidents
+
+
+def lines_about(incidents: Iterable[Incident]) -> Iterator[Line]:
+    """The lines of each incident."""
+    for incident in incidents:
+        yield Line(in_words(incident), frozenset({incident.id}))
