@@ -55,11 +55,14 @@ class Deadline:
             return f"in {_count(days, 'day')}{rest}"
         return f"in {_count(hours, 'hour')}" if hours else f"in {_count(minutes, 'minute')}"
 
+    def moment_in_words(self) -> str:
+        """As in "Friday 15 January 2027, 23:59 AoE"."""
+        moment = self.moment
+        return f"{moment:%A} {moment.day} {moment:%B} {moment.year}, {moment:%H:%M} {self.zone}"
+
     def in_words(self, now: datetime.datetime) -> str:
         """As in "in 12 days, on Friday 15 January 2027, 23:59 AoE"."""
-        moment = self.moment
-        day = f"{moment:%A} {moment.day} {moment:%B} {moment.year}"
-        return f"{self.left_in_words(now)}, on {day}, {moment:%H:%M} {self.zone}"
+        return f"{self.left_in_words(now)}, on {self.moment_in_words()}"
 
     def to_json(self, now: datetime.datetime, *, near: bool) -> dict[str, Json]:
         """As deadlines.json holds it; `near`: people are pinged."""
@@ -73,6 +76,8 @@ class Deadline:
             "time_zone": self.zone,
             "seconds_left": int((self.moment - now).total_seconds()),
             "words": self.in_words(now),
+            "left": self.left_in_words(now),
+            "moment": self.moment_in_words(),
             "near": near,
         }
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP
 from history import SCORES_FILE, Scored
 from scoring import Missing, Point
 
-from tvmdash.plot_util import Bar, BarValue, Line, Longitudinal, Mark, Plot, alt_text
+from tvmdash.plot_util.specs import Bar, BarValue, Line, Longitudinal, Mark, Plot, alt_text
 from tvmdash.subsys_templates import Report
 from tvmdash.summary_util import percent_change_in_words
 from tvmdash.text import elide, list_in_words, quantity_in_words, three_digits
@@ -56,21 +56,53 @@ def _left_out_in_words(left_out: Sequence[LeftOut]) -> str:
     return f"Left out: {scores} of {list_in_words(names, 6)}, switched off in this home."
 
 
+@dataclass(frozen=True)
+class Told:
+    """A score in words: the value in a few, then what belongs to it in brackets, as a clause, and as sentences."""
+
+    value: str
+    bracket: str = ""
+    clause: str = ""
+    sentences: str = ""
+
+    @property
+    def words(self) -> str:
+        """All of it."""
+        bracket, clause = f" ({self.bracket})" if self.bracket else "", f"{self.clause}" if self.clause else ""
+        return f"{self.value}{bracket}{clause}. {self.sentences}".rstrip()
+
+    @property
+    def details(self) -> str:
+        """All of it but the value, to stand below that."""
+        clause = self.clause.lstrip(",; ")
+        if not self.bracket:
+            clause = clause[:1].upper() + clause[1:]
+        bracket = f"({self.bracket}){self.clause}" if self.bracket else clause
+        return " ".join(filter(None, (f"{bracket}." if bracket else "", self.sentences)))
+
+
 def in_words(scored: Scored) -> str:
     """Tonight's value, what is missing, and how it was before where that may be compared."""
+    return tell(scored).words
+
+
+def tell(scored: Scored) -> Told:
+    """The same in parts."""
     tonight = scored.tonight
     if not tonight.expected and not tonight.missing:
-        return "no value: no record and no failure matches it. Look at its baseline, contender and workloads."
-    value = _value_in_words(scored, tonight)
-    if not tonight.complete:
-        told = (
-            "no value tonight" if tonight.value is None else f"{value}, incomplete and not comparable with other nights"
-        )
-        return f"{told}. Missing: {_missing_in_words(tonight.missing)}"
-    return f"{value}. {_change_in_words(scored, tonight)}".rstrip()
+        remedy = "Look at its baseline, contender and workloads."
+        return Told("no value: no record and no failure matches it", sentences=remedy)
+    missing = f"Missing: {_missing_in_words(tonight.missing)}" if not tonight.complete else ""
+    if missing and tonight.value is None:
+        return Told("no value tonight", sentences=missing)
+    told = _value_in_words(scored, tonight)
+    if missing:
+        clause = f"{told.clause}, incomplete and not comparable with other nights"
+        return replace(told, clause=clause, sentences=missing)
+    return replace(told, sentences=_change_in_words(scored, tonight))
 
 
-def _value_in_words(scored: Scored, point: Point) -> str:
+def _value_in_words(scored: Scored, point: Point) -> Told:
     kind = scored.definition.kind
     value, count = point.value or 0.0, len(point.workloads)
     over = f"{count} workload{'' if count == 1 else 's'}"
@@ -79,25 +111,22 @@ def _value_in_words(scored: Scored, point: Point) -> str:
     )
     if kind == SPEEDUP:
         doubt = ", perhaps no difference" if point.low is not None and point.low <= 1 <= (point.high or 1) else ""
-        return f"{three_digits(value)} {_times(scored)} ({span}{over}{doubt})"
+        return Told(f"{three_digits(value)} {_times(scored)}", f"{span}{over}{doubt}")
     if kind == GEOMEAN:
-        return f"{quantity_in_words(value, scored.definition.unit)} ({span}geometric mean of {over})"
+        return Told(quantity_in_words(value, scored.definition.unit), f"{span}geometric mean of {over}")
     if kind == SHARE:
         limit = scored.definition.threshold
         below = [item for item in point.workloads if item.value < limit]
         close = [item.workload for item in point.workloads if (item.low or limit) < limit <= (item.high or limit)]
         words = f"{count - len(below)} of {over} {'is' if count == 1 else 'are'} {limit:g} {_times(scored)} or better"
-        words += (
-            f", not {list_in_words([f'{item.workload} ({three_digits(item.value)})' for item in below], 4)}"
-            if below
-            else ""
-        )
-        return words + (f"; within noise of it: {list_in_words(close, 4)}" if close else "")
+        slower = list_in_words([f"{item.workload} ({three_digits(item.value)})" for item in below], 4)
+        clause = f", not {slower}" if below else ""
+        return Told(words, clause=clause + (f"; within noise of it: {list_in_words(close, 4)}" if close else ""))
     total, unchecked = sum(item.total or 0 for item in point.workloads), sum(item.unchecked for item in point.workloads)
     wrong = [item.workload for item in point.workloads if item.value < (item.total or 0)]
     words = f"{value:.0f} of {total} {'checked points' if unchecked else 'points'} correct"
-    words += f", {unchecked} more never checked" if unchecked else ""
-    return words + (f"; failures in {list_in_words(wrong, 4)}" if wrong else "")
+    clause = f", {unchecked} more never checked" if unchecked else ""
+    return Told(words, clause=clause + (f"; failures in {list_in_words(wrong, 4)}" if wrong else ""))
 
 
 def _times(scored: Scored) -> str:
@@ -190,7 +219,7 @@ def page(stamp: str, scored: Sequence[Scored], left_out: Sequence[LeftOut], faul
 
 def _on_page(scored: Scored, pictures: dict[str, Plot]) -> dict[str, Any]:
     definition, tonight = scored.definition, scored.tonight
-    before = scored.before(tonight)
+    before, told = scored.before(tonight), tell(scored)
     names = (f"{name_of(scored)}_tonight", f"{name_of(scored)}_nights")
     return {
         "id": definition.id,
@@ -202,7 +231,9 @@ def _on_page(scored: Scored, pictures: dict[str, Plot]) -> dict[str, Any]:
         "low": tonight.low,
         "high": tonight.high,
         "complete": tonight.complete,
-        "words": in_words(scored),
+        "words": told.words,
+        "headline": told.value,
+        "details": told.details,
         "before": None if before is None else {"stamp": before.stamp, "value": before.value},
         "workloads": [asdict(item) for item in tonight.workloads],
         "missing": [asdict(item) for item in tonight.missing],

@@ -145,6 +145,7 @@ def test_a_speedup_is_the_geometric_mean_over_workloads_with_an_interval(tmp_pat
     assert [(item["workload"], item["value"]) for item in score["workloads"]] == [("a", 2.0), ("b", 8.0), ("c", 4.0)]
     assert score["workloads"][0]["low"] == pytest.approx(2.0 * 0.98 / 1.02)
     assert home.report().endswith("zero against default: 4.00 times as fast (2.00 to 8.00, 3 workloads).")
+    assert (score["headline"], score["details"]) == ("4.00 times as fast", "(2.00 to 8.00, 3 workloads).")
 
 
 def test_its_script_leaves_what_the_protocol_asks_for(tmp_path: Path) -> None:
@@ -288,6 +289,8 @@ def test_correct_answers_are_counted_against_failures(tmp_path: Path) -> None:
     assert [item["workload"] for item in score["missing"]] == ["d"]
     assert "6 points, incomplete" not in home.report()
     assert "6 of 7 points correct; failures in a, incomplete" in home.report()
+    assert score["headline"] == "6 of 7 points correct"
+    assert score["details"].startswith("Failures in a, incomplete and not comparable with other nights. Missing: d (")
     assert "Missing: d (it was not checked)." in home.report()
 
 

@@ -59,7 +59,10 @@ class TelemetryRuns:
 
 @dataclass(frozen=True)
 class Deadline:
-    """What is due; `left` as in "in 11 days", `url` only where it leads to a web page."""
+    """What is due; `left` as in "in 11 days", `words` its moment, `url` only where it leads to a web page.
+
+    Of a file that has no parts, `left` is all of its words.
+    """
 
     title: str
     left: str
@@ -129,7 +132,7 @@ def _deadline(one: Mapping[str, Any], now: datetime.datetime) -> Deadline | None
     moment = datetime.datetime.strptime(text(one["utc"]), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
     if moment <= now:
         return None
-    left, _, words = text(one["words"]).partition(", on ")
+    left, words = text(one.get("left", one["words"])), text(one.get("moment", ""))
     url = text(one["url"])
     safe = url if url.startswith(("https://", "http://")) else ""
     return Deadline(text(one["title"]), left, words, safe, near=bool(one["near"]))

@@ -48,7 +48,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Score:
-    """One score tonight; `before` is the value of the last night that it may be compared with."""
+    """One score tonight; `before` is the value of the last night that it may be compared with.
+
+    headline: the value as words tell it, details: the rest of the words; both empty in files of long ago.
+    """
 
     id: str
     title: str
@@ -64,6 +67,8 @@ class Score:
     parts: tuple[Part, ...]
     pictures: tuple[Picture, ...]
     points: tuple[Point, ...]
+    headline: str = ""
+    details: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,8 @@ def _score(one: Mapping[str, Any], points: Mapping[str, tuple[Point, ...]]) -> S
         parts=tuple(parts),
         pictures=tuple(Picture(text(item["file"]), text(item["alt"])) for item in objects(one["graphs"])),
         points=points.get(one["id"], ()),
+        headline=text(one.get("headline", "")),
+        details=text(one.get("details", "")),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,7 @@ from views.context import SiteContext
 from tvmdash.text import percent_in_words, three_digits
 
 MOST_NIGHTS = 365
-_CLAUSE = re.compile(r", | \(|\.(?: |$)")
-_LONGEST_CLAUSE = 60
+_LONGEST_HEADLINE = 60
 _LEAST_POINTS = 2
 
 
@@ -74,22 +72,14 @@ def _view(context: SiteContext, score: Score, new: Path) -> ScoreView:
     folder = context.home.output(SUBSYSTEM)
     pictures = [graphs.take_picture(folder / item.file, SUBSYSTEM, new, context.old) for item in score.pictures]
     points = score.points[-MOST_NIGHTS:]
-    change = ""
-    if score.before and score.value is not None and score.before[1] > 0:
-        same = score.value == score.before[1]
-        change = "unchanged" if same else percent_in_words(score.value / score.before[1] - 1)
-        told = change in score.words or f"{score.before[1]:.0f} on " in score.words
-        change = "" if told else change
     value, words = _headline(score)
-    interval = ""
-    if score.low is not None and score.high is not None:
-        interval = f"{three_digits(score.low)} to {three_digits(score.high)}"
+    told = bool(score.headline)  # its words tell the interval and the change
     return ScoreView(
         score,
         value,
         words,
-        "" if interval in score.words else interval,
-        change,
+        "" if told else _interval(score),
+        "" if told else _change(score),
         _line(score.title, score.unit, points),
         points[0].stamp if points else None,
         points[-1].stamp if points else None,
@@ -97,18 +87,26 @@ def _view(context: SiteContext, score: Score, new: Path) -> ScoreView:
     )
 
 
+def _interval(score: Score) -> str:
+    if score.low is None or score.high is None:
+        return ""
+    return f"{three_digits(score.low)} to {three_digits(score.high)}"
+
+
+def _change(score: Score) -> str:
+    if not score.before or score.value is None or score.before[1] <= 0:
+        return ""
+    same = score.value == score.before[1]
+    return "unchanged" if same else percent_in_words(score.value / score.before[1] - 1)
+
+
 def _headline(score: Score) -> tuple[str, str]:
     """The score's value as it is told, and the rest of its words, which do not tell the value again."""
     if score.value is None:
         return "no value", score.words
-    value = amount(score.value, score.unit)
-    if score.words.split(" ")[0] != value.split(" ")[0]:
-        return value, score.words
-    end = _CLAUSE.search(score.words)
-    if end is None or end.start() > _LONGEST_CLAUSE:
-        return value, score.words
-    rest = score.words[end.end() :]
-    return score.words[: end.start()], f"({rest}" if end[0] == " (" else rest[:1].upper() + rest[1:]
+    if score.headline and len(score.headline) <= _LONGEST_HEADLINE:
+        return score.headline, score.details
+    return amount(score.value, score.unit), score.words
 
 
 def _line(title: str, unit: str, points: Sequence[Point]) -> Markup:

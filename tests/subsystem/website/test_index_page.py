@@ -259,8 +259,9 @@ def test_a_series_of_no_positive_values_and_one_of_equal_ones_are_drawn(site: Si
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_deadlines_scores_and_runs_stay_text(site: Site, name: str) -> None:
-    deadline = {"title": name, "url": "javascript:alert(1)", "utc": "2999-01-01T00:00:00Z", "near": False}
-    site.output("deadline", "deadlines.json", {"deadlines": [{**deadline, "words": f"in 3 days, on {name}"}]})
+    deadline: dict[str, Any] = {"title": name, "url": "javascript:alert(1)", "utc": "2999-01-01T00:00:00Z"}
+    deadline |= {"near": False, "words": name, "left": "in 3 days", "moment": name}
+    site.output("deadline", "deadlines.json", {"deadlines": [deadline]})
     run = {"experiment": name, "readings": 1, "abnormal": [name], "ranges": {name: [1, 2, 3]}, "outliers": []}
     graph = {"file": "../../../../config/config.json", "alt": name}
     runs = {"stamp": STAMP, "faults": [name], "runs": [{**run, "outliers_in_all": 0, "graph": graph}]}

@@ -329,12 +329,22 @@ def test_a_score_that_is_left_out_is_told_as_that_and_not_as_one_that_is_no_long
     assert_whole(site)
 
 
+def test_a_score_of_a_file_without_parts_is_shown_with_its_words(site: Site) -> None:
+    site.night(job("cnn"))
+    scores(site, point(stamp(1), 1.47), point(STAMP, 1.5))
+    site.publish_here()
+    shown = site.page("scores.html").words
+    assert "1.50 times" in shown
+    assert "said" in shown
+
+
 def test_a_score_tells_its_value_once(site: Site) -> None:
     site.night(job("cnn"))
     scores(site, point(stamp(1), 1.47), point(STAMP, 1.5))
     page = common.read_json(site.home.output("score") / "page.json")
-    words = "1.50 times as fast (1.10 to 1.90, 3 workloads). Since the night before, not judged against noise: +2.0 %."
-    site.output("score", "page.json", {**page, "scores": [{**page["scores"][0], "words": words}]})
+    details = "(1.10 to 1.90, 3 workloads). Since the night before, not judged against noise: +2.0 %."
+    told = {"words": "#1#", "headline": "1.50 times as fast", "details": details}
+    site.output("score", "page.json", {**page, "scores": [{**page["scores"][0], **told}]})
     site.publish_here()
     shown = site.page("scores.html").words
     assert "1.50 times as fast (1.10 to 1.90, 3 workloads). Since" in shown

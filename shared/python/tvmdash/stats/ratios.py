@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, stdev
 
 from tvmdash.errors import DashboardError
-from tvmdash.stats.means import exp_interval
-from tvmdash.stats.student import mean_interval
+from tvmdash.stats.reduction import t_975
 
 _WIDEST = 1e4
 """An interval whose ends are further apart says nothing to anybody."""
@@ -36,8 +35,15 @@ def geometric_mean_ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
     if not pairs:
         raise DashboardError("geometric_mean_ratio: there are no pairs. Give one or more, or write no ratio.")
     logs = [math.log(before) - math.log(after) for before, after in pairs]
-    low, high = exp_interval(mean_interval(logs)) if len(logs) > 1 else (None, None)
-    return Ratio(math.exp(fmean(logs)), low, high, len(logs))
+    mean = fmean(logs)
+    if len(logs) == 1:
+        return Ratio(math.exp(mean), None, None, 1)
+    reach = t_975(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
+    return Ratio(math.exp(mean), _exp(mean - reach), _exp(mean + reach), len(logs))
+
+
+def _exp(power: float) -> float:
+    return math.exp(min(power, 700.0))
 
 
 def ratio_in_words(ratio: Ratio, *, more: str = "faster", less: str = "slower") -> str:

@@ -1,1 +1,0 @@
-"""Files on the disk: locks between processes, and removing what nobody needs any more."""
