@@ -16,10 +16,10 @@ LIBRARY = REPO / "shared" / "python" / "tvmdash"
 
 FLOORS: dict[str, str] = {
     "errors": "",
-    "removal": "",
+    "files": "",
     "redaction": "",
     "text": "redaction",
-    "common": "errors removal",
+    "common": "errors files",
     "stats": "errors",
     "detect": "errors",
     "networks": "errors",
@@ -40,10 +40,10 @@ FLOORS: dict[str, str] = {
     "plot_util": "common errors text",
     "check_prerequisites": "common config_util dashboard_info errors stages text",
     "traces": "common convert errors machine measure records text",
-    "incidents": "common dashboard_info detect errors records text",
+    "incidents": "common dashboard_info detect errors files records text",
     "backfill": "common dashboard_info errors records series stats text",
-    "slack_util": "common config_util dashboard_info errors redaction stages text verdict",
-    "experiment": "analysis_util common config_util errors machine measure plot_util records series stages stats"
+    "slack_util": "common config_util dashboard_info errors files redaction stages text verdict",
+    "experiment": "analysis_util common config_util errors files machine measure plot_util records series stages stats"
     " summary_util text trial_util",
     "relax_util": "common errors experiment machine measure networks trial_util",
     "exp_templates": "common config_util dashboard_info experiment measure plot_util records stages summary_util",
@@ -255,6 +255,16 @@ def test_the_dashboard_imports_heavy_packages_where_used() -> None:
         if found.eager and found.package in LAZY_EVERYWHERE and path.name != "health.py"
     ]
     assert not faults, "\n".join(faults)
+
+
+def test_there_is_one_lock() -> None:
+    users = [
+        path.relative_to(REPO)
+        for folder in ("dashboard", "experiments", "shared", "subsystem")
+        for path in modules_of(REPO / folder)
+        if any(found.package == "fcntl" for found in imports_in(path))
+    ]
+    assert users == [Path("shared/python/tvmdash/files/lock.py")]
 
 
 def test_the_walk_sees_imports_wherever_they_stand(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from dashboard.archive.restore import lay_out
 from dashboard.archive.scan import Scan, scan, store
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.files import lock
 
 KEEP = 60
 _MOST_NAMED = 100
@@ -208,11 +208,10 @@ def _only_writer(backup: Path) -> Iterator[None]:
     """Hold the backup against other writers; the lock ends with the process that holds it."""
     folder = backup / "archives"
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DashboardError(f"{backup}: another process is archiving here. Give each home a backup_dir.") from None
+    held = lock.take(folder / ".lock")
+    if held is None:
+        raise DashboardError(f"{backup}: another process is archiving here. Give each home a backup_dir.")
+    with held:
         common.remove_unfinished(folder)
         yield
 

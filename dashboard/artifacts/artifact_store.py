@@ -19,6 +19,7 @@ from pathlib import Path
 from dashboard.artifacts import locks
 from dashboard.artifacts.artifact import LAST_USED, MANIFEST, Artifact, ArtifactError, read_artifact
 from tvmdash import common
+from tvmdash.files.lock import Lock
 
 _BUILDING = ".building"
 _LOCKS = ".locks"
@@ -49,7 +50,7 @@ def _shelved(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob(f"[!.]*/{MANIFEST}"))
 
 
-def use(artifact: Artifact, deadline: locks.Deadline) -> locks.Lock | None:
+def use(artifact: Artifact, deadline: locks.Deadline) -> Lock | None:
     """Keep `artifact` from being removed until the lock is released; None where it is already gone."""
     lease = locks.shared(_lock_path(artifact.path.parent, artifact.key), deadline)
     try:
@@ -64,7 +65,7 @@ def use(artifact: Artifact, deadline: locks.Deadline) -> locks.Lock | None:
     return lease
 
 
-def claim(folder: Path, base: str, deadline: locks.Deadline) -> locks.Lock:
+def claim(folder: Path, base: str, deadline: locks.Deadline) -> Lock:
     """Be the only one who builds `base` in `folder`."""
     return locks.exclusive(_lock_path(folder, _builds(base)), f"building {base}", deadline)
 

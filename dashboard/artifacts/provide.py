@@ -16,9 +16,10 @@ from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import LAST_USED, Artifact, ArtifactError, ArtifactSpec, write_manifest
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import git_provider
-from dashboard.artifacts.locks import Deadline, Lock
+from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.spec import GIT, WHEEL, check_spec, provider_of
 from dashboard.artifacts.wheel import wheel_provider
+from tvmdash.files.lock import Lock
 
 
 class Provider(Protocol):

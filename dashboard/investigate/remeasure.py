@@ -16,7 +16,7 @@ from typing import Any
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactError, read_artifact
-from dashboard.artifacts.locks import Deadline, Lock
+from dashboard.artifacts.locks import Deadline
 from dashboard.investigate.experiment_runner import ExperimentRunner, MeasuringError
 from dashboard.investigate.request import FAILED, GONE, MEASURED, UNKNOWN, Answer, Round, read, write
 from dashboard.investigate.workspace import open_workspace
@@ -24,6 +24,7 @@ from dashboard.plan.job import CodeFolders
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.files.lock import Lock
 
 _LEASE_S = 5.0
 _log = logging.getLogger("remeasure")

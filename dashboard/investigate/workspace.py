@@ -22,9 +22,10 @@ from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.plan import Plan, make_plan
 from dashboard.process import orphans, process, watchdog
-from tvmdash import common, removal
+from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.files import removal
 
 
 @dataclass(frozen=True)

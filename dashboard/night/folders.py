@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tvmdash import common, removal
+from tvmdash import common
 from tvmdash.dashboard_info import Home
+from tvmdash.files import removal
 from tvmdash.stages import PIPELINES
 
 _MARK = "home"

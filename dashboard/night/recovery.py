@@ -15,9 +15,10 @@ from dashboard.night.recovery_text import Saved
 from dashboard.plan.job import Job
 from dashboard.plan.plan import Plan
 from dashboard.process import watchdog
-from tvmdash import common, removal
+from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, Home, Night, PartialData
 from tvmdash.errors import DashboardError
+from tvmdash.files import removal
 from tvmdash.measure.capture import CAPTURED
 from tvmdash.stages import pipeline, read_status
 

@@ -1,4 +1,4 @@
-"""Geometric means and their intervals."""
+"""Intervals of a score."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tvmdash.stats.means import geometric_mean
+from tvmdash.stats.student import Z_975
+
 FEWEST_RESAMPLED = 3
 """With fewer workloads, resampling them says nothing."""
-_Z_975 = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,6 @@ class Estimate(Protocol):
     def low(self) -> float | None: ...
     @property
     def high(self) -> float | None: ...
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """Of values above 0."""
-    return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
 def resampled(values: Sequence[float], resampling: Resampling) -> tuple[float | None, float | None]:
@@ -60,7 +57,7 @@ def measurement_interval(there: Sequence[Estimate]) -> tuple[float | None, float
     for item in there:
         if not item.low or not item.high:
             return None, None
-        variance += (math.log(item.high / item.low) / (2 * _Z_975)) ** 2
-    reach = _Z_975 * math.sqrt(variance) / len(there)
+        variance += (math.log(item.high / item.low) / (2 * Z_975)) ** 2
+    reach = Z_975 * math.sqrt(variance) / len(there)
     mean = math.log(geometric_mean([item.value for item in there]))
     return math.exp(mean - reach), math.exp(mean + reach)

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP, Definition, Selector, differing
-from intervals import Resampling, geometric_mean, measurement_interval, resampled
+from intervals import Resampling, measurement_interval, resampled
 
 from tvmdash.errors import DashboardError
 from tvmdash.records import Failure, Record
+from tvmdash.stats.means import geometric_mean
 from tvmdash.text import elide, list_in_words
 
 ALL_WORKLOADS = "every workload"

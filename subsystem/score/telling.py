@@ -12,7 +12,7 @@ from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP
 from history import SCORES_FILE, Scored
 from scoring import Missing, Point
 
-from tvmdash.plot_util.specs import Bar, BarValue, Line, Longitudinal, Mark, Plot, alt_text
+from tvmdash.plot_util import Bar, BarValue, Line, Longitudinal, Mark, Plot, alt_text
 from tvmdash.subsys_templates import Report
 from tvmdash.summary_util import percent_change_in_words
 from tvmdash.text import elide, list_in_words, quantity_in_words, three_digits

@@ -87,6 +87,7 @@ RENAMED: Mapping[str, str] = {
     "relax_target": "relax_util.targets",
     "relax_tuning": "relax_util.tuning",
     "relax_workload": "relax_util.workloads",
+    "removal": "files.removal",
     "rivals": "experiment.reference_engines",
     "rpc_sessions": "relax_util.rpc",
     "series_names": "series.naming",

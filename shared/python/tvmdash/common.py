@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tvmdash import removal
 from tvmdash.errors import DashboardError
+from tvmdash.files import removal
 
 STAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}Z")

@@ -14,6 +14,7 @@ from render.sparks import Curve, Labels, chart, sparkline
 from views.context import SiteContext
 from views.series import SeriesView
 
+from tvmdash.stats.means import geometric_mean
 from tvmdash.text import quantity_in_words, three_digits
 
 METRIC = "run_time"
@@ -197,14 +198,9 @@ def _config(one: SeriesView) -> str:
     return ", ".join(parts)
 
 
-def geometric_mean(values: Sequence[float]) -> float | None:
-    """Of values above 0; None of none."""
-    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
-
-
 def _mean(engine: str, cells: Iterable[Cell | None]) -> Mean:
     ratios = [cell.ratio for cell in cells if cell and cell.ratio]
-    return Mean(engine, geometric_mean(ratios), len(ratios))
+    return Mean(engine, geometric_mean(ratios) if ratios else None, len(ratios))
 
 
 def _over_time(groups: Sequence[Sequence[SeriesView]], engines: Sequence[str]) -> Markup:
@@ -215,11 +211,8 @@ def _over_time(groups: Sequence[Sequence[SeriesView]], engines: Sequence[str]) -
     count = max((len(one.values) for group in groups for one in group), default=0)
     curves = []
     for engine in engines:
-        means = [
-            geometric_mean([ratio for group in groups if (ratio := _ratio_at(group, engine, index))])
-            for index in range(count)
-        ]
-        curves.append(Curve(engine, means))
+        nights = ([ratio for group in groups if (ratio := _ratio_at(group, engine, index))] for index in range(count))
+        curves.append(Curve(engine, [geometric_mean(ratios) if ratios else None for ratios in nights]))
     known = [value for curve in curves for value in curve.values if value is not None]
     if all(sum(value is not None for value in curve.values) < _LEAST_NIGHTS for curve in curves):
         return Markup("")

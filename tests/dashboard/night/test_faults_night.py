@@ -16,7 +16,7 @@ from typing import Self
 import pytest
 
 from tests.dashboard import homes
-from tvmdash import removal
+from tvmdash.files import removal
 
 
 @pytest.fixture

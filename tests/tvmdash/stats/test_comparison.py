@@ -8,7 +8,8 @@ import random
 import pytest
 
 from tvmdash.stats import signs
-from tvmdash.stats.comparison import NAMED_ROUNDS, differences, two_sided
+from tvmdash.stats.comparison import NAMED_ROUNDS, differences
+from tvmdash.stats.student import two_sided
 
 ROUNDS = 10
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +19,7 @@ from tvmdash.records.metrics import METRICS
 from tvmdash.series import naming
 from tvmdash.series.store import Outline
 from tvmdash.stats.comparison import LEAST_ROUNDS, Difference, differences
-from tvmdash.stats.reduction import t_975
+from tvmdash.stats.means import geometric_mean, geometric_mean_interval
 
 Rounds = dict[str, float]
 """A value by its round: the n-th measurement of each TVM with the same code and config."""
@@ -46,12 +44,8 @@ class Course:
         values = list(self.rounds.get(version, {}).values())
         if not values or min(values) <= 0:
             return None
-        logs = [math.log(value) for value in values]
-        middle = statistics.fmean(logs)
-        if len(logs) < LEAST_ROUNDS:
-            return Level(math.exp(middle), None, None)
-        reach = t_975(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
-        return Level(*(math.exp(log) for log in (middle, middle - reach, middle + reach)))
+        interval = geometric_mean_interval(values) if len(values) >= LEAST_ROUNDS else (None, None)
+        return Level(geometric_mean(values), *interval)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ engines lies, or why it does not. What no setup names any more is removed.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import logging
@@ -15,13 +14,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
+from tvmdash.files import lock
 
 ENGINES_FILE = "engines.json"
 _COMPLETE = ".complete"
@@ -40,7 +40,7 @@ class Place:
 def install(engines: Sequence[Engine], store: Path, destination: Path, *, timeout_s: float) -> dict[str, Place]:
     """Install what is not there yet, and write `destination`/engines.json. An engine that fails costs only itself."""
     store.mkdir(parents=True, exist_ok=True)
-    with _locked(store):
+    with lock.waited_for(store / ".lock"):
         places = {engine.name: _place(engine, store, timeout_s) for engine in engines if engine.requirements}
         value = {name: {"path": place.path, "reason": place.reason} for name, place in places.items()}
         common.write_json(destination / ENGINES_FILE, value)
@@ -103,11 +103,3 @@ def _prune(store: Path, destination: Path) -> None:
     for place in store.iterdir():
         if place.is_dir() and str(place) not in named:
             shutil.rmtree(place, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(store: Path) -> Iterator[None]:
-    """Setups of two nights at once would install the same engine, or remove what the other has just installed."""
-    with (store / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import statistics
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -11,7 +12,18 @@ from tvmdash import common, records, summary_util
 from tvmdash.errors import DashboardError
 from tvmdash.experiment import engine_text
 from tvmdash.experiment.info import Axis, History
-from tvmdash.plot_util.specs import Bar, BarValue, Estimate, GroupedBar, Line, Longitudinal, Plot
+from tvmdash.plot_util.specs import (
+    Bar,
+    BarValue,
+    Distribution,
+    Estimate,
+    GroupedBar,
+    HeatMap,
+    Line,
+    Longitudinal,
+    Plot,
+    finite,
+)
 from tvmdash.series import store
 from tvmdash.series.naming import label_of
 from tvmdash.series.store import Series
@@ -22,6 +34,10 @@ TIMES = frozenset({"run_time", "value"})
 NIGHTS_BACK = 7
 """How many nights back a point is compared, where the nights between have no value of it."""
 RECENT = datetime.timedelta(days=14)
+LEAST_MAPPED = 3
+"""Fewer workloads or configurations are read as easily from bars as from a heat map."""
+SPREAD_NIGHTS, LEAST_NIGHTS, SPREAD_SERIES = 30, 10, 12
+"""Nights whose values are drawn as a distribution, how many of them there must be, and of how many series."""
 
 
 def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Path | None) -> History:
@@ -55,9 +71,14 @@ def measured_tonight(history: History, metrics: Collection[str] | None = None) -
 
 
 def default_plots(history: History) -> dict[str, Plot]:
-    """Tonight's run times as bars, and for each workload its lines over all nights and over two weeks."""
+    """Tonight's run times as bars and as a map, for each workload its lines over nights, and how far nights differ."""
     timed = [series for series in history.series if series.metric in TIMES]
-    plots: dict[str, Plot] = {"tonight": tonight_plot(history, measured_tonight(history, TIMES))}
+    tonight = measured_tonight(history, TIMES)
+    plots: dict[str, Plot] = {"tonight": tonight_plot(history, tonight)}
+    if isinstance(plots["tonight"], GroupedBar) and (shown := map_of(plots["tonight"])):
+        plots["tonight_map"] = shown
+    if spread := spread_plot(history, tonight):
+        plots["spread"] = spread
     for workload in dict.fromkeys(history.values(series)["workload"] for series in timed):
         of_workload = [series for series in timed if history.values(series)["workload"] == workload]
         plots.update(longitudinal_plots(history, workload, of_workload))
@@ -107,6 +128,46 @@ def tonight_plot(history: History, series: Sequence[Series]) -> Plot:
         return Bar(title, unit, bars, lower_is_better=True if unit else None)
     rows = tuple(tuple(_bar(named.get((group, name))) for name in names) for group in groups)
     return GroupedBar(title, unit, tuple(groups), tuple(names), rows, lower_is_better=True if unit else None)
+
+
+def map_of(plot: GroupedBar) -> HeatMap | None:
+    """Each group's values as multiples of its lowest; None where they are few, have gaps mostly, or are no times."""
+    values = [[None if one is None else finite(one.value) for one in row] for row in plot.values]
+    numbers = [value for row in values for value in row if value is not None]
+    few = min(len(plot.groups), len(plot.series)) < LEAST_MAPPED
+    sparse = len(numbers) * 2 < len(plot.groups) * len(plot.series)
+    if few or sparse or not plot.lower_is_better or min(numbers) <= 0:
+        return None
+    lowest = [min((value for value in row if value is not None), default=1.0) for row in values]
+    ratios = tuple(
+        tuple(None if value is None else value / best for value in row)
+        for row, best in zip(values, lowest, strict=True)
+    )
+    title = f"{plot.title}: against the fastest of each row"
+    return HeatMap(title, "times the fastest", plot.groups, plot.series, ratios, lower_is_better=True)
+
+
+def spread_plot(history: History, series: Sequence[Series]) -> Distribution | None:
+    """The values of the last nights, each against its series' median, of the series that vary most."""
+    since = history.stamps[-SPREAD_NIGHTS:][0]
+    inner = varying(history, series)
+    found: list[tuple[float, str, tuple[float, ...]]] = []
+    for item in series:
+        values = [value for stamp, value in zip(item.stamps, item.values, strict=True) if stamp >= since]
+        middle = statistics.median(values)
+        if len(values) >= LEAST_NIGHTS and middle > 0:
+            percents = tuple(round(100 * (value / middle - 1), 6) + 0.0 for value in values)  # no -0.0
+            name = _name(history, item, inner) or str(history.values(item)["workload"])
+            found.append((max(percents) - min(percents), name, percents))
+    if not found:
+        return None
+    found.sort(key=lambda one: -one[0])
+    shown = found[:SPREAD_SERIES]
+    which = f", the {len(shown)} of {len(found)} series that vary most" if len(found) > len(shown) else ""
+    title = f"{history.experiment}: the last {len(history.stamps[-SPREAD_NIGHTS:])} nights{which}"
+    return Distribution(
+        title, "% above the median of its nights", tuple(name for _, name, _ in shown), tuple(one for *_, one in shown)
+    )
 
 
 def longitudinal_plots(history: History, workload: str, series: Sequence[Series]) -> dict[str, Plot]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.files.lock import wait_for_descriptor
 from tvmdash.incidents.ledger import Event, fold
 
 _log = logging.getLogger("incidents")
@@ -53,7 +53,7 @@ def append(path: Path, events: Sequence[Event]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = "".join(json.dumps(asdict(event), ensure_ascii=False, allow_nan=False) + "\n" for event in events)
     with path.open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        wait_for_descriptor(file.fileno())
         torn = file.tell() > 0 and _last_byte(path) != b"\n"  # a night that was killed while it wrote
         file.write(b"\n" * torn + lines.encode("utf-8", errors="replace"))
         file.flush()

@@ -18,9 +18,22 @@ from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.plot_util.canvas import INK, Canvas
 from tvmdash.plot_util.courses import Course, Panel, Span, Track, course_in_words, draw_course
+from tvmdash.plot_util.distributions import distribution_in_words, draw_distribution
+from tvmdash.plot_util.heat_maps import draw_heat_map, heat_map_in_words
 from tvmdash.plot_util.lines import draw_lines
 from tvmdash.plot_util.rows import draw_rows
-from tvmdash.plot_util.specs import Bar, BarValue, Estimate, GroupedBar, Line, Longitudinal, Mark, Plot
+from tvmdash.plot_util.specs import (
+    Bar,
+    BarValue,
+    Distribution,
+    Estimate,
+    GroupedBar,
+    HeatMap,
+    Line,
+    Longitudinal,
+    Mark,
+    Plot,
+)
 from tvmdash.plot_util.specs import alt_text as alt_text_of_values
 from tvmdash.text import elide
 
@@ -28,8 +41,10 @@ __all__ = [
     "Bar",
     "BarValue",
     "Course",
+    "Distribution",
     "Estimate",
     "GroupedBar",
+    "HeatMap",
     "Line",
     "Longitudinal",
     "Mark",
@@ -48,7 +63,11 @@ _COLOURS = (0, 1, 2, 3, 4, 5, 9, 7)
 
 def alt_text(plot: Plot | Course) -> str:
     """One or a few sentences for whoever cannot see the picture."""
-    return course_in_words(plot) if isinstance(plot, Course) else alt_text_of_values(plot)
+    if isinstance(plot, Course):
+        return course_in_words(plot)
+    if isinstance(plot, Distribution):
+        return distribution_in_words(plot)
+    return heat_map_in_words(plot) if isinstance(plot, HeatMap) else alt_text_of_values(plot)
 
 
 def draw(plot: Plot | Course, path: Path) -> None:
@@ -69,12 +88,7 @@ def render(plot: Plot | Course, kind: str = "svg") -> bytes:
     content = io.BytesIO()
     with _settings():
         figure = Figure(facecolor="white", dpi=72)
-        if isinstance(plot, Course):
-            draw_course(Canvas(figure, _palette()), plot)
-        elif isinstance(plot, Longitudinal):
-            draw_lines(Canvas(figure, _palette()), plot)
-        else:
-            draw_rows(Canvas(figure, _palette()), plot)
+        _draw(Canvas(figure, _palette()), plot)
         metadata = {"Description": alt_text(plot), "Software": None} if kind == "png" else _NO_METADATA
         figure.savefig(content, format=kind, dpi=110 if kind == "png" else 72, metadata=metadata)
     if kind == "png":
@@ -82,8 +96,21 @@ def render(plot: Plot | Course, kind: str = "svg") -> bytes:
     return _finished_svg(content.getvalue().decode("utf-8"), plot).encode("utf-8")
 
 
+def _draw(canvas: Canvas, plot: Plot | Course) -> None:
+    if isinstance(plot, Course):
+        draw_course(canvas, plot)
+    elif isinstance(plot, Longitudinal):
+        draw_lines(canvas, plot)
+    elif isinstance(plot, Distribution):
+        draw_distribution(canvas, plot)
+    elif isinstance(plot, HeatMap):
+        draw_heat_map(canvas, plot)
+    else:
+        draw_rows(canvas, plot)
+
+
 _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
-_PATH = re.compile(r"<path [^>]*>")
+_PATH = re.compile(r"<(?:path|use) [^>]*>")
 _LONG_NUMBER = re.compile(r"(\.\d\d)\d+")
 _LINE_TO = re.compile(r" ?\nL ")
 
@@ -124,6 +151,7 @@ def _settings() -> Iterator[None]:
     with warnings.catch_warnings(), matplotlib.rc_context():
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         warnings.filterwarnings("ignore", category=RuntimeWarning, module="matplotlib")
+        warnings.filterwarnings("ignore", category=PendingDeprecationWarning, module="seaborn")
         warnings.simplefilter("ignore", matplotlib.MatplotlibDeprecationWarning)
         matplotlib.rcParams.update({**defaults, **ours})
         yield

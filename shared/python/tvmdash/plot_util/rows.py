@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_ROWS = 400
-_ROW_POINTS = 15.0
+ROW_POINTS = 15.0
 
 
 def draw_rows(canvas: Canvas, plot: Bar | GroupedBar) -> None:
@@ -37,15 +37,15 @@ def draw_rows(canvas: Canvas, plot: Bar | GroupedBar) -> None:
         draw_nothing(canvas, plot.title, [*notes, f"{len(rows)} without a value"] if rows else notes)
         return
     columns = max(width_of(elide(row.label, LABEL_COLUMNS)) for row in rows)
-    texts = [_value_words(row) for row in rows]
+    texts = [value_words(row) for row in rows]
     right = 16 + max(len(text) for text in texts) * POINTS_PER_COLUMN
-    axes = canvas.sized(plot.title, len(rows) * _ROW_POINTS, 24 + columns * POINTS_PER_COLUMN, right, notes, 0).axes()
+    axes = canvas.sized(plot.title, len(rows) * ROW_POINTS, 24 + columns * POINTS_PER_COLUMN, right, notes, 0).axes()
     scale, said = scale_of(numbers)
     _scale_rows(axes, numbers, scale)
     axes.set_xlabel(
         ", ".join(part for part in (axis_words(plot.unit, lower_is_better=plot.lower_is_better), said) if part)
     )
-    _label_rows(axes, rows, texts)
+    label_rows(axes, rows, texts)
     measured = [(place, row) for place, row in enumerate(rows) if row.value is not None]
     (_draw_bars if scale == "linear" else _draw_dots)(axes, measured, canvas.colours)
     spans = [(place, row.low, row.high) for place, row in measured if row.low is not None and row.high is not None]
@@ -54,7 +54,8 @@ def draw_rows(canvas: Canvas, plot: Bar | GroupedBar) -> None:
         axes.hlines(places, lows, highs, color=INK, linewidth=1.1, zorder=4)
 
 
-def _value_words(row: Row) -> str:
+def value_words(row: Row) -> str:
+    """What is written at the right of a row."""
     if row.value is None:
         return "" if row.header else NO_VALUE
     if row.low is None or row.high is None:
@@ -73,7 +74,8 @@ def _scale_rows(axes: Axes, numbers: Sequence[float], scale: str) -> None:
     plain_numbers(axes.xaxis, scale, max(numbers))
 
 
-def _label_rows(axes: Axes, rows: Sequence[Row], texts: Sequence[str]) -> None:
+def label_rows(axes: Axes, rows: Sequence[Row], texts: Sequence[str]) -> None:
+    """Name the rows at the left, the first above all others, and write `texts` at their right."""
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks(range(len(rows)), [elide(row.label, LABEL_COLUMNS) for row in rows])
     axes.grid(visible=False, axis="y")

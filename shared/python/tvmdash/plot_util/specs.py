@@ -99,7 +99,38 @@ class Longitudinal:
     lower_is_better: bool | None = None
 
 
-Plot = Bar | GroupedBar | Longitudinal
+@dataclass(frozen=True)
+class Distribution:
+    """How the values of each group lie: `values[group]`, in any number and order; None where there is none."""
+
+    title: str
+    unit: str
+    groups: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    lower_is_better: bool | None = None
+
+    def __post_init__(self) -> None:
+        _same_length(self.title, "values", self.values, "groups", self.groups)
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A number for each pair, shaded by its size: `values[row][column]`; None where nothing was measured."""
+
+    title: str
+    unit: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    lower_is_better: bool | None = None
+
+    def __post_init__(self) -> None:
+        _same_length(self.title, "values", self.values, "rows", self.rows)
+        for name, row in zip(self.rows, self.values, strict=True):
+            _same_length(self.title, f"the values of row {name!r}", row, "columns", self.columns)
+
+
+Plot = Bar | GroupedBar | Longitudinal | Distribution | HeatMap
 
 
 def _same_length(place: str, name: str, one: Sequence[object], of: str, other: Sequence[object]) -> None:
@@ -167,7 +198,7 @@ def _cut(line: Line, start: str) -> Line:
     return Line(line.label, tuple(stamps[index] for index in order), values, low, high)
 
 
-def alt_text(plot: Plot) -> str:
+def alt_text(plot: Bar | GroupedBar | Longitudinal) -> str:
     """One or a few sentences for whoever cannot see the picture: what it shows, the extremes or the change."""
     axis = axis_words(plot.unit, lower_is_better=plot.lower_is_better)
     told = _told_lines(plot) if isinstance(plot, Longitudinal) else _told_rows(plot)

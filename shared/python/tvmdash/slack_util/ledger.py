@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -12,6 +11,7 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.files import lock
 from tvmdash.slack_util.payloads import Message
 
 FILE = "slack.json"
@@ -95,11 +95,8 @@ class Ledger:
 @contextlib.contextmanager
 def only_one(folder: Path) -> Iterator[None]:
     """Two runs at the same time would not see what the other one sends: DashboardError for the second."""
-    with (folder / ".slack.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise DashboardError(
-                f"{folder}: another run is speaking to Slack. Start this one again when it has ended."
-            ) from None
+    held = lock.take(folder / ".slack.lock")
+    if held is None:
+        raise DashboardError(f"{folder}: another run is speaking to Slack. Start this one again when it has ended.")
+    with held:
         yield

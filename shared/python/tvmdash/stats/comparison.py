@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tvmdash.stats import signs
-from tvmdash.stats.reduction import t_975
+from tvmdash.stats.student import mean_interval, t_975, two_sided
 
 LEAST_ROUNDS = 3
 """Fewer say nothing of how much one round differs from the next."""
@@ -57,14 +57,8 @@ def differences(series: Sequence[Sequence[tuple[float, float]]]) -> list[Differe
 
 def _difference(ratios: Sequence[float], p: float) -> Difference:
     middle = statistics.median(ratios)
-    low, high = signs.interval(ratios) if len(ratios) >= NAMED_ROUNDS else _student(ratios)
+    low, high = signs.interval(ratios) if len(ratios) >= NAMED_ROUNDS else mean_interval(ratios)
     return Difference(math.expm1(middle), math.expm1(low), math.expm1(high), p, len(ratios), real=p <= ERROR)
-
-
-def _student(ratios: Sequence[float]) -> tuple[float, float]:
-    middle, error = statistics.fmean(ratios), statistics.stdev(ratios) / math.sqrt(len(ratios))
-    reach = t_975(len(ratios) - 1) * error
-    return middle - reach, middle + reach
 
 
 def _holm(p: Mapping[int, float]) -> set[int]:
@@ -120,16 +114,3 @@ def _p(middle: float, error: float, degrees: int) -> float:
     if not error:
         return 0.0 if middle else 1.0
     return two_sided(middle / error, degrees)
-
-
-def two_sided(t: float, degrees: int) -> float:
-    """How often Student's t lies at least this far from 0 (Abramowitz and Stegun 26.7.3 and 26.7.4, exact)."""
-    angle = math.atan(abs(t) / math.sqrt(degrees))
-    cosine, sine = math.cos(angle), math.sin(angle)
-    odd = degrees % 2
-    term, total = (cosine, 0.0) if odd else (1.0, 0.0)
-    for step in range(1 + odd, degrees, 2):  # the series' terms of cos^(step - 1), up to cos^(degrees - 2)
-        total += term
-        term *= cosine**2 * (step / (step + 1))
-    inside = 2 / math.pi * (angle + sine * total) if odd else sine * total
-    return max(0.0, 1.0 - inside)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
 
 from tvmdash.errors import DashboardError
-from tvmdash.stats.reduction import t_975
+from tvmdash.stats.means import exp_interval
+from tvmdash.stats.student import mean_interval
 
 _WIDEST = 1e4
 """An interval whose ends are further apart says nothing to anybody."""
@@ -35,15 +36,8 @@ def geometric_mean_ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
     if not pairs:
         raise DashboardError("geometric_mean_ratio: there are no pairs. Give one or more, or write no ratio.")
     logs = [math.log(before) - math.log(after) for before, after in pairs]
-    mean = fmean(logs)
-    if len(logs) == 1:
-        return Ratio(math.exp(mean), None, None, 1)
-    reach = t_975(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
-    return Ratio(math.exp(mean), _exp(mean - reach), _exp(mean + reach), len(logs))
-
-
-def _exp(power: float) -> float:
-    return math.exp(min(power, 700.0))
+    low, high = exp_interval(mean_interval(logs)) if len(logs) > 1 else (None, None)
+    return Ratio(math.exp(fmean(logs)), low, high, len(logs))
 
 
 def ratio_in_words(ratio: Ratio, *, more: str = "faster", less: str = "slower") -> str:

@@ -11,6 +11,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tvmdash.stats.student import mean_interval
+
 
 @dataclass(frozen=True)
 class Reduced:
@@ -68,9 +70,8 @@ def reduce_processes(processes: Sequence[Sequence[float]]) -> Reduced:
 
 def processes_interval(median: float, medians: Sequence[float]) -> tuple[float, float]:
     """Student's t on the medians of two or more processes, widened where `median` lies outside, never below 0."""
-    middle = statistics.fmean(medians)
-    reach = t_975(len(medians) - 1) * statistics.stdev(medians) / math.sqrt(len(medians))
-    return max(0.0, min(median, middle - reach)), max(median, middle + reach)
+    low, high = mean_interval(medians)
+    return max(0.0, min(median, low)), max(median, high)
 
 
 def median_interval(ordered: Sequence[float]) -> tuple[float | None, float | None]:
@@ -86,17 +87,3 @@ def median_interval(ordered: Sequence[float]) -> tuple[float | None, float | Non
             break
         below += 1
     return (ordered[below - 1], ordered[count - below]) if below else (None, None)
-
-
-def t_975(degrees: int) -> float:
-    """The 97.5 % point of Student's t, exact for 1 and 2 degrees, else within 0.2 % (Abramowitz and Stegun 26.7.5)."""
-    if degrees <= 2:
-        return (math.tan(0.475 * math.pi), 0.95 * math.sqrt(2 / (4 * 0.975 * 0.025)))[degrees - 1]
-    x = 1.959963984540054
-    terms = (
-        (x**3 + x) / 4,
-        (5 * x**5 + 16 * x**3 + 3 * x) / 96,
-        (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
-        (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
-    )
-    return x + sum(term / math.pow(degrees, power) for power, term in enumerate(terms, start=1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import re
@@ -12,6 +11,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from tvmdash.files.lock import try_descriptor
 
 _TRIES = 4
 _PAUSE_S = 0.05
@@ -88,10 +89,9 @@ def _take(folder: Path, *, without_locks: bool) -> int | None:
     except OSError:
         return None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        held = os.path.isdir(folder)
-    except OSError as error:
-        held = without_locks and not isinstance(error, BlockingIOError)
+        held = try_descriptor(descriptor) and os.path.isdir(folder)
+    except OSError:
+        held = without_locks
     if not held:
         os.close(descriptor)
     return descriptor if held else None

@@ -1,0 +1,1 @@
+"""Files on the disk: locks between processes, and removing what nobody needs any more."""
