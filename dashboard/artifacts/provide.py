@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Protocol, Self
@@ -48,12 +48,13 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType({WHEEL: wheel_provider, GIT
 class Provided:
     """An artifact that nobody removes until the block ends (`with`) or `lease` is released.
 
-    `note` says in a sentence where it is not quite what was asked for; else it is empty.
+    `note` says in a sentence where it is not quite what was asked for; else it is empty. is_new: it was built just now.
     """
 
     artifact: Artifact
     note: str
     lease: Lock
+    is_new: bool = False
 
     def __enter__(self) -> Self:
         return self
@@ -145,7 +146,8 @@ def _build(request: _Request, exact: ArtifactSpec) -> Provided:
                 (place / LAST_USED).touch()
                 write_manifest(artifact)
                 artifact_store.put(place, folder, artifact.key, deadline)
-            taken = _take(request, exact)
+            built = _take(request, exact)
+            taken = built and replace(built, is_new=True)
     if taken is None:
         raise ArtifactError(f"{folder}: {base} was removed as soon as it was built. Allow artifacts more room.")
     return taken

@@ -37,3 +37,8 @@ def night_lock(home: Home) -> Iterator[None]:
 def is_held(home: Home) -> bool:
     """Whether a night runs in the home now."""
     return lock.is_held(home.lock_file)
+
+
+def read_holder_pid(home: Home) -> int | None:
+    """The ID of the process that last held the home; None where its lock names none."""
+    return lock.read_holder_pid(home.lock_file)

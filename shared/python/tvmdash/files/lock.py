@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import Self
 
 _POLL_S = 0.1
+_PROCESS = "process "
+"""What a holder writes before its ID."""
 
 
 class Lock:
@@ -56,7 +58,7 @@ def take(path: Path, purpose: str = "", *, shared: bool = False, within_s: float
         raise
     if purpose:
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}, {purpose}".encode(), 0)
+        os.pwrite(descriptor, f"{_PROCESS}{os.getpid()} on {socket.gethostname()}, {purpose}".encode(), 0)
     return Lock(descriptor)
 
 
@@ -77,6 +79,13 @@ def read_holder(path: Path) -> str:
     with contextlib.suppress(FileNotFoundError):
         return path.read_text(encoding="utf-8", errors="replace").strip()
     return ""
+
+
+def read_holder_pid(path: Path) -> int | None:
+    """The ID of the last process that held it alone; None where it wrote none."""
+    text = read_holder(path)
+    pid = text.removeprefix(_PROCESS).partition(" ")[0]
+    return int(pid) if text.startswith(_PROCESS) and pid.isdecimal() else None
 
 
 def try_descriptor(descriptor: int, *, shared: bool = False) -> bool:
