@@ -6,6 +6,7 @@ import argparse
 import math
 import secrets
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from tvmdash.stats import comparison
 if TYPE_CHECKING:
     from dashboard.investigate.receipt import Receipt
     from dashboard.investigate.reproduce.pick import Drawn
+    from dashboard.investigate.request import MeasuringRequest
 
 _NAMES = "pypi:VERSION, git:REVISION of the home's tvm_remote, REMOTE@REVISION, or an artifact's key"
 
@@ -48,8 +50,10 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     compare.add_argument("--markdown", type=absolute, metavar="FILE", help="write the table for a pull request as well")
     _no_rebuild(compare)
     bisect = home_verb(verbs, "bisect", _bisect, "find the commit or release that moved a series")
-    bisect.add_argument("experiment", metavar="EXPERIMENT")
-    bisect.add_argument("series", metavar="SERIES", help="its ID, the beginning of it, its name or a part of that")
+    bisect.add_argument("experiments", nargs=1, metavar="EXPERIMENT")
+    bisect.add_argument(
+        "series", nargs=1, metavar="SERIES", help="its ID, the beginning of it, its name or a part of that"
+    )
     bisect.add_argument("--good", required=True, metavar="A", help=f"a TVM from before: {_NAMES}")
     bisect.add_argument("--bad", required=True, metavar="B", help="one from after, of the same kind")
     bisect.add_argument("--budget", type=duration_s, metavar="TIME", help="for all of it, as 90s, 10m, 3h")
@@ -94,59 +98,60 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _request_of(
+    arguments: argparse.Namespace, *, tvms: tuple[str, ...] = (), least_rounds: int = 1
+) -> MeasuringRequest:
+    """What the options that these verbs share ask for; DashboardError where fewer rounds than the least are asked."""
+    from dashboard.investigate.request import MeasuringRequest
+
+    given = vars(arguments)
+    rounds = given.get("rounds", 1)
+    if rounds < least_rounds:
+        raise DashboardError(f"--rounds {rounds}: fewer than {least_rounds} rounds say nothing about noise.")
+    return MeasuringRequest(
+        tuple(given.get("experiments", ())),
+        tuple(given.get("series", ())),
+        tvms,
+        rounds=rounds,
+        budget_s=arguments.budget or math.inf,
+        rebuild=not given.get("no_rebuild_tvm", False),
+        seed=arguments.seed,
+    )
+
+
 def _remeasure(arguments: argparse.Namespace) -> int:
-    from dashboard.investigate import remeasure
+    from dashboard.investigate.remeasure import remeasure
 
     signal.signal(signal.SIGTERM, interrupt)
-    rest = {"budget_s": arguments.budget, "code": code_of(arguments), "seed": arguments.seed}
-    answers = remeasure.remeasure(Home(arguments.home), arguments.request, arguments.result, **rest)
-    print(remeasure.in_words(answers))
-    return OK_CODE if remeasure.are_measured(answers) else SOME_FAILED
+    files, request = (arguments.request, arguments.result), _request_of(arguments)
+    answers = remeasure.remeasure(Home(arguments.home), *files, request, code=code_of(arguments))
+    print(remeasure.summarize_answers(answers))
+    return OK_CODE if all(answer.is_measured for answer in answers) else SOME_FAILED
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from dashboard.investigate import compare, compare_text
+    from dashboard.investigate.compare import compare, text
 
     signal.signal(signal.SIGTERM, interrupt)
-    if arguments.rounds < comparison.LEAST_ROUNDS:
-        raise DashboardError(
-            f"--rounds {arguments.rounds}: fewer than {comparison.LEAST_ROUNDS} rounds say nothing about noise."
-        )
-    wanted = compare.Wanted(
-        arguments.a,
-        arguments.b,
-        tuple(arguments.experiments),
-        rounds=arguments.rounds,
-        budget_s=arguments.budget or math.inf,
-        rebuild=not arguments.no_rebuild_tvm,
-    )
-    done, path = compare.compare(Home(arguments.home), wanted, code=code_of(arguments), seed=arguments.seed)
-    print(compare_text.in_words(done, every=arguments.all))
+    request = _request_of(arguments, tvms=(arguments.a, arguments.b), least_rounds=comparison.LEAST_ROUNDS)
+    done, path = compare.compare(Home(arguments.home), request, code=code_of(arguments))
+    print(text.format_table(done, every=arguments.all))
     print(f"Every value: {path}")
     if arguments.markdown:
-        common.write_text(arguments.markdown, compare_text.markdown(done, every=arguments.all))
+        common.write_text(arguments.markdown, text.format_markdown(done, every=arguments.all))
     return OK_CODE if done.well else SOME_FAILED
 
 
 def _bisect(arguments: argparse.Namespace) -> int:
-    from dashboard.investigate.bisect import bisect as bisecting
-    from dashboard.investigate.bisect import result as bisect_result
+    from dashboard.investigate.bisect import bisect, text
 
     signal.signal(signal.SIGTERM, interrupt)
     if not 0 < arguments.error < 0.5:
         raise DashboardError(f"--error {arguments.error:g}: lies between 0 and 0.5, as 0.05.")
-    question = bisecting.Question(
-        arguments.experiment,
-        arguments.series,
-        arguments.good,
-        arguments.bad,
-        budget_s=arguments.budget or math.inf,
-        error=arguments.error,
-        fresh=arguments.fresh,
-        rebuild=not arguments.no_rebuild_tvm,
-    )
-    result, path = bisecting.bisect(Home(arguments.home), question, code=code_of(arguments), seed=arguments.seed)
-    print(f"{bisect_result.in_words(result)}\nEvery value: {result.journal}")
+    request = _request_of(arguments, tvms=(arguments.good, arguments.bad))
+    options = {"error": arguments.error, "fresh": arguments.fresh}
+    result, path = bisect.bisect(Home(arguments.home), request, code=code_of(arguments), **options)
+    print(f"{text.summarize(result)}\nEvery value: {result.journal}")
     if arguments.incident and result.is_answered:
         from tvmdash.incidents import command
 
@@ -159,51 +164,43 @@ def _backfill(arguments: argparse.Namespace) -> int:
     from dashboard.investigate.backfill.order import Choice
 
     signal.signal(signal.SIGTERM, interrupt)
-    request = backfill.Request(
-        arguments.artifacts,
-        tuple(arguments.experiments),
-        Choice(arguments.step, arguments.dates, arguments.gaps),
-        rounds=arguments.rounds,
-        budget_s=arguments.budget or math.inf,
-        rebuild=not arguments.no_rebuild_tvm,
+    filled = backfill.backfill(
+        Home(arguments.home),
+        _request_of(arguments, tvms=(arguments.artifacts,)),
+        code=code_of(arguments),
+        choice=Choice(arguments.step, arguments.dates, arguments.gaps),
         retry=arguments.retry,
     )
-    done = backfill.backfill(Home(arguments.home), request, code=code_of(arguments), seed=arguments.seed)
-    print(backfill.in_words(done))
-    return SOME_FAILED if done.left or done.failed or done.unbuilt else OK_CODE
+    print(backfill.summarize(filled))
+    return SOME_FAILED if filled.left or filled.failed or filled.unbuilt else OK_CODE
 
 
 def _reproduce(arguments: argparse.Namespace) -> int:
-    from dashboard.investigate.reproduce import pick, reproduce
-    from dashboard.investigate.reproduce import report as reproduce_words
+    from dashboard.investigate.reproduce import reproduce, text
+    from dashboard.investigate.reproduce.result import SCHEMA_VERSION
 
     signal.signal(signal.SIGTERM, interrupt)
-    if arguments.rounds < comparison.LEAST_ROUNDS:
-        raise DashboardError(
-            f"--rounds {arguments.rounds}: fewer than {comparison.LEAST_ROUNDS} rounds say nothing about noise."
-        )
+    request = _request_of(arguments, least_rounds=comparison.LEAST_ROUNDS)
     if not 0 < arguments.matters < 1000:
         raise DashboardError(f"--matters {arguments.matters:g}: is no change in percent. Give one above 0, as 5.")
     home = Home(arguments.home)
-    drawn: pick.Drawn | None = None
+    drawn: Drawn | None = None
     try:
         receipt, drawn = _receipt(home, arguments)
-        wanted = reproduce.Wanted(
+        done, path = reproduce.reproduce(
+            home,
+            replace(request, series=drawn.series) if drawn else request,
             receipt,
-            drawn.series if drawn else tuple(arguments.series),
-            arguments.rounds,
-            budget_s=arguments.budget or math.inf,
-            rebuild=not arguments.no_rebuild_tvm,
+            code=code_of(arguments),
             matters=arguments.matters / 100,
             drawn=drawn,
         )
-        done, path = reproduce.reproduce(home, wanted, code=code_of(arguments))
     except DashboardError as error:
-        told = {"verdict": comparison.CANNOT_TELL, "why": str(error), "drawn": drawn and drawn.to_json()}
-        _leave(arguments.result, {"schema_version": reproduce.SCHEMA_VERSION, **told})
+        failure = {"verdict": comparison.CANNOT_TELL, "why": str(error), "drawn": drawn and drawn.to_json()}
+        _leave(arguments.result, {"schema_version": SCHEMA_VERSION, **failure})
         raise
     _leave(arguments.result, done.to_json())
-    print(f"{reproduce_words.in_words(done)}\nEvery value: {path}")
+    print(f"{text.summarize(done)}\nEvery value: {path}")
     codes = {comparison.HOLDS: OK_CODE, comparison.DOES_NOT_HOLD: SOME_FAILED}
     return codes.get(done.verdict, CANNOT_TELL)
 
@@ -211,8 +208,8 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 def _receipt(home: Home, arguments: argparse.Namespace) -> tuple[Receipt, Drawn | None]:
     """The receipt that is named, or one drawn by lot with the given seed or a new one."""
     from dashboard.investigate import receipt
+    from dashboard.investigate.calling_night import find_calling_night
     from dashboard.investigate.reproduce import pick
-    from dashboard.investigate.workspace import night_around
     from dashboard.plan import home_config
 
     if arguments.receipt != pick.RANDOM:
@@ -223,7 +220,7 @@ def _receipt(home: Home, arguments: argparse.Namespace) -> tuple[Receipt, Drawn 
     return pick.draw(
         home,
         home_config.read_home_config(home).artifacts,
-        before=night_around(home) or common.stamp_of(common.utc_now()),
+        before=find_calling_night(home) or common.stamp_of(common.utc_now()),
         seed=seed,
         sample=arguments.sample,
         rebuild=not arguments.no_rebuild_tvm,

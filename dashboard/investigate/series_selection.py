@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dashboard.investigate.request import point_of
+from dashboard.investigate.points import point_of
 from tvmdash import records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError

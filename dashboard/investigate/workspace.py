@@ -1,6 +1,6 @@
-"""Where re-measuring happens: in the night that called it, or, called by a person, in a night's workspace of its own.
+"""Where measuring outside a night happens: within the night that called it, or, called by a person, like a night.
 
-Nothing here is published: the stages write into a home of their own below the workspace, which is removed.
+Nothing here is published: the stages write into a home of their own in the workspace, which is removed.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import itertools
 import os
 import re
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.investigate.calling_night import find_calling_night
 from dashboard.night import folders, lock
 from dashboard.night.context import Context, Workspace, night_mark
 from dashboard.plan.home_config import read_home_config
@@ -23,7 +24,7 @@ from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.plan import Plan, make_plan
 from dashboard.process import orphans, process, watchdog
 from tvmdash import common
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, variant_of
 from tvmdash.errors import DashboardError
 from tvmdash.files import removal
 
@@ -50,7 +51,7 @@ class MeasuringWorkspace:
     folder: Path
     night: Path | None
 
-    def context(self) -> ScratchContext:
+    def scratch_context(self) -> ScratchContext:
         """For the engine. The telemetry of tonight's own runs is left as it is."""
         config = replace(self.plan.config, telemetry_rate=0.0)
         numbers = itertools.count(os.getpid() * 1000)  # the night counts its own from 0
@@ -59,18 +60,34 @@ class MeasuringWorkspace:
         mark = night_mark(self.home, self.stamp)
         return ScratchContext(scratch, plan, self.stamp, self.folder, {}, {}, numbers, night_mark=mark)
 
-    def job(self, name: str) -> Job | None:
+    def find_job(self, name: str) -> Job | None:
         """The experiment as tonight runs it; None where it does not."""
         if self.night is None:
             return next((job for job in self.plan.experiments if job.name == name), None)
         kept = Workspace(self.night / f"experiment-{name}")
-        data = self.tonights(name)
+        data = self._read_tonight(name)
         if data is None or not kept.fingerprint.is_file():
             return None
         config = data["night"]["config"]
         return Job("experiment", name, kept.code, kept.config, config, ArtifactSpec(folders.REMEASURE, ""))
 
-    def tonights(self, name: str) -> Mapping[str, Any] | None:
+    def select_experiments(self, asked: Sequence[str]) -> list[str]:
+        """The experiments that take part, in the order of a night; DashboardError where one asked for does not run.
+
+        Each counts once: what the home measures on a TVM beside its own takes part only where it is asked for.
+        """
+        there = [job.name for job in self.plan.experiments]
+        for name in asked:
+            if name not in there:
+                rejected = {job.name: "; ".join(job.faults) for job in self.plan.rejected}
+                why = rejected.get(name, f"The active experiments are: {', '.join(there) or 'none'}.")
+                raise DashboardError(f"--experiments: {name} does not run in {self.home.root}. {why}")
+        selected = [name for name in there if (name in asked if asked else not variant_of(name))]
+        if not selected:
+            raise DashboardError(f"{self.home.root}: no experiment is active.")
+        return selected
+
+    def _read_tonight(self, name: str) -> Mapping[str, Any] | None:
         """What the experiment measured tonight, as published; None where it has not."""
         with contextlib.suppress(DashboardError):
             value = common.read_json(self.home.data_file(name, self.stamp))
@@ -78,7 +95,7 @@ class MeasuringWorkspace:
                 return value
         return None
 
-    def fingerprint(self, name: str) -> str | None:
+    def read_fingerprint(self, name: str) -> str | None:
         """Of the code as the running night copied it: what its setup is kept under."""
         return Workspace(self.night / f"experiment-{name}").fingerprint.read_text("ascii") if self.night else None
 
@@ -87,7 +104,7 @@ class MeasuringWorkspace:
 def open_workspace(home: Home, code: CodeFolders, *, seed: int | None) -> Iterator[MeasuringWorkspace]:
     """The workspace, made and removed again; HeldError where a night that this is no part of holds the home."""
     orphans.become_subreaper()
-    stamp = night_around(home)
+    stamp = find_calling_night(home)
     with contextlib.ExitStack() as stack:
         if stamp is None:
             stack.enter_context(lock.night_lock(home))
@@ -96,19 +113,19 @@ def open_workspace(home: Home, code: CodeFolders, *, seed: int | None) -> Iterat
             mark = night_mark(home, stamp)
             process.begin_night(mark)
             stack.enter_context(watchdog.watch(mark))
-            parent, night = plan.config.tmp_data / f"{folders.REMEASURE}-{_name(home)}", None
+            parent, night = plan.config.tmp_data / f"{folders.REMEASURE}-{_folder_name(home)}", None
         else:
             plan = _plan_of_night(home, stamp)
             process.begin_night(night_mark(home, stamp))
             night = plan.config.tmp_data / stamp
             parent = night / folders.REMEASURE
         removal.remove_tree(parent)  # of one that was killed: the home is held, so nobody else is at work there
-        stack.callback(_removed, parent)
+        stack.callback(_remove, parent)
         parent.mkdir(parents=True)
         yield MeasuringWorkspace(home, stamp, plan, parent, night)
 
 
-def _removed(folder: Path) -> None:
+def _remove(folder: Path) -> None:
     """Remove the folder also where a signal comes again meanwhile."""
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
@@ -117,7 +134,7 @@ def _removed(folder: Path) -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-def _name(home: Home) -> str:
+def _folder_name(home: Home) -> str:
     """Homes may share a tmp_data_dir."""
     return re.sub(r"[^A-Za-z0-9]+", "-", str(home.root)).strip("-")[-80:]
 
@@ -126,29 +143,3 @@ def _plan_of_night(home: Home, stamp: str) -> Plan:
     """What is needed of the running night's plan: its config and its seed."""
     seed = home.read_night(stamp).seed
     return Plan(home, read_home_config(home), seed or 0, (), (), (), ())
-
-
-def night_around(home: Home) -> str | None:
-    """The stamp of the running night that this process is a part of; None where it is part of none.
-
-    A night is around this process where its environment says so and an ancestor of it holds the home's lock.
-    """
-    stamp, named = os.environ.get("TVMDASH_NIGHT", ""), os.environ.get("TVMDASH_HOME", "")
-    if not common.is_stamp(stamp) or not named or Path(named).resolve() != home.root.resolve():
-        return None
-    if not home.lock_file.is_file() or not lock.is_held(home):
-        return None
-    holder = re.match(r"process (\d+) on ", home.lock_file.read_text(encoding="utf-8", errors="replace"))
-    return stamp if holder and int(holder[1]) in _ancestors() else None
-
-
-def _ancestors() -> Iterator[int]:
-    pid = os.getppid()
-    while pid > 1:
-        yield pid
-        try:
-            status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return
-        pid = int(status.rpartition(")")[2].split()[1])
-    yield pid

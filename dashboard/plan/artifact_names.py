@@ -47,17 +47,17 @@ class ArtifactFinder:
     rebuild: bool = True
     timeout_s: float | None = None
 
-    def named(self, name: str) -> Provided:
+    def find(self, name: str) -> Provided:
         """The artifact of that name, which nobody removes while it is used; DashboardError where it cannot be had."""
         spec = spec_of(name, self.config)
-        return self.of(spec) if spec else self._of_key(name)
+        return self.provide(spec) if spec else self._of_key(name)
 
-    def of(self, spec: ArtifactSpec, at_most_s: float = math.inf) -> Provided:
+    def provide(self, spec: ArtifactSpec, at_most_s: float = math.inf) -> Provided:
         """The artifact that `spec` asks for."""
         allowed_s = min(self.timeout_s or self.config.getting_s(spec), at_most_s)
         return provide(spec, self.config.artifacts, rebuild=self.rebuild, log_folder=self.logs, timeout_s=allowed_s)
 
-    def exact(self, spec: ArtifactSpec) -> ArtifactSpec:
+    def resolve(self, spec: ArtifactSpec) -> ArtifactSpec:
         """`spec` with the commit or version that it means now; without `rebuild` as far as is known here."""
         self.logs.mkdir(parents=True, exist_ok=True)
         if not self.rebuild and provider_of(spec) == GIT:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dashboard.artifacts import artifact_store
-from dashboard.artifacts.artifact import Artifact, ArtifactError
 from dashboard.investigate.backfill import folder
 from dashboard.investigate.backfill.order import Choice, by_gaps, chosen
-from dashboard.investigate.bisect.range import Candidate, of_range
-from dashboard.investigate.compare import chosen as experiments_of
-from dashboard.investigate.experiment_runner import ExperimentRunner, MeasuringError
-from dashboard.investigate.request import BUDGET
-from dashboard.investigate.workspace import open_workspace
+from dashboard.investigate.request import MeasuringRequest
+from dashboard.investigate.rounds import MeasuringError, Round, RoundOutcome, RoundState
+from dashboard.investigate.session import MeasuringSession, open_session
+from dashboard.investigate.tvm_range import Candidate, of_range
 from dashboard.night import repository
-from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.job import REPOSITORY, CodeFolders
 from tvmdash import common
 from tvmdash.backfill import calls as backfill_calls
@@ -28,22 +23,6 @@ from tvmdash.dashboard_info import Home
 from tvmdash.text import duration_in_words, elide, list_in_words
 
 _log = logging.getLogger("backfill")
-
-
-@dataclass(frozen=True)
-class Request:
-    """Which TVMs, of which experiments (none: all), how often, for how long.
-
-    rebuild: get what is not at hand. retry: also what could not be built before.
-    """
-
-    artifacts: str
-    experiments: tuple[str, ...] = ()
-    choice: Choice = field(default_factory=Choice)
-    rounds: int = 1
-    budget_s: float = math.inf
-    rebuild: bool = True
-    retry: bool = False
 
 
 @dataclass
@@ -66,126 +45,115 @@ class Filled:
     elapsed_s: float = 0.0
 
 
-def backfill(home: Home, request: Request, *, code: CodeFolders, seed: int | None = None) -> Filled:
-    """Measure what is wanted and not there yet, until it is done or the budget over; what came of it.
+def backfill(
+    home: Home, request: MeasuringRequest, *, code: CodeFolders, choice: Choice | None = None, retry: bool = False
+) -> Filled:
+    """Measure what is wanted of the request's range and not there yet, until it is done or the budget over.
 
-    DashboardError where the range or an experiment is none; HeldError where a night holds the home.
+    With `retry` also what could not be built before. DashboardError where the range or an experiment is none;
+    HeldError where a night holds the home.
     """
-    with open_workspace(home, code, seed=seed) as workspace:
-        names = experiments_of(workspace, request.experiments)
-        finder = ArtifactFinder(
-            workspace.plan.config, workspace.plan.config.tmp_data / "logs" / workspace.stamp, request.rebuild
-        )
-        candidates = of_range(request.artifacts, finder)
-        runner = ExperimentRunner(workspace, time.monotonic(), request.budget_s)
-        done = Filled(workspace.stamp, request.artifacts, 0)
-        this = _Filling(home, runner, finder, names, done, _unbuilt(home, request))
-        this.fill(chosen(candidates, request.choice), request)
-    return done
+    (tvms,), choice = request.tvms, choice or Choice()
+    with open_session(home, request, code, tries=request.rounds) as session:
+        names = session.workspace.select_experiments(request.experiments)
+        candidates = of_range(tvms, session.finder)
+        filled = Filled(session.workspace.stamp, tvms, 0)
+        filling = _Filling(session, filled, {} if retry else _read_unbuilt(home))
+        have = {name: folder.measured(home, name, session.runner.fingerprint(name)) for name in names}
+        filling.fill(chosen(candidates, choice), have, choice)
+    return filled
 
 
-def _unbuilt(home: Home, request: Request) -> dict[str, str]:
-    """What earlier calls could not build, and why, unless it is to be tried again."""
+def _read_unbuilt(home: Home) -> dict[str, str]:
+    """What earlier calls could not build, and why."""
     calls = backfill_calls.read(home)
     for fault in calls.broken:
         _log.warning("%s What that call could not build is tried again.", fault)
-    return {} if request.retry else calls.unbuilt
+    return calls.unbuilt
 
 
 @dataclass
 class _Filling:
-    home: Home
-    runner: ExperimentRunner
-    finder: ArtifactFinder
-    names: list[str]
-    done: Filled
+    session: MeasuringSession
+    filled: Filled
     unbuilt: dict[str, str]
 
-    def fill(self, wanted: list[Candidate], request: Request) -> None:
-        begun = time.monotonic()
-        have = {name: folder.measured(self.home, name, self.runner.fingerprint(name)) for name in self.names}
-        todo = [step for number in range(1, request.rounds + 1) for step in _round(wanted, have, number, request)]
-        self.done.wanted, self.done.there = len(wanted), len({one.id for one in wanted} - {one.id for one, _ in todo})
+    def fill(self, wanted: list[Candidate], have: Mapping[str, Counter[folder.Which]], choice: Choice) -> None:
+        begun, filled, rounds = time.monotonic(), self.filled, range(1, self.session.request.rounds + 1)
+        todo = [step for number in rounds for step in _plan_round(wanted, have, number, gaps=choice.gaps)]
+        lacking = {candidate.id for candidate, _ in todo}
+        filled.wanted, filled.there = len(wanted), len({candidate.id for candidate in wanted} - lacking)
         try:
             for at, (candidate, names) in enumerate(todo):
-                self.done.left = len(todo) - at
-                self._one(candidate, names)
-                self.done.left -= 1
+                filled.left = len(todo) - at
+                self._measure_night(candidate, names)
+                filled.left -= 1
         except MeasuringError as error:
             _log.info("%s", error)
         finally:
-            self.done.elapsed_s = round(time.monotonic() - begun, 3)
-            self.home.backfills.mkdir(parents=True, exist_ok=True)
-            common.write_json(self.home.backfills / f"{self.done.stamp}.json", asdict(self.done))
+            filled.elapsed_s = round(time.monotonic() - begun, 3)
+            home = self.session.workspace.home
+            home.backfills.mkdir(parents=True, exist_ok=True)
+            common.write_json(home.backfills / f"{filled.stamp}.json", asdict(filled))
 
-    def _one(self, candidate: Candidate, names: list[str]) -> None:
+    def _measure_night(self, candidate: Candidate, names: list[str]) -> None:
         """A night of one TVM: these experiments. MeasuringError where the time is over."""
         if candidate.id in self.unbuilt:
-            self.done.unbuilt[candidate.id] = self.unbuilt[candidate.id]
+            self.filled.unbuilt[candidate.id] = self.unbuilt[candidate.id]
             return
         for name in names:
-            self.runner.check_budget(name)
-        try:
-            provided = self.finder.of(candidate.spec, self.runner.left_s)
-        except ArtifactError as error:
-            if self.runner.left_s <= 1.0:
-                raise MeasuringError(BUDGET, "the time was over in a build") from error
-            where = self.done.unbuilt if self.finder.rebuild else self.done.failed
-            where[candidate.id] = str(error)
-            _log.info("%s cannot be had: %s", candidate.words, error)
-            return
-        if candidate.id not in self.done.had:  # it is asked for in each round
-            self.done.had.append(candidate.id)
-        with provided:
-            for name in names:
-                self._measure(name, candidate, provided.artifact)
-            artifact_store.prune(
-                self.finder.config.artifacts, self.finder.config.max_artifacts_bytes, {provided.artifact.key}
-            )
+            outcome = self.session.measure(Round(name, (candidate.spec,), needs_values=False))
+            if outcome.state is RoundState.BUDGET:
+                outcome.raise_error()
+            if outcome.state is RoundState.UNBUILT:
+                where = self.filled.unbuilt if self.session.request.rebuild else self.filled.failed
+                where[candidate.id] = outcome.error
+                _log.info("%s cannot be had: %s", candidate.words, outcome.error)
+                return
+            if candidate.id not in self.filled.had:  # it is asked for in each round
+                self.filled.had.append(candidate.id)
+            self._keep(candidate, outcome)
 
-    def _measure(self, name: str, candidate: Candidate, artifact: Artifact) -> None:
-        try:
-            self.runner.check_budget(name)
-            value = self.runner.measure_night(name, artifact)
-        except MeasuringError as error:
-            if error.state == BUDGET:
-                raise
-            self.done.failed[backfill_calls.key_of(name, candidate.id)] = str(error)
-            _log.info("%s on %s: %s", name, candidate.words, error)
+    def _keep(self, candidate: Candidate, outcome: RoundOutcome) -> None:
+        name = outcome.round.experiment
+        if not outcome.is_measured:
+            self.filled.failed[backfill_calls.key_of(name, candidate.id)] = outcome.error
+            _log.info("%s on %s: %s", name, candidate.words, outcome.error)
             return
-        date = candidate.date or artifact.facts.get("committed", "")
+        (run,) = outcome.runs
+        date = candidate.date or run.artifact.facts.get("committed", "")
         facts: dict[str, Any] = {"committed": date or None, "repository": repository.describe(REPOSITORY)}
-        path = folder.put(self.home, name, value, facts)
-        self.done.done.append(f"{name}/{path.name}")
+        path = folder.put(self.session.workspace.home, name, dict(run.data), facts)
+        self.filled.done.append(f"{name}/{path.name}")
         _log.info("%s on %s: %s", name, candidate.words, path.name)
 
 
-def _round(
-    wanted: list[Candidate], have: Mapping[str, Counter[folder.Which]], number: int, request: Request
+def _plan_round(
+    wanted: list[Candidate], have: Mapping[str, Counter[folder.Which]], number: int, *, gaps: bool
 ) -> Iterator[tuple[Candidate, list[str]]]:
     """What is measured in this round: TVMs, and the experiments that have fewer measurements of them than rounds.
 
     Every second round goes from the newest to the oldest: a machine that slowly changes favours neither.
     """
-    lacking = {one.id: [name for name in have if have[name][_which(one)] < number] for one in wanted}
+    lacking = {candidate.id: [name for name in have if have[name][_which(candidate)] < number] for candidate in wanted}
     order: Iterable[Candidate] = wanted if number % 2 else reversed(wanted)
-    if request.choice.gaps:
+    if gaps:
         order = by_gaps(wanted, {ident for ident, names in lacking.items() if not names})
-    return ((one, lacking[one.id]) for one in order if lacking[one.id])
+    return ((candidate, lacking[candidate.id]) for candidate in order if lacking[candidate.id])
 
 
-def _which(one: Candidate) -> folder.Which:
-    return folder.which(one.spec.remote, one.id, dict(one.spec.options))
+def _which(candidate: Candidate) -> folder.Which:
+    return folder.which(candidate.spec.remote, candidate.id, dict(candidate.spec.options))
 
 
-def in_words(done: Filled) -> str:
+def summarize(filled: Filled) -> str:
     """A few lines for people."""
-    now = f"{len(done.done)} nights measured now in {duration_in_words(done.elapsed_s)}"
-    rest = f"{len(done.unbuilt)} TVMs could not be had, {done.left} are left"
-    lines = [f"{done.wanted} TVMs in {done.artifacts}: {done.there} were measured before, {now}, {rest}."]
-    lines += [f"  {name}: {elide(why, 200)}" for name, why in list({**done.unbuilt, **done.failed}.items())[:10]]
-    if done.left:
+    now = f"{len(filled.done)} nights measured now in {duration_in_words(filled.elapsed_s)}"
+    rest = f"{len(filled.unbuilt)} TVMs could not be had, {filled.left} are left"
+    lines = [f"{filled.wanted} TVMs in {filled.artifacts}: {filled.there} were measured before, {now}, {rest}."]
+    lines += [f"  {name}: {elide(why, 200)}" for name, why in list({**filled.unbuilt, **filled.failed}.items())[:10]]
+    if filled.left:
         lines.append("The time was over. The same command goes on from here.")
-    if done.unbuilt:
-        lines.append(f"--retry builds again what could not be had: {list_in_words(list(done.unbuilt), 5)}.")
+    if filled.unbuilt:
+        lines.append(f"--retry builds again what could not be had: {list_in_words(list(filled.unbuilt), 5)}.")
     return "\n".join(lines)

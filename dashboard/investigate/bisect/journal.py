@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import Artifact
-from dashboard.investigate.experiment_runner import ExperimentRunner
 from dashboard.investigate.series_selection import WantedSeries
 from tvmdash import common
 from tvmdash.dashboard_info import Home
@@ -31,7 +30,7 @@ def path_of(home: Home, series: WantedSeries, good: Artifact, bad: Artifact) -> 
     return home.root / "results" / FOLDER / f"{name}-{series.id[:8]}-{digest}.jsonl"
 
 
-def facts_of(runner: ExperimentRunner, series: WantedSeries, good: Artifact, bad: Artifact) -> dict[str, Any]:
+def facts_of(fingerprint: str, series: WantedSeries, good: Artifact, bad: Artifact) -> dict[str, Any]:
     """What must be the same for values of two calls to be compared."""
     here = hardware.facts()
     return {
@@ -40,7 +39,7 @@ def facts_of(runner: ExperimentRunner, series: WantedSeries, good: Artifact, bad
         "good": good.key,
         "bad": bad.key,
         "machine": f"{here['host']}, {here['hw_model']}",
-        "fingerprint": runner.fingerprint(series.experiment),
+        "fingerprint": fingerprint,
     }
 
 
@@ -58,7 +57,7 @@ class BisectJournal:
     elapsed_s: float = 0.0
 
     @classmethod
-    def opened(cls, path: Path, begin: Mapping[str, Any], *, fresh: bool) -> BisectJournal:
+    def open(cls, path: Path, begin: Mapping[str, Any], *, fresh: bool) -> BisectJournal:
         """The journal at `path`, begun with these facts where there is none, or where it is to be forgotten.
 
         DashboardError where it was begun with other facts: what it holds cannot be compared.
@@ -67,20 +66,20 @@ class BisectJournal:
             path.unlink(missing_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         journal = cls(path)
-        found = list(journal._lines()) if path.is_file() else []
-        if not found:
+        lines = list(journal._lines()) if path.is_file() else []
+        if not lines:
             path.unlink(missing_ok=True)
             journal._append({"event": BEGIN, "schema_version": SCHEMA_VERSION, **begin})
             return journal
-        before = {name: value for name, value in found[0].items() if name not in {"event", "schema_version"}}
+        before = {name: value for name, value in lines[0].items() if name not in {"event", "schema_version"}}
         other = sorted(name for name in before.keys() | begin.keys() if before.get(name) != begin.get(name))
         if other:
             raise DashboardError(
                 f"{path}: was begun with another {' and '.join(other)}; what it measured cannot be compared. "
                 "--fresh forgets it and begins anew."
             )
-        for line in found[1:]:
-            journal._take(line)
+        for line in lines[1:]:
+            journal._count(line)
         return journal
 
     @property
@@ -102,9 +101,9 @@ class BisectJournal:
 
     def _note(self, line: dict[str, Any]) -> None:
         self._append(line)
-        self._take(line)
+        self._count(line)
 
-    def _take(self, line: Mapping[str, Any]) -> None:
+    def _count(self, line: Mapping[str, Any]) -> None:
         commit = str(line["commit"])
         self.elapsed_s += float(line["seconds"])
         if line["event"] == PAIR:
@@ -126,7 +125,7 @@ class BisectJournal:
         whole, _, torn = raw.rpartition(b"\n")
         if torn:
             os.truncate(self.path, len(raw) - len(torn))
-        found = [common.parse_json(line, f"{self.path}:{at}") for at, line in enumerate(whole.splitlines(), 1) if line]
-        if found and not all(isinstance(line, dict) and "event" in line for line in found):
+        lines = [common.parse_json(line, f"{self.path}:{at}") for at, line in enumerate(whole.splitlines(), 1) if line]
+        if lines and not all(isinstance(line, dict) and "event" in line for line in lines):
             raise DashboardError(f"{self.path}: is no journal of a bisection. --fresh begins anew.")
-        return found
+        return lines

@@ -14,8 +14,8 @@ from typing import Any
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import runs_here
 from dashboard.investigate import receipt as receipts
+from dashboard.investigate.points import key_of, point_of
 from dashboard.investigate.receipt import Receipt
-from dashboard.investigate.request import point_of, text_of
 from tvmdash import common, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -67,7 +67,7 @@ def _sample(found: Receipt, count: int, rng: random.Random) -> tuple[str, ...]:
     """The IDs of all series of so many points: to measure one point takes as long for one of them as for all."""
     points: dict[str, list[str]] = {}
     for value in found.values:
-        points.setdefault(text_of(point_of(value.key.labels)), []).append(value.key.id)
+        points.setdefault(key_of(point_of(value.key.labels)), []).append(value.key.id)
     if not 0 < count < len(points):
         return ()
     return tuple(sorted(ident for text in rng.sample(sorted(points), count) for ident in points[text]))

@@ -57,10 +57,10 @@ def judge(series: WantedSeries, old: float, new: tuple[float, ...], found: Repea
     return Line(series, old, new, found, verdict, why)
 
 
-def of_all(lines: Sequence[Line]) -> str:
+def verdict_of_all(lines: Sequence[Line]) -> str:
     """The verdict over several series: one that does not hold outweighs what cannot be told, and that what holds."""
-    told = {line.verdict for line in lines} or {CANNOT_TELL}
-    return next(verdict for verdict in (DOES_NOT_HOLD, CANNOT_TELL, HOLDS) if verdict in told)
+    verdicts = {line.verdict for line in lines} or {CANNOT_TELL}
+    return next(verdict for verdict in (DOES_NOT_HOLD, CANNOT_TELL, HOLDS) if verdict in verdicts)
 
 
 def _too_few(old: float, new: tuple[float, ...]) -> str:

@@ -15,7 +15,7 @@ from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import build_tools
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.investigate.bisect.range import between
+from dashboard.investigate.tvm_range import between
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config
 from tests.dashboard import homes, standin

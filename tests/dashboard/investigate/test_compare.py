@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.investigate import compare_text
-from dashboard.investigate.compare import Compared, Comparison, Side
+from dashboard.investigate.compare import text
+from dashboard.investigate.compare.result import Compared, Comparison, Side
 from dashboard.investigate.series_selection import WantedSeries
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
@@ -100,7 +100,7 @@ def test_times_sizes_and_other_numbers_are_told_apart_and_a_wild_one_spoils_no_f
     ]
     done.series = {one.series.id: one for one in whole}
     done.judge()
-    assert compare_text.in_words(done).splitlines()[-1] == (
+    assert text.format_table(done).splitlines()[-1] == (
         "None of 7 series differs. Times without a difference: 4, half known to within ±0.15 %, all to within a factor"
         " of 5.4 (the widest: e net.3 compile time). Sizes without a difference: 2, the same in every round. Numbers"
         " without a difference: 1, known to within ±27 %. 1 could not be judged: too few rounds, or values that are not"

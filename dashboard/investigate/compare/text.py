@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from dashboard.investigate.compare import Compared, Comparison, Side
+from dashboard.investigate.compare.result import Compared, Comparison, Side
 from tvmdash.records.metrics import is_worse, way
 from tvmdash.stats.comparison import NAMED_ROUNDS, Difference
 from tvmdash.text import duration_in_words, elide, list_in_words, percent_in_words, quantity_in_words
@@ -20,7 +20,7 @@ _FEW_ROUNDS = (
 _HEAD = ("series", "A", "B", "B against A", "95 %", "")
 
 
-def in_words(done: Comparison, *, every: bool = False) -> str:
+def format_table(done: Comparison, *, every: bool = False) -> str:
     """The comparison for a terminal: the series that differ, or with `every` all of them."""
     rows = [_HEAD, *map(_row, _shown(done, every=every))]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
@@ -28,7 +28,7 @@ def in_words(done: Comparison, *, every: bool = False) -> str:
     return "\n".join([*_sides(done), *_how(done), "", *(table if len(rows) > 1 else ()), _verdict(done)])
 
 
-def markdown(done: Comparison, *, every: bool = False) -> str:
+def format_markdown(done: Comparison, *, every: bool = False) -> str:
     """The same as Markdown."""
     rows = [_HEAD, *map(_row, _shown(done, every=every))]
     lines = ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in rows]

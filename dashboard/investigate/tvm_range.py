@@ -1,4 +1,4 @@
-"""What a bisection searches among: the commits between two builds of one remote, or the releases between two wheels."""
+"""The TVMs between two: the commits between two builds of one remote, or the releases between two wheels."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def of_range(text: str, finder: ArtifactFinder) -> list[Candidate]:
     ends = [spec_of(name, finder.config) for name in (left, left[:at] + right)]
     if ends[0] is None or ends[1] is None:
         raise DashboardError(f"--artifacts {text}: a range has two versions or two revisions, not keys of artifacts.")
-    first, last = (finder.exact(one) for one in ends if one)
+    first, last = (finder.resolve(one) for one in ends if one)
     return _versions(first.branch, last.branch, finder) if first.remote == PYPI else _commits(first, last, finder)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from dashboard.investigate.reproduce.reproduce import Reproduction
+from dashboard.investigate.reproduce.result import Reproduction
 from dashboard.investigate.reproduce.verdict import Line
 from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
 from tvmdash.text import duration_in_words, elide, percent_in_words, quantity_in_words
 
 
-def in_words(done: Reproduction) -> str:
+def summarize(done: Reproduction) -> str:
     """What was measured again, on what, whether it holds, and what is not as it was."""
     return "\n".join(_lines(done))
 

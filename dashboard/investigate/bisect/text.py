@@ -1,0 +1,60 @@
+"""A bisection for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dashboard.investigate.bisect.result import FOUND, NO_STEP, OVER, Result
+from dashboard.investigate.tvm_range import Candidate
+from tvmdash.text import duration_in_words, elide
+
+_SHOWN = 10
+
+
+def summarize(result: Result) -> str:
+    """A few lines for people."""
+    return "\n".join(_lines(result))
+
+
+def _lines(result: Result) -> Iterator[str]:
+    ends = f"{result.good.id[:12]} and {result.bad.id[:12]}"
+    if result.state == NO_STEP:
+        yield f"There is no step: {result.name} is the same at {ends}, as far as {result.ends} pairs can tell."
+    elif not result.suspects:
+        yield f"Whether {result.name} differs between {ends} is not clear yet, after {result.ends} pairs of the two."
+    elif result.state == FOUND:
+        yield f"{elide(result.name, 90)} {_became(result)} with {result.suspects[0].words}."
+    else:
+        yield f"{elide(result.name, 90)} {_became(result)} with one of {len(result.suspects)}:"
+        yield from (f"  {suspect.words}{_why(result, suspect)}" for suspect in result.suspects[-_SHOWN:])
+        if len(result.suspects) > _SHOWN:
+            yield f"  and {len(result.suspects) - _SHOWN} before them"
+    if result.state == OVER:
+        yield "The time was over. The same command goes on from here."
+    if result.effect is not None and result.noise is not None and result.least is not None:
+        yield (
+            f"Confidence {100 * min(result.probability, 0.999):.3g} %, among {result.candidates} builds after "
+            f"{result.good.id[:12]}. One pair scatters by {100 * result.noise:.2g} %; information theory asks for "
+            f"{result.least:.0f} measurements after the ends."
+        )
+    yield _cost(result)
+
+
+def _became(result: Result) -> str:
+    assert result.effect is not None
+    assert result.low is not None
+    assert result.high is not None
+    word = "higher" if result.effect > 0 else "lower"
+    size = f"{100 * result.effect:+.2g} % (95 %: {100 * result.low:+.2g} to {100 * result.high:+.2g} %)"
+    return f"became {word}, {size},"
+
+
+def _why(result: Result, suspect: Candidate) -> str:
+    why = result.failed.get(suspect.id)
+    return f" (not measured: {elide(why, 100)})" if why else ""
+
+
+def _cost(result: Result) -> str:
+    failed = f", {len(result.failed)} could not be measured" if result.failed else ""
+    runs = f"{result.measurements} measurements, {2 * result.ends} of them of the ends"
+    return f"{result.builds} builds besides the ends{failed}; {runs}; {duration_in_words(result.elapsed_s)} altogether."

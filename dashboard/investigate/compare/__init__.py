@@ -1,0 +1,1 @@
+"""`compare`: two TVMs measured in turn."""

@@ -1,0 +1,1 @@
+"""`remeasure`: points measured again for tonight's subsystems."""
