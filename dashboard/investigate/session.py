@@ -115,6 +115,7 @@ class MeasuringSession:
         self._release_all_but(sources)
         artifacts = []
         for progress.at, source in enumerate(sources):
+            progress.artifact = _key_of(source)
             artifacts.append(self._obtain(source, progress))
             progress.artifact = artifacts[-1].key
         self.runner.check_budget(asked.experiment, runs=len(sources))
