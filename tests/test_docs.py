@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from dashboard.cli import main as cli
 from dashboard.cli.arguments import BUG, CANNOT_TELL, HELD, OK_CODE, SOME_FAILED, STOPPED, USAGE
@@ -26,13 +29,27 @@ def text(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
 
 
-def test_the_config_page_is_what_the_fields_say() -> None:
-    spec = importlib.util.spec_from_file_location("make_config_docs", REPOSITORY / "tests" / "make_config_docs.py")
+def maker(name: str) -> ModuleType:
+    """The script tests/NAME.py, which makes a part of the documentation."""
+    spec = importlib.util.spec_from_file_location(name, REPOSITORY / "tests" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look up their module
     spec.loader.exec_module(module)
-    assert text("config.md") == module.page(), "run: python3 tests/make_config_docs.py > docs/config.md"
+    return module
+
+
+def test_the_config_page_is_what_the_fields_say() -> None:
+    page = maker("make_config_docs").page()
+    assert text("config.md") == page, "run: python3 tests/make_config_docs.py > docs/config.md"
+
+
+def test_the_schemas_and_their_page_are_what_the_dataclasses_say() -> None:
+    for path, content in maker("make_schemas").outputs().items():
+        assert path.read_text(encoding="utf-8") == content, f"{path}: run: python3 tests/make_schemas.py"
+        if path.suffix == ".json":
+            Draft202012Validator.check_schema(json.loads(content))
 
 
 def test_every_field_says_what_it_is_for() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.dashboard_info import Home
-from tvmdash.errors import DashboardError
+from tvmdash.structured import Stamp
 
 SUBSYSTEM = "stat_alerts"
 VERDICT_FILE = "verdict.json"
@@ -90,7 +90,7 @@ class NightVerdict:
     Of `expected` series `seen` have a value; `blind` of these could not have shown a change of MATTERS.
     """
 
-    night: str
+    night: Stamp
     level: Level
     headline: str
     expected: int = 0
@@ -110,21 +110,12 @@ class NightVerdict:
 
     def to_json(self) -> dict[str, Any]:
         """As verdict.json holds it."""
-        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+        return {"schema_version": SCHEMA_VERSION, **structured.to_json(self)}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> NightVerdict:
-        """What `to_json` wrote; KeyError, TypeError or ValueError where it is anything else."""
-        known = {name: value[name] for name in cls.__dataclass_fields__}
-        return cls(
-            **{
-                **known,
-                "level": Level(value["level"]),
-                "suspects": tuple(Suspect(**one) for one in value["suspects"]),
-                "missing": tuple(Missing(**{**one, "why": Absence(one["why"])}) for one in value["missing"]),
-                **{name: tuple(map(str, value[name])) for name in ("new", "open", "improved", "changed")},
-            }
-        )
+    def from_json(cls, value: common.Json, path: Path) -> NightVerdict:
+        """What `to_json` wrote to `path`; DashboardError where it is anything else."""
+        return structured.from_json(cls, value, path, remedy="Delete it; the next night writes it again.")
 
 
 def write_verdict(home: Home, verdict: NightVerdict) -> None:
@@ -139,9 +130,5 @@ def read_verdict(home: Home, stamp: str) -> NightVerdict | None:
     path = home.output(SUBSYSTEM) / VERDICT_FILE
     if not path.is_file():
         return None
-    value = common.read_json(path, max_bytes=8 << 20)
-    try:
-        verdict = NightVerdict.from_json(value)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DashboardError(f"{path}: not a verdict: {error!r}. Delete it; the next night writes it again.") from error
+    verdict = NightVerdict.from_json(common.read_json(path, max_bytes=8 << 20), path)
     return verdict if verdict.night == stamp else None

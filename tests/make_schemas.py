@@ -1,0 +1,90 @@
+"""Write the schemas of files that a stranger may read, and docs/schemas.md: `python3 tests/make_schemas.py`.
+
+Both are made from the dataclasses that read and write these files; a test keeps them true.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.structured.schema import Schema, schema_of
+from tvmdash.verdict import NightVerdict
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SCHEMAS = REPOSITORY / "shared" / "python" / "tvmdash" / "schemas"
+PAGE = REPOSITORY / "docs" / "schemas.md"
+_STAT_ALERTS = "results/subsystem/output/stat_alerts"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that strangers may read: the name of its schema, where it lies, and what it holds."""
+
+    schema: str
+    path: str
+    holds: type
+    version: int | None = 1
+
+    @property
+    def made(self) -> Schema:
+        return schema_of(self.holds, f"{self.path}, version 1", self.version)
+
+
+FILES = (File("verdict_v1.json", f"{_STAT_ALERTS}/verdict.json", NightVerdict),)
+
+
+def outputs() -> dict[Path, str]:
+    """What each file that this makes should hold."""
+    schemas = {SCHEMAS / file.schema: common.dump_json(file.made) for file in FILES}
+    return {**schemas, PAGE: "\n".join(_page()) + "\n"}
+
+
+def _page() -> Iterator[str]:
+    yield "# Schemas of files"
+    yield ""
+    yield "Made by `tests/make_schemas.py` from the classes that read and write these files; a test keeps it true."
+    yield "Names and meanings stay while `schema_version` is the same, and more names may come: pass over what you do"
+    yield "not know. A field that is not *required* may be missing in files of older dashboards."
+    for file in FILES:
+        schema = file.made
+        yield from ("", f"## {file.path}", "", f"[{file.schema}](../shared/python/tvmdash/schemas/{file.schema})", "")
+        yield from _described(schema)
+        for name, inner in schema.get("$defs", {}).items():
+            yield from ("", f"### {name} in {file.path.rpartition('/')[2]}", "")
+            yield from _described(inner)
+
+
+def _described(schema: Schema) -> Iterator[str]:
+    yield schema["description"]
+    if "enum" in schema:
+        yield from ("", "One of: " + ", ".join(f"`{item}`" for item in schema["enum"]) + ".")
+        return
+    yield from ("", "| field | holds | required |", "|---|---|---|")
+    for name, field in schema["properties"].items():
+        yield f"| `{name}` | {_kind(field)} | {'yes' if name in schema['required'] else ''} |"
+
+
+def _kind(field: dict[str, Any]) -> str:
+    """What a field holds, for the table."""
+    texts: dict[str, Callable[[Any], str]] = {
+        "$ref": lambda name: str(name.rpartition("/")[2]),
+        "const": lambda value: f"`{json.dumps(value)}`",
+        "anyOf": lambda choices: " or ".join(map(_kind, choices)),
+        "enum": lambda choices: ", ".join(f"`{item}`" for item in choices),
+        "pattern": lambda _: "stamp",
+        "prefixItems": lambda items: "list of " + ", ".join(map(_kind, items)),
+        "items": lambda item: f"list of {_kind(item)}",
+        "additionalProperties": lambda item: f"object of {_kind(item)}",
+        "type": lambda kind: kind if isinstance(kind, str) else " or ".join(kind),
+    }
+    return next((text(field[key]) for key, text in texts.items() if key in field), "anything")
+
+
+if __name__ == "__main__":
+    for path, content in outputs().items():
+        path.write_text(content, encoding="utf-8")

@@ -1,0 +1,142 @@
+"""A JSON value becomes a frozen dataclass or an error that names file, place and value; and the other way."""
+
+from __future__ import annotations
+
+import enum
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tvmdash import structured
+from tvmdash.errors import DashboardError
+from tvmdash.structured import Stamp, named
+from tvmdash.structured.schema import schema_of
+
+STAMP = "20261121T031500Z"
+
+
+class Level(enum.StrEnum):
+    """How bad."""
+
+    GOOD = "good"
+    BAD = "bad"
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A part."""
+
+    size: float
+    is_break: bool = field(default=False, metadata=named("break"))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Everything."""
+
+    night: Stamp
+    count: int
+    level: Level
+    versions: tuple[str, str]
+    state: Literal["open", "closed"] = "open"
+    until: Stamp | None = None
+    low: float | None = None
+    parts: tuple[Inner, ...] = ()
+    by_name: Mapping[str, Inner] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+GOOD: dict[str, Any] = {
+    "night": STAMP, "count": 3, "level": "bad", "versions": ["a", "b"], "low": 2,
+    "parts": [{"size": 1.5, "break": True}], "by_name": {"x": {"size": 0}}, "more": {"anything": [1, None]},
+}  # fmt: skip
+PARSED = Whole(
+    STAMP, 3, Level.BAD, ("a", "b"), low=2.0, parts=(Inner(1.5, is_break=True),), by_name={"x": Inner(0.0)},
+    more={"anything": [1, None]},
+)  # fmt: skip
+
+
+def fault_of(value: Any) -> str:
+    with pytest.raises(DashboardError) as caught:
+        structured.from_json(Whole, value, "f.json", remedy="Delete it.")
+    return str(caught.value)
+
+
+def test_a_value_becomes_a_dataclass_with_the_defaults_of_what_is_missing() -> None:
+    assert structured.from_json(Whole, GOOD, "f.json") == PARSED
+
+
+def test_names_that_a_newer_dashboard_added_are_passed_over() -> None:
+    newer = {**GOOD, "added": 1, "parts": [{"size": 1.5, "break": True, "added": []}]}
+    assert structured.from_json(Whole, newer, "f.json") == PARSED
+
+
+def test_what_is_written_is_read_back_as_an_equal_value() -> None:
+    written = json.loads(json.dumps(structured.to_json(PARSED)))
+    assert written["parts"] == [{"size": 1.5, "break": True}]
+    assert structured.from_json(Whole, written, "f.json") == PARSED
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"count": True}, "$.count: True is not a whole number"),
+        ({"count": 1.5}, "$.count: 1.5 is not a whole number"),
+        ({"night": "yesterday"}, "$.night: 'yesterday' is not a stamp like 20261121T031500Z"),
+        ({"night": "20261399T031500Z"}, "$.night: '20261399T031500Z' is not a stamp like 20261121T031500Z"),
+        ({"until": 7}, "$.until: 7 is not a stamp like 20261121T031500Z"),
+        ({"level": "worst"}, "$.level: 'worst' is not one of: good, bad"),
+        ({"level": []}, "$.level: [] is not one of: good, bad"),
+        ({"state": "ajar"}, "$.state: 'ajar' is not one of: open, closed"),
+        ({"versions": ["a"]}, "$.versions: ['a'] is not a list of 2"),
+        ({"versions": "ab"}, "$.versions: 'ab' is not a list"),
+        ({"low": float("nan")}, "$.low: nan is not a finite number"),
+        ({"low": float("inf")}, "$.low: inf is not a finite number"),
+        ({"low": "2"}, "$.low: '2' is not a number"),
+        ({"low": False}, "$.low: False is not a number"),
+        ({"parts": {}}, "$.parts: {} is not a list"),
+        ({"parts": [{"size": 1}, []]}, "$.parts[1]: [] is not an object"),
+        ({"parts": [{"size": 1}, {}]}, "$.parts[1].size: is missing"),
+        ({"parts": [{"size": 1, "break": 1}]}, "$.parts[0].break: 1 is not true or false"),
+        ({"by_name": {"x": {"size": None}}}, "$.by_name.x.size: None is not a number"),
+        ({"more": []}, "$.more: [] is not an object"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_file_place_value_and_remedy(change: dict[str, Any], fault: str) -> None:
+    assert fault_of({**GOOD, **change}) == f"f.json: {fault}. Delete it."
+
+
+def test_a_missing_field_and_a_value_that_is_no_object_are_refused() -> None:
+    assert fault_of({name: item for name, item in GOOD.items() if name != "night"}) == (
+        "f.json: $.night: is missing. Delete it."
+    )
+    assert fault_of([GOOD]).startswith("f.json: $: [{'night': ")
+    assert fault_of(None) == "f.json: $: None is not an object. Delete it."
+
+
+def test_a_number_beyond_the_range_of_floats_is_refused() -> None:
+    assert fault_of({**GOOD, "low": 10**400}).startswith("f.json: $.low: 1000")
+
+
+def test_the_schema_accepts_what_is_read_and_refuses_what_is_not() -> None:
+    schema = schema_of(Whole, "f.json, version 1")
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    assert validator.is_valid(GOOD)
+    assert validator.is_valid({"schema_version": 1, **json.loads(json.dumps(structured.to_json(PARSED)))})
+    for change in ({"count": True}, {"night": "x"}, {"level": "worst"}, {"versions": ["a"]}, {"low": "2"}):
+        assert not validator.is_valid({**GOOD, **change}), change
+    assert schema["description"] == "Everything."
+    assert schema["required"] == ["night", "count", "level", "versions"]
+    assert schema["$defs"]["Inner"]["properties"].keys() == {"size", "break"}
+
+
+def test_importing_what_reads_json_does_not_import_cattrs() -> None:
+    code = "import sys, tvmdash.structured, tvmdash.verdict; sys.exit('cattrs' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
