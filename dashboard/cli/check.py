@@ -13,7 +13,8 @@ from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, code_of, home_verb
 from dashboard.night.environment import stage_environment
 from dashboard.plan.job import CodeFolders, Job
-from dashboard.plan.plan import Plan, find_jobs, make_plan
+from dashboard.plan.night_plan import Plan
+from dashboard.plan.plan import find_jobs, make_plan
 from dashboard.process import process
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.night import estimate, progress
 from dashboard.plan.job import Job
-from dashboard.plan.plan import Plan
+from dashboard.plan.night_plan import Plan
 from tvmdash.dashboard_info import BLOCKED, FAILED, INTERRUPTED, OK, RUNNING, SKIPPED, Home, JobResult, Night
 from tvmdash.errors import DashboardError
 from tvmdash.text import duration_in_words, elide, list_in_words, missing_backups_in_words

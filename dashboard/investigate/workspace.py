@@ -21,7 +21,8 @@ from dashboard.night import folders, lock
 from dashboard.night.context import Context, Workspace, night_mark
 from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import CodeFolders, Job
-from dashboard.plan.plan import Plan, make_plan
+from dashboard.plan.night_plan import Plan
+from dashboard.plan.plan import make_plan
 from dashboard.process import orphans, process, watchdog
 from tvmdash import common
 from tvmdash.dashboard_info import Home, variant_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.plan.job import Job
-from dashboard.plan.plan import Plan
+from dashboard.plan.night_plan import Plan
 from tvmdash.common import is_stamp
 from tvmdash.dashboard_info import Home
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dashboard.night import setup_cache
 from dashboard.plan.job import Job
-from dashboard.plan.plan import Plan
+from dashboard.plan.night_plan import Plan
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import Home, JobResult
 from tvmdash.errors import DashboardError

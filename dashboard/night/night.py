@@ -22,7 +22,7 @@ from dashboard.night.lock import night_lock
 from dashboard.night.progress import Progress
 from dashboard.plan import home_machine
 from dashboard.plan.job import REPOSITORY, Job
-from dashboard.plan.plan import Plan, wanted_by
+from dashboard.plan.night_plan import Plan, wanted_by
 from dashboard.process import orphans, process, watchdog
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, RUNNING, MissingBackup, Night, StepResult

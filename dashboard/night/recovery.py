@@ -13,7 +13,7 @@ from dashboard.night import engine, folders, publish, raw_data, recovery_text
 from dashboard.night.context import Context, is_mark_of
 from dashboard.night.recovery_text import Saved
 from dashboard.plan.job import Job
-from dashboard.plan.plan import Plan
+from dashboard.plan.night_plan import Plan
 from dashboard.process import watchdog
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, Home, Night, PartialData

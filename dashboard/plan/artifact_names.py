@@ -14,7 +14,7 @@ from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.provide import PROVIDERS, Provided, Provider, provide
 from dashboard.artifacts.spec import GIT, LATEST, PYPI, WHEEL, parse, provider_of
 from dashboard.artifacts.wheel import wheel_provider
-from dashboard.plan.home_config import HomeConfig
+from dashboard.plan.settings import HomeConfig
 from tvmdash.errors import DashboardError
 
 __all__ = ["PYPI", "ArtifactFinder", "spec_of"]

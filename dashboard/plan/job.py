@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.plan.home_config import HomeConfig
+from dashboard.plan.settings import HomeConfig
 from tvmdash.dashboard_info import experiment_of, variant_of
 from tvmdash.stages import Pipeline, Stage, pipeline
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan import job_config, tvm_matrix
-from dashboard.plan.home_config import HomeConfig, env_faults, read_home_config, spec_faults, timeout_faults
+from dashboard.plan.home_config import env_faults, read_home_config, spec_faults, timeout_faults
 from dashboard.plan.job import CodeFolders, Job
+from dashboard.plan.night_plan import Plan
 from tvmdash import config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
@@ -22,34 +23,6 @@ from tvmdash.stages import PIPELINES, Pipeline, Stage, pipeline
 _Tvms = tuple[ArtifactSpec, Mapping[str, ArtifactSpec] | None]
 _FIRST_LINE = 256
 """The bytes of a script's first line that Linux reads."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What one night will do. `experiments` and `subsystems` are in the order in which they run.
-
-    drawn: nobody gave the seed, so that another night has another one.
-    """
-
-    home: Home
-    config: HomeConfig
-    seed: int
-    experiments: tuple[Job, ...]
-    subsystems: tuple[Job, ...]
-    rejected: tuple[Job, ...]
-    inactive: tuple[str, ...]
-    drawn: bool = False
-
-    @property
-    def artifacts(self) -> tuple[ArtifactSpec, ...]:
-        """Each TVM that an experiment wants, once; those beside the home's own come last."""
-        return wanted_by(self.experiments)
-
-
-def wanted_by(jobs: Sequence[Job]) -> tuple[ArtifactSpec, ...]:
-    """Each TVM that these jobs need, once; those beside the home's own come last."""
-    needing = [job for job in jobs if job.needs_tvm]
-    return tuple(dict.fromkeys(job.tvm for job in sorted(needing, key=lambda job: bool(job.variant)) if job.tvm))
 
 
 def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan:

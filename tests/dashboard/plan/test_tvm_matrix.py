@@ -13,7 +13,8 @@ import pytest
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan.job import CodeFolders
-from dashboard.plan.plan import Plan, make_plan
+from dashboard.plan.night_plan import Plan
+from dashboard.plan.plan import make_plan
 from tests.dashboard import homes
 from tests.dashboard import remeasure_homes as labs
 from tvmdash import records

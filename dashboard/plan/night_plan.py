@@ -1,0 +1,39 @@
+"""What one night will do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.plan.job import Job
+from dashboard.plan.settings import HomeConfig
+from tvmdash.dashboard_info import Home
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one night will do. `experiments` and `subsystems` are in the order in which they run.
+
+    drawn: nobody gave the seed, so that another night has another one.
+    """
+
+    home: Home
+    config: HomeConfig
+    seed: int
+    experiments: tuple[Job, ...]
+    subsystems: tuple[Job, ...]
+    rejected: tuple[Job, ...]
+    inactive: tuple[str, ...]
+    drawn: bool = False
+
+    @property
+    def artifacts(self) -> tuple[ArtifactSpec, ...]:
+        """Each TVM that an experiment wants, once; those beside the home's own come last."""
+        return wanted_by(self.experiments)
+
+
+def wanted_by(jobs: Sequence[Job]) -> tuple[ArtifactSpec, ...]:
+    """Each TVM that these jobs need, once; those beside the home's own come last."""
+    needing = [job for job in jobs if job.needs_tvm]
+    return tuple(dict.fromkeys(job.tvm for job in sorted(needing, key=lambda job: bool(job.variant)) if job.tvm))

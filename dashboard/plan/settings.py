@@ -1,0 +1,44 @@
+"""The values of a home's config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.artifacts.spec import TIMEOUT_S, provider_of
+
+
+@dataclass(frozen=True)
+class HomeConfig:
+    """What config/config.json says; every folder absolute. env_name: where it says none, the home's machine's."""
+
+    tmp_data: Path
+    backup: Path
+    setup: Path
+    artifacts: Path
+    tvm: ArtifactSpec
+    tvms: Mapping[str, ArtifactSpec]
+    randomize: bool
+    seed: int | None
+    timeouts: Mapping[str, int]
+    artifact_timeout_s: int | None
+    max_artifacts_bytes: int
+    parallel_stages: int
+    min_free_bytes: int
+    keep_archives: int
+    keep_raw_nights: int
+    telemetry_rate: float
+    env: Mapping[str, str]
+    env_name: str
+    heartbeat_url: str
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that the night writes to beside the results."""
+        return (self.tmp_data, self.backup, self.setup, self.artifacts)
+
+    def getting_s(self, spec: ArtifactSpec) -> int:
+        """Seconds allowed for getting what `spec` asks for: the config's, else its provider's."""
+        return self.artifact_timeout_s or TIMEOUT_S[provider_of(spec)]
