@@ -59,7 +59,7 @@ def archive(home: Path, backup: Path, name: str, *, exclude: Collection[Path]) -
     if not home.is_dir():
         raise DashboardError(f"{home}: there is no such home to archive.")
     objects = Objects(backup / "objects")
-    with _in_words(backup), _only_writer(backup):
+    with _named_os_errors(backup), _only_writer(backup):
         chain = load_chain(backup / "archives")
         chain.refuse_name(name)
         objects.prepare()
@@ -137,7 +137,7 @@ def restore(backup: Path, name: str | None, target: Path) -> None:
     """
     state = _load_some(backup).state(name)
     target = target.resolve()
-    with _in_words(target):
+    with _named_os_errors(target):
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise DashboardError(f"{target}: is there and not an empty folder. Restore to a new place.")
         with common.folder_beside(target) as new:
@@ -154,7 +154,7 @@ def prune(backup: Path, keep: int = KEEP) -> tuple[str, ...]:
     """
     if keep < 1:
         raise DashboardError(f"{backup}: {keep} archives cannot be kept. Keep 1 or more.")
-    with _in_words(backup), _only_writer(backup):
+    with _named_os_errors(backup), _only_writer(backup):
         chain = load_chain(backup / "archives")
         chain.require_sound()
         surplus = len(chain.links) - keep if len(chain.links) * 4 > keep * 5 else 0
@@ -217,7 +217,7 @@ def _only_writer(backup: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _in_words(place: Path) -> Iterator[None]:
+def _named_os_errors(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -58,7 +58,7 @@ def run(home: Path, options: argparse.Namespace, say: Callable[[str], None]) -> 
             results += told.is_result
             say(_line(told, dry_run=options.dry_run))
     if not results:
-        known = ", ".join(one.name for one in FORMATS)
+        known = ", ".join(file_format.name for file_format in FORMATS)
         raise DashboardError(f"{options.source}: holds no results of a format that is known. Known: {known}.")
     say(_sum(counted, options))
     return Done(counted)

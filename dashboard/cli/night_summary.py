@@ -20,7 +20,7 @@ _FRAME = re.compile(r'^ +File "(?:[^"\n]*/)?([^"/\n]+)", line (\d+)', re.MULTILI
 _WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
 
 
-def night_in_words(home: Home, night: Night) -> str:
+def summarize_night(home: Home, night: Night) -> str:
     """What happened, what failed and why, which TVM, where the page is."""
     lines = [f"{_headline(home, night)} It took {duration_in_words(night.elapsed_s)}."]
     if night.state == RUNNING:
@@ -132,7 +132,7 @@ def _longest(job: JobResult) -> str:
     return f"{job.name} {duration_in_words(job.elapsed_s)}"
 
 
-def status_in_words(home: Home, night: Night) -> str:
+def summarize_status(home: Home, night: Night) -> str:
     """The night as a table: a row for each job, a column for each stage."""
     stages = list(dict.fromkeys(step.stage for job in night.jobs for step in job.steps))
     rows = [["", *stages, "time"]]
@@ -141,7 +141,7 @@ def status_in_words(home: Home, night: Night) -> str:
         rows.append(
             [f"{job.kind} {job.name}", *(words.get(stage, "-") for stage in stages), duration_in_words(job.elapsed_s)]
         )
-    return "\n".join([night_in_words(home, night), "", *_table(rows)])
+    return "\n".join([summarize_night(home, night), "", *_table(rows)])
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -149,7 +149,7 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def plan_in_words(plan: Plan) -> str:
+def summarize_plan(plan: Plan) -> str:
     """What a night would do, in order, and what is rejected and why."""
     seed = "drawn at the start; below is one of them" if plan.drawn else f"seed {plan.seed}"
     order = f"in random order ({seed})" if plan.config.randomize else "by priority, then name"
@@ -161,7 +161,7 @@ def plan_in_words(plan: Plan) -> str:
     if len(own) < len(plan.experiments):
         lines.append("Experiments on several TVMs run on one after the other; which goes first takes turns by night.")
     lines += _phases(plan)
-    lines += estimate.in_words(plan)
+    lines += estimate.summarize(plan)
     if plan.inactive:
         lines.append(f"Not active: {', '.join(plan.inactive)}")
     for job in plan.rejected:

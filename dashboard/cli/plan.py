@@ -17,5 +17,5 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 def _plan(arguments: argparse.Namespace) -> int:
     plan = make_plan(Home(arguments.home), code_of(arguments), seed=arguments.seed)
-    print(night_summary.plan_in_words(plan))
+    print(night_summary.summarize_plan(plan))
     return SOME_FAILED if plan.rejected else OK_CODE

@@ -24,7 +24,7 @@ def _run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, interrupt)
     plan = make_plan(home, code_of(arguments), seed=arguments.seed)
     done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm)
-    print(night_summary.night_in_words(home, done))
+    print(night_summary.summarize_night(home, done))
     code = exit_code(done)
     if code != STOPPED:
         heartbeat.beat(plan.config.heartbeat_url, success=code == OK_CODE)

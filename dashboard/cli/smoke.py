@@ -42,7 +42,7 @@ def _smoke(arguments: argparse.Namespace) -> int:
     home = smoke.make_scratch_home(trial, base, arguments.scratch)
     plan = smoke.plan_of(trial, home)
     done = night.run_night(plan, rebuild=smoke.needs_fetching(plan))
-    print(night_summary.status_in_words(home, done))
+    print(night_summary.summarize_status(home, done))
     print("\n".join(_found(home, done, trial.code)))
     print(f"\nAll of it lies in {home.root}; when you have seen it: rm -r {home.root}")
     return exit_code(done)

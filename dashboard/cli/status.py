@@ -26,5 +26,5 @@ def _status(arguments: argparse.Namespace) -> int:
     night = home.read_night(stamps[-1])
     if night.state == RUNNING and not lock.is_held(home):
         night = dataclasses.replace(night, state=INTERRUPTED)
-    print("\n".join(filter(None, (night_summary.status_in_words(home, night), folder.in_words(home)))))
+    print("\n".join(filter(None, (night_summary.summarize_status(home, night), folder.summarize(home)))))
     return OK_CODE if night.state in {COMPLETE, RUNNING} and night.well else SOME_FAILED

@@ -94,14 +94,16 @@ def _parameter_names(file: File) -> dict[str, list[str]]:
         benchmarks = mapping(beside.json()) if beside else {}
     except DashboardError:
         return {}  # the parameters go by their numbers then
-    lists = ((name, mapping(one).get("param_names")) for name, one in benchmarks.items())
-    return {name: [str(one) for one in known] for name, known in lists if isinstance(known, list)}
+    lists = ((name, mapping(benchmark).get("param_names")) for name, benchmark in benchmarks.items())
+    return {name: [str(parameter) for parameter in known] for name, known in lists if isinstance(known, list)}
 
 
 def _points(result: Mapping[str, Any], named: Sequence[str]) -> Iterator[tuple[dict[str, str], dict[str, Any] | None]]:
     """Parameters and measured times of each point; None where asv has none."""
     given = result.get("params")
-    params = [list(map(str, one)) for one in given if isinstance(one, list)] if isinstance(given, list) else []
+    params = (
+        [list(map(str, options)) for options in given if isinstance(options, list)] if isinstance(given, list) else []
+    )
     values = result.get("result")
     combinations: Sequence[tuple[str, ...]] = list(itertools.islice(itertools.product(*params), 100_000))
     for place, combination in enumerate(combinations):
@@ -119,10 +121,10 @@ def _measured(result: Mapping[str, Any], values: object, place: int) -> dict[str
     seconds = number(values[place]) if isinstance(values, list) and place < len(values) else None
     if seconds is None:
         return None
-    samples = [one * _SECONDS_TO_MS for one in numbers(at("samples"))]
+    samples = [sample * _SECONDS_TO_MS for sample in numbers(at("samples"))]
     measured = reduced(samples) if samples else stated(seconds * _SECONDS_TO_MS, median_ms=seconds * _SECONDS_TO_MS)
     interval = [number(at(name)) for name in ("stats_ci_99_a", "stats_ci_99_b")]
-    known = [one * _SECONDS_TO_MS for one in interval if one is not None]
+    known = [bound * _SECONDS_TO_MS for bound in interval if bound is not None]
     repeat = number(at("stats_repeat"))
     more = {"execution_elapsed_ms_ci_99": known} if len(known) == len(interval) else {}
     count = {"samples": int(repeat)} if repeat and repeat >= 1 and not samples else {}

@@ -18,7 +18,7 @@ _BESIDE = frozenset({"machine.json", "benchmarks.json", "asv.conf.json", "status
 
 def format_of(file: File) -> Format | None:
     """Whose file this is."""
-    return next((one for one in FORMATS if one.owns(file)), None)
+    return next((file_format for file_format in FORMATS if file_format.owns(file)), None)
 
 
 def holds_no_results(file: File) -> bool:

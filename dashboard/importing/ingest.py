@@ -88,7 +88,7 @@ def _take_file(file: File, request: Request, shelf: _Shelf, joined: _Joined) -> 
     style = format_of(file)
     if style is None:
         if not holds_no_results(file):
-            known = ", ".join(one.name for one in FORMATS)
+            known = ", ".join(file_format.name for file_format in FORMATS)
             yield Told(SKIPPED, file.shown, f"is of no format that is known ({known})", is_result=False)
         return
     try:
@@ -114,12 +114,12 @@ class _Shelf:
         night = replace(night, experiment=self._request.experiment or _named(night.experiment, style))
         imported = self._load(night.experiment)
         origin = {"format": style.name, "sha256": file.digest, "part": night.part}
-        known = next((stamp for stamp, one in imported.items() if origin.items() <= one.items()), None)
+        known = next((stamp for stamp, facts in imported.items() if origin.items() <= facts.items()), None)
         if known:
             return Told(IN_ALREADY, file.shown, f"is {night.experiment}/data_{known}.json")
         moment = common.stamp_of(night.moment)
         place = {"format": style.name, "file": file.name.name, "part": night.part, "moment": moment}
-        changed = next((stamp for stamp, one in imported.items() if place.items() <= one.items()), None)
+        changed = next((stamp for stamp, facts in imported.items() if place.items() <= facts.items()), None)
         if changed:
             words = f"has changed since it became {night.experiment}/data_{changed}.json, which stays"
             return Told(SKIPPED, file.shown, words)
@@ -160,7 +160,7 @@ class _Shelf:
             common.write_json(place, whole)
         self._stamps[night.experiment].add(stamp)
         self._imported[night.experiment][stamp] = origin
-        return Told(TAKEN, file.shown, _in_words(night, stamp))
+        return Told(TAKEN, file.shown, _format_night(night, stamp))
 
     def _free_stamp(self, night: FoundNight) -> str:
         """The stamp of the night's moment, or of the first second after it that no other night of it has."""
@@ -187,7 +187,7 @@ def _named(text: str, style: Format) -> str:
     return clean if _NAME.fullmatch(clean) else style.name.replace("-", "_")
 
 
-def _in_words(night: FoundNight, stamp: str) -> str:
+def _format_night(night: FoundNight, stamp: str) -> str:
     if "records" in night.content:
         held = f"{len(night.content['records'])} records"
     else:

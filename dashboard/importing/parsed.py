@@ -113,7 +113,7 @@ def number(value: object) -> float | None:
 
 def numbers(value: object) -> list[float]:
     """The numbers in a list."""
-    return [one for one in map(number, value) if one is not None] if isinstance(value, list) else []
+    return [known for known in map(number, value) if known is not None] if isinstance(value, list) else []
 
 
 def mapping(value: object) -> dict[str, Any]:
@@ -123,4 +123,4 @@ def mapping(value: object) -> dict[str, Any]:
 
 def objects(value: object) -> list[dict[str, Any]]:
     """The objects in a list."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

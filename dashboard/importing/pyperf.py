@@ -42,7 +42,7 @@ def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
     found, other = [], 0
     for benchmark in benchmarks:
         metadata = {**top, **mapping(benchmark.get("metadata"))}
-        times = [one * _SECONDS_TO_MS for run in _runs(benchmark) for one in numbers(run.get("values"))]
+        times = [seconds * _SECONDS_TO_MS for run in _runs(benchmark) for seconds in numbers(run.get("values"))]
         if metadata.get("unit", "second") != "second" or not times:
             other += 1
         else:
@@ -56,7 +56,7 @@ def _runs(benchmark: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _moment(benchmarks: list[dict[str, Any]], reading: Reading) -> datetime.datetime:
-    dates = [mapping(run.get("metadata")).get("date") for one in benchmarks for run in _runs(one)]
+    dates = [mapping(run.get("metadata")).get("date") for benchmark in benchmarks for run in _runs(benchmark)]
     known = sorted(date for date in dates if isinstance(date, str))
     try:
         return reading.moment(datetime.datetime.fromisoformat(known[0]))

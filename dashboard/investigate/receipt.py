@@ -61,8 +61,8 @@ def _values(home: Home, path: Path, value: Mapping[str, Any], experiment: str, s
     if "data_file" not in value:  # a data file
         yield from records.read_data(path, experiment, home=home.machine()).values()
         return
-    told = [one["record"] for one in value["records"]]
-    leaves = {str(one["path"]): float(one["value"]) for one in told if "path" in one}
-    whole = [one for one in told if "path" not in one]
+    told = [entry["record"] for entry in value["records"]]
+    leaves = {str(record["path"]): float(record["value"]) for record in told if "path" in record}
+    whole = [record for record in told if "path" not in record]
     night = records.night_of({"night": value["night"], "records": whole}, experiment, stamp, home.machine())
     yield from replace(night, leaves=leaves).values()

@@ -37,10 +37,10 @@ class WantedSeries:
     name: str = ""
 
     @classmethod
-    def of(cls, one: PointValue) -> WantedSeries:
+    def of(cls, value: PointValue) -> WantedSeries:
         """The series of this value, without a name."""
-        key = one.key
-        return cls(key.id, key.experiment, key.metric, one.unit, key.labels, one.direction, one.kind, one.title)
+        key = value.key
+        return cls(key.id, key.experiment, key.metric, value.unit, key.labels, value.direction, value.kind, value.title)
 
     @property
     def is_size(self) -> bool:
@@ -59,9 +59,9 @@ class WantedSeries:
 
     def value_in(self, found: Iterable[PointValue]) -> float | None:
         """Its value among these; the machine may be another than that of its ID."""
-        for one in found:
-            if one.key.metric == self.metric and point_of(one.key.labels) == self.point:
-                return one.value
+        for value in found:
+            if value.key.metric == self.metric and point_of(value.key.labels) == self.point:
+                return value.value
         return None
 
 
@@ -77,9 +77,9 @@ def find(home: Home, experiment: str, text: str) -> WantedSeries:
         if len(named) == 1:
             return named[0]
         if named:
-            shown = list_in_words([f"{one.id} {one.name}" for one in named], 5)
+            shown = list_in_words([f"{series.id} {series.name}" for series in named], 5)
             raise DashboardError(f"{text!r} names {len(named)} series of {experiment}: {shown}. Give the ID of one.")
-    shown = list_in_words([f"{one.id} {one.name}" for one in newest], 8) or "none"
+    shown = list_in_words([f"{series.id} {series.name}" for series in newest], 8) or "none"
     raise DashboardError(f"{text!r} names no series of {experiment}. The newest night has: {shown}.")
 
 
@@ -91,13 +91,13 @@ def _nights(home: Home, experiment: str, stamps: list[str]) -> Iterator[list[Wan
 
 def of_values(values: Iterable[PointValue]) -> list[WantedSeries]:
     """The series of these values, named."""
-    found = [WantedSeries.of(one) for one in values]
+    found = [WantedSeries.of(value) for value in values]
     names = naming.names(found)
-    return [replace(one, name=name) for one, name in zip(found, names, strict=True)]
+    return [replace(series, name=name) for series, name in zip(found, names, strict=True)]
 
 
 def _named(known: list[WantedSeries], text: str) -> list[WantedSeries]:
     """By ID or name; where nothing is called just so, by a part of it."""
-    exact = [one for one in known if text in (one.id, one.name, one.labels.get("path"))]
-    begins = [one for one in known if len(text) >= _LEAST_DIGITS and one.id.startswith(text)]
-    return exact or begins or [one for one in known if text in one.name]
+    exact = [series for series in known if text in (series.id, series.name, series.labels.get("path"))]
+    begins = [series for series in known if len(text) >= _LEAST_DIGITS and series.id.startswith(text)]
+    return exact or begins or [series for series in known if text in series.name]

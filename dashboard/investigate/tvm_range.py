@@ -37,7 +37,7 @@ class Candidate:
         return {name: value for name, value in asdict(self).items() if name != "spec"}
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """As in `1b565e7c3 "Title" by Ada, 2026-08-07`."""
         if not self.title:
             return self.id
@@ -53,7 +53,7 @@ def between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[Candi
             if good.facts[fact] != bad.facts[fact]:
                 raise DashboardError(f"--good and --bad differ in their {fact}: {good.facts[fact]}, {bad.facts[fact]}.")
         remote, options = good.facts["remote"], git_provider.options_of(good)
-        ends = [ArtifactSpec.of(remote, str(one.commit), options) for one in (good, bad)]
+        ends = [ArtifactSpec.of(remote, str(artifact.commit), options) for artifact in (good, bad)]
         found = _commits(ends[0], ends[1], finder)
     else:
         found = _versions(good.version, bad.version, finder)
@@ -73,7 +73,7 @@ def of_range(text: str, finder: ArtifactFinder) -> list[Candidate]:
     ends = [spec_of(name, finder.config) for name in (left, left[:at] + right)]
     if ends[0] is None or ends[1] is None:
         raise DashboardError(f"--artifacts {text}: a range has two versions or two revisions, not keys of artifacts.")
-    first, last = (finder.resolve(one) for one in ends if one)
+    first, last = (finder.resolve(end) for end in ends if end)
     return _versions(first.branch, last.branch, finder) if first.remote == PYPI else _commits(first, last, finder)
 
 
@@ -84,7 +84,10 @@ def _commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinder) ->
         swapped = " They may be the wrong way round." if mirror.contains(old, new) else ""
         raise DashboardError(f"{old[:12]} is no ancestor of {new[:12]} in {first.remote}.{swapped}")
     commits = [mirror.commit(old), *reversed(mirror.commits(old, new, most=_MOST))]
-    return [Candidate(replace(first, branch=one.sha), one.sha, one.title, one.author, one.committed) for one in commits]
+    return [
+        Candidate(replace(first, branch=commit.sha), commit.sha, commit.title, commit.author, commit.committed)
+        for commit in commits
+    ]
 
 
 def _versions(first: str, last: str, finder: ArtifactFinder) -> list[Candidate]:
@@ -102,7 +105,7 @@ def _known(finder: ArtifactFinder) -> list[str]:
     """Versions of the index, or, where nothing may be built, of what is at hand."""
     if not finder.rebuild:
         here = artifact_store.artifacts_in(finder.config.artifacts)
-        return [one.version for one in here if wheel_provider.satisfies(one, ArtifactSpec(PYPI, LATEST))]
+        return [artifact.version for artifact in here if wheel_provider.satisfies(artifact, ArtifactSpec(PYPI, LATEST))]
     finder.logs.mkdir(parents=True, exist_ok=True)
     log = finder.logs / f"pip-index-{wheel_provider.TVM}.log"
     return package_index.versions(wheel_provider.TVM, log=log, deadline=Deadline(_INDEX_TIMEOUT_S))

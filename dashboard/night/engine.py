@@ -41,7 +41,7 @@ def perform(context: Context, job: Job, stage: Stage) -> StepResult:
             return _setup(context, job, stage)
         return _run(context, job, stage, context.workspace(job).of(stage.name))
     except (DashboardError, OSError) as error:
-        return StepResult(stage.name, FAILED, _in_words(error, context), context.stamp)
+        return StepResult(stage.name, FAILED, _format_error(error, context), context.stamp)
 
 
 def _setup(context: Context, job: Job, stage: Stage) -> StepResult:
@@ -99,7 +99,7 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
         failed_points = publish.publish(context, job, stage, left_in)
     except (DashboardError, OSError) as error:
         state = BLOCKED if isinstance(error, Blocked) else FAILED
-        words = _in_words(error, context) + mended(outcome)
+        words = _format_error(error, context) + mended(outcome)
         elapsed_s = round(outcome.elapsed_s, 3)
         return StepResult(stage.name, state, words, context.stamp, elapsed_s, outcome.tail, started_ns=started_ns)
     finally:
@@ -146,7 +146,7 @@ def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float) -> str
             " needs longer."
         )
     if outcome.signal is not None:
-        raise DashboardError(f"It was ended by {_signal_in_words(outcome.signal)} after {outcome.elapsed_s:.1f} s.")
+        raise DashboardError(f"It was ended by {_format_signal(outcome.signal)} after {outcome.elapsed_s:.1f} s.")
     status = _status(outcome, folder, stage)
     if status.blocked:
         raise Blocked(status.message or "It said that something it needs is missing, and not what.")
@@ -176,7 +176,7 @@ def _status(outcome: Outcome, folder: Path, stage: Stage) -> Status:
         raise DashboardError(f"{stage.script} exited with {outcome.exit_code}. {error}") from error
 
 
-def _signal_in_words(number: int) -> str:
+def _format_signal(number: int) -> str:
     try:
         name = signal.Signals(number).name
     except ValueError:
@@ -184,7 +184,7 @@ def _signal_in_words(number: int) -> str:
     return f"{name} (out of memory?)" if name == "SIGKILL" else name
 
 
-def _in_words(error: DashboardError | OSError, context: Context) -> str:
+def _format_error(error: DashboardError | OSError, context: Context) -> str:
     words = str(error)
     if isinstance(error, shutil.Error):
         source, _, reason = error.args[0][0]

@@ -34,7 +34,7 @@ def estimates(plan: Plan) -> list[Estimate]:
     return [_estimate(plan.home, job) for job in (*plan.experiments, *plan.subsystems)]
 
 
-def in_words(plan: Plan) -> list[str]:
+def summarize(plan: Plan) -> list[str]:
     """A line for each job, and the sum."""
     found = estimates(plan)
     if not found:

@@ -188,7 +188,7 @@ class _Phases:
                 with contextlib.suppress(OSError):  # only a recovery reads it; a full disk speaks up elsewhere
                     self._context.workspace(job).artifact.write_text(have[job.tvm].key, encoding="utf-8")
         earlier = [night for night in self._context.home.last_nights(_NIGHTS_BACK) if night.stamp < self._context.stamp]
-        self._journal.change(artifacts=since.told(have, earlier, self._plan.config.artifacts))
+        self._journal.change(artifacts=since.describe_artifacts(have, earlier, self._plan.config.artifacts))
         for job in jobs:
             if job.needs_tvm and job.tvm in lack:
                 self._block(job, f"no TVM to measure: {lack[job.tvm]}")

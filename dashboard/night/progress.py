@@ -83,7 +83,7 @@ class Progress:
         """A step begins; stages that may take long are said without a terminal, too."""
         with self._lock:
             self._running[job.kind, job.name, stage.name] = time.monotonic()
-            self._since[_words(job, stage.name)] = _moment()
+            self._since[_format_stage(job, stage.name)] = _moment()
             self._leave()
         if stage.needs_tvm and not self._live:
             _log.info("%s %s, %s: begun", job.kind, job.name, stage.name)
@@ -92,7 +92,7 @@ class Progress:
         """A step has ended, or was not begun."""
         with self._lock:
             self._running.pop((job.kind, job.name, result.stage), None)
-            self._since.pop(_words(job, result.stage), None)
+            self._since.pop(_format_stage(job, result.stage), None)
             self._done += 1
             self._leave()
             self._erase()
@@ -122,7 +122,7 @@ class Progress:
             sys.stderr.flush()
 
 
-def _words(job: Job, stage: str) -> str:
+def _format_stage(job: Job, stage: str) -> str:
     return f"{job.kind} {job.name}, {stage}"
 
 

@@ -27,10 +27,10 @@ def publish(context: Context, job: Job, stage: Stage, folder: Path) -> int:
     if stage.name == "visualize":
         _publish_folder(context, folder, context.home.graph(job.name))
     elif stage.name == "summarize":
-        _check_words(folder / "summary.json")
+        _check_text(folder / "summary.json")
         _publish_folder(context, folder, context.home.summary(job.name))
     elif job.kind == "subsystem" and (folder / "report.json").exists():
-        _check_words(folder / "report.json")
+        _check_text(folder / "report.json")
     return 0
 
 
@@ -116,7 +116,7 @@ def _to_take_in(context: Context, job: Job, opened: store.Store) -> list[str]:
     return sorted({job.name, *(folder.name for folder in folders if folder.is_dir())})
 
 
-def _check_words(path: Path) -> None:
+def _check_text(path: Path) -> None:
     try:
         dashboard_info.check_summary(common.read_json(path, max_bytes=1 << 20))
     except DashboardError as error:

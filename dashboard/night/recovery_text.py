@@ -22,9 +22,9 @@ class Saved:
 
 def of_night(stamp: str, saved: Sequence[Saved]) -> str:
     """What the night's record and the next night say of it."""
-    whole = [one.name for one in saved if one.published and not one.partial]
-    halves = [f"{one.name} ({_count(one.partial)})" for one in saved if one.partial]
-    lost = [one.name for one in saved if not one.published]
+    whole = [experiment.name for experiment in saved if experiment.published and not experiment.partial]
+    halves = [f"{experiment.name} ({_count(experiment.partial)})" for experiment in saved if experiment.partial]
+    lost = [experiment.name for experiment in saved if not experiment.published]
     told = [f"saved its measurements of {list_in_words(whole, _NAMED)}"] if whole else []
     told += [f"saved partial measurements of {list_in_words(halves, _NAMED)}"] if halves else []
     told += [f"published nothing of {list_in_words(lost, _NAMED)}, ended in the middle of the run"] if lost else []

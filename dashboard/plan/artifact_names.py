@@ -67,7 +67,9 @@ class ArtifactFinder:
             return replace(spec, branch=commit)
         if not self.rebuild and spec.branch == LATEST:
             here = [
-                one for one in artifact_store.artifacts_in(self.config.artifacts) if wheel_provider.satisfies(one, spec)
+                artifact
+                for artifact in artifact_store.artifacts_in(self.config.artifacts)
+                if wheel_provider.satisfies(artifact, spec)
             ]
             if not here:
                 raise ArtifactError(f"{self.config.artifacts}: holds no wheel of TVM.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dashboard.report.markdown import plain, table
-from dashboard.report.night_page import machine_in_words
+from dashboard.report.night_page import format_machine
 from tvmdash.backfill import history_text as words
 from tvmdash.backfill.history import Course, History
 from tvmdash.text import elide
@@ -39,7 +39,7 @@ def _head(history: History) -> Iterator[str]:
 def _facts(history: History) -> Iterator[tuple[str, str]]:
     yield "TVMs", plain(", ".join(history.versions), 2000)
     yield "measured", words.measured(history)
-    yield "machine", machine_in_words(history.machine)
+    yield "machine", format_machine(history.machine)
     others = len(history.machines) - 1
     yield "", f"and {others} other machines or states of it" if others > 0 else ""
     yield "rounds, at most", plain(words.rounds(history))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from dashboard.report.markdown import folded, plain, table
-from dashboard.report.points import everywhere, place_in_words, shown
+from dashboard.report.points import everywhere, format_failed_point, shown
 from dashboard.report.results import ExperimentResult, NightResults
 from dashboard.report.tables import FAILED, leaves, tables
 from tvmdash.common import parse_stamp
@@ -21,8 +21,8 @@ _REASON, _NAMED, _DOUBTS = 300, 4, 6
 def page(results: NightResults) -> str:
     """The page, beginning with what it is and how it is made again."""
     lines = [*_head(results), *_overview(results)]
-    for one in results.experiments:
-        lines += ["", *_experiment(one)]
+    for result in results.experiments:
+        lines += ["", *_experiment(result)]
     return "\n".join(lines) + "\n"
 
 
@@ -54,9 +54,9 @@ def _facts(results: NightResults) -> Iterator[tuple[str, str]]:
     night = results.night
     state = "" if night.state == COMPLETE else f", {night.state}"
     yield "night", f"{parse_stamp(night.stamp):%Y-%m-%d %H:%M} UTC{state}, {duration_in_words(night.elapsed_s)} in all"
-    for one in results.experiments:
-        if one.machine:
-            yield "machine", machine_in_words(one.machine)
+    for result in results.experiments:
+        if result.machine:
+            yield "machine", format_machine(result.machine)
             break
     yield "TVM", "; ".join(plain(_artifact(artifact)) for artifact in night.artifacts)
     yield "engines", plain(_engines(results.experiments))
@@ -71,7 +71,7 @@ def _dashboard(repository: Mapping[str, object]) -> str:
     return " ".join(filter(None, parts)) + (" with changes of its own" if repository.get("dirty") else "")
 
 
-def machine_in_words(machine: Mapping[str, object]) -> str:
+def format_machine(machine: Mapping[str, object]) -> str:
     """What measured: processor, cores, memory, system."""
     memory = machine.get("memory_bytes")
     words = [
@@ -94,8 +94,8 @@ def _artifact(artifact: Mapping[str, object]) -> str:
 def _engines(experiments: Sequence[ExperimentResult]) -> str:
     """Each engine but TVM with its versions."""
     versions: dict[str, set[str]] = {}
-    for one in experiments:
-        for record in one.data.records if one.data else ():
+    for result in experiments:
+        for record in result.data.records if result.data else ():
             versions.setdefault(record.engine, set()).add(record.engine_version)
     return ", ".join(f"{name} {' and '.join(sorted(found))}".strip() for name, found in sorted(versions.items()))
 
@@ -112,60 +112,64 @@ def _overview(results: NightResults) -> Iterator[str]:
     if not results.watched:
         yield "The telemetry subsystem did not judge this night: only doubts tell whether other programs disturbed it."
         return
-    words = [f"- {plain(one.job.name)}: {plain(one.disturbed)}" for one in results.experiments if one.disturbed]
+    words = [
+        f"- {plain(result.job.name)}: {plain(result.disturbed)}" for result in results.experiments if result.disturbed
+    ]
     yield (
         "What telemetry found abnormal on the machine:" if words else "Telemetry found nothing abnormal on the machine."
     )
     yield from ["", *words] if words else []
 
 
-def _row(one: ExperimentResult) -> list[str]:
-    spent = {step.stage: step.elapsed_s for step in one.job.steps}
+def _row(result: ExperimentResult) -> list[str]:
+    spent = {step.stage: step.elapsed_s for step in result.job.steps}
     times = [duration_in_words(spent[stage]) if spent.get(stage) else "" for stage in ("setup", "run")]
     counts = (
-        [str(len(one.data.records) or len(one.data.leaves)), str(len(one.data.failures))] if one.data else ["none", ""]
+        [str(len(result.data.records) or len(result.data.leaves)), str(len(result.data.failures))]
+        if result.data
+        else ["none", ""]
     )
-    name = plain(one.job.name)
-    return [f"[{name}](#{_anchor(one)})", *times, duration_in_words(one.job.elapsed_s), *counts]
+    name = plain(result.job.name)
+    return [f"[{name}](#{_anchor(result)})", *times, duration_in_words(result.job.elapsed_s), *counts]
 
 
-def _anchor(one: ExperimentResult) -> str:
+def _anchor(result: ExperimentResult) -> str:
     """As GitHub makes it of the heading."""
-    return re.sub(r"[^\w-]", "", one.job.name.lower().replace(" ", "-"))
+    return re.sub(r"[^\w-]", "", result.job.name.lower().replace(" ", "-"))
 
 
-def _experiment(one: ExperimentResult) -> Iterator[str]:
-    yield f"## {plain(one.job.name)}"
+def _experiment(result: ExperimentResult) -> Iterator[str]:
+    yield f"## {plain(result.job.name)}"
     yield ""
-    words = [word if word[-1] in ".?!" else f"{word}." for word in (one.job.title, one.job.description) if word]
-    yield f"*{plain(' '.join(words) or one.job.name)}*"
+    words = [word if word[-1] in ".?!" else f"{word}." for word in (result.job.title, result.job.description) if word]
+    yield f"*{plain(' '.join(words) or result.job.name)}*"
     yield ""
-    if one.data is None:
-        yield f"There are no numbers. {plain(one.fault)}"
+    if result.data is None:
+        yield f"There are no numbers. {plain(result.fault)}"
         return
-    yield from _config(one)
-    if one.disturbed:
-        yield f"- Telemetry: {plain(one.disturbed)}"
-    for line in _rivals(one):
+    yield from _config(result)
+    if result.disturbed:
+        yield f"- Telemetry: {plain(result.disturbed)}"
+    for line in _rivals(result):
         yield f"- {plain(line)}"
-    yield from tables(shown(one.data))
-    yield from leaves(one.data)
-    yield from _failures(one)
-    yield from _doubts(one)
-    if one.summary:
-        lines = [line.removeprefix("- ") for line in one.summary.splitlines()]
+    yield from tables(shown(result.data))
+    yield from leaves(result.data)
+    yield from _failures(result)
+    yield from _doubts(result)
+    if result.summary:
+        lines = [line.removeprefix("- ") for line in result.summary.splitlines()]
         yield from ["", *folded("Its own summary", [f"- {plain(line)}" for line in lines if line.strip()])]
 
 
-def _config(one: ExperimentResult) -> Iterator[str]:
-    if one.changed is None:
+def _config(result: ExperimentResult) -> Iterator[str]:
+    if result.changed is None:
         yield "- Its config is not known."
-    elif one.changed:
-        told = ", ".join(f"{name} {_brief(value)}" for name, value in one.changed.items())
-        yield f"- Config, size {plain(one.size)}, but: {plain(told)}"
+    elif result.changed:
+        told = ", ".join(f"{name} {_brief(value)}" for name, value in result.changed.items())
+        yield f"- Config, size {plain(result.size)}, but: {plain(told)}"
     else:
-        yield f"- Config: the defaults of size {plain(one.size)}"
-    same = everywhere(one.data) if one.data else ""
+        yield f"- Config: the defaults of size {plain(result.size)}"
+    same = everywhere(result.data) if result.data else ""
     if same:
         yield f"- Everywhere: {plain(same)}"
 
@@ -176,17 +180,17 @@ def _brief(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _rivals(one: ExperimentResult) -> list[str]:
+def _rivals(result: ExperimentResult) -> list[str]:
     """TVM against each other engine, where there are several."""
-    points = one.data.values() if one.data else ()
+    points = result.data.values() if result.data else ()
     return engine_text.in_words((p.key.labels, p.value) for p in points if p.key.metric == "run_time" and p.value > 0)
 
 
-def _failures(one: ExperimentResult) -> Iterator[str]:
+def _failures(result: ExperimentResult) -> Iterator[str]:
     """A line for each reason."""
     groups: dict[str, list[str]] = {}
-    for failure in one.data.failures if one.data else ():
-        groups.setdefault(" ".join(failure.error.split()), []).append(place_in_words(failure))
+    for failure in result.data.failures if result.data else ():
+        groups.setdefault(" ".join(failure.error.split()), []).append(format_failed_point(failure))
     if not groups:
         return
     yield from ["", "Failed:", ""]
@@ -195,15 +199,15 @@ def _failures(one: ExperimentResult) -> Iterator[str]:
         yield f"- {_points(len(places))}: {told}. Which: {plain(list_in_words(places, _NAMED))}"
 
 
-def _doubts(one: ExperimentResult) -> Iterator[str]:
+def _doubts(result: ExperimentResult) -> Iterator[str]:
     """What records say against themselves, most frequent first; doubts that differ in their numbers are one."""
     groups: dict[str, list[str]] = {}
-    for record in one.data.records if one.data else ():
+    for record in result.data.records if result.data else ():
         for doubt in record.additional_info.get("doubts", ()):
             groups.setdefault(re.sub(r"\d+(\.\d+)?", "0", str(doubt)), []).append(str(doubt))
     if not groups:
         return
-    yield from ["", f"Doubts, of {_points(len(one.data.records) if one.data else 0)}:", ""]
+    yield from ["", f"Doubts, of {_points(len(result.data.records) if result.data else 0)}:", ""]
     most = sorted(groups.values(), key=len, reverse=True)
     for doubts in most[:_DOUBTS]:
         yield f"- {_points(len(doubts))}: {plain(doubts[0])}" + (" (or alike)" if len(set(doubts)) > 1 else "")

@@ -30,12 +30,12 @@ def shown(data: NightData) -> list[Shown]:
     lost = [_labels_of(failure, points) for failure in data.failures]
     labels = [point.key.labels for point in points] + lost
     names = _Names(labels)
-    placed = [names.place(one) for one in labels]
+    placed = [names.place(point) for point in labels]
     values: list[PointValue | None] = [*points, *([None] * len(lost))]
     return [Shown(*place, point) for place, point in zip(placed, values, strict=True)]
 
 
-def place_in_words(failure: Failure) -> str:
+def format_failed_point(failure: Failure) -> str:
     """Which point failed."""
     values = ", ".join(f"{name} {value}" for name, value in failure.values.items())
     return elide(f"{failure.workload} ({values})" if values else failure.workload, 120)
@@ -56,7 +56,7 @@ def everywhere(data: NightData) -> str:
         name: next(iter(found))
         for name, found in values.items()
         if len(found) == 1
-        and all(any(name in getattr(one, column) for column in (*_CASE, *_WAY)) for one in data.records)
+        and all(any(name in getattr(record, column) for column in (*_CASE, *_WAY)) for record in data.records)
     }
     return ", ".join(f"{name} {value}" for name, value in same.items())
 
@@ -77,13 +77,13 @@ class _Names:
     """Names with no more than tells one point from another."""
 
     def __init__(self, labels: Sequence[Labels]) -> None:
-        self._engines = len({one["engine"] for one in labels}) > 1
-        self._ways = _differing([dict(_flat(one, _WAY)) for one in labels])
+        self._engines = len({point["engine"] for point in labels}) > 1
+        self._ways = _differing([dict(_flat(point, _WAY)) for point in labels])
         by_workload: dict[str, list[dict[str, Any]]] = {}
-        for one in labels:
-            by_workload.setdefault(one["workload"], []).append(dict(_flat(one, _CASE)))
+        for point in labels:
+            by_workload.setdefault(point["workload"], []).append(dict(_flat(point, _CASE)))
         self._cases = {workload: _differing(values) for workload, values in by_workload.items()}
-        domains = {str(one["workload"]).partition(".")[0] + "." for one in labels}
+        domains = {str(point["workload"]).partition(".")[0] + "." for point in labels}
         self._domain = next(iter(domains)) if len(domains) == 1 else "network."
         self._targets = self._telling_targets(labels)
 
@@ -102,9 +102,9 @@ class _Names:
         """Whether one engine did the same on two targets."""
         columns = ("workload", "engine", *_CASE, *_WAY)
         targets: dict[str, set[str]] = {}
-        for one in labels:
-            same = json.dumps([one.get(column) for column in columns], sort_keys=True)
-            targets.setdefault(same, set()).update([one["target"]] if "target" in one else [])
+        for point in labels:
+            same = json.dumps([point.get(column) for column in columns], sort_keys=True)
+            targets.setdefault(same, set()).update([point["target"]] if "target" in point else [])
         return any(len(found) > 1 for found in targets.values())
 
 
@@ -116,8 +116,8 @@ def _flat(labels: Labels, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
 def _differing(values: Sequence[Mapping[str, Any]]) -> set[str]:
     """The names with two values; one that other points lack has not, for that."""
     found: dict[str, set[str]] = {}
-    for one in values:
-        for name, value in one.items():
+    for labels in values:
+        for name, value in labels.items():
             found.setdefault(name, set()).add(str(value))
     return {name for name, seen in found.items() if len(seen) > 1}
 

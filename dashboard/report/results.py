@@ -60,7 +60,7 @@ def read(home: Home, stamp: str | None, code: CodeFolders) -> NightResults:
     disturbed = telemetry.abnormal(home.output("telemetry") / "page.json", night.stamp)
     jobs = [job for job in night.jobs if job.kind == "experiment"]
     found = [_experiment(home, night.stamp, job, code, (disturbed or {}).get(job.name, "")) for job in jobs]
-    return NightResults(night, tuple(sorted(found, key=lambda one: one.job.name)), disturbed is not None)
+    return NightResults(night, tuple(sorted(found, key=lambda result: result.job.name)), disturbed is not None)
 
 
 def _experiment(home: Home, stamp: str, job: JobResult, code: CodeFolders, disturbed: str) -> ExperimentResult:

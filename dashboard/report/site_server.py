@@ -132,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
             "Content-Security-Policy": _POLICY_OF_GRAPHS if found.name.startswith("graphs/") else _POLICY,
             **({"Vary": "Accept-Encoding"} if suffix in _COMPRESSED else {}),
         }
-        if tag in [one.strip().removeprefix("W/") for one in self.headers.get("If-None-Match", "").split(",")]:
+        if tag in [known.strip().removeprefix("W/") for known in self.headers.get("If-None-Match", "").split(",")]:
             return self._head(HTTPStatus.NOT_MODIFIED, headers)
         content = found.read()
         if zipped:

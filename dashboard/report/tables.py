@@ -21,14 +21,14 @@ RUN_TIME = METRICS[0].name
 def tables(points: Sequence[Shown]) -> Iterator[str]:
     """The run times, then whatever else records carry, folded."""
     by_metric: dict[str, list[Shown]] = {metric.name: [] for metric in METRICS}
-    for one in points:
-        by_metric[one.point.key.metric if one.point else RUN_TIME].append(one)
+    for shown_point in points:
+        by_metric[shown_point.point.key.metric if shown_point.point else RUN_TIME].append(shown_point)
     times = by_metric.pop(RUN_TIME)
-    if any(one.point for one in times):
+    if any(shown_point.point for shown_point in times):
         yield from ["", "**Run time**, median and its 95 % interval:", "", *_tables(times)]
     others = {name.replace("_", " ").capitalize(): own for name, own in by_metric.items() if own}
-    if len({one.way for own in others.values() for one in own}) == 1:  # then a metric can be a column
-        together = [replace(one, way=title) for title, own in others.items() for one in own]
+    if len({shown_point.way for own in others.values() for shown_point in own}) == 1:  # then a metric can be a column
+        together = [replace(shown_point, way=title) for title, own in others.items() for shown_point in own]
         others = {", ".join(others).capitalize(): together}
     for title, own in others.items():
         yield from ["", *folded(title, _tables(own))]
@@ -36,7 +36,13 @@ def tables(points: Sequence[Shown]) -> Iterator[str]:
 
 def numbers(data: NightData) -> Iterator[str]:
     """What was measured and nothing else: the run times, or the numbers of a foreign experiment."""
-    yield from tables([one for one in shown(data) if not one.point or one.point.key.metric == RUN_TIME])
+    yield from tables(
+        [
+            shown_point
+            for shown_point in shown(data)
+            if not shown_point.point or shown_point.point.key.metric == RUN_TIME
+        ]
+    )
     yield from leaves(data)
 
 
@@ -53,11 +59,11 @@ def _tables(points: Sequence[Shown]) -> list[str]:
     apart = _domains(points)
     if len(apart) > 1:
         return [line for part in apart for line in ["", *_tables(part)]][1:]
-    cases = list(dict.fromkeys(one.case for one in points))
-    ways = list(dict.fromkeys(one.way for one in points))
+    cases = list(dict.fromkeys(shown_point.case for shown_point in points))
+    ways = list(dict.fromkeys(shown_point.way for shown_point in points))
     cells: dict[tuple[str, str], list[str]] = {}
-    for one in points:
-        cells.setdefault((one.case, one.way), []).append(_cell(one.point))
+    for shown_point in points:
+        cells.setdefault((shown_point.case, shown_point.way), []).append(_cell(shown_point.point))
     if 2 * len(cells) <= len(cases) * len(ways):
         return _listed(cells)
     if len(ways) > _COLUMNS and len(ways) > len(cases):
@@ -69,9 +75,11 @@ def _tables(points: Sequence[Shown]) -> list[str]:
 def _domains(points: Sequence[Shown]) -> list[list[Shown]]:
     """By the workloads' domains where these are done in other ways, as operators and what the machine can do."""
     domains: dict[str, list[Shown]] = {}
-    for one in points:
-        domains.setdefault(one.case.partition(".")[0] if "." in one.case else "", []).append(one)
-    ways = {frozenset(one.way for one in part) for part in domains.values()}
+    for shown_point in points:
+        domains.setdefault(shown_point.case.partition(".")[0] if "." in shown_point.case else "", []).append(
+            shown_point
+        )
+    ways = {frozenset(shown_point.way for shown_point in part) for part in domains.values()}
     return list(domains.values()) if len(ways) > 1 else [list(points)]
 
 

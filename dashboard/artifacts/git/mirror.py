@@ -51,7 +51,7 @@ class Mirror:
         lock = self.path.parent / ".locks" / f"{self.path.name}.lock"
         with locks.exclusive(lock, f"fetching {self.remote}", context.deadline):
             self._make(context, log)
-            refs = [f"+{one}:{one}" if one.startswith("refs/") else one for one in wanted]
+            refs = [f"+{ref}:{ref}" if ref.startswith("refs/") else ref for ref in wanted]
             arguments = ["fetch", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet"]
             try:
                 git_command.work(

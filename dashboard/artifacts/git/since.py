@@ -18,7 +18,9 @@ _COUNTED = 1000
 _log = logging.getLogger("night")
 
 
-def told(have: Mapping[ArtifactSpec, Artifact], nights: Sequence[Night], folder: Path) -> tuple[dict[str, Any], ...]:
+def describe_artifacts(
+    have: Mapping[ArtifactSpec, Artifact], nights: Sequence[Night], folder: Path
+) -> tuple[dict[str, Any], ...]:
     """Each artifact once, as the night's record holds it: its identity, who `asked` for it, and what is new `since`.
 
     `nights` are earlier ones, newest first. `since` is None where none of them took an artifact for the same remote and
@@ -64,6 +66,6 @@ def _commits(artifact: Artifact, old: object, folder: Path) -> Iterator[tuple[st
     named = {"committed": "date"}
     yield (
         "commits",
-        [{named.get(name, name): value for name, value in asdict(one).items()} for one in found[:MOST_COMMITS]],
+        [{named.get(name, name): value for name, value in asdict(commit).items()} for commit in found[:MOST_COMMITS]],
     )
     yield "more", max(0, len(found) - MOST_COMMITS)

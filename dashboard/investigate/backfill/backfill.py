@@ -108,7 +108,7 @@ class _Filling:
             if outcome.state is RoundState.UNBUILT:
                 where = self.filled.unbuilt if self.session.request.rebuild else self.filled.failed
                 where[candidate.id] = outcome.error
-                _log.info("%s cannot be had: %s", candidate.words, outcome.error)
+                _log.info("%s cannot be had: %s", candidate.text, outcome.error)
                 return
             if candidate.id not in self.filled.had:  # it is asked for in each round
                 self.filled.had.append(candidate.id)
@@ -118,14 +118,14 @@ class _Filling:
         name = outcome.round.experiment
         if not outcome.is_measured:
             self.filled.failed[backfill_calls.key_of(name, candidate.id)] = outcome.error
-            _log.info("%s on %s: %s", name, candidate.words, outcome.error)
+            _log.info("%s on %s: %s", name, candidate.text, outcome.error)
             return
         (run,) = outcome.runs
         date = candidate.date or run.artifact.facts.get("committed", "")
         facts: dict[str, Any] = {"committed": date or None, "repository": repository.describe(REPOSITORY)}
         path = folder.put(self.session.workspace.home, name, dict(run.data), facts)
         self.filled.done.append(f"{name}/{path.name}")
-        _log.info("%s on %s: %s", name, candidate.words, path.name)
+        _log.info("%s on %s: %s", name, candidate.text, path.name)
 
 
 def _plan_round(

@@ -62,13 +62,15 @@ def _nights(home: Home, experiment: str) -> Iterator[Mapping[str, Any]]:
                     yield value["night"]
 
 
-def in_words(home: Home) -> str:
+def summarize(home: Home) -> str:
     """How many nights of which experiments there are; empty where there is none."""
     parent = home.backfill("x").parent
     folders = sorted(path for path in parent.glob("*") if path.is_dir()) if parent.is_dir() else []
     counts = {folder.name: records.data_stamps(folder) for folder in folders}
-    told = [f"{len(stamps)} of {name}" for name, stamps in counts.items() if stamps]
-    if not told:
+    texts = [f"{len(stamps)} of {name}" for name, stamps in counts.items() if stamps]
+    if not texts:
         return ""
     newest = max(stamps[-1] for stamps in counts.values() if stamps)
-    return f"Backfill: {list_in_words(told, 6)}, the last one measured {common.parse_stamp(newest):%Y-%m-%d %H:%M} UTC."
+    return (
+        f"Backfill: {list_in_words(texts, 6)}, the last one measured {common.parse_stamp(newest):%Y-%m-%d %H:%M} UTC."
+    )

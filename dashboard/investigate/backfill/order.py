@@ -34,9 +34,9 @@ def chosen(candidates: Sequence[Candidate], choice: Choice) -> list[Candidate]:
 
 
 def _by_days(candidates: Sequence[Candidate], days: int) -> list[Candidate]:
-    if not all(one.date for one in candidates):
+    if not all(candidate.date for candidate in candidates):
         raise DashboardError("--dates: releases have no dates here. Use --step or --gaps.")
-    moments = [datetime.datetime.fromisoformat(one.date) for one in candidates]
+    moments = [datetime.datetime.fromisoformat(candidate.date) for candidate in candidates]
     numbers = [moment.astimezone(datetime.UTC).toordinal() // days for moment in moments]
     last = dict(zip(numbers, candidates, strict=True))  # of commits of one stretch of days, the last one stays
     return list(dict.fromkeys([candidates[0], *last.values(), candidates[-1]]))
@@ -44,7 +44,7 @@ def _by_days(candidates: Sequence[Candidate], days: int) -> list[Candidate]:
 
 def by_gaps(candidates: Sequence[Candidate], measured: Collection[str]) -> Iterator[Candidate]:
     """Those without a measurement, so that each halves the longest stretch that has none; the ends come first."""
-    places = sorted(at for at, one in enumerate(candidates) if one.id in measured)
+    places = sorted(at for at, candidate in enumerate(candidates) if candidate.id in measured)
     for at in (0, len(candidates) - 1):
         if at not in places:
             bisect.insort(places, at)

@@ -118,7 +118,7 @@ class _Bisection:
             self.journal.build(candidate.id, outcome.built_s)
         if outcome.state is RoundState.UNBUILT:
             self.journal.fail(candidate.id, outcome.error, outcome.elapsed_s)
-            _log.info("%s cannot be built: %s", candidate.words, outcome.error)
+            _log.info("%s cannot be built: %s", candidate.text, outcome.error)
             return
         try:
             good, here = self._values_of(outcome)
@@ -131,13 +131,13 @@ class _Bisection:
                 self._give_up(candidate, error)
             return
         self.journal.pair(candidate.id, good, here, outcome.elapsed_s)
-        _log.info("%s: pair %d, %+.2f %%", candidate.words, count + 1, 100 * (here / good - 1))
+        _log.info("%s: pair %d, %+.2f %%", candidate.text, count + 1, 100 * (here / good - 1))
 
     def _give_up(self, candidate: Candidate, error: MeasuringError) -> None:
         """A commit that cannot be measured says nothing; a good end that cannot any more ends the search."""
         self._values_of(self.session.measure(Round(self.series.experiment, (self.good,), (self.series.point,))))
         self.journal.fail(candidate.id, str(error), 0.0)
-        _log.info("%s cannot be measured: %s", candidate.words, error)
+        _log.info("%s cannot be measured: %s", candidate.text, error)
 
     def _values_of(self, outcome: RoundOutcome) -> list[float]:
         """The series' value in each run; MeasuringError where there is none."""

@@ -23,10 +23,10 @@ def _lines(result: Result) -> Iterator[str]:
     elif not result.suspects:
         yield f"Whether {result.name} differs between {ends} is not clear yet, after {result.ends} pairs of the two."
     elif result.state == FOUND:
-        yield f"{elide(result.name, 90)} {_became(result)} with {result.suspects[0].words}."
+        yield f"{elide(result.name, 90)} {_became(result)} with {result.suspects[0].text}."
     else:
         yield f"{elide(result.name, 90)} {_became(result)} with one of {len(result.suspects)}:"
-        yield from (f"  {suspect.words}{_why(result, suspect)}" for suspect in result.suspects[-_SHOWN:])
+        yield from (f"  {suspect.text}{_why(result, suspect)}" for suspect in result.suspects[-_SHOWN:])
         if len(result.suspects) > _SHOWN:
             yield f"  and {len(result.suspects) - _SHOWN} before them"
     if result.state == OVER:

@@ -38,8 +38,10 @@ def format_markdown(done: Comparison, *, every: bool = False) -> str:
 
 
 def _shown(done: Comparison, *, every: bool) -> list[Compared]:
-    chosen = [one for one in done.series.values() if one.difference and (every or one.difference.real)]
-    return sorted(chosen, key=lambda one: -abs(one.difference.effect) if one.difference else 0.0)
+    chosen = [
+        compared for compared in done.series.values() if compared.difference and (every or compared.difference.real)
+    ]
+    return sorted(chosen, key=lambda compared: -abs(compared.difference.effect) if compared.difference else 0.0)
 
 
 def _sides(done: Comparison) -> Iterator[str]:
@@ -59,9 +61,9 @@ def _how(done: Comparison) -> Iterator[str]:
     rounds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0] if counts else 0}"
     place = f"{done.machine['host']} ({done.machine['hw_model']})"
     yield f"{rounds} rounds, A and B in turn, on {place}, in {duration_in_words(done.elapsed_s)}."
-    if any(one.difference and one.difference.rounds >= NAMED_ROUNDS for one in done.series.values()):
+    if any(compared.difference and compared.difference.rounds >= NAMED_ROUNDS for compared in done.series.values()):
         yield "B against A is the median of the rounds' ratios, with that median's 95 % interval."
-    if any(one.difference and one.difference.rounds < NAMED_ROUNDS for one in done.series.values()):
+    if any(compared.difference and compared.difference.rounds < NAMED_ROUNDS for compared in done.series.values()):
         yield _FEW_ROUNDS
     if done.over:
         yield f"The time was over before all rounds were done: {list_in_words(done.over, 5)}."
@@ -69,25 +71,31 @@ def _how(done: Comparison) -> Iterator[str]:
         yield f"{name} ended after {done.rounds.get(name, 0)} rounds: {error}"
 
 
-def _row(one: Compared) -> tuple[str, ...]:
-    found = one.difference
+def _row(compared: Compared) -> tuple[str, ...]:
+    found = compared.difference
     if found is None:
-        return (elide(one.series.name, _NAME_COLUMNS), "", "", "", "", "")
-    a, b = (statistics.median(pair[side] for pair in one.rounds) for side in (0, 1))
+        return (elide(compared.series.name, _NAME_COLUMNS), "", "", "", "", "")
+    a, b = (statistics.median(pair[side] for pair in compared.rounds) for side in (0, 1))
     interval = f"{percent_in_words(found.low)} to {percent_in_words(found.high)}"
-    levels = quantity_in_words(a, one.series.unit), quantity_in_words(b, one.series.unit)
-    return (elide(one.series.name, _NAME_COLUMNS), *levels, percent_in_words(found.effect), interval, _word(one))
+    levels = quantity_in_words(a, compared.series.unit), quantity_in_words(b, compared.series.unit)
+    return (
+        elide(compared.series.name, _NAME_COLUMNS),
+        *levels,
+        percent_in_words(found.effect),
+        interval,
+        _word(compared),
+    )
 
 
-def _word(one: Compared) -> str:
-    if one.difference is None or not one.difference.real:
+def _word(compared: Compared) -> str:
+    if compared.difference is None or not compared.difference.real:
         return ""
-    up = one.difference.effect > 0
-    if one.series.is_size:
+    up = compared.difference.effect > 0
+    if compared.series.is_size:
         return "larger" if up else "smaller"
-    if one.series.is_time:
+    if compared.series.is_time:
         return "slower" if up else "faster"
-    judged = is_worse(one.difference.effect, one.series.direction)
+    judged = is_worse(compared.difference.effect, compared.series.direction)
     return ("higher" if up else "lower") + ("" if judged is None else f", {way(judged)}")
 
 
@@ -101,10 +109,10 @@ def _cell(text: str, width: int, at: int) -> str:
 
 
 def _verdict(done: Comparison) -> str:
-    judged = [one for one in done.series.values() if one.difference]
+    judged = [compared for compared in done.series.values() if compared.difference]
     if not judged:
         return "Nothing can be said: no series was measured at least three times on both."
-    real = sum(one.difference is not None and one.difference.real for one in judged)
+    real = sum(compared.difference is not None and compared.difference.real for compared in judged)
     said = f"{real} of {len(judged)} series differ." if real else f"None of {len(judged)} series differs."
     unjudged = len(done.series) - len(judged)
     lacking = f"{unjudged} could not be judged: too few rounds, or values that are not above 0." if unjudged else ""
@@ -114,9 +122,9 @@ def _verdict(done: Comparison) -> str:
 def _known(judged: Sequence[Compared]) -> Iterator[str]:
     """How well those without a real difference are known: times, sizes and other numbers apart."""
     kinds: dict[str, list[tuple[float, str]]] = {}
-    for one in judged:
-        if one.difference and not one.difference.real:
-            kinds.setdefault(_kind(one), []).append((_factor(one.difference), one.series.name))
+    for compared in judged:
+        if compared.difference and not compared.difference.real:
+            kinds.setdefault(_kind(compared), []).append((_factor(compared.difference), compared.series.name))
     for kind, found in kinds.items():
         found.sort()
         (half, _), (most, widest) = found[len(found) // 2], found[-1]
@@ -130,8 +138,8 @@ def _known(judged: Sequence[Compared]) -> Iterator[str]:
             yield f"{said}half known to {_within(half)}, all to {_within(most)} (the widest: {which})."
 
 
-def _kind(one: Compared) -> str:
-    return "Times" if one.series.is_time else "Sizes" if one.series.is_size else "Numbers"
+def _kind(compared: Compared) -> str:
+    return "Times" if compared.series.is_time else "Sizes" if compared.series.is_size else "Numbers"
 
 
 def _factor(difference: Difference) -> float:

@@ -50,7 +50,7 @@ def draw(home: Home, folder: Path, *, before: str, seed: int, sample: int, rebui
     The draw depends on the seed, `before` and what is there. DashboardError where there is nothing to draw.
     """
     rng = random.Random(f"{seed} {before}")
-    at_hand = frozenset(one.key for one in artifact_store.artifacts_in(folder) if runs_here(one))
+    at_hand = frozenset(artifact.key for artifact in artifact_store.artifacts_in(folder) if runs_here(artifact))
     for keys in (at_hand, None) if rebuild else (at_hand,):
         weights = _weights(home, before, keys)
         for name in _ordered(weights, rng):
@@ -94,7 +94,7 @@ def _used(home: Home, stamp: str) -> set[str]:
     with contextlib.suppress(DashboardError):
         value = common.read_json(home.night_file(stamp))
         artifacts: Any = value.get("artifacts") if isinstance(value, dict) else None
-        return {str(one.get("key")) for one in artifacts or () if isinstance(one, dict)}
+        return {str(artifact.get("key")) for artifact in artifacts or () if isinstance(artifact, dict)}
     return set()
 
 

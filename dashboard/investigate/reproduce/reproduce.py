@@ -61,7 +61,7 @@ def reproduce(
         session.runner.use(_with_library(found, artifact))
         done = Reproduction(
             workspace.stamp, receipt.source, receipt.experiment, receipt.stamp, artifact.identity(),
-            reproduce_facts.is_same_machine(receipt), found.is_same, found.words, matters,
+            reproduce_facts.is_same_machine(receipt), found.is_same, found.text, matters,
             list(reproduce_facts.differing(receipt, artifact, found, provided.note)), drawn=drawn,
         )  # fmt: skip
         session.budget.restart()

@@ -23,12 +23,12 @@ _TIMEOUT_S = 120.0
 class Code:
     """A job whose fingerprint is the receipt's, or, with `is_same` False, the nearest that can be had.
 
-    words: where it is from. shared: the library of that commit, where it is not the one that is here.
+    text: where it is from. shared: the library of that commit, where it is not the one that is here.
     """
 
     job: Job
     is_same: bool
-    words: str
+    text: str
     shared: Path | None = None
 
 
@@ -38,15 +38,15 @@ def find(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Path) -
     folder = _folder(code.of(pipeline("experiment"), receipt.experiment), here, scratch)
     today = Job("experiment", receipt.experiment, folder, config, dict(receipt.config), None)
     if folder.is_dir() and _fits(receipt, today):
-        return Code(today, is_same=True, words="code and config as they are here")
+        return Code(today, is_same=True, text="code and config as they are here")
     commit, name = str(receipt.repository.get("commit") or ""), experiment_of(receipt.experiment)
     try:
         then = _unpacked(commit, name, scratch / "then")
         past = Job("experiment", receipt.experiment, then / "experiments" / name, config,
                    dict(receipt.config), None)  # fmt: skip
         if _fits(receipt, past):
-            words = f"code of commit {commit[:12]} of this repository, with its library"
-            return Code(past, is_same=True, words=words, shared=then / "shared")
+            text = f"code of commit {commit[:12]} of this repository, with its library"
+            return Code(past, is_same=True, text=text, shared=then / "shared")
         why = "that commit holds other code"
     except _NotThereError as error:
         why = str(error)
@@ -54,7 +54,7 @@ def find(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Path) -
     was = f"it was of commit {commit[:12]}{dirty}; {why}" if commit else why
     if not folder.is_dir():
         raise DashboardError(f"{folder}: is not there; {was}. Name the experiments' folder with --experiments-dir.")
-    return Code(today, is_same=False, words=f"code as it is here, and NOT that of then: {was}")
+    return Code(today, is_same=False, text=f"code as it is here, and NOT that of then: {was}")
 
 
 def _folder(there: Path, here: Job | None, scratch: Path) -> Path:

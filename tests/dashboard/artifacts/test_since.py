@@ -41,11 +41,11 @@ def test_the_commits_since_the_last_night_of_the_same_branch_are_told(remotes: s
     first = standin.git(remotes.tvm, "rev-parse", "HEAD")
     second, third = remotes.commit("One", day=2), remotes.commit("Two", day=3)
     folder, main = fetched(remotes), ArtifactSpec(str(remotes.tvm), "main")
-    (before,) = since.told({main: build(remotes.tvm, first)}, [], folder)
+    (before,) = since.describe_artifacts({main: build(remotes.tvm, first)}, [], folder)
     assert before["since"] is None, "the first night has nothing to compare with"
     other = {**build(remotes.tvm, second).identity(), "asked": [{"remote": str(remotes.tvm), "branch": "theirs"}]}
     nights = [night(3), night(2, other), night(1, before)]
-    (now,) = since.told({main: build(remotes.tvm, third)}, nights, folder)
+    (now,) = since.describe_artifacts({main: build(remotes.tvm, third)}, nights, folder)
     told = now["since"]
     assert (told["stamp"], told["commit"], told["more"]) == ("20260801T031500Z", first, 0)
     assert [{**one, "date": one["date"][:19]} for one in told["commits"]] == [
@@ -60,7 +60,7 @@ def test_a_long_list_is_bounded_and_the_rest_counted(remotes: standin.Remotes, m
     first = standin.git(remotes.tvm, "rev-parse", "HEAD")
     commits = [remotes.commit(f"Change {number}") for number in range(5)]
     old = night(1, build(remotes.tvm, first).identity())
-    (now,) = since.told(
+    (now,) = since.describe_artifacts(
         {ArtifactSpec(str(remotes.tvm), "main"): build(remotes.tvm, commits[-1])}, [old], fetched(remotes)
     )
     assert [one["sha"] for one in now["since"]["commits"]] == commits[:2:-1]
@@ -70,7 +70,9 @@ def test_a_long_list_is_bounded_and_the_rest_counted(remotes: standin.Remotes, m
 def test_a_commit_that_the_mirror_lacks_costs_the_list_only(remotes: standin.Remotes) -> None:
     commit = standin.git(remotes.tvm, "rev-parse", "HEAD")
     old = night(1, build(remotes.tvm, "0" * 40).identity())
-    (now,) = since.told({ArtifactSpec(str(remotes.tvm), "main"): build(remotes.tvm, commit)}, [old], fetched(remotes))
+    (now,) = since.describe_artifacts(
+        {ArtifactSpec(str(remotes.tvm), "main"): build(remotes.tvm, commit)}, [old], fetched(remotes)
+    )
     assert (now["since"]["commit"], now["since"]["commits"]) == ("0" * 40, [])
 
 

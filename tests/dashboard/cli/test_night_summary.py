@@ -26,7 +26,7 @@ def failure_told(message: str, log: str) -> str:
     step = StepResult("run", FAILED, message, STAMP, 1.0, log)
     night = Night(STAMP, COMPLETE, jobs=(JobResult("experiment", "cnn", "CNN", "", (step,)),))
     return next(
-        line for line in night_summary.night_in_words(Home(Path("/nowhere")), night).splitlines() if "run: " in line
+        line for line in night_summary.summarize_night(Home(Path("/nowhere")), night).splitlines() if "run: " in line
     )
 
 

@@ -235,7 +235,7 @@ def test_code_that_changed_since_is_taken_from_the_repositorys_history(
     (folder / "analyze.sh").write_text("#!/bin/sh\n")
     found = find_code(lab, folder.parent, tmp_path / "x", commit=commit, dirty=False)
     assert found.is_same
-    assert found.words == f"code of commit {commit[:12]} of this repository, with its library"
+    assert found.text == f"code of commit {commit[:12]} of this repository, with its library"
     assert found.shared is not None
     assert (found.shared / "python" / "old.py").read_text() == "then = True\n"
     assert (found.job.folder / "analyze.sh").read_text() != "#!/bin/sh\n"
@@ -250,7 +250,7 @@ def test_code_that_the_repository_lacks_is_told_with_the_reason(
     (folder / "analyze.sh").write_text("#!/bin/sh\n")
     commit, here = repository.commit(), "code as it is here, and NOT that of then: "
     told = {
-        reason: find_code(lab, folder.parent, tmp_path / str(number), commit=named, dirty=False).words
+        reason: find_code(lab, folder.parent, tmp_path / str(number), commit=named, dirty=False).text
         for number, (reason, named) in enumerate([("outside", commit), ("unknown", "0" * 40), ("none", None)])
     }
     outside = "the experiment was kept outside this repository, or was not committed"
