@@ -192,6 +192,6 @@ def key_of_night(home: Home, experiment: str, stamp: str) -> str:
     artifact = night.get("artifact") if isinstance(night, dict) else None
     key = artifact.get("key") if isinstance(artifact, dict) else None
     if not isinstance(key, str) or not key or Path(key).name != key:
-        text = f"the data of {stamp} does not name its artifact: imported, or added by hand"
+        text = f"the data of {stamp} does not name its artifact: imported, added by hand, or measured without TVM"
         raise MeasuringError(RoundState.UNKNOWN, text)
     return key

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -103,4 +102,4 @@ def _timer(work: workloads.Work) -> Timer:
 
 
 if __name__ == "__main__":
-    sys.exit(Canary().main())
+    raise SystemExit(Canary().main())

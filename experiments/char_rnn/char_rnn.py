@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -88,9 +86,9 @@ def _task(config: Mapping[str, Any], seed: int) -> Task:
 def _point(way: str, shared: Mapping[str, Any], config: Mapping[str, Any]) -> Point:
     engine, program, *mode = way.split()
     values = {**shared, "program": program, **dict(zip(("mode",), mode, strict=False))}
-    target = json.dumps(workloads.target(config), sort_keys=True) if engine == "tvm" else "cpu"
+    target = workloads.target_text(config) if engine == "tvm" else "cpu"
     return Point("char_rnn.names", values, "names", target, engine)
 
 
 if __name__ == "__main__":
-    sys.exit(CharRnn().main())
+    raise SystemExit(CharRnn().main())

@@ -1,3 +1,1 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 char_rnn.py run "$@"
+../../shared/bash/stage.sh

@@ -1,3 +1,1 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 char_rnn.py setup "$@"
+../../shared/bash/stage.sh

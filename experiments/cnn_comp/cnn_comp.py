@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -89,4 +88,4 @@ class CnnComp(Experiment):
 
 
 if __name__ == "__main__":
-    sys.exit(CnnComp().main())
+    raise SystemExit(CnnComp().main())

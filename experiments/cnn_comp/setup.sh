@@ -1,3 +1,1 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 cnn_comp.py setup "$@"
+../../shared/bash/stage.sh

@@ -36,7 +36,7 @@ class CompileTime(Experiment):
     )
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        target = json.dumps(workloads.target(config), sort_keys=True)
+        target = workloads.target_text(config)
         shared = {"threads": config["threads"]}
         imported = Point("compile.import_tvm", {"phase": IMPORT, **shared}, group=IMPORT, target=target)
         more = {"pipeline": config["pipeline"], "batch": config["batch"], **shared}
@@ -99,4 +99,4 @@ def _told(phase: str, cost: Cost, **known: Any) -> Prepared:
 
 
 if __name__ == "__main__":
-    sys.exit(CompileTime().main())
+    raise SystemExit(CompileTime().main())

@@ -1,3 +1,1 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 compile_time.py visualize "$@"
+../../shared/bash/stage.sh

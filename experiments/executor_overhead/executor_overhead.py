@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +30,7 @@ class ExecutorOverhead(Experiment):
     )
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        target = json.dumps(workloads.target(config), sort_keys=True)
+        target = workloads.target_text(config)
         return [
             Point(_workload(name), {"executor": executor, **arguments(name, config), **shared}, name, target)
             for shared in [{"threads": config["threads"]}]
@@ -44,14 +43,8 @@ class ExecutorOverhead(Experiment):
         options = CompileOptions(json.loads(point.target), what.pipeline, exec_mode=MODES[how][0])
         compiled = relax_util.compile_module(what.build(), options)
         made = executor(how, compiled, what.inputs, config["threads"])
-        return Prepared(
-            timer=made.timer,
-            check=lambda: _checked(made.run(), what.expected),
-            compile_ms=compiled.compile_ms,
-            code_size_bytes=compiled.code_size_bytes,
-            memory_bytes=compiled.planned_memory_bytes,
-            passes_ms=compiled.pass_times_ms,
-            details={"module_hash": compiled.module_hash, **made.facts},
+        return workloads.make_prepared(
+            compiled, made.timer, lambda: _checked(made.run(), what.expected), details=made.facts
         )
 
     def plots(self, history: History) -> Mapping[str, Plot]:
@@ -75,4 +68,4 @@ def _checked(answer: Array, expected: Array) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(ExecutorOverhead().main())
+    raise SystemExit(ExecutorOverhead().main())

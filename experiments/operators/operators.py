@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,7 +26,7 @@ class Operators(Experiment):
     axes = (*(Axis(name, "workload_args") for name in ARGUMENTS), Axis("threads", "runtime_config"))
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        target = json.dumps(workloads.target(config), sort_keys=True)
+        target = workloads.target_text(config)
         targets = {workloads.TVM.name: target, running.ONNXRUNTIME.name: "cpu"}
         return self._machine(config) + [
             Point(
@@ -77,4 +76,4 @@ class Operators(Experiment):
 
 
 if __name__ == "__main__":
-    sys.exit(Operators().main())
+    raise SystemExit(Operators().main())

@@ -16,7 +16,7 @@ from tvmdash.experiment import reference_engines
 from tvmdash.experiment.engines import Engine
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
-from tvmdash.relax_util import CompileOptions
+from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.trial_util import python_timer
 
 ONNXRUNTIME = Engine(reference_engines.ONNXRUNTIME.name, (*reference_engines.ONNXRUNTIME.requirements, "onnx==1.23.2"))
@@ -48,15 +48,12 @@ def on_tvm(operator: Operator, dtype: str, options: CompileOptions, threads: int
     inputs, weights = make_arrays(operator, dtype, seed)
     compiled = relax_util.compile_module(relax_module(operator, dtype, weights), options)
     loaded = relax_util.load(compiled, threads)
-    return Prepared(
-        timer=loaded.timer(*inputs),
-        check=_check(operator, lambda: loaded.run(*inputs), reference(operator, [*inputs, *weights]), dtype),
-        compile_ms=compiled.compile_ms,
-        code_size_bytes=compiled.code_size_bytes,
-        memory_bytes=compiled.planned_memory_bytes,
-        passes_ms=compiled.pass_times_ms,
+    return workloads.make_prepared(
+        compiled,
+        loaded.timer(*inputs),
+        _check(operator, lambda: loaded.run(*inputs), reference(operator, [*inputs, *weights]), dtype),
         layout=_layout(operator),
-        details={"module_hash": compiled.module_hash, "called_from": "C++", "taken_from": operator.source},
+        details={"called_from": "C++", "taken_from": operator.source},
     )
 
 

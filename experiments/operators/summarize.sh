@@ -1,3 +1,1 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 operators.py summarize "$@"
+../../shared/bash/stage.sh

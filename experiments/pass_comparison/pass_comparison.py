@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tvmdash.errors import DashboardError
-from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.exp_templates import History, Point
 from tvmdash.experiment import plots
-from tvmdash.relax_util import CompileOptions, workloads
+from tvmdash.relax_templates import CompileOptions, RelaxExperiment
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary
 from tvmdash.text import list_in_words
@@ -27,32 +27,20 @@ SIZES: Mapping[str, tuple[str, str, str]] = {
 """What is told besides time: a metric, its name, and the words for more and less of it."""
 
 
-class PassComparison(Experiment):
+class PassComparison(RelaxExperiment):
     """Every network with every change.
 
     Each change has processes of its own: TVM without a pass that it needs may die of a signal.
     """
 
-    engines = (workloads.TVM,)
-    axes = (
-        Axis("passes", "build_config"),
-        Axis("batch", "workload_args"),
-        Axis("threads", "runtime_config"),
-    )
-
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        target = json.dumps(workloads.target(config), sort_keys=True)
-        shared = {"batch": config["batch"], "threads": config["threads"]}
-        return [
-            Point(f"network.{network}", {"passes": passes, **shared}, group=passes, target=target)
-            for passes in dict.fromkeys([UNCHANGED, *map(normal, config["changes"])])
-            for network in config["networks"]
-        ]
+        changes = list(dict.fromkeys([UNCHANGED, *map(normal, config["changes"])]))
+        points = super().points({**config, "changes": changes})
+        return [replace(point, group=point.values["passes"]) for point in points]
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def options(self, point: Point, config: Mapping[str, Any]) -> CompileOptions:
         added, disabled = (names_after(sign, point.values["passes"]) for sign in "+-")
-        options = CompileOptions(json.loads(point.target), "zero", added, disabled)
-        return workloads.prepare(point.workload.partition(".")[2], options, config, seed)
+        return CompileOptions(json.loads(point.target), "zero", added, disabled)
 
     def summary(self, history: History) -> Summary:
         """The default words, but each change against the pipeline as it is, where their intervals are apart."""
@@ -138,4 +126,4 @@ def names_after(sign: str, change: str) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    sys.exit(PassComparison().main())
+    raise SystemExit(PassComparison().main())

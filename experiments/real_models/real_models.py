@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,7 @@ class RealModels(Experiment):
     axes = (Axis("form", "build_config"), Axis("batch", "workload_args"), Axis("threads", "runtime_config"))
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        target = json.dumps(workloads.target(config), sort_keys=True)
+        target = workloads.target_text(config)
         shared, found = {"batch": 1, "threads": config["threads"]}, []
         for name in config["models"]:
             found += [
@@ -137,14 +136,9 @@ def _on_tvm(given: Given, form: str, options: CompileOptions, config: Mapping[st
     def call(feeds: Mapping[str, Array]) -> Sequence[Array]:
         return loaded.outputs(*(feeds[name] for name in order))
 
-    return Prepared(
-        timer=loaded.timer(*(given.last[name] for name in order)),
-        check=lambda: given.check(call),
-        compile_ms=compiled.compile_ms,
-        code_size_bytes=compiled.code_size_bytes,
-        memory_bytes=compiled.planned_memory_bytes,
-        passes_ms=compiled.pass_times_ms,
-        details={**given.details, "module_hash": compiled.module_hash, "called_from": "C++"},
+    timer = loaded.timer(*(given.last[name] for name in order))
+    return workloads.make_prepared(
+        compiled, timer, lambda: given.check(call), details={**given.details, "called_from": "C++"}
     )
 
 
@@ -186,4 +180,4 @@ def _on_onnxruntime(given: Given, threads: int) -> Prepared:
 
 
 if __name__ == "__main__":
-    sys.exit(RealModels().main())
+    raise SystemExit(RealModels().main())

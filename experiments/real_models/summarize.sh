@@ -1,3 +1,1 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 real_models.py summarize "$@"
+../../shared/bash/stage.sh

@@ -1,3 +1,1 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 relax_opt.py analyze "$@"
+../../shared/bash/stage.sh

@@ -3,50 +3,26 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tvmdash.exp_templates import Axis, Experiment, Point, Prepared
-from tvmdash.relax_util import CompileOptions, workloads
+from tvmdash.exp_templates import Point
+from tvmdash.relax_templates import CompileOptions, RelaxExperiment
 
-VARIANTS: Mapping[str, tuple[str, bool]] = {
-    "default": ("default", False),
-    "zero": ("zero", False),
-    "zero_fold_bn": ("zero_fold_bn", False),
-    "zero_fast_math": ("zero", True),
-}
-"""The pipeline and LLVM's fast-math."""
+FAST_MATH = "_fast_math"
+"""What follows the pipeline's name in the variant that has LLVM's fast-math."""
 
 
-class RelaxOpt(Experiment):
+class RelaxOpt(RelaxExperiment):
     """Every network with every variant at every level; a process for each network."""
 
-    engines = (workloads.TVM,)
-    axes = (
-        Axis("variant", "build_config"),
-        Axis("opt_level", "build_config"),
-        Axis("batch", "workload_args"),
-        Axis("threads", "runtime_config"),
-    )
+    def target(self, point: Point, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        level, variant = point.values["opt_level"], point.values["variant"]
+        return {**super().target(point, config), "opt-level": level, "fast-math": variant.endswith(FAST_MATH)}
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
-        return [
-            self._point(network, variant, opt_level, config)
-            for network in config["networks"]
-            for variant in config["variants"]
-            for opt_level in config["opt_levels"]
-        ]
-
-    def _point(self, network: str, variant: str, opt_level: int, config: Mapping[str, Any]) -> Point:
-        values = {"variant": variant, "opt_level": opt_level, "batch": config["batch"], "threads": config["threads"]}
-        target = {**workloads.target(config), "opt-level": opt_level, "fast-math": VARIANTS[variant][1]}
-        return Point(f"network.{network}", values, group=network, target=json.dumps(target, sort_keys=True))
-
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
-        options = CompileOptions(json.loads(point.target), VARIANTS[point.values["variant"]][0])
-        return workloads.prepare(point.group, options, config, seed)
+    def options(self, point: Point, config: Mapping[str, Any]) -> CompileOptions:
+        return CompileOptions(json.loads(point.target), point.values["variant"].removesuffix(FAST_MATH))
 
 
 if __name__ == "__main__":
-    sys.exit(RelaxOpt().main())
+    raise SystemExit(RelaxOpt().main())

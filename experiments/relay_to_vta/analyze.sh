@@ -1,3 +1,1 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 relay_to_vta.py analyze "$@"
+../../shared/bash/stage.sh

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,4 +61,4 @@ def _counted(loaded: Loaded) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(RelayToVta().main())
+    raise SystemExit(RelayToVta().main())

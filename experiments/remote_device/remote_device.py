@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -61,19 +60,15 @@ class RemoteDevice(Experiment):
         sent = send(remote, device, name, compiled, x)
         if device.is_loopback and sent.device_threads != config["threads"]:
             raise DashboardError(f"the loopback server runs {sent.device_threads} threads, not {config['threads']}.")
-        return Prepared(
-            timer=sent.timer,
-            check=lambda: {
+        return relax_workload.make_prepared(
+            compiled,
+            sent.timer,
+            lambda: {
                 **accuracy.check_answer(sent.run(), expected),
                 "round_trip_ms": round(sent.round_trip_ms(), 3),
             },
-            compile_ms=compiled.compile_ms,
-            code_size_bytes=compiled.code_size_bytes,
-            memory_bytes=compiled.planned_memory_bytes,
-            passes_ms=compiled.pass_times_ms,
             layout="NCHW",
             details={
-                "module_hash": compiled.module_hash,
                 "library_bytes": sent.library_bytes,
                 "upload_ms": round(sent.upload_ms, 3),
                 "device_threads": sent.device_threads,
@@ -123,4 +118,4 @@ def _address(device: Device) -> Address:
 
 
 if __name__ == "__main__":
-    sys.exit(RemoteDevice().main())
+    raise SystemExit(RemoteDevice().main())

@@ -1,3 +1,1 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 remote_device.py setup "$@"
+../../shared/bash/stage.sh

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -75,7 +74,7 @@ def _point(case: Case, engine: str, config: Mapping[str, Any]) -> Point:
     length = {"length": case.length} if case.form == "layer" else {}
     values = {"hidden": case.hidden, **length, "batch": case.batch, "threads": config["threads"]}
     ours = {"lowering": "unrolled"} if engine == "tvm" else {}
-    target = json.dumps(workloads.target(config), sort_keys=True) if engine == "tvm" else "cpu"
+    target = workloads.target_text(config) if engine == "tvm" else "cpu"
     return Point(f"rnn.{case.kind}_{case.form}", {**values, **ours}, f"{case.form}s", target, engine)
 
 
@@ -88,16 +87,8 @@ def _on_tvm(asked: Problem, options: CompileOptions, threads: int) -> Prepared:
     compiled = relax_util.compile_module(on_relax.lower(asked), options)
     loaded = relax_util.load(compiled, threads)
     inputs = (asked.x, *asked.state)
-    return Prepared(
-        timer=python_timer(loaded.caller(*inputs)),
-        check=lambda: checked(loaded.outputs(*inputs), asked),
-        compile_ms=compiled.compile_ms,
-        code_size_bytes=compiled.code_size_bytes,
-        memory_bytes=compiled.planned_memory_bytes,
-        passes_ms=compiled.pass_times_ms,
-        layout=LAYOUT,
-        details={"module_hash": compiled.module_hash},
-    )
+    timer = python_timer(loaded.caller(*inputs))
+    return workloads.make_prepared(compiled, timer, lambda: checked(loaded.outputs(*inputs), asked), layout=LAYOUT)
 
 
 def checked(answers: tuple[Array, ...], asked: Problem) -> dict[str, float]:
@@ -107,4 +98,4 @@ def checked(answers: tuple[Array, ...], asked: Problem) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(RnnComp().main())
+    raise SystemExit(RnnComp().main())

@@ -1,3 +1,1 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 rnn_comp.py run "$@"
+../../shared/bash/stage.sh

@@ -1,3 +1,1 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 transformer.py setup "$@"
+../../shared/bash/stage.sh

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,7 +36,7 @@ class Transformer(Experiment):
     )
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
-        target = json.dumps(workloads.target(config), sort_keys=True)
+        target = workloads.target_text(config)
         found = []
         for name in config["models"]:
             for phase in config["phases"]:
@@ -63,14 +62,11 @@ class Transformer(Experiment):
         compiled_for = None if point.values["shapes"] == "dynamic" else length
         compiled = _compiled(model, phase, compiled_for, point.target, seed)
         loaded, arrays = relax_util.load(compiled, config["threads"]), (*step.inputs, *step.cache)
-        return Prepared(
-            timer=loaded.timer(*arrays),
-            check=lambda: _checked(loaded.outputs(*arrays), step),
-            compile_ms=compiled.compile_ms,
-            code_size_bytes=compiled.code_size_bytes,
-            memory_bytes=compiled.planned_memory_bytes,
-            passes_ms=compiled.pass_times_ms,
-            details={"module_hash": compiled.module_hash, "called_from": "C++"},
+        return workloads.make_prepared(
+            compiled,
+            loaded.timer(*arrays),
+            lambda: _checked(loaded.outputs(*arrays), step),
+            details={"called_from": "C++"},
         )
 
     def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
@@ -126,4 +122,4 @@ def _checked(outputs: Sequence[Array], step: Step) -> Mapping[str, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(Transformer().main())
+    raise SystemExit(Transformer().main())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,9 +81,9 @@ def _problem(config: Mapping[str, Any], seed: int) -> Problem:
 
 def _point(way: str, shared: Mapping[str, Any], config: Mapping[str, Any]) -> Point:
     engine, batching = way.split()
-    target = json.dumps(workloads.target(config), sort_keys=True) if engine == "tvm" else "cpu"
+    target = workloads.target_text(config) if engine == "tvm" else "cpu"
     return Point("treelstm.forest", {**shared, "batching": batching}, "forest", target, engine)
 
 
 if __name__ == "__main__":
-    sys.exit(TreeLstm().main())
+    raise SystemExit(TreeLstm().main())

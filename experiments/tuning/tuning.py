@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,7 +43,7 @@ class Tuning(Experiment):
 
     def points(self, config: Mapping[str, Any]) -> list[Point]:
         shared = {"batch": config["batch"], "threads": config["threads"]}
-        target = json.dumps(workloads.target(config), sort_keys=True)
+        target = workloads.target_text(config)
         points = []
         for network in config["networks"]:
             most = {"trials": max(config["trials"]), **shared}
@@ -109,4 +108,4 @@ def _told(found: Searched, subject: Subject) -> Prepared:
 
 
 if __name__ == "__main__":
-    sys.exit(Tuning().main())
+    raise SystemExit(Tuning().main())

@@ -1,3 +1,1 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 tuning.py visualize "$@"
+../../shared/bash/stage.sh

@@ -52,7 +52,7 @@ class Experiment:
     def points(self, config: Mapping[str, Any]) -> list[Point]:
         """Every point that this config asks for: the product of the axes, on each engine where none is an axis."""
         return [
-            self._point(combination, engine, config)
+            _point(self, combination, engine, config)
             for combination in combinations(self._own_fields, config)
             for engine in ([combination.engine] if combination.engine else [engine.name for engine in self.engines])
         ]
@@ -138,13 +138,6 @@ class Experiment:
     def _own_fields(self) -> dict[str, Field]:
         return config_util.read_fields(self.folder / config_util.FIELDS_FILE)
 
-    def _point(self, combination: Combination, engine: str, config: Mapping[str, Any]) -> Point:
-        workload = combination.workload or self.workload or f"experiment.{experiment_of(self.name)}"
-        bare = Point(workload, combination.values, group="", target="", engine=engine)
-        target = self.target(bare, config)
-        text = target if isinstance(target, str) else json.dumps(target, sort_keys=True)
-        return replace(bare, group=bare.name, target=text)
-
     @property
     def _script(self) -> Path:
         return Path(inspect.getfile(type(self)))
@@ -190,3 +183,11 @@ class Experiment:
         summary = self.summary(self._history(data))
         common.write_json(destination / "summary.json", summary.to_json())
         return "summary written"
+
+
+def _point(experiment: Experiment, combination: Combination, engine: str, config: Mapping[str, Any]) -> Point:
+    workload = combination.workload or experiment.workload or f"experiment.{experiment_of(experiment.name)}"
+    bare = Point(workload, combination.values, group="", target="", engine=engine)
+    target = experiment.target(bare, config)
+    text = target if isinstance(target, str) else json.dumps(target, sort_keys=True)
+    return replace(bare, group=bare.name, target=text)

@@ -99,7 +99,7 @@ def _why(series: str, experiment: str, evidence: Evidence, asking: Asking) -> st
     for stamp in asking.asked[series]:
         artifact = asking.artifact(experiment, stamp)
         if artifact is None:
-            return f"the artifact of {stamp} is not known: imported, or added by hand"
+            return f"the artifact of {stamp} is not known: imported, added by hand, or measured without TVM"
         lack = evidence.lack(series.partition("~")[0], experiment, artifact)
         if lack is not None:
             return lack.error

@@ -203,7 +203,7 @@ def test_nights_without_a_known_artifact_cannot_be_measured_again(lab: Lab) -> N
     lab.change(slow={builds(lab)[1]: {"mlp": 1.08}})
     report, _, incidents = told(lab)
     assert incidents == []
-    assert "is not known: imported, or added by hand" in report["value"]
+    assert "is not known: imported, added by hand, or measured without TVM" in report["value"]
 
 
 def test_numbers_of_a_foreign_experiment_are_measured_again_by_their_path(lab: Lab) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tvmdash import networks
@@ -15,7 +16,8 @@ from tvmdash.measure.capture import OperatorSpan
 from tvmdash.networks import Network, accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util import build, lowering, targets
-from tvmdash.relax_util.build import CompileOptions, Loaded
+from tvmdash.relax_util.build import Compiled, CompileOptions, Loaded
+from tvmdash.trial_util import Timer
 
 PASSES_TOLD = 10
 """How many of the longest passes stand in a record; the raw data has all."""
@@ -25,6 +27,32 @@ def target(config: Mapping[str, Any]) -> dict[str, Any]:
     """The LLVM target that the config's `mcpu` and `threads` ask for; an empty `mcpu` is a level this machine has."""
     made = targets.default_target(config["threads"], hardware.facts()["cpu_flags"])
     return {**made, "mcpu": config["mcpu"]} if config["mcpu"] else made
+
+
+def target_text(config: Mapping[str, Any]) -> str:
+    """That target as a point and its record hold it."""
+    return json.dumps(target(config), sort_keys=True)
+
+
+def make_prepared(
+    compiled: Compiled,
+    timer: Timer,
+    check: Callable[[], Mapping[str, Any]] | None,
+    *,
+    layout: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> Prepared:
+    """A compiled module ready to be timed, with all that its compilation cost."""
+    return Prepared(
+        timer=timer,
+        check=check,
+        compile_ms=compiled.compile_ms,
+        code_size_bytes=compiled.code_size_bytes,
+        memory_bytes=compiled.planned_memory_bytes,
+        passes_ms=compiled.pass_times_ms,
+        layout=layout,
+        details={"module_hash": compiled.module_hash, **(details or {})},
+    )
 
 
 @dataclass(frozen=True)
@@ -59,20 +87,14 @@ def prepare_program(program: Program, options: CompileOptions, config: Mapping[s
     compiled = build.compile_module(program.module, options)
     loaded, inputs, expected = build.load(compiled, config["threads"]), program.inputs, program.expected
     repeats = config.get("profile_repeats", 0) if len(inputs) == 1 else 0
-    return Prepared(
-        timer=loaded.timer(*inputs),
-        check=None if expected is None else lambda: accuracy.check_answer(loaded.run(*inputs), expected),
-        profile=functools.partial(_profile, loaded, inputs[0], repeats) if inputs else None,
-        compile_ms=compiled.compile_ms,
-        code_size_bytes=compiled.code_size_bytes,
-        memory_bytes=compiled.planned_memory_bytes,
-        passes_ms=compiled.pass_times_ms,
+    ready = make_prepared(
+        compiled,
+        loaded.timer(*inputs),
+        None if expected is None else lambda: accuracy.check_answer(loaded.run(*inputs), expected),
         layout=program.layout,
-        details={
-            "module_hash": compiled.module_hash,
-            "passes_ms": {name: round(ms, 3) for name, ms in compiled.pass_times_ms[:PASSES_TOLD]},
-        },
+        details={"passes_ms": {name: round(ms, 3) for name, ms in compiled.pass_times_ms[:PASSES_TOLD]}},
     )
+    return replace(ready, profile=functools.partial(_profile, loaded, inputs[0], repeats) if inputs else None)
 
 
 def engine_facts() -> EngineFacts:
