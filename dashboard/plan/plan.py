@@ -145,7 +145,12 @@ def _script_faults(job: Job) -> list[str]:
 def _script_fault(job: Job, stage: Stage) -> Iterator[str]:
     script = job.folder / stage.script
     if not script.is_file():
-        if script.exists() or not stage.optional:
+        if script.is_symlink() and not script.exists():
+            yield (
+                f"{script}: a link to {os.readlink(script)}, which is not there. Copy the folder that it is from with"
+                " cp -rL."
+            )
+        elif script.exists() or not stage.optional:
             yield f"{script}: there is no such script. Every {job.kind} has a {stage.script}."
         return
     if not os.access(script, os.X_OK):

@@ -32,6 +32,17 @@ def remove(path: str) -> Callable[[homes.HomeForTests, str], None]:
     return lambda home, name: (home.code / "experiments" / name / path).unlink()
 
 
+def lost_link(path: str) -> Callable[[homes.HomeForTests, str], None]:
+    """What cp -r leaves of a script that is a link out of its folder."""
+
+    def cause(home: homes.HomeForTests, name: str) -> None:
+        script = home.code / "experiments" / name / path
+        script.unlink(missing_ok=True)
+        script.symlink_to("../../../../shared/bash/stage.sh")
+
+    return cause
+
+
 def not_executable(home: homes.HomeForTests, name: str) -> None:
     (home.code / "experiments" / name / "run.sh").chmod(0o644)
 
@@ -124,6 +135,8 @@ FAULTS = (
     ),
     Fault("own-not-json", fields_of("nonsense"), ("fields.json", "not JSON")),
     Fault("no-script", remove("run.sh"), ("run.sh: there is no such script",)),
+    Fault("lost-link", lost_link("run.sh"), ("run.sh: a link to ../../../../shared/bash/stage.sh", "cp -rL")),
+    Fault("lost-setup-link", lost_link("setup.sh"), ("setup.sh: a link to ../", "which is not there")),
     Fault("not-executable", not_executable, ("run.sh: not executable", "chmod +x")),
     Fault("windows-lines", windows_lines, ("run.sh: its lines end in CR LF", "Run: sed -i 's/\\r$//' /")),
     Fault("no-first-line", without_first_line, ("does not begin with #!",)),
