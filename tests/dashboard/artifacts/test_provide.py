@@ -255,6 +255,7 @@ def test_the_pair_that_a_plain_install_gives_is_refused_with_its_signal(built: A
         )
 
 
+@pytest.mark.slow  # it installs a TVM and three tvm-ffi, and proves each pair
 def test_a_pair_that_nobody_knows_is_searched_newest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheel_provider, "KNOWN_GOOD_FFI", {})
     with ask(EXACT, tmp_path / "artifacts") as provided:
