@@ -121,6 +121,7 @@ def test_a_read_only_checkout_runs_from_the_environment_it_has_and_makes_no_othe
     assert (process.returncode, stderr) == (0, "")
 
 
+@pytest.mark.slow  # it waits for a whole environment twice
 def test_two_first_starts_at_once_set_up_once(repo: Any) -> None:
     processes = [repo.popen([str(repo.script), f"home{number}"]) for number in range(2)]
     outputs = [process.communicate(timeout=DEADLINE_S) for process in processes]
@@ -140,6 +141,7 @@ def test_a_set_up_killed_while_the_environment_is_made_is_repaired(repo: Any) ->
     assert "was interrupted; doing it again" in started.stderr
 
 
+@pytest.mark.slow  # it makes two environments
 def test_a_start_waits_for_the_pip_of_a_killed_one_and_then_repairs(repo: Any, silent_index: socket.socket) -> None:
     first = repo.popen([str(repo.script), "home"], **calling(silent_index))
     call, _ = silent_index.accept()

@@ -122,6 +122,7 @@ def test_a_branch_is_built_proved_and_then_taken_from_the_shelf(
     assert built(spec_of(remotes), context, rebuild=False)[0].key == artifact.key
 
 
+@pytest.mark.slow  # three builds
 def test_each_commit_and_each_set_of_options_is_an_artifact_of_its_own(
     remotes: standin.Remotes, context: BuildContext
 ) -> None:

@@ -196,6 +196,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
         provide(EXACT, tmp_path / "file" / "artifacts", rebuild=True, log_folder=tmp_path, timeout_s=TIMEOUT_S)
 
 
+@pytest.mark.slow  # it installs a TVM; test_git.py asks the same of a small build
 def test_two_nights_that_want_the_same_tvm_build_it_once(tmp_path: Path) -> None:
     folder, logs = tmp_path / "artifacts", [tmp_path / "logs-1", tmp_path / "logs-2"]
     nights = [ask_elsewhere(folder, log) for log in logs]

@@ -80,7 +80,7 @@ def assert_right(network: Network, module: Compiled, batch: int = 1) -> None:
     check_answer(relax_util.load(module, THREADS).run(x), reference(network, make_weights(network, SEED), x))
 
 
-LONG = ("mobilenet_v2", "resnet18")
+LONG = ("mobilenet_v2", "resnet18", "squeezenet")
 """Half a minute together; `tiny` has each of their operators."""
 
 
