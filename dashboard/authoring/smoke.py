@@ -72,7 +72,7 @@ def trial_of(named: str, base: Home, code: CodeFolders, config_file: Path | None
     given: common.Json = common.read_json(path) if config_file or path.is_file() else {}
     if not isinstance(given, dict):
         raise DashboardError(f"{path}: $: is not an object. Write {{...}} with the fields in it.")
-    sized = {"size": SMOKE} if row.kind == "experiment" else {}
+    sized = {"size": SMOKE} if row.measures else {}
     config = {**given, "active": True, "notify": [], **sized}
     config.pop("tvms", None)
     return Trial(row, name, code, config)

@@ -11,6 +11,7 @@ from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
 from tvmdash.dashboard_info import BLOCKED, FAILED, INTERRUPTED, OK, RUNNING, SKIPPED, Home, JobResult, Night
 from tvmdash.errors import DashboardError
+from tvmdash.stages import EXPERIMENT, SUBSYSTEM
 from tvmdash.text import duration_in_words, elide, list_in_words, missing_backups_in_words
 from tvmdash.verdict import read_verdict
 
@@ -59,8 +60,7 @@ def _headline(home: Home, night: Night) -> str:
         return f"Night {night.stamp}: nothing was to be done: no experiment and no subsystem is active.{also}"
     good = [job for job in night.jobs if job.well]
     counts = []
-    for kind in ("experiment", "subsystem"):
-        of_kind = [job for job in night.jobs if job.kind == kind]
+    for kind, of_kind in ((EXPERIMENT.kind, night.experiments), (SUBSYSTEM.kind, night.subsystems)):
         if of_kind:
             counts.append(f"{sum(job in good for job in of_kind)} of {len(of_kind)} {kind}s")
     trouble = "SOME FAILED, " if len(good) < len(night.jobs) else "NOT BACKED UP, " if backup else ""

@@ -58,7 +58,7 @@ def _found(home: Home, done: Night, code: CodeFolders) -> Iterator[str]:
         if experiment.summary:
             yield f"\n{experiment.summary}"
         yield from _files("Graphs", home.graph(experiment.job.name))
-    for job in (job for job in done.jobs if job.kind == "subsystem"):
+    for job in done.subsystems:
         report = home.read_report(job.name)
         yield "\n" + "\n".join(report) if report else "\nNo report."
         yield from _files("Output", home.output(job.name))

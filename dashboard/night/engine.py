@@ -76,8 +76,8 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
         "config": place.config,
         "destination": destination,
         "raw": place.of("run"),
-        "data": context.home.data(job.name) if job.kind == "experiment" else destination,
-        "output": context.home.output(job.name) if job.kind == "subsystem" else destination,
+        "data": context.home.data(job.name),
+        "output": context.home.output(job.name),
         "home": context.home.root,
     }
     left_in = paths["output"] if "output" in stage.arguments else destination

@@ -48,11 +48,11 @@ def summarize(plan: Plan) -> list[str]:
 
 def _estimate(home: Home, job: Job) -> Estimate:
     for name in dict.fromkeys((job.name, job.experiment)):  # one that is new on a TVM: as on the home's own
-        stamp = _unchanged_since(home, job, name) if job.kind == "experiment" else _newest(home)
+        stamp = _unchanged_since(home, job, name) if job.measures else _newest(home)
         result = _result(home, job.kind, name, stamp) if stamp else None
         if result is not None and result.steps and all(step.success for step in result.steps):
             return Estimate(job, result.elapsed_s, f"as {f'{name} ' if name != job.name else ''}on {stamp}")
-    stated = config_util.read_takes_minutes(job.folder / config_util.FIELDS_FILE) if job.kind == "experiment" else {}
+    stated = config_util.read_takes_minutes(job.folder / config_util.FIELDS_FILE) if job.measures else {}
     minutes = stated.get(job.config.get("size", ""))
     bound = job.config.get("max_minutes")
     if minutes and isinstance(bound, (int, float)) and bound < minutes:

@@ -110,13 +110,13 @@ class _Phases:
         total = sum(1 + len(job.stages) for job in (*jobs, *self._plan.rejected))
         with Progress(total, self._context.home, self._context.stamp) as self._progress:
             going = self._precheck(jobs)
-            experiments = [job for job in going if job.kind == "experiment"]
+            experiments = [job for job in going if job.measures]
             experiments = self._provide(experiments)
             experiments = self._each(experiments, _SETUP)
             experiments = self._each(experiments, _RUN)
             self._tails(experiments)
             self._journal.write_whole()
-            self._each([job for job in going if job.kind == "subsystem"], _RUN)
+            self._each([job for job in going if not job.measures], _RUN)
         self._prune()
         # Closed first: the archive holds the whole record, and a folder half removed is not taken for a killed night's.
         self._journal.close(COMPLETE)
@@ -215,7 +215,7 @@ class _Phases:
         result = self._perform(job, stage)
         if not result.success:
             self._block(job, f"{name} failed", after=name)
-            if job.kind == "experiment":
+            if job.measures:
                 self._keep_raw(job)
         return result.success
 

@@ -22,15 +22,14 @@ def publish(context: Context, job: Job, stage: Stage, folder: Path) -> int:
 
     DashboardError where it is not what it must be.
     """
+    if stage.report and (folder / stage.report).exists():
+        _check_report(folder / stage.report)
     if stage.name == "analyze":
         return _publish_data(context, job, folder / "data.json")
     if stage.name == "visualize":
         _publish_folder(context, folder, context.home.graph(job.name))
     elif stage.name == "summarize":
-        _check_text(folder / "summary.json")
         _publish_folder(context, folder, context.home.summary(job.name))
-    elif job.kind == "subsystem" and (folder / "report.json").exists():
-        _check_text(folder / "report.json")
     return 0
 
 
@@ -112,11 +111,10 @@ def _to_take_in(context: Context, job: Job, opened: store.Store) -> list[str]:
     """The job; with an index that is made anew also the experiments that do not run tonight."""
     if not opened.is_empty:
         return [job.name]
-    folders = context.home.data(job.name).parent.glob("*")
-    return sorted({job.name, *(folder.name for folder in folders if folder.is_dir())})
+    return sorted({job.name, *context.home.experiments_with_data()})
 
 
-def _check_text(path: Path) -> None:
+def _check_report(path: Path) -> None:
     try:
         dashboard_info.check_summary(common.read_json(path, max_bytes=1 << 20))
     except DashboardError as error:

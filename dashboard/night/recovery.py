@@ -120,7 +120,7 @@ def _save(context: Context, folder: Path, night: Night) -> Saved | None:
 
 
 def _failed(night: Night, name: str) -> bool:
-    return any((job.kind, job.name) == ("experiment", name) and job.state != OK for job in night.jobs)
+    return any(job.name == name and job.state != OK for job in night.experiments)
 
 
 def _end_of_run(night: Night, name: str, raw: Path) -> RunEnd:
@@ -128,7 +128,7 @@ def _end_of_run(night: Night, name: str, raw: Path) -> RunEnd:
 
     The night's record says so, or, where the night was killed before it was written, the status that the run left.
     """
-    steps = [step for job in night.jobs if (job.kind, job.name) == ("experiment", name) for step in job.steps]
+    steps = [step for job in night.experiments if job.name == name for step in job.steps]
     if any(step.stage == "run" for step in steps):
         return RunEnd.WELL  # one that failed is not asked about
     try:

@@ -10,7 +10,7 @@ from typing import Any
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan.settings import HomeConfig
 from tvmdash.dashboard_info import experiment_of, variant_of
-from tvmdash.stages import Pipeline, Stage, pipeline
+from tvmdash.stages import EXPERIMENT, SUBSYSTEM, Pipeline, Stage, pipeline
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -28,8 +28,8 @@ class CodeFolders:
 
     def of(self, row: Pipeline, name: str) -> Path:
         """The folder of one job; where there is none, the first place that it was looked for in."""
-        name = experiment_of(name) if row.kind == "experiment" else name
-        first = self.experiment if row.kind == "experiment" else self.subsystem
+        name = experiment_of(name) if row.measures else name
+        first = {EXPERIMENT.kind: self.experiment, SUBSYSTEM.kind: self.subsystem}[row.kind]
         every = [*([first] if first else []), *self.of_home.get(row.kind, ()), REPOSITORY / row.folder]
         return next((folder / name for folder in every if (folder / name).exists()), every[0] / name)
 
@@ -56,6 +56,11 @@ class Job:
     def experiment(self) -> str:
         """The name of its code and config, whatever TVM it is measured on."""
         return experiment_of(self.name)
+
+    @property
+    def measures(self) -> bool:
+        """Whether its stages make series of numbers."""
+        return pipeline(self.kind).measures
 
     @property
     def variant(self) -> str:

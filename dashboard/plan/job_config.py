@@ -10,8 +10,12 @@ from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import VARIANT_SIGN, variant_of
 from tvmdash.errors import DashboardError
+from tvmdash.stages import EXPERIMENT, SUBSYSTEM, pipeline
 
 _MISSPELT = 0.8
+
+_FIELDS = {EXPERIMENT.kind: config_util.EXPERIMENT_FIELDS, SUBSYSTEM.kind: config_util.SUBSYSTEM_FIELDS}
+"""The fields that every job of a kind has."""
 
 
 def read(kind: str, folder: Path, path: Path, shown: str) -> dict[str, Any]:
@@ -23,12 +27,12 @@ def read(kind: str, folder: Path, path: Path, shown: str) -> dict[str, Any]:
         path.name.encode("utf-8")
     except UnicodeEncodeError:
         raise DashboardError(f"{shown!r}: the name is not UTF-8. Rename the folder.") from None
-    if kind == "experiment" and variant_of(path.name):
+    if pipeline(kind).measures and variant_of(path.name):
         raise DashboardError(f"{shown}: an {VARIANT_SIGN!r} parts an experiment from its TVM. Rename the folder.")
     file = path / config_util.CONFIG_FILE
     if not file.exists():
         raise DashboardError(f"{shown}: holds no config.json. Add one, or move the folder away.")
-    common_fields = config_util.EXPERIMENT_FIELDS if kind == "experiment" else config_util.SUBSYSTEM_FIELDS
+    common_fields = _FIELDS[kind]
     own = config_util.read_fields(folder / config_util.FIELDS_FILE)
     config_util.read_takes_minutes(folder / config_util.FIELDS_FILE)
     config_util.read_metrics(folder / config_util.FIELDS_FILE)

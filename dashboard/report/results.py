@@ -58,7 +58,7 @@ def read(home: Home, stamp: str | None, code: CodeFolders) -> NightResults:
         raise DashboardError(f"{home.root}: there is no night {stamp}. The last ones are: {last}.")
     night = home.read_night(stamp or stamps[-1])
     disturbed = telemetry.abnormal(home.output("telemetry") / "page.json", night.stamp)
-    jobs = [job for job in night.jobs if job.kind == "experiment"]
+    jobs = night.experiments
     found = [_experiment(home, night.stamp, job, code, (disturbed or {}).get(job.name, "")) for job in jobs]
     return NightResults(night, tuple(sorted(found, key=lambda result: result.job.name)), disturbed is not None)
 

@@ -31,9 +31,7 @@ def of_night(home: Home, night: Night, count: int) -> Graphs:
     website that shows them, and where there is one, the thread links to it.
     """
     website = website_url(home)
-    of_jobs = [
-        _graphs(home, job.name, night.stamp) for job in night.jobs if job.kind == "experiment" and job.state == OK
-    ]
+    of_jobs = [_graphs(home, job.name, night.stamp) for job in night.experiments if job.state == OK]
     wanted = [[item for item in items if not website or item.path.suffix == ".png"] for items in of_jobs]
     chosen = tuple(_in_turn(wanted))[:count]
     total = sum(map(len, of_jobs))

@@ -88,9 +88,7 @@ def _icon(night: Night) -> str:
 
 
 def _experiments(night: Night) -> list[JobResult]:
-    return sorted(
-        (job for job in night.jobs if job.kind == "experiment"), key=lambda job: (_title(job).lower(), job.name)
-    )
+    return sorted(night.experiments, key=lambda job: (_title(job).lower(), job.name))
 
 
 def _title(job: JobResult) -> str:

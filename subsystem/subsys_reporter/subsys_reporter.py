@@ -37,7 +37,7 @@ class SubsysReporter(Subsystem):
     """Tells Slack, or where there is none its output folder, how the subsystems before it went."""
 
     def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
-        jobs = [job for job in tonight.jobs if job.kind == "subsystem" and job.name != NAME]
+        jobs = [job for job in tonight.subsystems if job.name != NAME]
         slack = open_slack(config, home, f"config/subsystem/{NAME}/config.json")
         words = tell(slack, output, tonight.stamp, of_night(home, tonight, jobs, str(output / "message.txt")))
         return Report("Subsystems in Slack", f"{verdict(jobs)}. {words}")

@@ -61,9 +61,9 @@ class TelemetrySubsystem(Subsystem):
 def read_runs(home: Home, tonight: Night, limits: Limits) -> tuple[list[Run], list[str]]:
     """Tonight's runs that were recorded, and what of them cannot be read."""
     runs, faults = [], []
-    for job in tonight.jobs:
+    for job in tonight.experiments:
         path = telemetry_data.file(home.root, job.name, tonight.stamp)
-        if job.kind != "experiment" or not path.is_file():
+        if not path.is_file():
             continue
         try:
             runs.append(_run(home, telemetry_data.read(path), limits))

@@ -93,7 +93,9 @@ class _Job:
 
     def __str__(self) -> str:
         return (
-            f"{self.kind} {self.name} up to {self.stage}" if self.kind == "experiment" else f"{self.kind} {self.name}"
+            f"{self.kind} {self.name} up to {self.stage}"
+            if pipeline(self.kind).measures
+            else f"{self.kind} {self.name}"
         )
 
     def lacking(self, home: Home, night: Night) -> str | None:
@@ -109,9 +111,9 @@ class _Job:
             reason = elide(failure.message, _REASON_COLUMNS) or "it does not say why."
             how = "was blocked" if failure.state == BLOCKED else failure.state
             return f"{self.kind} {self.name}: its {failure.stage} {how} tonight: {reason}"
-        if self.kind == "subsystem":
-            return f"subsystem {self.name} has not run yet tonight. Give it a higher priority than this one's."
-        return f"experiment {self.name} has not come to its {self.stage} tonight."
+        if pipeline(self.kind).measures:
+            return f"{self.kind} {self.name} has not come to its {self.stage} tonight."
+        return f"{self.kind} {self.name} has not run yet tonight. Give it a higher priority than this one's."
 
     def _why_absent(self, home: Home, night: Night) -> str:
         file = home.config(self.kind, self.name) / config_util.CONFIG_FILE

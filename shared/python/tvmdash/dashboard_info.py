@@ -141,6 +141,16 @@ class Night:
     partial: tuple[PartialData, ...] = ()
 
     @property
+    def experiments(self) -> tuple[JobResult, ...]:
+        """Those of its jobs that measure, in the order in which they ran."""
+        return tuple(job for job in self.jobs if job.kind == stages.EXPERIMENT.kind)
+
+    @property
+    def subsystems(self) -> tuple[JobResult, ...]:
+        """Its subsystems, in the order in which they ran."""
+        return tuple(job for job in self.jobs if job.kind == stages.SUBSYSTEM.kind)
+
+    @property
     def well(self) -> bool:
         """Whether, so far, every job went well and every archive of the home could be made."""
         return all(job.well for job in self.jobs) and not self.missing_backups
@@ -188,7 +198,7 @@ class Home:
 
     def config(self, kind: str, name: str) -> Path:
         """The job's config folder; an experiment has one for all TVMs."""
-        return self.configs(kind) / (experiment_of(name) if kind == "experiment" else name)
+        return self.configs(kind) / (experiment_of(name) if stages.pipeline(kind).measures else name)
 
     def _result(self, kind: str, what: str, name: str) -> Path:
         return self.root / "results" / stages.pipeline(kind).folder / what / name
@@ -200,6 +210,10 @@ class Home:
     def data(self, experiment: str) -> Path:
         """The folder of the experiment's data_<stamp>.json files."""
         return self._result("experiment", "data", experiment)
+
+    def experiments_with_data(self) -> list[str]:
+        """The names of the experiments that ever left data, sorted; those measured on another TVM have their own."""
+        return sorted(path.name for path in self.data("x").parent.glob("*") if path.is_dir())
 
     def data_file(self, experiment: str, stamp: str) -> Path:
         """One night's data of an experiment."""

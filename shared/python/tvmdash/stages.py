@@ -33,6 +33,7 @@ class Stage:
     `arguments` name what it is called with: `config` (folder of its config.json), `destination` (folder for what it
     leaves), `raw`, `data` (this experiment's data_<stamp>.json files), `analysis`, `output`, `home`.
     `leaves` is a file that must be there for the stage to count. `alone` stages have the machine to themselves.
+    `report` is a file with a title and a value for people, which has to be one where it is there.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Stage:
     leaves: str | None = None
     alone: bool = False
     needs_tvm: bool = False
+    report: str | None = None
 
     @property
     def script(self) -> str:
@@ -51,11 +53,16 @@ class Stage:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A kind of job: where its code, configs and results lie, and its stages in order."""
+    """A kind of job: where its code, configs and results lie, and its stages in order.
+
+    `measures`: its stages make series of numbers. A job of such a kind may be measured on several TVMs, each time under
+    another name (`NAME@TVM`) with one code and config; its numbers depend on these; what it measured is kept raw.
+    """
 
     kind: str
     folder: str
     stages: tuple[Stage, ...]
+    measures: bool = False
 
     def stage(self, name: str) -> Stage:
         """The stage of that name."""
@@ -66,20 +73,28 @@ PIPELINES = (
     Pipeline(
         kind="experiment",
         folder="experiments",
+        measures=True,
         stages=(
             Stage("setup", ("config", "destination"), timeout_s=3600, optional=True, needs_tvm=True),
             Stage("run", ("config", "destination"), timeout_s=7200, alone=True, needs_tvm=True),
             Stage("analyze", ("config", "raw", "destination"), timeout_s=1800, leaves="data.json"),
             Stage("visualize", ("config", "data", "destination"), timeout_s=1800),
-            Stage("summarize", ("config", "data", "destination"), timeout_s=600, leaves="summary.json"),
+            Stage(
+                "summarize",
+                ("config", "data", "destination"),
+                timeout_s=600,
+                leaves="summary.json",
+                report="summary.json",
+            ),
         ),
     ),
     Pipeline(
         kind="subsystem",
         folder="subsystem",
-        stages=(Stage("run", ("config", "output", "home"), timeout_s=1800),),
+        stages=(Stage("run", ("config", "output", "home"), timeout_s=1800, report="report.json"),),
     ),
 )
+EXPERIMENT, SUBSYSTEM = PIPELINES
 PRECHECK = "precheck"
 
 

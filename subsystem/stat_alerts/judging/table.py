@@ -121,7 +121,7 @@ class Table:
 
 def read_table(home: Home, tonight: str, reach: int | None) -> Table:
     """The home's series up to the night `tonight`, the last `reach` nights (all with None)."""
-    names = sorted(path.name for path in home.data("x").parent.glob("*") if path.is_dir())
+    names = home.experiments_with_data()
     versions, builds, series = {}, {}, []
     for name in names:
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:

@@ -79,7 +79,7 @@ def _missing(tonight: Night, table: Table, stands: Mapping[int, Stand]) -> list[
         if stand.kind != Standing.GONE:
             expected[table.rows[row].experiment] += 1
             lacking[table.rows[row].experiment] += stand.kind == Standing.MISSING
-    jobs = {job.name: job for job in tonight.jobs if job.kind == "experiment"}
+    jobs = {job.name: job for job in tonight.experiments}
     found = []
     for name, count in lacking.most_common():
         if count:

@@ -76,10 +76,10 @@ def _taking_part(home: Home, tonight: Night, table: Table, night: int) -> dict[s
     """
     with_data = {name for name, versions in table.versions.items() if table.stamps[night] in versions}
     without = {row.experiment for row in table.rows} - with_data
-    now = {job.name for job in tonight.jobs if job.kind == "experiment"}
+    now = {job.name for job in tonight.experiments}
     if without <= now:
         return dict.fromkeys(without, True)
-    lately = {job.name for past in home.last_nights(_NIGHTS_BACK) for job in past.jobs if job.kind == "experiment"}
+    lately = {job.name for past in home.last_nights(_NIGHTS_BACK) for job in past.experiments}
     return {name: name in now or (name in lately and _is_wanted(home, name)) for name in without}
 
 

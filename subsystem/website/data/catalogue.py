@@ -13,7 +13,7 @@ from files.files import safe_name
 from files.incremental import fingerprint, mark
 from inputs.alerts import Alerts
 from views.context import SiteContext
-from views.series import SeriesView, experiments_with_data
+from views.series import SeriesView
 
 from data.counting import Nights, counted, to_json
 from tvmdash import common, config_util
@@ -153,7 +153,7 @@ def read_catalogue(site: SiteContext, stores: Stores, known: Mapping[str, Any]) 
     experiments: dict[str, Experiment] = {}
     memory: dict[str, Any] = {}
     titles, machine = _titles(site.home, site.tonight), site.home.machine()
-    measured = experiments_with_data(site.home)
+    measured = site.home.experiments_with_data()
     for name in dict.fromkeys([*sorted(titles), *measured]):
         title, active = titles.get(name, (name, False))
         nights, failures = NO_NIGHTS, 0
@@ -179,7 +179,7 @@ def _titles(home: Home, tonight: Night) -> dict[str, tuple[str, bool]]:
             if isinstance(config, dict):
                 title = config.get("title")
                 found[path.name] = (title if isinstance(title, str) and title else path.name, False)
-    found.update({job.name: (job.title, True) for job in tonight.jobs if job.kind == "experiment"})
+    found.update({job.name: (job.title, True) for job in tonight.experiments})
     return found
 
 

@@ -81,7 +81,7 @@ def _page(context: SiteContext, about: ExperimentView, series: Sequence[SeriesVi
 
 
 def _on(night: Night, name: str) -> HistoryNight:
-    job = next((job for job in night.jobs if job.kind == "experiment" and job.name == name), None)
+    job = next((job for job in night.experiments if job.name == name), None)
     return HistoryNight(night.stamp, cell(job) if job else "absent", job)
 
 

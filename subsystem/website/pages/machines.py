@@ -19,7 +19,6 @@ from files.graphs import Graph
 from inputs.others import Run
 from render import page as pages
 from views.context import SiteContext
-from views.series import experiments_with_data
 from views.strip import machine_changes
 
 from tvmdash import common
@@ -117,7 +116,7 @@ def write_machines(context: SiteContext, new: Path) -> None:
 def _nights(context: SiteContext) -> dict[str, Facts]:
     """The facts by night, oldest first: those known already, and those of the last nights that are not."""
     known = _read(context.old / FACTS_FILE)
-    names = experiments_with_data(context.home)
+    names = context.home.experiments_with_data()
     for stamp in _worth_reading(context):
         if stamp not in known:
             facts = _facts_of(context, names, stamp)

@@ -69,14 +69,12 @@ def _needed(kind: str) -> frozenset[str]:
 
 def experiments(night: Night) -> list[JobResult]:
     """The night's experiments by title."""
-    return sorted(
-        (job for job in night.jobs if job.kind == "experiment"), key=lambda job: (job.title.lower(), job.name)
-    )
+    return sorted(night.experiments, key=lambda job: (job.title.lower(), job.name))
 
 
 def subsystems(night: Night) -> list[JobResult]:
     """The night's subsystems by title."""
-    return sorted((job for job in night.jobs if job.kind == "subsystem"), key=lambda job: (job.title.lower(), job.name))
+    return sorted(night.subsystems, key=lambda job: (job.title.lower(), job.name))
 
 
 @functools.lru_cache(_STAMPS)
@@ -95,8 +93,8 @@ def day_in_words(stamp: str, *, weekday: bool = False) -> str:
 
 def judge(night: Night, now: datetime.datetime | None = None) -> Verdict:
     """The verdict on a night; `now` is given for the night that is still at work on its subsystems."""
-    counts = Counter(job_state(job) for job in night.jobs if job.kind == "experiment")
-    failed = sum(job_state(job) == FAILED for job in night.jobs if job.kind == "subsystem")
+    counts = Counter(job_state(job) for job in night.experiments)
+    failed = sum(job_state(job) == FAILED for job in night.subsystems)
     elapsed_s = night.elapsed_s
     at_work = night.state == dashboard_info.RUNNING and now is not None
     if at_work and now is not None:

@@ -104,7 +104,7 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
     views: list[SeriesView] = []
     machines: dict[str, set[str]] = {}
     taken_in: set[str] = set()
-    for name in experiments_with_data(home):
+    for name in home.experiments_with_data():
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             # a query each: for so few nights that is less work than importing what takes whole nights apart
             series = [opened.points_of(one, since=nights.stamps[0]) for one in opened.outlines(name)]
@@ -119,11 +119,6 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
                 views.append(nights.view(one, key, told, moves.get(key)))
     known = {stamp: tuple(sorted(found)) for stamp, found in sorted(machines.items()) if found}
     return Measured(sorted(views, key=_need), known, frozenset(taken_in))
-
-
-def experiments_with_data(home: Home) -> list[str]:
-    """The names of the experiments that ever left data."""
-    return sorted(path.name for path in home.data("x").parent.glob("*") if path.is_dir())
 
 
 def _need(view: SeriesView) -> tuple[int, float, bool, str]:

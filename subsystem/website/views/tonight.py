@@ -21,7 +21,6 @@ from tvmdash.series.naming import label_of
 from tvmdash.text import bytes_in_words
 from views.context import SiteContext
 from views.night import ABSENT, OK, PARTIAL, experiments, job_state, subsystems
-from views.series import experiments_with_data
 
 MAX_POINTS = 20
 MAX_TEXT = 4000
@@ -91,7 +90,7 @@ def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
     configs = _configs(home)
     jobs = {job.name: job for job in experiments(nights[0])}
     views = []
-    for name in {*told, *configs, *experiments_with_data(home)}:
+    for name in {*told, *configs, *home.experiments_with_data()}:
         config, known = configs.get(experiment_of(name)), told.get(name)
         if name not in jobs and name not in configs and _active(config):  # on a TVM that the home names no more
             config = None
