@@ -18,10 +18,10 @@ LAST = datetime.datetime(2026, 11, 21, 3, 15, tzinfo=datetime.UTC)
 NIGHTS_OF_A_VERSION = 3
 _RENDER = """
 import sys; sys.path[:0] = sys.argv[3:]
-import pages
 from pathlib import Path
-for page, template in pages.WITH_SCRIPTS.items():
-    text = pages.render(template, pages.Frame(page, "", "2026-11-21T06:00:00Z", 36), first_series=sys.argv[2])
+from render import page as html
+for page, template in html.WITH_SCRIPTS.items():
+    text = html.render(template, html.Frame(page, "", "2026-11-21T06:00:00Z", 36), first_series=sys.argv[2])
     Path(sys.argv[1], page + ".html").write_text(text, encoding="utf-8")
 """
 

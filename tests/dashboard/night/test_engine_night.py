@@ -64,7 +64,7 @@ SCRIPTS = {name: f'#!/usr/bin/env bash\nset -euo pipefail\nexec python3 sums.py 
 
 
 def wheels() -> ModuleType:
-    path = Path(__file__).parents[2] / "tvmdash" / "test_engines.py"
+    path = Path(__file__).parents[2] / "tvmdash" / "experiment" / "test_engines.py"
     spec = importlib.util.spec_from_file_location("wheels_for_tests", path)
     assert spec is not None
     assert spec.loader is not None

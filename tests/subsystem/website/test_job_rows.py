@@ -17,7 +17,7 @@ from tvmdash.dashboard_info import BLOCKED, FAILED, OK, JobResult, StepResult
 def job_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     before = set(sys.modules)
     monkeypatch.syspath_prepend(str(REPO / "subsystem" / "website"))
-    import job_rows  # type: ignore[import-not-found]
+    from render import job_rows  # type: ignore[import-not-found]
 
     yield job_rows
     for name in set(sys.modules) - before:

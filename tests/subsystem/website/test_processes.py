@@ -42,7 +42,8 @@ def python(script: str, *arguments: object, **environment: str) -> subprocess.Co
 def in_parts(work: str, cores: int = 4, before: str = "") -> subprocess.CompletedProcess[str]:
     """What `in_parts` prints for 100 numbers; `work` is an expression of `part`."""
     call = f"""
-import forked, json, signal
+import json, signal
+from files import forked
 here = os.getpid()
 try:
     print(json.dumps(forked.in_parts(lambda part: {work}, range(100), least=10)))
@@ -92,7 +93,7 @@ def test_a_process_that_is_killed_is_told() -> None:
 PUBLISH = """
 import datetime, sys
 from pathlib import Path
-import night_pages, publishing
+import publishing
 from tvmdash.dashboard_info import Home
 home, folder = Home(Path(sys.argv[1])), Path(sys.argv[2])
 publishing.publish(home, home.read_night(home.night_stamps()[-1]), folder, datetime.datetime(2026, 11, 21, 5,
@@ -127,14 +128,15 @@ def test_a_publish_whose_process_is_killed_fails_and_leaves_the_old_site(long_si
     for ago in range(150):
         long_site.night(job("cnn", stamp(ago), title="Another"), at=stamp(ago), state=COMPLETE)
     killed = f"""
-import os, signal, sys, night_pages, website
-here, write = os.getpid(), night_pages._write_night
+import os, signal, sys, website
+from pages import nights
+here, write = os.getpid(), nights._write_night
 def _write_night(context, page, new):
     if page.stamp == "{stamp(10)}":
         assert os.getpid() != here
         os.kill(os.getpid(), signal.SIGKILL)
     return write(context, page, new)
-night_pages._write_night = _write_night
+nights._write_night = _write_night
 sys.exit(website.Website().main(sys.argv[1:]))
 """
     done = python(CORES.format(2) + killed, CONFIG, long_site.folder, long_site.home.root)
@@ -146,8 +148,8 @@ sys.exit(website.Website().main(sys.argv[1:]))
 
 
 RENDER = """
-import pages
-print(pages.render("receipt.html", pages.Frame("receipt")))
+from render import page
+print(page.render("receipt.html", page.Frame("receipt")))
 """
 REFUSE = """
 import jinja2
@@ -162,7 +164,7 @@ def test_templates_are_compiled_once(tmp_path: Path) -> None:
     first = python(RENDER, **place)
     assert "<!DOCTYPE html>" in first.stdout, first.stderr
     assert python(REFUSE + RENDER, **place).stdout == first.stdout
-    assert "a template was compiled" in python(REFUSE + "import pages\npages.renderer_version = lambda: 'x'" + RENDER,
+    assert "a template was compiled" in python(REFUSE + "from render import page\npage.renderer_version = lambda: 'x'" + RENDER,
                                                **place).stderr  # fmt: skip
     assert python(RENDER, **place, PYTHONDONTWRITEBYTECODE="1").stdout == first.stdout
 
