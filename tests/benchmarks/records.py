@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "shared" / "python"), str(ROOT / "subsystem" / "stat_alerts")]
 
 import numpy as np  # noqa: E402
-from table import make_table  # noqa: E402
+from judging.table import make_table  # noqa: E402
 
 from tvmdash.experiment import plots  # noqa: E402 - from the repository
 from tvmdash.series import store  # noqa: E402

@@ -164,8 +164,8 @@ def test_templates_are_compiled_once(tmp_path: Path) -> None:
     first = python(RENDER, **place)
     assert "<!DOCTYPE html>" in first.stdout, first.stderr
     assert python(REFUSE + RENDER, **place).stdout == first.stdout
-    assert "a template was compiled" in python(REFUSE + "from render import page\npage.renderer_version = lambda: 'x'" + RENDER,
-                                               **place).stderr  # fmt: skip
+    changed = "from render import page\npage.renderer_version = lambda: 'x'"
+    assert "a template was compiled" in python(REFUSE + changed + RENDER, **place).stderr
     assert python(RENDER, **place, PYTHONDONTWRITEBYTECODE="1").stdout == first.stdout
 
 
