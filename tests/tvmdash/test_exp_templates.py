@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sqlite3
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tvmdash import records
+from tvmdash.exp_templates import Experiment
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "python"
 SOURCE = """
@@ -78,12 +80,30 @@ class Toy:
         (self.config / "config.json").write_text(json.dumps({"active": True, "groups": groups, **timing, **config}))
 
     def stage(self, verb: str, *folders: Path, **variables: str) -> dict[str, object]:
+        """The status that a stage leaves; only the run stage needs a process of its own."""
         folders[-1].mkdir(exist_ok=True)
-        argv = [sys.executable, "toy.py", verb, str(self.config), *map(str, folders)]
-        environment = {**os.environ, "PYTHONPATH": str(SHARED), "TVMDASH_SEED": "3", **variables}
-        subprocess.run(argv, cwd=self.code, env=environment, check=False, capture_output=True)
+        arguments = [verb, str(self.config), *map(str, folders)]
+        if verb == "run":
+            environment = {**os.environ, "PYTHONPATH": str(SHARED), "TVMDASH_SEED": "3", **variables}
+            argv = [sys.executable, "toy.py", *arguments]
+            subprocess.run(argv, cwd=self.code, env=environment, check=False, capture_output=True)
+        else:
+            self._main(arguments)
         status: dict[str, object] = json.loads((folders[-1] / "status.json").read_text())
         return status
+
+    def _main(self, arguments: list[str]) -> None:
+        spec = importlib.util.spec_from_file_location("toy", self.code / "toy.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.code)
+            patch.setitem(sys.modules, "toy", module)
+            spec.loader.exec_module(module)
+            defined = [value for value in vars(module).values() if isinstance(value, type)]
+            (own,) = [kind for kind in defined if issubclass(kind, Experiment) and kind.__module__ == "toy"]
+            own().main(arguments)
 
     def night(self, stamp: str) -> records.NightData:
         raw, analysis = self.root / f"raw_{stamp}", self.root / f"analysis_{stamp}"
