@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.incidents.ledger import Incidents
 from tvmdash.structured.schema import Schema, schema_of
 from tvmdash.verdict import NightVerdict
 
@@ -35,7 +36,10 @@ class File:
         return schema_of(self.holds, f"{self.path}, version 1", self.version)
 
 
-FILES = (File("verdict_v1.json", f"{_STAT_ALERTS}/verdict.json", NightVerdict),)
+FILES = (
+    File("verdict_v1.json", f"{_STAT_ALERTS}/verdict.json", NightVerdict),
+    File("incidents_v1.json", f"{_STAT_ALERTS}/incidents.json", Incidents),
+)
 
 
 def outputs() -> dict[Path, str]:

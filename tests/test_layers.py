@@ -22,7 +22,7 @@ FLOORS: dict[str, str] = {
     "common": "errors files",
     "structured": "common errors",
     "stats": "errors",
-    "detect": "errors",
+    "detect": "errors structured",
     "networks": "errors",
     "convert": "errors",
     "config_util": "common errors",
@@ -41,7 +41,7 @@ FLOORS: dict[str, str] = {
     "plot_util": "common errors text",
     "check_prerequisites": "common config_util dashboard_info errors stages text",
     "traces": "common convert errors machine measure records text",
-    "incidents": "common dashboard_info detect errors files records text",
+    "incidents": "common dashboard_info detect errors files records structured text",
     "backfill": "common dashboard_info errors records series stats text",
     "slack_util": "common config_util dashboard_info errors files redaction stages text verdict",
     "experiment": "analysis_util common config_util errors files machine measure plot_util records series stages stats"

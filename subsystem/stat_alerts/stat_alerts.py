@@ -18,13 +18,13 @@ from report.line import Line
 from rerun import allowed
 from threads import post as threads
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.detect.rules import StddevSettings, stddev
 from tvmdash.detect.series import Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations as known
-from tvmdash.incidents.ledger import Ledger
+from tvmdash.incidents.ledger import Incidents, Ledger
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide, list_in_words
 from tvmdash.verdict import write_verdict
@@ -78,8 +78,8 @@ def _partial(home: Home, stamps: Sequence[str]) -> dict[str, list[str]]:
 
 def _write_view(output: Path, ledger: Ledger) -> None:
     """The incidents as they are now; made of the ledger, and only for readers."""
-    incidents = [incident.to_json() for incident in ledger.incidents.values()]
-    common.write_json(output / VIEW_FILE, {"schema_version": 1, "incidents": incidents})
+    view = Incidents(tuple(ledger.incidents.values()))
+    common.write_json(output / VIEW_FILE, {"schema_version": 1, **structured.to_json(view)})
 
 
 def _without_data(done: Tonight, stamp: str) -> Report:

@@ -10,10 +10,9 @@ from typing import Any
 from inputs import parsing
 from inputs.parsing import number, objects, stamp, text
 from tvmdash.dashboard_info import Home
-from tvmdash.detect.cause import Cause
 from tvmdash.detect.reason import Reason
 from tvmdash.errors import DashboardError
-from tvmdash.incidents.ledger import MACHINE, OPEN_STATES, STATES, SUBSYSTEM, Change, Incident, Moved
+from tvmdash.incidents.ledger import MACHINE, OPEN_STATES, SUBSYSTEM, Incident, Moved
 from tvmdash.verdict import Standing
 
 PAGE_FILE, LEDGER_VIEW = "page.json", "incidents.json"
@@ -189,38 +188,8 @@ def _note(one: Mapping[str, Any]) -> Note:
 def _incidents(view: Mapping[str, Any], path: Path, faults: list[str]) -> Sequence[Incident]:
     found = []
     try:
-        for one in objects(view["incidents"]):
-            found.append(incident(one))  # noqa: PERF401 - those before a bad one are kept
-    except (*parsing.WRONG, DashboardError) as error:
+        for place, entry in enumerate(objects(view["incidents"])):
+            found.append(Incident.from_json(entry, path, f"$.incidents[{place}]"))
+    except (*parsing.WRONG, DashboardError) as error:  # those before a bad one are kept
         faults.append(parsing.fault_of(path, error))
     return found
-
-
-def incident(one: Mapping[str, Any]) -> Incident:
-    """The incident in an entry of incidents.json; KeyError, TypeError or DashboardError where it is none."""
-    known = {name: one[name] for name in Incident.__dataclass_fields__ if name in one}
-    moved = tuple(Moved(**item) for item in objects(one["moved"]))
-    for item in moved:
-        for value in (item.before, item.after, item.effect):
-            if number(value) is None:
-                raise TypeError(f"{one['id']}: a series that moved has no size")
-        for words in (item.series, item.name, item.metric, item.unit):
-            text(words)
-        for bound in (item.low, item.high, item.z):
-            number(bound)
-    for name in ("begin", "after", "found"):
-        stamp(one[name])
-    if one["state"] not in STATES:
-        raise TypeError(f"{one['state']!r:.40} is not a state")
-    for name in ("id", "kind", "blame"):
-        text(one[name])
-    number(one.get("size"))
-    before, after = one["versions"]
-    known.update(
-        moved=moved,
-        versions=(text(before), text(after)),
-        notes=parsing.texts(one.get("notes", [])),
-        changes=tuple(Change(**item) for item in objects(one.get("changes", []))),
-        cause=Cause.from_json(one["cause"]) if one.get("cause") else None,
-    )
-    return Incident(**known)

@@ -101,6 +101,17 @@ def test_a_damaged_source_costs_its_own_part_and_is_told(site: Site, file: str) 
     assert "1 of 1 expected series" in page.words
 
 
+def test_an_incident_that_cannot_be_read_is_told_with_its_place_and_those_before_it_stand(site: Site) -> None:
+    whole_home(site)
+    rows = [incident(STAMP).to_json(), incident(STAMP, id="i-second").to_json()]
+    rows[1]["moved"] = [{**rows[1]["moved"][0], "effect": "much"}]
+    site.output("stat_alerts", "incidents.json", {"schema_version": 1, "incidents": rows})
+    page = site.publish_here()
+    assert_whole(site)
+    assert "$.incidents[1].moved[0].effect: 'much' is not a number" in page.words
+    assert "Regression" in page.words
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"night": 3, "series": 1, "scores": [1], "incidents": [{}]}'])
 def test_sources_of_another_shape_are_all_told(site: Site, content: str) -> None:
     whole_home(site)

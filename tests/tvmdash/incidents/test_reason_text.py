@@ -9,6 +9,7 @@ import pytest
 from tvmdash.detect.cause import MACHINE, RUNTIME, Cause
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, SeriesState
+from tvmdash.errors import DashboardError
 from tvmdash.incidents.reason_text import format_reason
 
 IN_WORDS = {
@@ -46,5 +47,5 @@ def test_a_shift_is_told_with_whose_it_is_once_that_is_decided() -> None:
 
 @pytest.mark.parametrize("damage", [{"kind": "nonsense"}, {"needed": "18"}])
 def test_what_is_no_reason_is_refused(damage: dict[str, str]) -> None:
-    with pytest.raises((TypeError, ValueError)):
+    with pytest.raises(DashboardError):
         Reason.from_json({**Reason(ReasonKind.OPEN).to_json(), **damage})

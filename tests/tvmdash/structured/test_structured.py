@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from tvmdash import structured
 from tvmdash.errors import DashboardError
-from tvmdash.structured import Stamp, named
+from tvmdash.structured import Stamp, among, named, written_as
 from tvmdash.structured.schema import schema_of
 
 STAMP = "20261121T031500Z"
@@ -34,6 +34,12 @@ class Inner:
 
     size: float
     is_break: bool = field(default=False, metadata=named("break"))
+    way: str = field(default="up", metadata=among("up", "down"))
+
+    @property
+    @written_as("large")
+    def is_large(self) -> bool:
+        return self.size > 1
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ def test_names_that_a_newer_dashboard_added_are_passed_over() -> None:
 
 def test_what_is_written_is_read_back_as_an_equal_value() -> None:
     written = json.loads(json.dumps(structured.to_json(PARSED)))
-    assert written["parts"] == [{"size": 1.5, "break": True}]
+    assert written["parts"] == [{"size": 1.5, "break": True, "way": "up", "large": True}]
     assert structured.from_json(Whole, written, "f.json") == PARSED
 
 
@@ -104,12 +110,18 @@ def test_what_is_written_is_read_back_as_an_equal_value() -> None:
         ({"parts": [{"size": 1}, []]}, "$.parts[1]: [] is not an object"),
         ({"parts": [{"size": 1}, {}]}, "$.parts[1].size: is missing"),
         ({"parts": [{"size": 1, "break": 1}]}, "$.parts[0].break: 1 is not true or false"),
+        ({"parts": [{"size": 1, "way": "aside"}]}, "$.parts[0].way: 'aside' is not one of: up, down"),
         ({"by_name": {"x": {"size": None}}}, "$.by_name.x.size: None is not a number"),
         ({"more": []}, "$.more: [] is not an object"),
     ],
 )
 def test_a_wrong_value_is_refused_with_file_place_value_and_remedy(change: dict[str, Any], fault: str) -> None:
     assert fault_of({**GOOD, **change}) == f"f.json: {fault}. Delete it."
+
+
+def test_a_part_of_a_file_is_named_by_its_path() -> None:
+    with pytest.raises(DashboardError, match=r"^f\.json: \$\.all\[3\]\.size: 'x' is not a number\.$"):
+        structured.from_json(Inner, {"size": "x"}, "f.json", at="$.all[3]")
 
 
 def test_a_missing_field_and_a_value_that_is_no_object_are_refused() -> None:
@@ -134,7 +146,7 @@ def test_the_schema_accepts_what_is_read_and_refuses_what_is_not() -> None:
         assert not validator.is_valid({**GOOD, **change}), change
     assert schema["description"] == "Everything."
     assert schema["required"] == ["night", "count", "level", "versions"]
-    assert schema["$defs"]["Inner"]["properties"].keys() == {"size", "break"}
+    assert schema["$defs"]["Inner"]["properties"].keys() == {"size", "break", "way", "large"}
 
 
 def test_importing_what_reads_json_does_not_import_cattrs() -> None:

@@ -7,9 +7,12 @@ allocator and FFI are in no module. It tells TVM's runtime from its generated co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from tvmdash import structured
+from tvmdash.structured import among
 
 CODE, RUNTIME, BUILD, MACHINE, UNKNOWN = "code", "runtime", "build", "machine", "unknown"
 """TVM's generated code; its runtime; TVM, one of both or either; not TVM; nobody can say."""
@@ -18,7 +21,7 @@ MEASURED_AGAIN, SAME_ARTIFACT, SAME_VERSION, OLDER_ARTIFACTS, EXACT, CONTROLS, C
 )  # fmt: skip
 """In the order of their strength; CONTROL: the series itself is one."""
 _ORDER = (MEASURED_AGAIN, CONTROL, SAME_ARTIFACT, SAME_VERSION, OLDER_ARTIFACTS, EXACT, CONTROLS, NOTHING)
-_WHOSE = frozenset({CODE, RUNTIME, BUILD, MACHINE, UNKNOWN})
+_WHOSE = (CODE, RUNTIME, BUILD, MACHINE, UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,8 @@ class Cause:
     experiment_changed: the experiment's own code or config did as well.
     """
 
-    whose: str = UNKNOWN
-    evidence: str = NOTHING
+    whose: str = field(default=UNKNOWN, metadata=among(*_WHOSE))
+    evidence: str = field(default=NOTHING, metadata=among(*_ORDER))
     same_code: int = 0
     changed_code: int = 0
     controls: int = 0
@@ -58,21 +61,12 @@ class Cause:
         return "compiler" if self.is_tvms else self.whose
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return structured.to_json(self)
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Cause:
-        """The cause that `to_json` wrote; TypeError where it is none."""
-        if not isinstance(value, Mapping):
-            raise TypeError(f"{value!r:.40} is not a cause")
-        lists = {name: tuple(map(str, value.get(name, ()))) for name in ("old_artifacts", "new_artifacts")}
-        cause = cls(**{**value, **lists})
-        if cause.whose not in _WHOSE or cause.evidence not in _ORDER:
-            raise TypeError(f"{cause.whose!r:.40}, {cause.evidence!r:.40}: not a cause and its evidence")
-        numbers = (cause.old, cause.new, cause.controls_shift, cause.older_shift, cause.controls, cause.controls_moved)
-        if not all(number is None or isinstance(number, (int, float)) for number in numbers):
-            raise TypeError("the numbers of a cause are numbers")
-        return cause
+    def from_json(cls, value: Any) -> Cause:
+        """The cause that `to_json` wrote; DashboardError where it is none."""
+        return structured.from_json(cls, value, "the cause of an incident")
 
 
 def of_tvm(cause: Cause) -> Cause:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
+
+from tvmdash import structured
 
 
 class ReasonKind(enum.StrEnum):
@@ -54,12 +55,9 @@ class Reason:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; `from_json` reads it back."""
-        return asdict(self)
+        return structured.to_json(self)
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Reason:
-        """The reason that `to_json` wrote; KeyError, TypeError or ValueError where it is none."""
-        numbers = {name: value[name] for name in ("value", "nights", "needed")}
-        if not all(number is None or isinstance(number, (int, float)) for number in numbers.values()):
-            raise TypeError("the numbers of a reason are numbers")
-        return cls(ReasonKind(value["kind"]), **numbers)
+    def from_json(cls, value: Any) -> Reason:
+        """The reason that `to_json` wrote; DashboardError where it is none."""
+        return structured.from_json(cls, value, "the reason of a decision")

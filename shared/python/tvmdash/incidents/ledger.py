@@ -9,14 +9,16 @@ from __future__ import annotations
 import fnmatch
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.detect.cause import Cause
 from tvmdash.errors import DashboardError
 from tvmdash.records import metrics
 from tvmdash.records.metrics import Direction, Way, is_worse, way
+from tvmdash.structured import Stamp, among, written_as
 
 SUBSYSTEM = "stat_alerts"
 LEDGER_FILE = "incidents.jsonl"
@@ -96,10 +98,10 @@ class Incident:
 
     id: str
     kind: str
-    state: str
-    begin: str
-    after: str
-    found: str
+    state: str = field(metadata=among(*STATES))
+    begin: Stamp
+    after: Stamp
+    found: Stamp
     versions: tuple[str, str]
     blame: str
     moved: tuple[Moved, ...] = ()
@@ -130,6 +132,7 @@ class Incident:
         return way(True if True in found else False if False in found else None)
 
     @property
+    @written_as("open")
     def is_open(self) -> bool:
         """Whether somebody should still do something about it: it got worse, and nobody has settled it."""
         settled_by_itself = self.kind == MACHINE and self.blame == "machine"
@@ -137,7 +140,19 @@ class Incident:
 
     def to_json(self) -> dict[str, Any]:
         """As the page and the current view hold it."""
-        return {**asdict(self), "open": self.is_open}
+        return structured.to_json(self)
+
+    @classmethod
+    def from_json(cls, value: common.Json, path: Path, at: str) -> Incident:
+        """What `to_json` wrote to `path`, at this JSON path; DashboardError where it is anything else."""
+        return structured.from_json(cls, value, path, at=at)
+
+
+@dataclass(frozen=True)
+class Incidents:
+    """All incidents of a home as they are now, oldest first; made of the ledger, and only for readers."""
+
+    incidents: tuple[Incident, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 Reading is strict: true is no number, 1 is no text, a text is no list, NaN and Infinity are nothing. What a newer
 dashboard added is passed over, and what an older one did not write has its default. A field that is called by another
-name in the file says so: `field(metadata=named("break"))`.
+name in the file says so: `field(metadata=named("break"))`; so does one with few values: `among("new", "fixed")`. A
+property with `written_as("open")` is written and not read.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import contextlib
 import enum
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NewType, TypeVar, get_args, get_origin
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
 else:
     Stamp = NewType("Stamp", str)
 """A text that must be a night's stamp, as 20261121T031500Z; for type checkers any text."""
-_NAME = "json"
+_NAME, _CHOICES = "json", "choices"
 _WRONG = (KeyError, TypeError, ValueError, OverflowError)
 """What a hook or the code that cattrs makes raises where a value is of another shape."""
 _T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
 _Hook = Callable[[Any, Any], Any]
 
 
@@ -40,17 +42,47 @@ def named(name: str) -> Mapping[str, str]:
     return {_NAME: name}
 
 
+def among(*choices: str) -> Mapping[str, Sequence[str]]:
+    """The metadata of a dataclass field, a text that is one of `choices`."""
+    return {_CHOICES: choices}
+
+
+def written_as(name: str) -> Callable[[_F], _F]:
+    """For the function of a property that `to_json` writes under `name` as well; nobody reads it from the file."""
+
+    def mark(function: _F) -> _F:
+        function.written_as = name  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def written_properties(kind: type) -> Mapping[str, property]:
+    """What `written_as` marks of a class, by name in the file."""
+    found = [item for base in kind.__mro__ for item in vars(base).values() if isinstance(item, property)]
+    names = {getattr(item.fget, "written_as", ""): item for item in found}
+    return {name: item for name, item in names.items() if name}
+
+
+def choices_in(field: Any) -> Sequence[str]:
+    """The texts that this dataclass field may hold; empty where any."""
+    return tuple(field.metadata.get(_CHOICES, ()))
+
+
 def name_in_file(field: Any) -> str:
     """What the file calls this dataclass field."""
     return str(field.metadata.get(_NAME, field.name))
 
 
-def from_json(kind: type[_T], value: common.Json, where: str | Path, *, remedy: str = "") -> _T:
-    """`value` as the dataclass `kind`; DashboardError names the file `where`, the JSON path and the value."""
+def from_json(kind: type[_T], value: common.Json, where: str | Path, *, at: str = "$", remedy: str = "") -> _T:
+    """`value` as the dataclass `kind`; DashboardError names the file `where`, the JSON path and the value.
+
+    at: the path of `value` in the file.
+    """
     try:
         return _converter(detailed=False).structure(value, kind)
     except _WRONG:
-        raise DashboardError(f"{where}: {_fault(kind, value)}" + (f" {remedy}" if remedy else "")) from None
+        raise DashboardError(f"{where}: {at}{_fault(kind, value)}" + (f" {remedy}" if remedy else "")) from None
 
 
 def read(kind: type[_T], path: Path, *, max_bytes: int = MAX_BYTES, remedy: str = "") -> _T | None:
@@ -101,7 +133,7 @@ def _whole(value: Any, _: Any) -> int:
 
 
 def _number(value: Any, _: Any) -> float:
-    if type(value) is float or (isinstance(value, int) and not isinstance(value, bool)):
+    if isinstance(value, (float, int)) and not isinstance(value, bool):
         if math.isfinite(value):
             return float(value)
         raise ValueError("is not a finite number")
@@ -157,7 +189,7 @@ def _tuple_hook(kind: Any, converter: Converter) -> _Hook:
 
     parts = get_args(kind)
     if parts[-1] is ...:
-        return _only(list, "a list", homogenous_tuple_structure_factory(kind, converter))
+        return _only((list, tuple), "a list", homogenous_tuple_structure_factory(kind, converter))
     hooks = [(converter.get_structure_hook(part), part) for part in parts]
 
     def of_each(value: Any, _: Any) -> tuple[Any, ...]:
@@ -165,7 +197,7 @@ def _tuple_hook(kind: Any, converter: Converter) -> _Hook:
             raise TypeError(f"is not a list of {len(hooks)}")
         return tuple(hook(item, part) for item, (hook, part) in zip(value, hooks, strict=True))
 
-    return _only(list, "a list", of_each)
+    return _only((list, tuple), "a list", of_each)
 
 
 def _mapping_hook(kind: Any, converter: Converter) -> _Hook:
@@ -183,7 +215,7 @@ def _same(value: Any, _: Any) -> Any:
 def _dataclass_hook(kind: Any, converter: Converter) -> _Hook:
     from cattrs.gen import make_dict_structure_fn
 
-    made: _Hook = make_dict_structure_fn(kind, converter, _cattrs_use_linecache=False, **_renamed(kind))
+    made: _Hook = make_dict_structure_fn(kind, converter, _cattrs_use_linecache=False, **_overrides(kind))
     return _only(dict, "an object", made)
 
 
@@ -191,19 +223,31 @@ def _dataclass_to_json(kind: Any, converter: Converter) -> Callable[[Any], Any]:
     from cattrs.gen import make_dict_unstructure_fn
 
     made: Callable[[Any], Any] = make_dict_unstructure_fn(
-        kind, converter, _cattrs_use_linecache=False, **_renamed(kind)
+        kind, converter, _cattrs_use_linecache=False, **_overrides(kind)
     )
-    return made
+    properties = written_properties(kind)
+    if not properties:
+        return made
+    return lambda value: {**made(value), **{name: item.__get__(value) for name, item in properties.items()}}
 
 
-def _renamed(kind: Any) -> dict[str, Any]:
-    """For cattrs: the fields that the file calls by another name."""
+def _overrides(kind: Any) -> dict[str, Any]:
+    """For cattrs: the fields that the file calls by another name, and those of few values."""
     from cattrs.gen import override
 
-    return {field.name: override(rename=name_in_file(field)) for field in fields(kind) if _NAME in field.metadata}
+    return {
+        field.name: override(rename=name_in_file(field), struct_hook=_among_hook(choices_in(field)))
+        for field in fields(kind)
+        if field.metadata
+    }
 
 
-def _only(kind: type, words: str, hook: Callable[..., Any]) -> _Hook:
+def _among_hook(choices: Sequence[str]) -> _Hook | None:
+    kind = Literal[tuple(choices)] if choices else None
+    return None if kind is None else lambda value, _: _choice(value, kind)
+
+
+def _only(kind: type | tuple[type, ...], words: str, hook: Callable[..., Any]) -> _Hook:
     """The hook, for values of `kind` alone: else a text would be a list of letters, and a list an empty object."""
 
     def checked(value: Any, wanted: Any) -> Any:
@@ -250,7 +294,7 @@ def _steps(error: BaseException, owner: Any) -> Iterator[str | int]:
 
 
 def _describe(value: common.Json, path: _Path, cause: BaseException) -> str:
-    place = "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     if isinstance(cause, KeyError):
         return f"{place}: is missing."
     for step in path:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from tvmdash.structured import Stamp, choices_of, is_literal, name_in_file
+from tvmdash.structured import Stamp, choices_in, choices_of, is_literal, name_in_file, written_properties
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PLAIN: Mapping[Any, Mapping[str, Any]] = {
@@ -41,8 +41,16 @@ def _of_dataclass(kind: Any, defs: dict[str, Schema]) -> Schema:
         "description": inspect.cleandoc(kind.__doc__ or ""),
         "type": "object",
         "required": needed,
-        "properties": {name: _of(hints[field.name], defs) for name, field in named.items()},
+        "properties": {
+            **{name: _of_field(field, hints[field.name], defs) for name, field in named.items()},
+            **{name: _of(get_type_hints(item.fget)["return"], defs) for name, item in written_properties(kind).items()},
+        },
     }
+
+
+def _of_field(field: Any, kind: Any, defs: dict[str, Schema]) -> Schema:
+    choices = choices_in(field)
+    return {"enum": list(choices)} if choices else _of(kind, defs)
 
 
 def _of(kind: Any, defs: dict[str, Schema]) -> Schema:
