@@ -27,7 +27,7 @@ def summarize_night(home: Home, night: Night) -> str:
     if night.state == RUNNING:
         lines = [_headline(home, night), *_now(home, night)]
     lines += [f"  {line}" for line in _failures(night)]
-    lines += [f"  Note: {note}" for note in night.notes if not _is_told(note, night)]
+    lines += [f"  Note: {note}" for note in night.untold_notes]
     if night.artifacts:
         lines.append(f"Measured TVM: {list_in_words([_artifact(item) for item in night.artifacts], 5)}.")
     if night.jobs:
@@ -80,24 +80,18 @@ def _of_tvm(home: Home, night: Night) -> str:
 
 def _failures(night: Night) -> list[str]:
     """A line for each job that did not go well; those of a kind that the same thing stopped share one."""
-    groups: dict[tuple[str, str, str], list[JobResult]] = {}
+    groups: dict[tuple[str, ...], list[JobResult]] = {}
     for job in night.jobs:
         step = job.first_failure
-        reason = step.message if step is not None and step.state == BLOCKED else ""
+        is_blocked = step is not None and step.state == BLOCKED
         if not job.well:
-            groups.setdefault((job.kind, reason, "" if reason else job.name), []).append(job)
-    return [_failure(jobs[0]) if len(jobs) == 1 else _stopped(reason, jobs) for (_, reason, _), jobs in groups.items()]
+            groups.setdefault((job.kind, *(step.cause if step and is_blocked else (job.name,))), []).append(job)
+    return [_failure(jobs[0]) if len(jobs) == 1 else _stopped(jobs) for jobs in groups.values()]
 
 
-def _stopped(reason: str, jobs: Sequence[JobResult]) -> str:
-    names = list_in_words([job.name for job in jobs], _NAMED)
-    return f"{jobs[0].kind}s {names} {_WORDS[BLOCKED]}: {elide(reason, 400)}"
-
-
-def _is_told(note: str, night: Night) -> bool:
-    """Whether a job's failure says the same."""
-    said = note.partition(": ")[2] or note
-    return any(said in step.message for job in night.jobs for step in job.steps if not step.success)
+def _stopped(jobs: Sequence[JobResult]) -> str:
+    names, step = list_in_words([job.name for job in jobs], _NAMED), jobs[0].first_failure
+    return f"{jobs[0].kind}s {names} {_WORDS[BLOCKED]}: {elide(step.message if step else '', 400)}"
 
 
 def _failure(job: JobResult) -> str:

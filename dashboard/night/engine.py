@@ -16,7 +16,7 @@ from dashboard.process import process
 from dashboard.process.orphans import MARK
 from dashboard.process.process import Outcome
 from tvmdash import stages
-from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepResult
+from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepReason, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.stages import Blocked, Stage, Status
 from tvmdash.text import bytes_in_words
@@ -53,7 +53,9 @@ def _setup(context: Context, job: Job, stage: Stage) -> StepResult:
         kept = setup_cache.find(setup_dir, job.experiment, key)
     if kept is not None:
         _show_setup(place, kept)
-        return StepResult(stage.name, SKIPPED, f"unchanged: kept from {kept.name.partition('-')[2]}", context.stamp)
+        of_night = setup_cache.stamp_of(kept)
+        words = f"unchanged: kept from {of_night}"
+        return StepResult(stage.name, SKIPPED, words, context.stamp, reason=StepReason.KEPT, subject=of_night)
     folder = setup_cache.begin(setup_dir, job.experiment, key, context.stamp)
     result = _run(context, job, stage, folder)
     if result.success:

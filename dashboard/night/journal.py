@@ -58,19 +58,20 @@ class Journal:
             self._night = dataclasses.replace(self._night, **changes)
             self.write_whole()
 
-    def note(self, words: str) -> None:
-        """Add a sentence that the night's readers should see."""
+    def note(self, words: str, *, told: bool = False) -> None:
+        """Add a sentence that the night's readers should see; told: jobs' failures tell it as well."""
         with self._lock:
-            self._night = dataclasses.replace(self._night, notes=(*self._night.notes, words))
-            self._add({"note": words})
+            self._night = self._night.with_note(words, told=told)
+            self._add({"note": words, "told": told})
 
     def record(self, job: Job, result: StepResult, log: Path | None = None) -> None:
         """Keep how a step went: in the job's status folder, with its log, and in the night's record.
 
         Secrets are hidden in all of them.
         """
-        message, log_tail = (redact(text, self._secrets) for text in (result.message, result.log_tail))
-        result = dataclasses.replace(result, message=message, log_tail=log_tail)
+        texts = (result.message, result.log_tail, result.subject)
+        message, log_tail, subject = (redact(text, self._secrets) for text in texts)
+        result = dataclasses.replace(result, message=message, log_tail=log_tail, subject=subject)
         with self._lock:
             new = JobResult(job.kind, job.name, job.title, job.description, ())
             before = self._jobs.get((job.kind, job.name), new)
@@ -132,7 +133,7 @@ class Journal:
                 raise
             self._ballast.unlink(missing_ok=True)
             words = f"The disk of {self._home.root} is full. Make room before the next night."
-            self._night = dataclasses.replace(self._night, notes=tuple(dict.fromkeys((*self._night.notes, words))))
+            self._night = self._night.with_note(words)
             try:
                 write()
             except OSError as again:

@@ -25,7 +25,18 @@ from dashboard.plan.job import REPOSITORY, Job
 from dashboard.plan.night_plan import Plan, wanted_by
 from dashboard.process import orphans, process, watchdog
 from tvmdash.common import stamp_of, utc_now
-from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, RUNNING, MissingBackup, Night, StepResult
+from tvmdash.dashboard_info import (
+    BLOCKED,
+    COMPLETE,
+    FAILED,
+    INTERRUPTED,
+    OK,
+    RUNNING,
+    MissingBackup,
+    Night,
+    StepReason,
+    StepResult,
+)
 from tvmdash.errors import DashboardError
 from tvmdash.machine.identity import change_in_words
 from tvmdash.stages import PRECHECK, Stage, pipeline
@@ -151,7 +162,7 @@ class _Phases:
         """Record the verdict of the plan on each job and copy the code of those that go on."""
         for job in self._plan.rejected:
             self._end(job, StepResult(PRECHECK, FAILED, "\n".join(job.faults), self._context.stamp))
-            self._block(job, "its precheck failed")
+            self._block(job, "its precheck failed", StepReason.PRECHECK_FAILED)
         going = []
         for job in jobs:
             try:
@@ -162,7 +173,7 @@ class _Phases:
                 result = StepResult(PRECHECK, FAILED, f"{job.folder}: cannot be copied: {error}", self._context.stamp)
             self._end(job, result)
             if not result.success:
-                self._block(job, "its precheck failed")
+                self._block(job, "its precheck failed", StepReason.PRECHECK_FAILED)
         return going
 
     def _provide(self, jobs: list[Job]) -> list[Job]:
@@ -175,7 +186,7 @@ class _Phases:
                 provided = self._provide_one(spec)
             except ArtifactError as error:
                 lack[spec] = str(error)
-                self._journal.note(f"TVM {spec.branch} from {spec.remote} cannot be had: {error}")
+                self._journal.note(f"TVM {spec.branch} from {spec.remote} cannot be had: {error}", told=True)
                 continue
             self._leases.callback(provided.lease.release)
             have[spec] = provided.artifact
@@ -191,7 +202,8 @@ class _Phases:
         self._journal.change(artifacts=since.describe_artifacts(have, earlier, self._plan.config.artifacts))
         for job in jobs:
             if job.needs_tvm and job.tvm in lack:
-                self._block(job, f"no TVM to measure: {lack[job.tvm]}")
+                subject = f"{job.tvm.branch} from {job.tvm.remote}"
+                self._block(job, f"no TVM to measure: {lack[job.tvm]}", StepReason.NO_TVM, subject)
         return [job for job in jobs if not job.needs_tvm or job.tvm not in lack]
 
     def _provide_one(self, spec: ArtifactSpec) -> Provided:
@@ -214,7 +226,7 @@ class _Phases:
             return True
         result = self._perform(job, stage)
         if not result.success:
-            self._block(job, f"{name} failed", after=name)
+            self._block(job, f"{name} failed", StepReason.STAGE_FAILED, name, after=name)
             if job.measures:
                 self._keep_raw(job)
         return result.success
@@ -230,10 +242,11 @@ class _Phases:
         self._journal.record(job, result, log)
         self._progress.end(job, result)
 
-    def _block(self, job: Job, reason: str, *, after: str = "") -> None:
+    def _block(self, job: Job, words: str, reason: StepReason, subject: str = "", *, after: str = "") -> None:
         names = [stage.name for stage in job.stages]
         for name in names[names.index(after) + 1 :] if after else names:
-            self._end(job, StepResult(name, BLOCKED, reason, self._context.stamp))
+            result = StepResult(name, BLOCKED, words, self._context.stamp, reason=reason, subject=subject)
+            self._end(job, result)
 
     def _tails(self, jobs: list[Job]) -> None:
         """The stages after run; jobs side by side, because nothing is timed any more."""

@@ -76,6 +76,11 @@ def _place(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:
     return setup_dir / experiment / f"{key}-{stamp}"
 
 
+def stamp_of(place: Path) -> str:
+    """The night that a kept setup is of."""
+    return place.name.partition("-")[2]
+
+
 def begin(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:
     """A new empty folder for a setup. It keeps this path, so that paths written into it stay right."""
     place = _place(setup_dir, experiment, key, stamp)

@@ -13,7 +13,7 @@ from tests.slack import server
 from tests.slack.server import CHANNEL, TOKEN, Fault, State
 from tests.subsystem import slack_homes
 from tests.subsystem.slack_homes import BLOCKED, FAILED, STAMP, SlackHome, job, night
-from tvmdash.dashboard_info import MissingBackup
+from tvmdash.dashboard_info import MissingBackup, StepReason
 
 NAME = "exp_reports"
 
@@ -90,10 +90,12 @@ def test_failures_come_before_blocked_ones_before_summaries(home: SlackHome) -> 
 
 
 def test_what_is_blocked_by_the_same_is_told_once(home: SlackHome) -> None:
-    jobs = [job(name, BLOCKED, message="no TVM to measure: the index is down") for name in "abc"]
-    tonight = night(*jobs, artifacts=(), notes=("TVM latest from pypi cannot be had: the index is down",))
-    text = home.run(NAME, tonight).text
+    cause = {"reason": StepReason.NO_TVM, "subject": "latest from pypi"}
+    jobs = [job(name, BLOCKED, message=f"no TVM to measure: the index is down ({name})", **cause) for name in "abc"]
+    notes = ("#1# the index is down", "The disk is nearly full")
+    text = home.run(NAME, night(*jobs, artifacts=(), notes=notes, told_notes=(0,))).text
     assert text.count("the index is down") == 1
+    assert "The disk is nearly full" in text
     assert "a, b and c did not run" in text
     assert "no TVM" in text.splitlines()[2]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -32,11 +33,24 @@ def variant_of(name: str) -> str:
     return name.partition(VARIANT_SIGN)[2]
 
 
+class StepReason(enum.StrEnum):
+    """Why a step was not run; what it is about is the result's `subject`."""
+
+    KEPT = "kept"
+    """What it would make is kept of the night `subject`."""
+    PRECHECK_FAILED = "precheck_failed"
+    STAGE_FAILED = "stage_failed"
+    """The job's stage `subject` did not go well."""
+    NO_TVM = "no_tvm"
+    """The TVM `subject` cannot be had."""
+
+
 @dataclass(frozen=True)
 class StepResult:
     """How one stage of one job went on one night; `log_tail` holds the end of its output where it failed.
 
     `failed_points` of the data it left could not be measured or gave a wrong answer: the stage is ok, the night is not.
+    `reason` is a StepReason; empty where the stage ran, where its own script asked for something, and in old records.
     """
 
     stage: str
@@ -47,6 +61,13 @@ class StepResult:
     log_tail: str = ""
     failed_points: int = 0
     started_ns: int | None = None
+    reason: str = ""
+    subject: str = ""
+
+    @property
+    def cause(self) -> tuple[str, str]:
+        """The same for steps that the same thing stopped: its reason, or, where none is known, all that it says."""
+        return (self.reason, self.subject) if self.reason else ("", self.message)
 
     @property
     def success(self) -> bool:
@@ -139,6 +160,20 @@ class Night:
     jobs: tuple[JobResult, ...] = ()
     missing_backups: tuple[MissingBackup, ...] = ()
     partial: tuple[PartialData, ...] = ()
+    told_notes: tuple[int, ...] = ()
+    """Which of the notes, counted from 0, the failures of jobs tell as well."""
+
+    @property
+    def untold_notes(self) -> tuple[str, ...]:
+        """The notes that no job's failure tells."""
+        return tuple(note for index, note in enumerate(self.notes) if index not in self.told_notes)
+
+    def with_note(self, words: str, *, told: bool = False) -> Night:
+        """The night with one more note, unless it has it; told: jobs' failures tell it as well."""
+        if words in self.notes:
+            return self
+        places = (*self.told_notes, len(self.notes)) if told else self.told_notes
+        return replace(self, notes=(*self.notes, words), told_notes=places)
 
     @property
     def experiments(self) -> tuple[JobResult, ...]:
@@ -170,7 +205,8 @@ class Night:
         lists = {"notes": tuple(value["notes"]), "artifacts": tuple(value["artifacts"])}
         machine = MachineIdentity.from_json(value["machine"]) if value.get("machine") else None
         changes = tuple(MachineChange(**item) for item in value.get("machine_changes", ()))
-        seen = {"machine": machine, "machine_changes": changes}
+        seen: dict[str, Any] = {"machine": machine, "machine_changes": changes}
+        seen["told_notes"] = tuple(map(int, value.get("told_notes", ())))
         return cls(**{**known, **lists, **seen, "jobs": jobs, "missing_backups": missing, "partial": partial})
 
 
@@ -326,19 +362,19 @@ def _with_journal(night: Night, path: Path) -> Night:
         lines = path.read_bytes().split(b"\n")
     except OSError:
         return night
-    jobs, notes = {(job.kind, job.name): job for job in night.jobs}, dict.fromkeys(night.notes)
+    jobs = {(job.kind, job.name): job for job in night.jobs}
     for line in filter(None, lines):
         with contextlib.suppress(DashboardError):
             entry = common.parse_json(line, str(path))
             if "note" in entry:
-                notes[entry["note"]] = None
+                night = night.with_note(entry["note"], told=bool(entry.get("told")))
                 continue
             new = JobResult.from_json(entry["job"])
             known = jobs.setdefault((new.kind, new.name), replace(new, steps=()))
             stages_known = {step.stage for step in known.steps}
             added = tuple(step for step in new.steps if step.stage not in stages_known)
             jobs[new.kind, new.name] = replace(known, steps=(*known.steps, *added))
-    return replace(night, jobs=tuple(jobs.values()), notes=tuple(notes))
+    return replace(night, jobs=tuple(jobs.values()))
 
 
 STAMP_FILE = ".stamp"

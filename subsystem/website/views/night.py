@@ -153,7 +153,7 @@ def version_in_words(artifact: object) -> str:
 def failures(jobs: Iterable[JobResult]) -> list[Failure]:
     """What failed, each with its step, then what is blocked, all that is blocked by the same as one."""
     failed: list[Failure] = []
-    blocked: dict[tuple[str, str], list[JobResult]] = {}
+    blocked: dict[tuple[str, tuple[str, str]], list[JobResult]] = {}
     for job in jobs:
         step = job.first_failure
         if step is None:
@@ -161,7 +161,7 @@ def failures(jobs: Iterable[JobResult]) -> list[Failure]:
         if job.state == dashboard_info.FAILED:
             failed.append(Failure(FAILED, (job,), next(item for item in job.steps if item.state == FAILED)))
         else:
-            blocked.setdefault((step.stage, step.message), []).append(job)
+            blocked.setdefault((step.stage, step.cause), []).append(job)
     together = [
         Failure(BLOCKED, tuple(group), group[0].first_failure) for group in blocked.values() if group[0].first_failure
     ]

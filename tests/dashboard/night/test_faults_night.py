@@ -341,6 +341,11 @@ def test_what_blocks_several_experiments_is_said_once(home: homes.HomeForTests, 
     for output in (done.output[done.output.index("Night 2") :], shown.output):
         assert output.count("holds no proven TVM") == 1
         assert "experiments cnn, lstm and vgg blocked: no TVM to measure: " in output
+    last = home.last()
+    assert [note for index, note in enumerate(last["notes"]) if index in last["told_notes"]] == last["notes"]
+    causes = {(step["reason"], step["subject"]) for job in last["jobs"] for step in job["steps"][1:]}
+    assert {reason for reason, _ in causes} == {"no_tvm"}
+    assert len(causes) == 1
 
 
 def test_a_setup_that_fails_blocks_its_job_and_keeps_the_earlier_one(home: homes.HomeForTests) -> None:

@@ -10,7 +10,7 @@ import pytest
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.night.journal import Journal
 from dashboard.plan.job import Job
-from tvmdash.dashboard_info import COMPLETE, FAILED, OK, RUNNING, Home, Night, StepResult
+from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, OK, RUNNING, Home, Night, StepReason, StepResult
 
 STAMP = "20260101T000000Z"
 STAGES = ("precheck", "run", "analyze", "visualize", "summarize")
@@ -89,6 +89,34 @@ def test_a_running_night_is_read_with_each_step_as_soon_as_it_has_ended(home: Ho
     journal.change(artifacts=({"key": "x"},))
     assert home.read_night(STAMP) == journal.night
     assert home.night_stamps() == [STAMP]
+
+
+def test_which_notes_the_failures_tell_is_kept_with_them(home: Home) -> None:
+    journal = begun(home)
+    journal.note("The disk is nearly full.")
+    journal.note("TVM cannot be had.", told=True)
+    journal.note("TVM cannot be had.", told=True)
+    assert home.read_night(STAMP) == journal.night
+    journal.write_whole()
+    journal.note("Last.")
+    read = home.read_night(STAMP)
+    assert read == journal.night
+    assert read.notes == ("The disk is nearly full.", "TVM cannot be had.", "Last.")
+    assert read.untold_notes == ("The disk is nearly full.", "Last.")
+
+
+def test_a_record_of_before_tells_all_its_notes(home: Home) -> None:
+    value = Night(STAMP, COMPLETE, notes=("one: two",)).to_json()
+    del value["told_notes"]
+    assert Night.from_json(value).untold_notes == ("one: two",)
+
+
+def test_steps_that_the_same_thing_stopped_have_the_same_cause_whatever_they_say() -> None:
+    lost = {"reason": StepReason.NO_TVM, "subject": "main from R"}
+    one, other = (StepResult("run", BLOCKED, words, STAMP, **lost) for words in ("#1#", "#2#"))
+    assert one.cause == other.cause
+    assert StepResult("run", BLOCKED, "#1#", STAMP).cause != StepResult("run", BLOCKED, "#2#", STAMP).cause
+    assert StepResult.from_json(one.to_json()) == one
 
 
 def test_what_a_killed_night_had_written_of_a_line_is_left_out(home: Home) -> None:

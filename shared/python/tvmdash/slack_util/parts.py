@@ -90,11 +90,14 @@ def failed_step(job: JobResult) -> StepResult:
 
 def blocked_parts(jobs: Sequence[tuple[JobResult, Notify]]) -> list[Part]:
     """Blocked jobs, all that are blocked by the same as one part."""
-    groups: dict[str, list[tuple[JobResult, Notify]]] = {}
+    groups: dict[tuple[str, str], list[tuple[JobResult, Notify]]] = {}
+    reasons: dict[tuple[str, str], str] = {}
     for job, notify in jobs:
         step = next((step for step in job.steps if step.state == BLOCKED), None)
-        groups.setdefault(step.message if step else "", []).append((job, notify))
-    return [_blocked_part(reason, group) for reason, group in groups.items()]
+        cause = step.cause if step else ("", "")
+        groups.setdefault(cause, []).append((job, notify))
+        reasons.setdefault(cause, step.message if step else "")
+    return [_blocked_part(reasons[cause], group) for cause, group in groups.items()]
 
 
 def _blocked_part(reason: str, group: Sequence[tuple[JobResult, Notify]]) -> Part:
@@ -130,9 +133,7 @@ def is_unfinished(job: JobResult) -> bool:
 
 def note_parts(night: Night, faults: Sequence[str]) -> list[Part]:
     """What the night noted and no job's failure tells, and what is wrong with lists of whom to ping."""
-    told = "\n".join(step.message for job in night.jobs for step in job.steps if not step.success)
-    notes = [note for note in night.notes if (note.partition(": ")[2] or note) not in told]
-    return [fault_part(note) for note in (*notes, *faults)]
+    return [fault_part(note) for note in (*night.untold_notes, *faults)]
 
 
 def fault_part(words: str) -> Part:
