@@ -67,7 +67,7 @@ def _experiment(history: History, name: str) -> Iterator[str]:
     yield f"## {plain(name)}"
     yield ""
     rows = [
-        [plain(course.name.removeprefix(f"{name} ")), *_levels(history, course), words.whole_in_words(course)]
+        [plain(course.short_name), *_levels(history, course), words.whole_in_words(course)]
         for course in history.of(name)
     ]
     yield from table(["series", *map(plain, history.versions), plain(words.last_against_first(history))], rows)

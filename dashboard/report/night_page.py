@@ -200,11 +200,13 @@ def _failures(result: ExperimentResult) -> Iterator[str]:
 
 
 def _doubts(result: ExperimentResult) -> Iterator[str]:
-    """What records say against themselves, most frequent first; doubts that differ in their numbers are one."""
+    """What records say against themselves, most frequent first; those of a kind, where it is known, are one."""
     groups: dict[str, list[str]] = {}
     for record in result.data.records if result.data else ():
-        for doubt in record.additional_info.get("doubts", ()):
-            groups.setdefault(re.sub(r"\d+(\.\d+)?", "0", str(doubt)), []).append(str(doubt))
+        told = [str(doubt) for doubt in record.additional_info.get("doubts", ())]
+        kinds = [str(kind) for kind in record.additional_info.get("doubt_kinds", ())]
+        for doubt, kind in zip(told, kinds if len(kinds) == len(told) else told, strict=True):
+            groups.setdefault(kind, []).append(doubt)
     if not groups:
         return
     yield from ["", f"Doubts, of {_points(len(result.data.records) if result.data else 0)}:", ""]

@@ -132,11 +132,21 @@ def quantity_in_words(value: float, unit: str) -> str:
 
 def estimate_in_words(value: float, low: float | None, high: float | None, unit: str) -> str:
     """A quantity with the interval around it, all in the unit that suits the value, as in "12.1 ms (11.9 to 12.4)"."""
+    return in_brackets(*estimate_in_parts(value, low, high, unit))
+
+
+def estimate_in_parts(value: float, low: float | None, high: float | None, unit: str) -> tuple[str, str]:
+    """The quantity, and the interval around it or nothing."""
     words = quantity_in_words(value, unit)
     if low is None or high is None or unit in ("bytes", "B"):
-        return words
+        return words, ""
     factor = _suiting(value, unit)[1]
-    return f"{words} ({three_digits(low * factor)} to {three_digits(high * factor)})"
+    return words, f"{three_digits(low * factor)} to {three_digits(high * factor)}"
+
+
+def in_brackets(words: str, more: str) -> str:
+    """`words` with `more`, where there is some, in brackets behind them."""
+    return f"{words} ({more})" if more else words
 
 
 def _suiting(value: float, unit: str) -> tuple[str, float]:

@@ -199,19 +199,18 @@ def _experiment(
 
 
 def _row(history: History, course: Course, places: Sequence[float], anchor: str) -> CourseRow:
-    name = course.name.removeprefix(f"{course.series.experiment} ")
     values = {version: _value(course, version) for version in history.versions}
-    whole, _, reach = words.whole_in_words(course).partition(" (")
+    whole, reach = words.whole_in_parts(course)
     named = any(step is not None and step.real for step in course.steps)
     sure = course.whole is not None and not course.whole.low <= 0 <= course.whole.high
     return CourseRow(
         anchor,
-        name,
+        course.short_name,
         _picture(history, course, places, list(values.values())),
         tuple(values.values()),
         tuple(values[version] for version in _columns(history)),
         whole,
-        reach.removesuffix(")"),
+        reach,
         _state(course, course.whole) if course.whole and named and sure else "",
     )
 
@@ -220,8 +219,7 @@ def _value(course: Course, version: str) -> Value:
     level = course.level(version)
     if level is None:
         return Value(version)
-    value, _, reach = words.level_in_words(level, course.series.unit).partition(" (")
-    return Value(version, value, reach.removesuffix(")"))
+    return Value(version, *words.level_in_parts(level, course.series.unit))
 
 
 def _picture(history: History, course: Course, places: Sequence[float], values: Sequence[Value]) -> Markup:

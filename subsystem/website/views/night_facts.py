@@ -60,7 +60,8 @@ def _version(item: object, earlier: Sequence[Mapping[str, Any]]) -> str:
         return now + title
     if now in known:
         return f"{now}{title}, as the night before"
-    between = [commits_between(str(one.get("version")), now) for one in same_source]
+    version = str(item.get("version")) if isinstance(item, dict) else ""
+    between = [commits_between(str(one.get("version")), version) for one in same_source]
     told = (
         f"{_commits(between[0])} than the night before, " if len(between) == 1 and between[0] else "the night before "
     )

@@ -38,7 +38,7 @@ _LEAST_CHANGE = 0.00005
 class SeriesView:
     """A row of a table of series. change: from the level before, as a fraction; exact_change: in its unit.
 
-    visible: the least that is told.
+    visible: the least that is told. short_name: its name where the experiment is told already.
     """
 
     id: str
@@ -63,11 +63,7 @@ class SeriesView:
     incident: str | None
     spark: Markup
     exact_change: str = ""
-
-    @property
-    def short_name(self) -> str:
-        """Its name where the experiment is told already."""
-        return self.name.removeprefix(f"{self.experiment} ") or self.name
+    short_name: str = ""
 
     @property
     def value_in_words(self) -> str:
@@ -113,7 +109,7 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
             taken_in.add(name)
         for stamp, machine in readable.items():
             machines.setdefault(stamp, set()).update({machine} - {""})
-        names = naming.names(series)
+        names = naming.short_names(series)
         for one, key, told in zip(series, naming.keys(series), names, strict=True):
             if one.stamps and one.stamps[0] <= nights.tonight:
                 views.append(nights.view(one, key, told, moves.get(key)))
@@ -158,7 +154,7 @@ class Nights:
         if move and not move[1].worse and move[0].begin < self.stamps[0]:
             move = None  # an old improvement or change is how things are
         state, reason = self._state(verdict, last_stamp, move)
-        name = verdict.name if verdict else told
+        name = verdict.name if verdict else f"{one.experiment} {told}"
         begin = move[0].begin if move else verdict.since if verdict else ""
         first = sum(stamp < begin for stamp in self.stamps)
         baseline, change = _change(values, first, at[last_stamp], move)
@@ -186,6 +182,7 @@ class Nights:
             visible=verdict.visible if verdict else None,
             incident=move[0].id if move else None,
             exact_change=size_in_words(move[1]) if move and move[1].is_exact else "",
+            short_name=told,
             spark=self._spark(values, one.unit, baseline, verdict, (first, move)),
         )
 

@@ -200,10 +200,14 @@ def test_telemetrys_words_are_told_where_they_are_of_this_night(tmp_path: Path) 
     assert "did not judge this night" in page(made)
 
 
-def test_doubts_that_differ_in_numbers_are_counted_together(tmp_path: Path) -> None:
-    doubts = [[f"load {number}.5 on 2 cores"] for number in (3, 4)] + [[]]
-    records = [record(f"network.{at}", 1.0, doubts=one) for at, one in enumerate(doubts)]
+def test_doubts_of_one_kind_are_counted_together_whatever_their_words(tmp_path: Path) -> None:
+    doubts: list[dict[str, list[str]]] = [
+        {"doubts": [f"load {number}.5 on 2 cores"], "doubt_kinds": ["busy_machine"]} for number in (3, 4)
+    ]
+    records = [record(f"network.{at}", 1.0, **told) for at, told in enumerate([*doubts, {"doubts": []}])]
     text = page(home(tmp_path / "h", {"e": data(records)}))
+    plain = [record(f"network.{at}", 1.0, doubts=["load 3.5 on 2 cores"]) for at in range(2)]
+    assert "- 2 points: load 3.5 on 2 cores\n" in page(home(tmp_path / "old", {"e": data(plain)}))
     assert "Doubts, of 3 points:\n\n- 2 points: load 3.5 on 2 cores (or alike)\n" in text
 
 

@@ -30,12 +30,14 @@ _LEAST_TVMS = 2
 class Course:
     """One series: its rounds on each TVM, and the steps between one TVM and the next (None: too few rounds).
 
+    short_name: without the experiment.
     whole: the last TVM against the first. Real are steps beyond chance, the steps of all series considered.
     """
 
     series: Outline
     rounds: dict[str, Rounds] = field(default_factory=dict)
     name: str = ""
+    short_name: str = ""
     steps: list[Difference | None] = field(default_factory=list)
     whole: Difference | None = None
 
@@ -190,8 +192,8 @@ def _outline(point: PointValue) -> Outline:
 def _judge(history: History) -> None:
     """Name the series, and say which steps are real, as `compare` does, all steps of all series considered."""
     courses = history.courses
-    for course, name in zip(courses, naming.names([course.series for course in courses]), strict=True):
-        course.name = name
+    for course, name in zip(courses, naming.short_names([course.series for course in courses]), strict=True):
+        course.name, course.short_name = f"{course.series.experiment} {name}", name
         counts = [len(rounds) for rounds in course.rounds.values()]
         history.rounds[course.series.experiment] = max(history.rounds.get(course.series.experiment, 0), *counts)
     if len(history.versions) < _LEAST_TVMS:

@@ -8,7 +8,14 @@ from collections.abc import Iterator, Sequence
 from tvmdash.backfill.history import Course, History, Level, Step
 from tvmdash.common import parse_stamp
 from tvmdash.stats.comparison import NAMED_ROUNDS, Difference
-from tvmdash.text import estimate_in_words, list_in_words, percent_in_words, quantity_in_words, three_digits
+from tvmdash.text import (
+    estimate_in_parts,
+    in_brackets,
+    list_in_words,
+    percent_in_words,
+    quantity_in_words,
+    three_digits,
+)
 
 CONTROL = "canary"
 """The experiment without TVM: what moves there is the machine."""
@@ -124,23 +131,33 @@ def control(history: History) -> str:
 
 def level_in_words(level: Level, unit: str) -> str:
     """The value; its interval is left out where the rounds agreed to the last digit."""
+    return in_brackets(*level_in_parts(level, unit))
+
+
+def level_in_parts(level: Level, unit: str) -> tuple[str, str]:
+    """The value, and its interval or nothing."""
     exact = level.low == level.high
-    return estimate_in_words(level.value, None if exact else level.low, level.high, unit)
+    return estimate_in_parts(level.value, None if exact else level.low, level.high, unit)
 
 
 def whole_in_words(course: Course) -> str:
     """The last TVM against the first, and whether anything on the way was real."""
+    return in_brackets(*whole_in_parts(course))
+
+
+def whole_in_parts(course: Course) -> tuple[str, str]:
+    """The same, and its interval or nothing."""
     whole = course.whole
     if whole is None:
-        return "not judged"
+        return "not judged", ""
     if whole.low == whole.high == 0:
-        return "the same"
-    bounds = f" ({percent_in_words(whole.low)} to {percent_in_words(whole.high)})" if whole.low != whole.high else ""
+        return "the same", ""
+    bounds = f"{percent_in_words(whole.low)} to {percent_in_words(whole.high)}" if whole.low != whole.high else ""
     if any(step is not None and step.real for step in course.steps):
-        return f"{percent_in_words(whole.effect)}{bounds}"
+        return percent_in_words(whole.effect), bounds
     if whole.low > 0 or whole.high < 0:
-        return f"perhaps {percent_in_words(whole.effect)}{bounds}"
-    return f"flat{bounds}" if max(-whole.low, whole.high) <= FLAT else f"unclear{bounds}"
+        return f"perhaps {percent_in_words(whole.effect)}", bounds
+    return "flat" if max(-whole.low, whole.high) <= FLAT else "unclear", bounds
 
 
 def failures(history: History) -> Iterator[tuple[str, str, str]]:

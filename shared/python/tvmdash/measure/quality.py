@@ -1,10 +1,12 @@
-"""What makes a number doubtful, in words."""
+"""What makes a number doubtful: its kind, and words."""
 
 from __future__ import annotations
 
+import enum
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tvmdash.stats.reduction import Reduced
@@ -21,8 +23,35 @@ MODE_LEAST = 0.2
 _FEWEST = 20
 
 
+class DoubtKind(enum.StrEnum):
+    """What speaks against a number."""
+
+    UNSTABLE = "unstable"
+    FEW_SAMPLES = "few_samples"
+    ONE_PROCESS = "one_process"
+    PROCESSES_DISAGREE = "processes_disagree"
+    TWO_LEVELS = "two_levels"
+    BUSY_MACHINE = "busy_machine"
+    CHANGING_CLOCK = "changing_clock"
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What speaks against a number, and the same in words with its size."""
+
+    kind: DoubtKind
+    words: str
+
+
 def doubts(reduced: Reduced, processes: Sequence[Sequence[float]], facts: Sequence[Mapping[str, Any]]) -> list[str]:
     """A sentence for each doubt about a point with these samples in ms, and these facts, of each of its processes."""
+    return [doubt.words for doubt in find_doubts(reduced, processes, facts)]
+
+
+def find_doubts(
+    reduced: Reduced, processes: Sequence[Sequence[float]], facts: Sequence[Mapping[str, Any]]
+) -> list[Doubt]:
+    """The same as values."""
     return [
         *_of_spread(reduced),
         *_of_processes(reduced, processes),
@@ -31,32 +60,34 @@ def doubts(reduced: Reduced, processes: Sequence[Sequence[float]], facts: Sequen
     ]
 
 
-def _of_spread(reduced: Reduced) -> Iterator[str]:
+def _of_spread(reduced: Reduced) -> Iterator[Doubt]:
     if reduced.mean and reduced.std / reduced.mean > UNSTABLE_SHARE:
-        yield f"may be unstable: the standard deviation is {reduced.std / reduced.mean:.0%} of the mean"
+        words = f"may be unstable: the standard deviation is {reduced.std / reduced.mean:.0%} of the mean"
+        yield Doubt(DoubtKind.UNSTABLE, words)
     if reduced.low is None:
-        yield f"only {reduced.count} samples: the median has no 95 % interval"
+        yield Doubt(DoubtKind.FEW_SAMPLES, f"only {reduced.count} samples: the median has no 95 % interval")
     if reduced.processes == 1:
-        yield "one process: another one may differ by more than its interval says"
+        yield Doubt(DoubtKind.ONE_PROCESS, "one process: another one may differ by more than its interval says")
 
 
-def _of_processes(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[str]:
+def _of_processes(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[Doubt]:
     if reduced.between is None or reduced.within is None or reduced.between < LEAST_APART:
         return
     count = statistics.fmean(len(samples) for samples in processes if samples)
     explained = reduced.within * math.sqrt(math.pi / 2 / count)
     if reduced.between > DISAGREE_TIMES * explained:
         medians = sorted(statistics.median(samples) for samples in processes if samples)
-        yield f"its {reduced.processes} processes disagree: medians from {medians[0]:.4g} to {medians[-1]:.4g} ms"
+        words = f"its {reduced.processes} processes disagree: medians from {medians[0]:.4g} to {medians[-1]:.4g} ms"
+        yield Doubt(DoubtKind.PROCESSES_DISAGREE, words)
 
 
-def _of_levels(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[str]:
+def _of_levels(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[Doubt]:
     """Two levels within the processes, whose samples are put together after each is divided by its process's median."""
     filled = [(samples, statistics.median(samples) or 1.0) for samples in processes if samples]
     levels = two_levels([sample / middle for samples, middle in filled for sample in samples])
     if levels:
         low, high = (level * reduced.median for level in levels)
-        yield f"two levels within a process: near {low:.4g} and near {high:.4g} ms"
+        yield Doubt(DoubtKind.TWO_LEVELS, f"two levels within a process: near {low:.4g} and near {high:.4g} ms")
 
 
 def two_levels(samples: Sequence[float]) -> tuple[float, float] | None:
@@ -77,12 +108,14 @@ def two_levels(samples: Sequence[float]) -> tuple[float, float] | None:
     return None
 
 
-def _of_machine(facts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _of_machine(facts: Sequence[Mapping[str, Any]]) -> Iterator[Doubt]:
     cores = facts[0]["cores"]  # all of them, because the load is that of all
     busiest = max(fact["load_before"]["load_1_min"] for fact in facts)
     if busiest > BUSY_LOAD_PER_CORE * cores + 1:
-        yield f"the machine was busy: load {busiest:.1f} on {cores} cores before the trial"
+        words = f"the machine was busy: load {busiest:.1f} on {cores} cores before the trial"
+        yield Doubt(DoubtKind.BUSY_MACHINE, words)
     clocks = [fact[when].get("cpu_mhz") for fact in facts for when in ("load_before", "load_after")]
     told = [clock for clock in clocks if clock]
     if told and min(told) < (1 - CLOCK_SHARE) * max(told):
-        yield f"the processor's clock was between {min(told):.0f} and {max(told):.0f} MHz: perhaps throttled"
+        words = f"the processor's clock was between {min(told):.0f} and {max(told):.0f} MHz: perhaps throttled"
+        yield Doubt(DoubtKind.CHANGING_CLOCK, words)

@@ -40,6 +40,11 @@ def keys(series: Sequence[Named]) -> list[str]:
 
 def names(series: Sequence[Named]) -> list[str]:
     """A name for each: experiment, workload, metric, and the labels that tell it from the others of its experiment."""
+    return [f"{one.experiment} {short}" for one, short in zip(series, short_names(series), strict=True)]
+
+
+def short_names(series: Sequence[Named]) -> list[str]:
+    """The names without the experiment, for where it is told already."""
     flat = [dict(_flat(one.labels)) for one in series]
     varying: dict[tuple[str, str], set[str]] = {}
     first: dict[tuple[str, str], dict[str, str]] = {}
@@ -55,8 +60,8 @@ def names(series: Sequence[Named]) -> list[str]:
         workload = str(one.title or one.labels.get("workload") or one.labels.get("path") or "").removeprefix("network.")
         metric = "" if one.metric == "value" else f" {one.metric.replace('_', ' ')}"
         told = f" ({', '.join(kept)})" if kept else ""
-        found.append(f"{one.experiment} {workload}{metric}{told}")
-    return _unique(found, [one.id for one in series])
+        found.append(f"{workload}{metric}{told}")
+    return _unique(found, series)
 
 
 def label_of(workload: str, values: Mapping[str, Any]) -> str:
@@ -79,9 +84,12 @@ def fleet(series: Named, home: MachineIdentity | None = None) -> str:
     return f"{kind} on {', '.join(machine)}"
 
 
-def _unique(found: Sequence[str], ids: Sequence[str]) -> list[str]:
-    times = Counter(found)
-    return [f"{name} [{key[:6]}]" if times[name] > 1 else name for name, key in zip(found, ids, strict=True)]
+def _unique(found: Sequence[str], series: Sequence[Named]) -> list[str]:
+    times = Counter((one.experiment, name) for one, name in zip(series, found, strict=True))
+    return [
+        f"{name} [{one.id[:6]}]" if times[one.experiment, name] > 1 else name
+        for one, name in zip(series, found, strict=True)
+    ]
 
 
 def _flat(labels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
