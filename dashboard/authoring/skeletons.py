@@ -53,7 +53,7 @@ def _check(row: Pipeline, name: str, skeleton: Path) -> None:
 def _write_job(row: Pipeline, name: str, skeleton: Path, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with common.folder_beside(folder) as new:
-        for path in sorted(skeleton.iterdir()):
+        for path in sorted(path for path in skeleton.iterdir() if path.is_file()):  # pip leaves a __pycache__
             copy = new / path.name.replace(_PLACEHOLDER, name)
             copy.write_text(_renamed(path.read_text(encoding="utf-8"), name), encoding="utf-8")
             shutil.copymode(path, copy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,9 @@ def test_what_it_writes_passes_check_and_its_own_test(
 def test_in_the_repository_stage_scripts_are_links_and_the_test_lies_with_the_tests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    shutil.copytree(skeletons.SKELETONS, tmp_path / "skeletons")
+    (tmp_path / "skeletons" / "experiment-c" / "__pycache__").mkdir(exist_ok=True)  # as an installed package has it
+    monkeypatch.setattr(skeletons, "SKELETONS", tmp_path / "skeletons")
     for module in (skeletons, command):
         monkeypatch.setattr(module, "REPOSITORY", tmp_path)
     monkeypatch.setattr(skeletons, "STAGE_SCRIPT", tmp_path / "shared" / "bash" / "stage.sh")
