@@ -124,9 +124,9 @@ def _remeasure(arguments: argparse.Namespace) -> int:
 
     signal.signal(signal.SIGTERM, interrupt)
     files, request = (arguments.request, arguments.result), _request_of(arguments)
-    answers = remeasure.remeasure(Home(arguments.home), *files, request, code=code_of(arguments))
-    print(remeasure.summarize_answers(answers))
-    return OK_CODE if all(answer.is_measured for answer in answers) else SOME_FAILED
+    outcomes = remeasure.remeasure(Home(arguments.home), *files, request, code=code_of(arguments))
+    print(remeasure.summarize(outcomes))
+    return OK_CODE if all(outcome.is_measured for outcome in outcomes) else SOME_FAILED
 
 
 def _compare(arguments: argparse.Namespace) -> int:

@@ -73,7 +73,7 @@ def find(home: Home, experiment: str, text: str) -> WantedSeries:
     newest: list[WantedSeries] = []
     for known in itertools.islice(_nights(home, experiment, stamps), _NIGHTS_BACK):
         newest = newest or known
-        named = _named(known, text)
+        named = select_named(known, text)
         if len(named) == 1:
             return named[0]
         if named:
@@ -96,7 +96,7 @@ def of_values(values: Iterable[PointValue]) -> list[WantedSeries]:
     return [replace(series, name=name) for series, name in zip(found, names, strict=True)]
 
 
-def _named(known: list[WantedSeries], text: str) -> list[WantedSeries]:
+def select_named(known: list[WantedSeries], text: str) -> list[WantedSeries]:
     """By ID or name; where nothing is called just so, by a part of it."""
     exact = [series for series in known if text in (series.id, series.name, series.labels.get("path"))]
     begins = [series for series in known if len(text) >= _LEAST_DIGITS and series.id.startswith(text)]

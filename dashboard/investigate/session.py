@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dashboard.artifacts import artifact_store
-from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, read_artifact
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.provide import Provided
 from dashboard.investigate.experiment_runner import LEAST_S, ExperimentRunner, TimeBudget
 from dashboard.investigate.request import MeasuringRequest
@@ -24,7 +23,6 @@ from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
-_LEASE_S = 5.0
 _Source = Artifact | ArtifactSpec | str
 """An artifact, what asks for one, or the key of one in the store."""
 
@@ -160,18 +158,12 @@ class MeasuringSession:
         return provided
 
     def _take_stored(self, key: str) -> Provided:
-        """The artifact from the store. The network is left alone."""
-        path = self.finder.config.artifacts / key
-        if not path.exists():
+        if not (self.finder.config.artifacts / key).exists():
             raise MeasuringError(RoundState.GONE, f"its artifact {key} is gone")
         try:
-            artifact = read_artifact(path)
-            lease = artifact_store.use(artifact, Deadline(_LEASE_S))
+            return self.finder.take(key)
         except ArtifactError as error:
             raise MeasuringError(RoundState.GONE, f"its artifact {key} does not count any more: {error}") from error
-        if lease is None:
-            raise MeasuringError(RoundState.GONE, f"its artifact {key} has just been removed")
-        return Provided(artifact, "", lease)
 
     def _release_all_but(self, sources: Collection[_Source]) -> None:
         for source in [source for source in self._obtained if source not in sources]:

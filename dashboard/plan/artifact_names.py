@@ -40,21 +40,20 @@ def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
 
 @dataclass(frozen=True)
 class ArtifactFinder:
-    """How artifacts are got: without `rebuild` from the shelf alone; logs go to `logs`; `timeout_s` for each."""
+    """How artifacts are got: without `rebuild` from the store alone; logs go to `logs`."""
 
     config: HomeConfig
     logs: Path
     rebuild: bool = True
-    timeout_s: float | None = None
 
     def find(self, name: str) -> Provided:
         """The artifact of that name, which nobody removes while it is used; DashboardError where it cannot be had."""
         spec = spec_of(name, self.config)
-        return self.provide(spec) if spec else self._of_key(name)
+        return self.provide(spec) if spec else self.take(name)
 
     def provide(self, spec: ArtifactSpec, at_most_s: float = math.inf) -> Provided:
         """The artifact that `spec` asks for."""
-        allowed_s = min(self.timeout_s or self.config.getting_s(spec), at_most_s)
+        allowed_s = min(self.config.getting_s(spec), at_most_s)
         return provide(spec, self.config.artifacts, rebuild=self.rebuild, log_folder=self.logs, timeout_s=allowed_s)
 
     def resolve(self, spec: ArtifactSpec) -> ArtifactSpec:
@@ -79,7 +78,8 @@ class ArtifactFinder:
         context = BuildContext(self.config.artifacts, self.logs, Deadline(self.config.getting_s(spec)))
         return PROVIDERS[provider_of(spec)].resolve(spec, context)
 
-    def _of_key(self, key: str) -> Provided:
+    def take(self, key: str) -> Provided:
+        """The artifact of that key from the store, leased; the network is left alone."""
         artifact: Artifact = read_artifact(self.config.artifacts / key)
         lease = artifact_store.use(artifact, Deadline(_LEASE_S))
         if lease is None:

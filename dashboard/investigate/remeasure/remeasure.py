@@ -6,8 +6,9 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from dashboard.investigate.remeasure.files import Answer, read_rounds, write_answers
+from dashboard.investigate.remeasure.files import read_rounds, stamp_of, values_of, write_outcomes
 from dashboard.investigate.request import MeasuringRequest
+from dashboard.investigate.rounds import RoundOutcome
 from dashboard.investigate.session import open_session
 from dashboard.plan.job import CodeFolders
 from tvmdash.dashboard_info import Home
@@ -17,33 +18,33 @@ _log = logging.getLogger("remeasure")
 
 def remeasure(
     home: Home, rounds_file: Path, result: Path, request: MeasuringRequest, *, code: CodeFolders
-) -> list[Answer]:
+) -> list[RoundOutcome]:
     """Do the rounds of the file in their order; what came of each, also left in the file `result`.
 
     Within a night it is part of that night; else it takes the home's lock, or raises HeldError. A round that would not
     fit in the budget, going by the experiment's round before, is not begun.
     """
-    rounds = read_rounds(rounds_file)
+    rounds, outcomes = read_rounds(rounds_file), list[RoundOutcome]()
     with open_session(home, request, code) as session:
-        answers: list[Answer] = []
-        write_answers(result, session.workspace.stamp, answers)
-        for number, (stamp, asked) in enumerate(rounds):
-            answer = Answer.of(number, stamp, session.measure(asked))
-            if answer.is_measured:
-                counts = len(answer.values), answer.seconds
-                _log.info("%s with %s: %d values in %.1f s", answer.experiment, answer.artifact, *counts)
+        write_outcomes(result, session.workspace.stamp, outcomes)
+        for asked in rounds:
+            outcome = session.measure(asked)
+            if outcome.is_measured:
+                counts = len(values_of(outcome)), outcome.elapsed_s
+                _log.info("%s with %s: %d values in %.1f s", asked.experiment, outcome.artifact, *counts)
             else:
-                _log.warning("%s with the artifact of %s: %s", answer.experiment, stamp, answer.error)
-            answers.append(answer)
-            write_answers(result, session.workspace.stamp, answers)
-    return answers
+                _log.warning("%s with the artifact of %s: %s", asked.experiment, stamp_of(outcome), outcome.error)
+            outcomes.append(outcome)
+            write_outcomes(result, session.workspace.stamp, outcomes)
+    return outcomes
 
 
-def summarize_answers(answers: Sequence[Answer]) -> str:
+def summarize(outcomes: Sequence[RoundOutcome]) -> str:
     """A line for each round."""
-    lines = []
-    for answer in answers:
-        what = f"{len(answer.values)} values" if answer.is_measured else f"{answer.state}: {answer.error}"
-        build = answer.artifact or "no artifact"
-        lines.append(f"{answer.experiment} of {answer.stamp} ({build}): {what}, {answer.seconds:.1f} s")
-    return "\n".join(lines)
+    return "\n".join(map(_format, outcomes))
+
+
+def _format(outcome: RoundOutcome) -> str:
+    what = f"{len(values_of(outcome))} values" if outcome.is_measured else f"{outcome.state}: {outcome.error}"
+    build = outcome.artifact or "no artifact"
+    return f"{outcome.round.experiment} of {stamp_of(outcome)} ({build}): {what}, {outcome.elapsed_s:.1f} s"

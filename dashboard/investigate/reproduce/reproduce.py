@@ -21,7 +21,7 @@ from dashboard.investigate.reproduce.source_code import Code, find
 from dashboard.investigate.reproduce.verdict import MATTERS, Conditions, Line
 from dashboard.investigate.request import MeasuringRequest
 from dashboard.investigate.rounds import MeasuredRun, Round, RoundState
-from dashboard.investigate.series_selection import WantedSeries, of_values
+from dashboard.investigate.series_selection import WantedSeries, of_values, select_named
 from dashboard.investigate.session import MeasuringSession
 from dashboard.investigate.workspace import MeasuringWorkspace, open_workspace
 from dashboard.plan.artifact_names import PYPI, ArtifactFinder
@@ -77,18 +77,13 @@ def reproduce(
 
 def _select(receipt: Receipt, texts: Sequence[str]) -> list[WantedSeries]:
     every = of_values(receipt.values)
-    selected = [series for text in texts for series in _find_series(receipt, every, text)] if texts else every
-    if not selected:
+    named = {text: select_named(every, text) for text in texts}
+    for text, found in named.items():
+        if not found:
+            raise DashboardError(f"{receipt.source}: holds no series {text!r}, only {len(every)} others.")
+    if not every:
         raise DashboardError(f"{receipt.source}: holds no value that could be measured again.")
-    return list({series.id: series for series in selected}.values())
-
-
-def _find_series(receipt: Receipt, every: list[WantedSeries], text: str) -> list[WantedSeries]:
-    exact = [series for series in every if text in (series.id, series.name, series.labels.get("path"))]
-    matching = exact or [series for series in every if text in series.name or series.id.startswith(text)]
-    if not matching:
-        raise DashboardError(f"{receipt.source}: holds no series {text!r}, only {len(every)} others.")
-    return matching
+    return list({series.id: series for found in named.values() for series in found}.values()) or every
 
 
 def _provide(receipt: Receipt, finder: ArtifactFinder) -> Provided:

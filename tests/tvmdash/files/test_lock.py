@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 import tvmdash
 from tvmdash.files import lock
 
@@ -36,6 +38,7 @@ def test_a_lock_held_by_another_process_is_not_given_and_says_who_holds_it(tmp_p
         assert lock.take(path, "archiving") is None
         assert lock.take(path, shared=True) is None
         assert lock.read_holder(path).startswith(f"process {process.pid} on ")
+        assert lock.read_holder_pid(path) == process.pid
         assert lock.read_holder(path).endswith(", building")
         process.kill()
         process.wait()
@@ -72,3 +75,18 @@ def test_many_share_a_lock_and_nobody_has_it_alone_meanwhile(tmp_path: Path) -> 
 def test_no_file_is_no_lock(tmp_path: Path) -> None:
     assert not lock.is_held(tmp_path / "none")
     assert lock.read_holder(tmp_path / "none") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "pid"),
+    [
+        ("process 412 on host since 20261122T031500Z\n", 412),  # as nights wrote it before
+        ("process 412 on host, building", 412),
+        ("process x on host, building", None),
+        ("412", None),
+        ("", None),
+    ],
+)
+def test_the_holders_id_is_read_or_there_is_none(tmp_path: Path, text: str, pid: int | None) -> None:
+    (tmp_path / "lock").write_text(text)
+    assert lock.read_holder_pid(tmp_path / "lock") == pid
