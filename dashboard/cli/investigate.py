@@ -113,7 +113,7 @@ def _request_of(
         tuple(given.get("series", ())),
         tvms,
         rounds=rounds,
-        budget_s=arguments.budget or math.inf,
+        budget_s=math.inf if arguments.budget is None else arguments.budget,
         rebuild=not given.get("no_rebuild_tvm", False),
         seed=arguments.seed,
     )

@@ -127,6 +127,13 @@ def test_the_budget_ends_a_run_and_all_that_come_after(lab: Lab) -> None:
     assert lab.home.processes() == []
 
 
+def test_without_any_time_nothing_is_measured(lab: Lab) -> None:
+    before = lab.runs()
+    done, rounds = lab.remeasure(rounds_of(lab, 1), "--budget", "0.000")
+    assert (done.code, [one["state"] for one in rounds]) == (1, ["budget"])
+    assert lab.runs() == before
+
+
 def test_an_artifact_in_use_is_not_removed_by_another_night(lab: Lab) -> None:
     lab.change(hang=True)
     request, result = lab.home.root / "q.json", lab.home.root / "r.json"
