@@ -67,6 +67,25 @@ ROOMS: dict[str, str] = {
 }
 """The packages of dashboard from the ground up, and what each imports of the others."""
 
+JOB_ROOMS: dict[str, dict[str, str]] = {
+    "website": {
+        "files": "",
+        "markup": "",
+        "inputs": "",
+        "views": "files inputs markup",
+        "render": "files markup views",
+        "data": "files inputs views",
+        "pages": "data files inputs markup render views",
+    },
+    "stat_alerts": {
+        "judging": "",
+        "rerun": "judging",
+        "report": "judging rerun",
+        "threads": "report",
+    },
+}
+"""The packages of the larger subsystems, likewise; the modules beside them join them."""
+
 NEVER_IN_THE_DASHBOARD = {"exp_templates", "subsys_templates", "plot_util", "slack_util", "relax_util", "detect"}
 """What of tvmdash the application does not import, but for the verb that tries Slack: it runs scripts, it is none."""
 
@@ -150,7 +169,7 @@ def arrows_of(rows: dict[str, str]) -> dict[str, set[str]]:
     return {name: set(row.split()) for name, row in rows.items()}
 
 
-@pytest.mark.parametrize("rows", [FLOORS, ROOMS], ids=["tvmdash", "dashboard"])
+@pytest.mark.parametrize("rows", [FLOORS, ROOMS, *JOB_ROOMS.values()], ids=["tvmdash", "dashboard", *JOB_ROOMS])
 def test_each_row_names_only_what_stands_above_it(rows: dict[str, str]) -> None:
     names = list(rows)
     for name, below in arrows_of(rows).items():
@@ -177,6 +196,17 @@ def test_the_dashboard_imports_what_its_rows_say() -> None:
         if room in ROOMS:
             seen[room] |= {found.name.split(".")[1] for found in imports_in(path) if found.package == "dashboard"}
     assert {name: rooms - {name} for name, rooms in seen.items()} == arrows_of(ROOMS)
+
+
+@pytest.mark.parametrize("job", JOB_ROOMS)
+def test_the_larger_subsystems_import_what_their_rows_say(job: str) -> None:
+    rows = JOB_ROOMS[job]
+    seen: dict[str, set[str]] = {name: set() for name in rows}
+    for path in modules_of(REPO / "subsystem" / job):
+        room = path.relative_to(REPO / "subsystem" / job).parts[0]
+        if room in rows:
+            seen[room] |= {found.package for found in imports_in(path)} & set(rows)
+    assert {name: rooms - {name} for name, rooms in seen.items()} == arrows_of(rows)
 
 
 @pytest.mark.parametrize("package", ["tvmdash", "dashboard"])
@@ -222,13 +252,18 @@ def test_the_dashboard_knows_neither_tvm_nor_what_authors_use() -> None:
     assert not faults, "\n".join(faults)
 
 
+def top_of(path: Path, folder: Path) -> str:
+    """The name by which the folder's scripts import a module of it, or the package of that."""
+    return path.relative_to(folder).parts[0].removesuffix(".py")
+
+
 @pytest.mark.parametrize("kind", ["experiments", "subsystem"])
 def test_jobs_import_neither_the_dashboard_nor_one_another(kind: str) -> None:
     faults = []
     folders = [folder for folder in (REPO / kind).iterdir() if folder.is_dir()]
-    names = {path.stem: folder for folder in folders for path in modules_of(folder)}
+    names = {top_of(path, folder): folder for folder in folders for path in modules_of(folder)}
     for folder in folders:
-        own = {path.stem for path in modules_of(folder)}
+        own = {top_of(path, folder) for path in modules_of(folder)}
         for path in modules_of(folder):
             for found in imports_in(path):
                 stranger = found.package in {"dashboard", "experiments", "subsystem"}

@@ -10,8 +10,8 @@ from typing import Any
 
 from judging import false_positive_rate
 from judging.judge import Options
-from judging.nights import Tonight, judge_pending
 from judging.table import Table, read_table
+from nights import Tonight, judge_pending
 from report import report as telling
 from report import verdict as concluding
 from report.line import Line

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from rerun.evidence import Confirmation
 
 from judging import causes
+from judging.evidence import Confirmation
 from judging.exact import Exact, exact_numbers, remembered
 from judging.memory import ALERT, BREAK, ENVIRONMENT, WHOLE, Memory, Step
 from judging.screening import Screen

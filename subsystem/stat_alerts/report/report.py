@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from judging.evidence import Confirmation, Evidence
 from judging.exact import Exact
 from judging.false_positive_rate import TARGET, UNCHANGED, Rate
 from judging.judge import Judged, Options
 from judging.table import Table, last_values
-from rerun.evidence import Confirmation, Evidence
 from rerun.outcomes import lines as measured_again
 
 from report.line import Line, lines_about

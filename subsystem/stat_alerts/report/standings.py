@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from judging.evidence import UNCLEAR, YOUNG, Outcome
 from judging.judge import FleetNight, Judged
 from judging.table import Table, finite
-from rerun.evidence import UNCLEAR, YOUNG, Outcome
 
 from tvmdash.detect.grade import smallest_visible_change
 from tvmdash.detect.noise import CLIP, MAD_TO_SD, WIDTH, FloatArray

@@ -17,13 +17,13 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+from judging import evidence as remeasured
+from judging.evidence import BROKEN, BUDGET, COMPLETE, MEASURED, RUNNING, Confirmation, Evidence, Lack, Run
 from judging.judge import Judged
 from judging.table import Table
 
 from rerun import command as calling
-from rerun import evidence as remeasured
 from rerun import outcomes
-from rerun.evidence import BROKEN, BUDGET, COMPLETE, MEASURED, RUNNING, Confirmation, Evidence, Lack, Run
 from rerun.questions import Asking, Wanted, id_of
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError

@@ -6,10 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from judging.causes import is_reproduced
-from judging.judge import Judged
-from judging.table import Table
-
-from rerun.evidence import (
+from judging.evidence import (
     BROKEN,
     BUDGET,
     MACHINE,
@@ -23,6 +20,9 @@ from rerun.evidence import (
     Evidence,
     Outcome,
 )
+from judging.judge import Judged
+from judging.table import Table
+
 from rerun.questions import Asking
 from tvmdash.detect.cause import CONTROLS, OLDER_ARTIFACTS, SAME_ARTIFACT, SAME_VERSION
 from tvmdash.detect.reason import ReasonKind

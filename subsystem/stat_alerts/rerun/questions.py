@@ -15,9 +15,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
+from judging.evidence import Evidence
 from judging.table import Table
 
-from rerun.evidence import Evidence
 from tvmdash import records
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from markup.sparks import Curve, Labels, chart, sparkline
 from markupsafe import Markup
 from render import page as pages
-from render.sparks import Curve, Labels, chart, sparkline
 from views.context import SiteContext
 from views.series import SeriesView
 

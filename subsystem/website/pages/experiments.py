@@ -9,9 +9,9 @@ from pathlib import Path
 from files import graphs
 from files.graphs import Graph
 from inputs.others import Run
+from markup.sparks import svg
 from markupsafe import Markup
 from render import page as pages
-from render.sparks import svg
 from views.context import SiteContext
 from views.series import SeriesView
 from views.strip import cell

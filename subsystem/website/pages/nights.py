@@ -14,9 +14,9 @@ from files import forked
 from files.files import carry_over, write_data, write_new
 from files.incremental import mark
 from render import page as pages
-from render.page import Frame
 from views import night as night_views
 from views.context import SiteContext
+from views.frame import Frame
 from views.night_results import Kept, NightResults, Results
 
 from tvmdash import common

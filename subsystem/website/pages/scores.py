@@ -9,11 +9,11 @@ from pathlib import Path
 from files import graphs
 from files.graphs import Graph
 from inputs.scores import SUBSYSTEM, Point, Score
+from markup.sparks import Curve, Labels, chart
 from markupsafe import Markup
 from render import page as pages
-from render.formats import amount
-from render.sparks import Curve, Labels, chart
 from views.context import SiteContext
+from views.night_results import amount
 
 from tvmdash.text import percent_in_words, three_digits
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from files.incremental import Carrier, fingerprint, mark
+from markup.version_charts import Spot, axis, line
 from markupsafe import Markup
 from render import page as pages
-from render.page import Frame
-from render.version_charts import Spot, axis, line
 from views.context import SiteContext
+from views.frame import Frame
 
 from tvmdash import common
 from tvmdash.backfill import history as version_history

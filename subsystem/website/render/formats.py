@@ -8,6 +8,7 @@ from typing import Any
 
 from files.files import safe_name
 from views import night as night_views
+from views.night_results import amount
 from views.series import BLIND, GONE, MISSING, STEADY, SUSPECT, UNJUDGED, YOUNG
 
 from tvmdash import common
@@ -27,18 +28,6 @@ SERIES_ICONS = {
     YOUNG: "◔",
     UNJUDGED: "?",
     GONE: "\u2013",
-}
-SERIES_WORDS = {
-    WORSE: "worse",
-    SUSPECT: "suspect",
-    BETTER: "better",
-    CHANGED: "changed",
-    STEADY: "steady",
-    MISSING: "missing",
-    BLIND: "too noisy",
-    YOUNG: "too young",
-    UNJUDGED: "not judged",
-    GONE: "not measured any more",
 }
 INCIDENT_ICONS = {NEW: "●", CONFIRMED: "●", ACKNOWLEDGED: "◐", EXPECTED: "○", FIXED: "✓", FALSE_ALARM: "○"}
 
@@ -60,11 +49,6 @@ def short(stamp: str) -> str:
     """As in "Sat 21 Nov 2026, 03:15"."""
     moment = common.parse_stamp(stamp)
     return f"{moment:%a} {moment.day} {moment:%b %Y, %H:%M}"
-
-
-def amount(value: float, unit: str) -> str:
-    """A score's value with its unit; a count has no digits behind the point."""
-    return f"{value:.0f} {unit}" if unit == "points" else quantity_in_words(value, unit)
 
 
 def anchor(name: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 
+from markup.escaping import clean
 from markupsafe import Markup, escape
 from views import night as night_views
 from views.night import ABSENT, ICONS, OK, STATE_WORDS
 
-from render.escaping import clean
 from tvmdash.dashboard_info import JobResult
 from tvmdash.text import duration_in_words
 

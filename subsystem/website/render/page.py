@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markup.escaping import clean
 from markupsafe import Markup
 from views import night as night_views
 from views import tally as verdict
+from views.frame import Frame
+from views.series import SERIES_WORDS
 
 from render import formats, job_rows
 from render.compiled_templates import CompiledTemplates
-from render.escaping import clean
 
 SITE = Path(__file__).resolve().parents[1]
 STATIC = SITE / "static"
@@ -35,19 +36,6 @@ NAVIGATION = (
 )
 WITH_SCRIPTS = {"explore": "explorer.html", "compare": "compare.html", "receipt": "receipt.html"}
 """Pages that a script fills, and their templates."""
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What surrounds a page: which one it is, the way to the site's root ("" or "../"), when it was written (ISO).
-
-    A page that is kept as it is for ever has no `max_age_hours`, and never looks old.
-    """
-
-    page: str
-    root: str = ""
-    written: str = ""
-    max_age_hours: int | None = None
 
 
 @functools.cache
@@ -104,7 +92,7 @@ def _environment() -> Environment:
     environment.globals.update(
         icons=icons,
         state_words=night_views.STATE_WORDS,
-        series_words=formats.SERIES_WORDS,
+        series_words=SERIES_WORDS,
         sentence_icons=verdict.ICONS,
         has_receipts="receipt" in pages_with_scripts(),
         has_explorer="explore" in pages_with_scripts(),

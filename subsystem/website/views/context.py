@@ -11,10 +11,10 @@ from pathlib import Path
 from inputs.alerts import Alerts, read_alerts
 from inputs.others import TELEMETRY, Deadlines, TelemetryRuns, read_deadlines, read_telemetry
 from inputs.scores import Scores, read_scores
-from render.page import Frame
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night
+from views.frame import Frame
 from views.series import NIGHTS, Measured, SeriesView, read_measured
 from views.tally import ReadVerdict, read_tonights
 

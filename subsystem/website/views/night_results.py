@@ -8,11 +8,10 @@ from typing import Any
 
 from files.incremental import fingerprint
 from inputs.parsing import WRONG, text
-from render.formats import amount
 
 from tvmdash.incidents.text import headline
 from tvmdash.records.metrics import Way
-from tvmdash.text import three_digits
+from tvmdash.text import quantity_in_words, three_digits
 from views.context import SiteContext
 from views.series import counts
 from views.tally import Sentence
@@ -119,3 +118,8 @@ def _tonight(context: SiteContext, experiments: Sequence[ExperimentView], senten
     )
     series = {state: count for state, count in counts(context.series).items() if count}
     return Kept(series, summaries, (sentence.state, sentence.words))
+
+
+def amount(value: float, unit: str) -> str:
+    """A score's value with its unit; a count has no digits behind the point."""
+    return f"{value:.0f} {unit}" if unit == "points" else quantity_in_words(value, unit)

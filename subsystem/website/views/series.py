@@ -9,8 +9,8 @@ from typing import Any
 
 from files.files import safe_name
 from inputs.alerts import Alerts, Verdict
+from markup.sparks import Band, sparkline
 from markupsafe import Markup
-from render.sparks import Band, sparkline
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home
@@ -32,6 +32,19 @@ RUN_TIME = "run_time"
 _STATE_OF = {Standing.SUSPECT: SUSPECT, Standing.YOUNG: YOUNG, Standing.BLIND: BLIND}
 _SIGMAS = 2
 _LEAST_CHANGE = 0.00005
+
+SERIES_WORDS = {
+    WORSE: "worse",
+    SUSPECT: "suspect",
+    BETTER: "better",
+    CHANGED: "changed",
+    STEADY: "steady",
+    MISSING: "missing",
+    BLIND: "too noisy",
+    YOUNG: "too young",
+    UNJUDGED: "not judged",
+    GONE: "not measured any more",
+}
 
 
 @dataclass(frozen=True)

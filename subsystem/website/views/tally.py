@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from inputs.alerts import Alerts
-from render.formats import SERIES_WORDS
 
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
@@ -16,7 +15,7 @@ from tvmdash.text import elide, list_in_words
 from tvmdash.verdict import Level, NightVerdict, read_verdict
 from views import night as night_views
 from views.night import ABSENT, FAILED, OK, PARTIAL, experiments, job_state, subsystems
-from views.series import BLIND, GONE, MISSING, STATES, STEADY, SUSPECT, UNJUDGED, YOUNG
+from views.series import BLIND, GONE, MISSING, SERIES_WORDS, STATES, STEADY, SUSPECT, UNJUDGED, YOUNG
 
 _MOST_NAMES = 3
 GOOD, WARN, BAD, UNKNOWN = "good", "warn", "bad", "unknown"

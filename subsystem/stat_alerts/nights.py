@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rerun import confirm as confirming
-from rerun.confirm import Confirming
-
 from judging import drift, environment, exact_events, grouping, recovery
 from judging import memory as memories
 from judging.judge import MOST_REPLAYED, FleetNight, Judged, Options, judge, scanned
 from judging.memory import Memory
 from judging.screening import Screen
 from judging.table import REACH, Table, read_table
+from rerun import confirm as confirming
+from rerun.confirm import Confirming
+
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.detect.fleet.common import deviations

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from render.escaping import clean
-from render.sparks import svg
+from markup.escaping import clean
+from markup.sparks import svg
 from tvmdash.text import elide
 
 WIDTH, HEIGHT, AXIS_HEIGHT = 240, 44, 30

@@ -1,0 +1,1 @@
+"""HTML and SVG made of text and numbers alone."""
