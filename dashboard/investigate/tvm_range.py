@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.spec import GIT, LATEST
+from dashboard.artifacts.spec import GIT, LATEST, PYPI
 from dashboard.artifacts.wheel import package_index, wheel_provider
-from dashboard.plan.artifact_names import PYPI, ArtifactFinder, spec_of
+from dashboard.investigate.candidate import Candidate
+from dashboard.plan.artifact_names import ArtifactFinder, spec_of
 from tvmdash.errors import DashboardError
 
 _INDEX_TIMEOUT_S = 300.0
 _MOST = 100_000
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One build that could be the first slow one. id: the commit's 40 digits, or the version.
-
-    Of a version, title, author and date are empty.
-    """
-
-    spec: ArtifactSpec
-    id: str
-    title: str = ""
-    author: str = ""
-    date: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Without how it is built."""
-        return {name: value for name, value in asdict(self).items() if name != "spec"}
-
-    @property
-    def text(self) -> str:
-        """As in `1b565e7c3 "Title" by Ada, 2026-08-07`."""
-        if not self.title:
-            return self.id
-        return f'{self.id[:12]} "{self.title}" by {self.author}, {self.date[:10]}'
 
 
 def between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[Candidate]:

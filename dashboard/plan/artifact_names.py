@@ -12,12 +12,11 @@ from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.provide import PROVIDERS, Provided, Provider, provide
-from dashboard.artifacts.spec import GIT, LATEST, PYPI, WHEEL, parse, provider_of
+from dashboard.artifacts.spec import GIT, LATEST, WHEEL, parse, provider_of
 from dashboard.artifacts.wheel import wheel_provider
 from dashboard.plan.settings import HomeConfig
 from tvmdash.errors import DashboardError
 
-__all__ = ["PYPI", "ArtifactFinder", "spec_of"]
 _LEASE_S = 5.0
 _FORMS = "Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION, or the key of an artifact."
 

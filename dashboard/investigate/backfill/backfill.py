@@ -11,10 +11,11 @@ from typing import Any
 
 from dashboard.investigate.backfill import folder
 from dashboard.investigate.backfill.order import Choice, by_gaps, chosen
+from dashboard.investigate.candidate import Candidate
 from dashboard.investigate.request import MeasuringRequest
 from dashboard.investigate.rounds import MeasuringError, Round, RoundOutcome, RoundState
 from dashboard.investigate.session import MeasuringSession, open_session
-from dashboard.investigate.tvm_range import Candidate, of_range
+from dashboard.investigate.tvm_range import of_range
 from dashboard.night import repository
 from dashboard.plan.job import REPOSITORY, CodeFolders
 from tvmdash import common

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from dashboard.investigate.tvm_range import Candidate
+from dashboard.investigate.candidate import Candidate
 from tvmdash.errors import DashboardError
 
 

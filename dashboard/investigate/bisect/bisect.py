@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from dashboard.artifacts.artifact import Artifact
 from dashboard.investigate.bisect.journal import BisectJournal, facts_of, path_of
 from dashboard.investigate.bisect.result import FOUND, NO_STEP, OVER, RANGE, Result
+from dashboard.investigate.candidate import Candidate
 from dashboard.investigate.request import MeasuringRequest
 from dashboard.investigate.rounds import MeasuringError, Round, RoundOutcome, RoundState
 from dashboard.investigate.series_selection import WantedSeries, find
 from dashboard.investigate.session import MeasuringSession, open_session
-from dashboard.investigate.tvm_range import Candidate, between
+from dashboard.investigate.tvm_range import between
 from dashboard.plan.job import CodeFolders
 from tvmdash import common
 from tvmdash.dashboard_info import Home

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dashboard.investigate.tvm_range import Candidate
+from dashboard.investigate.candidate import Candidate
 from tvmdash.records.metrics import Direction
 
 SCHEMA_VERSION = 1

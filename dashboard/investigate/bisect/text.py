@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dashboard.investigate.bisect.result import FOUND, NO_STEP, OVER, Result
-from dashboard.investigate.tvm_range import Candidate
+from dashboard.investigate.candidate import Candidate
 from tvmdash.text import duration_in_words, elide
 
 _SHOWN = 10

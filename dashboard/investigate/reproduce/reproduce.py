@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactSpec, read_artifact, runs_here
 from dashboard.artifacts.provide import Provided
+from dashboard.artifacts.spec import PYPI
 from dashboard.investigate.points import key_of
 from dashboard.investigate.receipt import Receipt
 from dashboard.investigate.reproduce import facts as reproduce_facts
@@ -24,7 +25,7 @@ from dashboard.investigate.rounds import MeasuredRun, Round, RoundState
 from dashboard.investigate.series_selection import WantedSeries, of_values, select_named
 from dashboard.investigate.session import MeasuringSession
 from dashboard.investigate.workspace import MeasuringWorkspace, open_workspace
-from dashboard.plan.artifact_names import PYPI, ArtifactFinder
+from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.job import CodeFolders, Job
 from tvmdash import common
 from tvmdash.dashboard_info import Home, experiment_of

@@ -9,7 +9,7 @@ import pytest
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.investigate.backfill.order import Choice, by_gaps, chosen
-from dashboard.investigate.tvm_range import Candidate
+from dashboard.investigate.candidate import Candidate
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
 from tvmdash.backfill import calls as backfill_calls
