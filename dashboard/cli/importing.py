@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, home_verb
 from dashboard.importing.formats import FORMATS
-from dashboard.importing.ingest import BROKEN, IN_ALREADY, SKIPPED, TAKEN, Request, Told, take
+from dashboard.importing.ingest import BROKEN, IN_ALREADY, SKIPPED, TAKEN, ImportReport, ImportRequest, ingest
 from dashboard.importing.parsed import Reading
 from dashboard.night import lock
 from tvmdash.dashboard_info import Home
@@ -49,14 +49,14 @@ class Done:
 def run(home: Path, options: argparse.Namespace, say: Callable[[str], None]) -> Done:
     """Import; `say` a line for each file and then the sum. DashboardError where the source holds no results."""
     reading = Reading(_zone(options.timezone))
-    request = Request(Home(home), options.source, options.experiment, reading, options.dry_run)
+    request = ImportRequest(Home(home), options.source, options.experiment, reading, options.dry_run)
     counted: Counter[str] = Counter()
     results = 0
     with contextlib.nullcontext() if options.dry_run else lock.night_lock(request.home):
-        for told in take(request):
-            counted[told.state] += 1
-            results += told.is_result
-            say(_line(told, dry_run=options.dry_run))
+        for report in ingest(request):
+            counted[report.state] += 1
+            results += report.is_result
+            say(_line(report, dry_run=options.dry_run))
     if not results:
         known = ", ".join(file_format.name for file_format in FORMATS)
         raise DashboardError(f"{options.source}: holds no results of a format that is known. Known: {known}.")
@@ -73,9 +73,9 @@ def _zone(name: str) -> zoneinfo.ZoneInfo:
         ) from error
 
 
-def _line(told: Told, *, dry_run: bool) -> str:
-    state = "would take" if dry_run and told.state == TAKEN else told.state
-    return f"{state:10}  {told.file}: {told.words}"
+def _line(report: ImportReport, *, dry_run: bool) -> str:
+    state = "would take" if dry_run and report.state == TAKEN else report.state
+    return f"{state:10}  {report.file}: {report.text}"
 
 
 def _sum(counted: Counter[str], options: argparse.Namespace) -> str:

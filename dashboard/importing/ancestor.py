@@ -10,7 +10,7 @@ import datetime
 import re
 from collections.abc import Iterator
 
-from dashboard.importing.parsed import Format, FoundNight, Reading, mapping
+from dashboard.importing.parsed import Format, ParsedNight, Reading, mapping
 from dashboard.importing.source import File
 from tvmdash import records
 from tvmdash.errors import DashboardError
@@ -32,7 +32,7 @@ def parse_stamp(text: str, reading: Reading) -> datetime.datetime:
         raise DashboardError(f"{text!r:.40} is not a stamp like 08-02-2019-0315.") from error
 
 
-def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
+def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     match = _NAME.fullmatch(file.name.name)
     value = file.json()
     if match is None or not isinstance(value, dict):
@@ -47,7 +47,7 @@ def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
     if not any(records.numeric_leaves(content)) or "records" in content:
         raise DashboardError("holds no numbers in nested objects.")
     hash_ = value.get("tvm_hash")
-    yield FoundNight(
+    yield ParsedNight(
         file.name.parent.name,
         parse_stamp(match[1], reading),
         hash_ if isinstance(hash_, str) else "",

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dashboard.importing.ancestor import parse_stamp
-from dashboard.importing.parsed import Format, FoundNight, Reading, record, reduced, with_records
+from dashboard.importing.parsed import Format, ParsedNight, Reading, record, reduced, with_records
 from dashboard.importing.source import File
 from tvmdash.errors import DashboardError
 
@@ -34,14 +34,14 @@ def _owns(file: File) -> bool:
     return file.name.suffix == ".csv" and "-" in file.name.stem and _stamp(file) is not None
 
 
-def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
+def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     moment = parse_stamp(_stamp(file) or "", reading)
     framework, _, task = file.name.stem.partition("-")
     groups, bad = _groups(file)
     found = [_record(moment, framework, task, dict(key), times) for key, times in groups.items()]
     left_out = (f"{bad} rows without a time",) if bad else ()
     experiment = file.name.parent.name
-    yield FoundNight(experiment, moment, "", with_records(found), left_out=left_out, joins=True)
+    yield ParsedNight(experiment, moment, "", with_records(found), left_out=left_out, joins=True)
 
 
 def _groups(file: File) -> tuple[Mapping[tuple[tuple[str, str], ...], list[float]], int]:

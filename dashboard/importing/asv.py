@@ -13,7 +13,7 @@ from typing import Any
 
 from dashboard.importing.parsed import (
     Format,
-    FoundNight,
+    ParsedNight,
     Reading,
     mapping,
     number,
@@ -35,7 +35,7 @@ def _owns(file: File) -> bool:
     return file.name.suffix == ".json" and b'"commit_hash"' in file.content and b'"results"' in file.content
 
 
-def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
+def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     value = mapping(file.json())
     if value.get("version") != VERSION:
         raise DashboardError(
@@ -63,7 +63,7 @@ def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
     left_out = [f"{len(other)} benchmarks that are not times"] if other else []
     left_out += [f"{without} points without a result (failed or skipped)"] if without else []
     commit = str(value.get("commit_hash", ""))
-    yield FoundNight("asv", moment, commit, with_records(found), left_out=tuple(left_out))
+    yield ParsedNight("asv", moment, commit, with_records(found), left_out=tuple(left_out))
 
 
 def _moment(milliseconds: float) -> datetime.datetime:

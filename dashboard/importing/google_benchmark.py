@@ -13,7 +13,7 @@ from typing import Any
 
 from dashboard.importing.parsed import (
     Format,
-    FoundNight,
+    ParsedNight,
     Reading,
     mapping,
     number,
@@ -35,7 +35,7 @@ def _owns(file: File) -> bool:
     return file.name.suffix == ".json" and b'"benchmarks"' in file.content and b'"context"' in file.content
 
 
-def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
+def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     value = mapping(file.json())
     context = mapping(value.get("context"))
     moment = _moment(context.get("date"), reading)
@@ -58,7 +58,7 @@ def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
     left_out = (f"{without} benchmarks without a real time",) if without else ()
     executable = PurePosixPath(str(context.get("executable", ""))).name
     experiment = executable or file.name.stem
-    yield FoundNight(experiment, moment, "", with_records(found, failures), left_out=left_out)
+    yield ParsedNight(experiment, moment, "", with_records(found, failures), left_out=left_out)
 
 
 def _moment(date: object, reading: Reading) -> datetime.datetime:

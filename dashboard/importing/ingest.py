@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dashboard.importing.formats import FORMATS, format_of, holds_no_results
-from dashboard.importing.parsed import Format, FoundNight, Reading
+from dashboard.importing.parsed import Format, ParsedNight, Reading
 from dashboard.importing.source import File, Unreadable, files_in
 from tvmdash import common, config_util, records
 from tvmdash.dashboard_info import Home
@@ -28,17 +28,17 @@ _NEXT_SECOND = datetime.timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
-class Told:
+class ImportReport:
     """What became of one file, or of one night of it. is_result: the file is of a known format, or cannot be read."""
 
     state: str
     file: str
-    words: str
+    text: str
     is_result: bool = True
 
 
 @dataclass(frozen=True)
-class Request:
+class ImportRequest:
     """What the user asks for."""
 
     home: Home
@@ -48,81 +48,83 @@ class Request:
     dry_run: bool = False
 
 
-def take(request: Request) -> Iterator[Told]:
+def ingest(request: ImportRequest) -> Iterator[ImportReport]:
     """Take the source in, file by file; DashboardError where the home, the source or the name cannot be."""
     if not (request.home.root / "config").is_dir():
         raise DashboardError(f"{request.home.root}: is no home: it has no config folder. Name a home.")
     if request.experiment is not None and not _NAME.fullmatch(request.experiment):
         raise DashboardError(f"{request.experiment!r:.60} is not an experiment's name. Use letters, digits, _ . and -.")
-    shelf = _Shelf(request)
+    imported_nights = _ImportedNights(request)
     joined: _Joined = {}
     for file in files_in(request.source):
         if isinstance(file, Unreadable):
-            yield Told(BROKEN, file.shown, file.why)
+            yield ImportReport(BROKEN, file.shown, file.why)
         else:
-            yield from _take_file(file, request, shelf, joined)
+            yield from _ingest_file(file, request, imported_nights, joined)
     for (_, _, folder), parts in joined.items():
         night, file, style = _join(folder, parts)
         try:
-            yield shelf.put(night, file, style)
+            yield imported_nights.put(night, file, style)
         except DashboardError as error:  # a stranger's files cost themselves
-            yield Told(BROKEN, file.shown, f"{style.name}: {error}")
+            yield ImportReport(BROKEN, file.shown, f"{style.name}: {error}")
 
 
-_Joined = dict[tuple[str, datetime.datetime, PurePosixPath], list[tuple[FoundNight, File, Format]]]
+_Joined = dict[tuple[str, datetime.datetime, PurePosixPath], list[tuple[ParsedNight, File, Format]]]
 
 
-def _join(folder: PurePosixPath, parts: list[tuple[FoundNight, File, Format]]) -> tuple[FoundNight, File, Format]:
+def _join(folder: PurePosixPath, parts: list[tuple[ParsedNight, File, Format]]) -> tuple[ParsedNight, File, Format]:
     """The nights of several files as one, of a file that stands for them all."""
     parts = sorted(parts, key=lambda part: part[1].name)
     first, _, style = parts[0]
     together = [record for night, _, _ in parts for record in night.content["records"]]
     content = "\n".join(f"{file.name.name} {file.digest}" for _, file, _ in parts).encode()
     shown = ", ".join(file.shown for _, file, _ in parts)
-    left_out = tuple(words for night, _, _ in parts for words in night.left_out)
+    left_out = tuple(text for night, _, _ in parts for text in night.left_out)
     night = replace(first, content={**first.content, "records": together}, left_out=left_out)
     return night, File(shown, folder, content), style
 
 
-def _take_file(file: File, request: Request, shelf: _Shelf, joined: _Joined) -> Iterator[Told]:
+def _ingest_file(
+    file: File, request: ImportRequest, imported_nights: _ImportedNights, joined: _Joined
+) -> Iterator[ImportReport]:
     style = format_of(file)
     if style is None:
         if not holds_no_results(file):
             known = ", ".join(file_format.name for file_format in FORMATS)
-            yield Told(SKIPPED, file.shown, f"is of no format that is known ({known})", is_result=False)
+            yield ImportReport(SKIPPED, file.shown, f"is of no format that is known ({known})", is_result=False)
         return
     try:
         for night in style.read(file, request.reading):
             if night.joins:
                 joined.setdefault((night.experiment, night.moment, file.name.parent), []).append((night, file, style))
             else:
-                yield shelf.put(night, file, style)
+                yield imported_nights.put(night, file, style)
     except (DashboardError, RecursionError) as error:  # a stranger's file costs itself
-        yield Told(BROKEN, file.shown, f"{style.name}: {error}")
+        yield ImportReport(BROKEN, file.shown, f"{style.name}: {error}")
 
 
-class _Shelf:
+class _ImportedNights:
     """The data files of a home, and what in them was imported."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: ImportRequest) -> None:
         self._request = request
         self._imported: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._stamps: dict[str, set[str]] = {}
 
-    def put(self, night: FoundNight, file: File, style: Format) -> Told:
+    def put(self, night: ParsedNight, file: File, style: Format) -> ImportReport:
         """Keep a night unless it is in."""
         night = replace(night, experiment=self._request.experiment or _named(night.experiment, style))
         imported = self._load(night.experiment)
         origin = {"format": style.name, "sha256": file.digest, "part": night.part}
         known = next((stamp for stamp, facts in imported.items() if origin.items() <= facts.items()), None)
         if known:
-            return Told(IN_ALREADY, file.shown, f"is {night.experiment}/data_{known}.json")
+            return ImportReport(IN_ALREADY, file.shown, f"is {night.experiment}/data_{known}.json")
         moment = common.stamp_of(night.moment)
         place = {"format": style.name, "file": file.name.name, "part": night.part, "moment": moment}
         changed = next((stamp for stamp, facts in imported.items() if place.items() <= facts.items()), None)
         if changed:
-            words = f"has changed since it became {night.experiment}/data_{changed}.json, which stays"
-            return Told(SKIPPED, file.shown, words)
+            text = f"has changed since it became {night.experiment}/data_{changed}.json, which stays"
+            return ImportReport(SKIPPED, file.shown, text)
         return self._write(night, file, {**origin, **place})
 
     def _load(self, experiment: str) -> dict[str, Mapping[str, Any]]:
@@ -134,7 +136,7 @@ class _Shelf:
             self._imported[experiment] = {stamp: origin for stamp, origin in found if origin}
         return self._imported[experiment]
 
-    def _write(self, night: FoundNight, file: File, origin: Mapping[str, Any]) -> Told:
+    def _write(self, night: ParsedNight, file: File, origin: Mapping[str, Any]) -> ImportReport:
         stamp = self._free_stamp(night)
         whole = {
             **night.content,
@@ -160,9 +162,9 @@ class _Shelf:
             common.write_json(place, whole)
         self._stamps[night.experiment].add(stamp)
         self._imported[night.experiment][stamp] = origin
-        return Told(TAKEN, file.shown, _format_night(night, stamp))
+        return ImportReport(TAKEN, file.shown, _format_night(night, stamp))
 
-    def _free_stamp(self, night: FoundNight) -> str:
+    def _free_stamp(self, night: ParsedNight) -> str:
         """The stamp of the night's moment, or of the first second after it that no other night of it has."""
         moment = night.moment
         while (stamp := common.stamp_of(moment)) in self._stamps[night.experiment]:
@@ -187,7 +189,7 @@ def _named(text: str, style: Format) -> str:
     return clean if _NAME.fullmatch(clean) else style.name.replace("-", "_")
 
 
-def _format_night(night: FoundNight, stamp: str) -> str:
+def _format_night(night: ParsedNight, stamp: str) -> str:
     if "records" in night.content:
         held = f"{len(night.content['records'])} records"
     else:

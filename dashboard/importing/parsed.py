@@ -18,7 +18,7 @@ _EMPTY: Mapping[str, Any] = {"docker_tag": None, "docker_hash": None}
 
 
 @dataclass(frozen=True)
-class FoundNight:
+class ParsedNight:
     """One night of one experiment. `content` is a data.json without what the dashboard adds.
 
     `part` tells the nights of one file apart; `kept` goes along in `night.imported`; `left_out` says in words what of
@@ -57,7 +57,7 @@ class Format:
     name: str
     about: str
     owns: Callable[[File], bool]
-    read: Callable[[File, Reading], Iterator[FoundNight]]
+    read: Callable[[File, Reading], Iterator[ParsedNight]]
 
 
 def reduced(samples_ms: Sequence[float]) -> dict[str, Any]:

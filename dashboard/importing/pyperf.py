@@ -11,7 +11,7 @@ from typing import Any
 
 from dashboard.importing.parsed import (
     Format,
-    FoundNight,
+    ParsedNight,
     Reading,
     mapping,
     number,
@@ -32,7 +32,7 @@ def _owns(file: File) -> bool:
     return file.name.suffix == ".json" and b'"benchmarks"' in file.content and b'"runs"' in file.content
 
 
-def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
+def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     value = mapping(file.json())
     benchmarks = objects(value.get("benchmarks"))
     if not str(value.get("version", "")).startswith("1."):
@@ -48,7 +48,7 @@ def _read(file: File, reading: Reading) -> Iterator[FoundNight]:
         else:
             found.append(_record(moment, metadata, times, len(_runs(benchmark))))
     left_out = (f"{other} benchmarks without values in seconds",) if other else ()
-    yield FoundNight(file.name.stem, moment, "", with_records(found), left_out=left_out)
+    yield ParsedNight(file.name.stem, moment, "", with_records(found), left_out=left_out)
 
 
 def _runs(benchmark: Mapping[str, Any]) -> list[dict[str, Any]]:

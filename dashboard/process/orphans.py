@@ -82,7 +82,7 @@ def _end_orphans(mark: str, ours: int) -> set[int]:
     ended: set[int] = set()
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
-        orphans = [pid for pid in _children() if _is_leftover(pid, mark, ours)]
+        orphans = [pid for pid in _children() if _is_orphan(pid, mark, ours)]
         if not orphans:
             return ended
         for pid in orphans:
@@ -110,7 +110,7 @@ def _children() -> list[int]:
     return found
 
 
-def _is_leftover(pid: int, mark: str, ours: int) -> bool:
+def _is_orphan(pid: int, mark: str, ours: int) -> bool:
     with _lock:
         living = {other: text for other, text in _live.items() if other != ours}
     if pid in living or pid == ours or pid in _helpers:

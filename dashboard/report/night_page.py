@@ -15,7 +15,7 @@ from tvmdash.dashboard_info import COMPLETE
 from tvmdash.experiment import engine_text
 from tvmdash.text import bytes_in_words, duration_in_words, list_in_words
 
-_REASON, _NAMED, _DOUBTS = 300, 4, 6
+_REASON, _NAMED, _WARNINGS = 300, 4, 6
 
 
 def page(results: NightResults) -> str:
@@ -150,12 +150,12 @@ def _experiment(result: ExperimentResult) -> Iterator[str]:
     yield from _config(result)
     if result.disturbed:
         yield f"- Telemetry: {plain(result.disturbed)}"
-    for line in _rivals(result):
+    for line in _reference_engines(result):
         yield f"- {plain(line)}"
     yield from tables(shown(result.data))
     yield from leaves(result.data)
     yield from _failures(result)
-    yield from _doubts(result)
+    yield from _warnings(result)
     if result.summary:
         lines = [line.removeprefix("- ") for line in result.summary.splitlines()]
         yield from ["", *folded("Its own summary", [f"- {plain(line)}" for line in lines if line.strip()])]
@@ -180,7 +180,7 @@ def _brief(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _rivals(result: ExperimentResult) -> list[str]:
+def _reference_engines(result: ExperimentResult) -> list[str]:
     """TVM against each other engine, where there are several."""
     points = result.data.values() if result.data else ()
     return engine_text.in_words((p.key.labels, p.value) for p in points if p.key.metric == "run_time" and p.value > 0)
@@ -199,7 +199,7 @@ def _failures(result: ExperimentResult) -> Iterator[str]:
         yield f"- {_points(len(places))}: {told}. Which: {plain(list_in_words(places, _NAMED))}"
 
 
-def _doubts(result: ExperimentResult) -> Iterator[str]:
+def _warnings(result: ExperimentResult) -> Iterator[str]:
     """What records say against themselves, most frequent first; those of a kind, where it is known, are one."""
     groups: dict[str, list[str]] = {}
     for record in result.data.records if result.data else ():
@@ -211,10 +211,10 @@ def _doubts(result: ExperimentResult) -> Iterator[str]:
         return
     yield from ["", f"Doubts, of {_points(len(result.data.records) if result.data else 0)}:", ""]
     most = sorted(groups.values(), key=len, reverse=True)
-    for doubts in most[:_DOUBTS]:
+    for doubts in most[:_WARNINGS]:
         yield f"- {_points(len(doubts))}: {plain(doubts[0])}" + (" (or alike)" if len(set(doubts)) > 1 else "")
-    if len(most) > _DOUBTS:
-        yield f"- and {len(most) - _DOUBTS} more of other kinds"
+    if len(most) > _WARNINGS:
+        yield f"- and {len(most) - _WARNINGS} more of other kinds"
 
 
 def _points(count: int) -> str:

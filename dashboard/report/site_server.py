@@ -102,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             path = unquote(urlsplit(self.path).path, errors="strict")
         except ValueError:
-            return self._tell(HTTPStatus.BAD_REQUEST, "That is no address of a page.")
+            return self._respond(HTTPStatus.BAD_REQUEST, "That is no address of a page.")
         name = path.lstrip("/")
         found = find(self.root, name + "index.html" if name.endswith("/") or not name else name)
         if found is not None:
@@ -113,12 +113,12 @@ class Handler(BaseHTTPRequestHandler):
         page = find(self.root, f"{name}/index.html")
         if page is not None:
             os.close(page.descriptor)
-            return self._tell(HTTPStatus.MOVED_PERMANENTLY, "It is a folder.", Location=quote(f"/{name}/"))
+            return self._respond(HTTPStatus.MOVED_PERMANENTLY, "It is a folder.", Location=quote(f"/{name}/"))
         first = find(self.root, "index.html")
         if first is not None:
             os.close(first.descriptor)
-            return self._tell(HTTPStatus.NOT_FOUND, "This site has no such page.")
-        return self._tell(
+            return self._respond(HTTPStatus.NOT_FOUND, "This site has no such page.")
+        return self._respond(
             HTTPStatus.NOT_FOUND, "There is no site yet. A night that has the subsystem website makes it."
         )
 
@@ -144,7 +144,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
         return None
 
-    def _tell(self, status: HTTPStatus, words: str, **headers: str) -> None:
+    def _respond(self, status: HTTPStatus, words: str, **headers: str) -> None:
         content = f"{words}\n".encode()
         told = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(content)), **headers}
         self._head(status, told)
