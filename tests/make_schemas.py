@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.dashboard_info import Night
 from tvmdash.incidents.ledger import Incidents
 from tvmdash.structured.schema import Schema, schema_of
 from tvmdash.verdict import NightVerdict
@@ -37,6 +38,7 @@ class File:
 
 
 FILES = (
+    File("night_v1.json", "results/nights/<stamp>.json", Night, version=None),
     File("verdict_v1.json", f"{_STAT_ALERTS}/verdict.json", NightVerdict),
     File("incidents_v1.json", f"{_STAT_ALERTS}/incidents.json", Incidents),
 )

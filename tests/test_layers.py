@@ -30,7 +30,7 @@ FLOORS: dict[str, str] = {
     "stages": "common errors redaction",
     "records": "common errors machine",
     "series": "errors machine records",
-    "dashboard_info": "common config_util errors machine records redaction stages",
+    "dashboard_info": "common config_util errors machine records redaction stages structured",
     "home_secrets": "common config_util dashboard_info errors redaction",
     "verdict": "common dashboard_info structured",
     "measure": "common dashboard_info errors stages stats",

@@ -77,7 +77,7 @@ class Journal:
             before = self._jobs.get((job.kind, job.name), new)
             self._jobs[job.kind, job.name] = dataclasses.replace(before, steps=(*before.steps, result))
             self._write_status(job, result, log)
-            self._add({"job": dataclasses.asdict(dataclasses.replace(before, steps=(result,)))})
+            self._add({"job": dataclasses.replace(before, steps=(result,)).to_json()})
 
     def _add(self, entry: dict[str, Any]) -> None:
         """Add a line to the journal, or, where the night has ended or there are many lines, write the whole record."""

@@ -52,6 +52,19 @@ def test_what_is_no_night_is_an_error_for_people(home: Home, value: Any) -> None
         home.read_night(STAMPS[0])
 
 
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [({"elapsed_s": "long"}, r"\$\.jobs\[0\]\.steps\[1\]\.elapsed_s: 'long' is not a number"),
+     ({"stage": None}, r"\$\.jobs\[0\]\.steps\[1\]\.stage: None is not a text")],
+)  # fmt: skip
+def test_a_record_with_a_wrong_value_names_file_place_and_value(home: Home, damage: Any, fault: str) -> None:
+    value = night(STAMPS[0], OK, OK).to_json()
+    value["jobs"][0]["steps"][1].update(damage)
+    common.write_json(home.night_file(STAMPS[0]), value)
+    with pytest.raises(DashboardError, match=rf"{STAMPS[0]}\.json: {fault}"):
+        home.read_night(STAMPS[0])
+
+
 def test_one_broken_record_hides_no_other_night(home: Home) -> None:
     for stamp in STAMPS:
         common.write_json(home.night_file(stamp), night(stamp).to_json())

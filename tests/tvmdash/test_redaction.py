@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tvmdash.dashboard_info import Night, StepResult
+from tvmdash.dashboard_info import JobResult, Night
 from tvmdash.redaction import HIDDEN, blank, known_secrets, redact, redact_json, without_secrets
 
 LETTERS = string.ascii_letters + string.digits
@@ -112,10 +113,10 @@ def test_a_record_of_an_older_dashboard_is_read_without_its_secrets() -> None:
     job = {"kind": "experiment", "name": "e", "title": "", "description": token, "steps": [step]}
     artifact = {"facts": {"remote": "https://me:pw@host/tvm"}}
     value = {"stamp": "x", "state": "complete", "notes": [token], "artifacts": [artifact], "jobs": [job]}
-    shown = repr(Night.from_json(value)) + repr(StepResult.from_json(step))
+    shown = repr(Night.from_json(value, Path("x.json"))) + repr(JobResult.from_json(job, Path("x.jsonl")))
     assert token not in shown
     assert "me:pw" not in shown
-    assert shown.count(HIDDEN) == 7
+    assert shown.count(HIDDEN) == 8
 
 
 def test_json_keeps_its_form() -> None:

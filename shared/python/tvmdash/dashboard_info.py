@@ -6,11 +6,11 @@ import contextlib
 import enum
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, config_util, records, stages
+from tvmdash import common, config_util, records, stages, structured
 from tvmdash.errors import DashboardError
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineChange, MachineIdentity
@@ -19,6 +19,7 @@ from tvmdash.redaction import redact_json
 OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
 """How a step ended. Blocked: something that it needs is missing. Skipped: it was not needed."""
 RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
+_NO_RECORD = "It is not a night's record. Move it away; it is told as missing."
 VARIANT_SIGN = "@"
 """Between an experiment's name and the name of the TVM, of those beside the home's own, that it is measured on."""
 
@@ -76,12 +77,7 @@ class StepResult:
 
     def to_json(self) -> dict[str, Any]:
         """As status/NAME/STAGE.json holds it."""
-        return {"success": self.success, **asdict(self)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> StepResult:
-        """What `to_json` wrote; secrets in it, which an older dashboard let through, are hidden."""
-        return cls(**{name: redact_json(value[name]) for name in cls.__dataclass_fields__ if name in value})
+        return {"success": self.success, **structured.to_json(self)}
 
 
 @dataclass(frozen=True)
@@ -120,10 +116,14 @@ class JobResult:
         """The seconds of all its steps together."""
         return sum(step.elapsed_s for step in self.steps)
 
+    def to_json(self) -> dict[str, Any]:
+        """As a line of the night's journal holds it."""
+        return structured.to_json(self)
+
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> JobResult:
-        """What `asdict` made."""
-        return cls(**{**value, "steps": tuple(StepResult.from_json(step) for step in value["steps"])})
+    def from_json(cls, value: common.Json, where: Path) -> JobResult:
+        """What `to_json` wrote to `where`; secrets in it, which an older dashboard let through, are hidden."""
+        return structured.from_json(cls, redact_json(value), where)
 
 
 @dataclass(frozen=True)
@@ -192,22 +192,12 @@ class Night:
 
     def to_json(self) -> dict[str, Any]:
         """As the file holds it."""
-        return asdict(self)
+        return structured.to_json(self)
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Night:
-        """What `to_json` wrote; secrets in it, which an older dashboard let through, are hidden."""
-        value = redact_json(value)
-        jobs = tuple(map(JobResult.from_json, value["jobs"]))
-        known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
-        missing = tuple(MissingBackup(**item) for item in value.get("missing_backups", ()))
-        partial = tuple(PartialData(**item) for item in value.get("partial", ()))
-        lists = {"notes": tuple(value["notes"]), "artifacts": tuple(value["artifacts"])}
-        machine = MachineIdentity.from_json(value["machine"]) if value.get("machine") else None
-        changes = tuple(MachineChange(**item) for item in value.get("machine_changes", ()))
-        seen: dict[str, Any] = {"machine": machine, "machine_changes": changes}
-        seen["told_notes"] = tuple(map(int, value.get("told_notes", ())))
-        return cls(**{**known, **lists, **seen, "jobs": jobs, "missing_backups": missing, "partial": partial})
+    def from_json(cls, value: common.Json, path: Path) -> Night:
+        """What `to_json` wrote to `path`; secrets in it, which an older dashboard let through, are hidden."""
+        return structured.from_json(cls, redact_json(value), path, remedy=_NO_RECORD)
 
 
 @dataclass(frozen=True)
@@ -323,14 +313,8 @@ class Home:
     def read_night(self, stamp: str) -> Night:
         """The record of one night, of a running one up to now; DashboardError where it is not readable."""
         path = self.night_file(stamp)
-        value = common.read_json(path)
-        try:
-            night = Night.from_json(value)
-            return night if night.state != RUNNING else _with_journal(night, self.night_journal(stamp))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DashboardError(
-                f"{path}: not a night's record: {error}. Move it away; it is told as missing."
-            ) from error
+        night = Night.from_json(common.read_json(path), path)
+        return night if night.state != RUNNING else _with_journal(night, self.night_journal(stamp))
 
     def last_nights(self, count: int) -> Iterator[Night]:
         """The newest readable nights, newest first."""
@@ -369,7 +353,7 @@ def _with_journal(night: Night, path: Path) -> Night:
             if "note" in entry:
                 night = night.with_note(entry["note"], told=bool(entry.get("told")))
                 continue
-            new = JobResult.from_json(entry["job"])
+            new = JobResult.from_json(entry["job"], path)
             known = jobs.setdefault((new.kind, new.name), replace(new, steps=()))
             stages_known = {step.stage for step in known.steps}
             added = tuple(step for step in new.steps if step.stage not in stages_known)

@@ -10,6 +10,7 @@ import pytest
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.night.journal import Journal
 from dashboard.plan.job import Job
+from tvmdash import structured
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, OK, RUNNING, Home, Night, StepReason, StepResult
 
 STAMP = "20260101T000000Z"
@@ -108,7 +109,7 @@ def test_which_notes_the_failures_tell_is_kept_with_them(home: Home) -> None:
 def test_a_record_of_before_tells_all_its_notes(home: Home) -> None:
     value = Night(STAMP, COMPLETE, notes=("one: two",)).to_json()
     del value["told_notes"]
-    assert Night.from_json(value).untold_notes == ("one: two",)
+    assert Night.from_json(value, Path("x.json")).untold_notes == ("one: two",)
 
 
 def test_steps_that_the_same_thing_stopped_have_the_same_cause_whatever_they_say() -> None:
@@ -116,7 +117,7 @@ def test_steps_that_the_same_thing_stopped_have_the_same_cause_whatever_they_say
     one, other = (StepResult("run", BLOCKED, words, STAMP, **lost) for words in ("#1#", "#2#"))
     assert one.cause == other.cause
     assert StepResult("run", BLOCKED, "#1#", STAMP).cause != StepResult("run", BLOCKED, "#2#", STAMP).cause
-    assert StepResult.from_json(one.to_json()) == one
+    assert structured.from_json(StepResult, one.to_json(), "x.json") == one
 
 
 def test_what_a_killed_night_had_written_of_a_line_is_left_out(home: Home) -> None:
