@@ -240,7 +240,7 @@ def test_all_that_tells_of_a_night_with_a_regression_agrees(tmp_path: Path) -> N
     assert done.text.splitlines()[0].startswith("🔻 Nothing new; 1 regression is open: relax_opt mlp run time")
     assert "✅ All 2 subsystems ok" in done.text
     over = Night(stamp_of(39), COMPLETE, elapsed_s=60, jobs=jobs)
-    last_words = night_summary.night_in_words(home.home, over)
+    last_words = night_summary.summarize_night(home.home, over)
     assert last_words.startswith(f"Night {over.stamp}: {words}. 1 of 1 experiments and 2 of 2 subsystems ok.")
     assert json.loads((home.home.output("website") / "index.json").read_text())["verdicts"]["regressions"] == 1
 
@@ -253,7 +253,7 @@ def test_a_failed_job_comes_before_the_verdict_and_hides_it_nowhere(tmp_path: Pa
     assert done.text.splitlines()[0] == "❌ cnn failed. 0 of 1 experiment ok"
     assert "🔻 TVM got slower: mlp +8 %" in done.text
     over = Night(failed.stamp, COMPLETE, elapsed_s=60, jobs=failed.jobs)
-    assert night_summary.night_in_words(slack.home, over).startswith(
+    assert night_summary.summarize_night(slack.home, over).startswith(
         f"Night {failed.stamp}: SOME FAILED, 0 of 1 experiments and 1 of 1 subsystems ok. TVM got slower: mlp +8 %."
     )
 
@@ -262,7 +262,7 @@ def test_without_a_verdict_nothing_is_said_of_tvm(tmp_path: Path) -> None:
     slack = slack_homes.SlackHome(tmp_path)
     night = Night(slack_homes.STAMP, COMPLETE, elapsed_s=60, jobs=(job("cnn"),))
     write_verdict(slack.home, NightVerdict("20200101T000000Z", Level.STEADY, "TVM did not get slower"))
-    assert "TVM was not judged. 1 of 1 experiments ok" in night_summary.night_in_words(slack.home, night)
+    assert "TVM was not judged. 1 of 1 experiments ok" in night_summary.summarize_night(slack.home, night)
 
 
 def test_a_damaged_verdict_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_a_damaged_verdict_is_told_and_costs_nothing_else(tmp_path: Path) -> Non
     path.parent.mkdir(parents=True)
     path.write_text('{"night": "x", "level": "marvellous"}')
     night = Night(slack_homes.STAMP, COMPLETE, elapsed_s=60, jobs=(job("cnn"),))
-    assert f"TVM's verdict cannot be read: {path}" in night_summary.night_in_words(slack.home, night)
+    assert f"TVM's verdict cannot be read: {path}" in night_summary.summarize_night(slack.home, night)
     done = slack.run("exp_reports", slack_homes.night(job("cnn")))
     assert done.success
     assert "verdict.json" in done.text
