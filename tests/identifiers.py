@@ -41,8 +41,10 @@ def identifier(text: str) -> str:
 
 
 def _of_line(text: str) -> str:
-    known = not text or re.fullmatch(r"#[0-9a-f]{10}#", text)
-    return text if known else f"#{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:10]}#"
+    """As long as the text, as far as that goes: how much room a text takes is no matter of what it says."""
+    known = not text or re.fullmatch(r"#[0-9a-f]{10}-*#", text)
+    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:10]
+    return text if known else f"#{digest}{'-' * (len(text) - len(digest) - 2)}#"
 
 
 def translated(value: Any, names: set[str], *, inside: bool = False) -> Any:
@@ -83,8 +85,8 @@ def install(own: Path) -> None:
 
 def _modules(own: Path) -> Iterator[ModuleType]:
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None) or ""
-        if name.partition(".")[0] in {"tvmdash", "dashboard"} or file.startswith(str(own)):
+        file = Path(getattr(module, "__file__", None) or "/").resolve()
+        if name.partition(".")[0] in {"tvmdash", "dashboard"} or own in file.parents:
             yield module
 
 
@@ -136,7 +138,7 @@ def switch_program(script: Path) -> None:
     lines = (
         f"    sys.path.append({str(repository)!r})",
         "    from tests import identifiers",
-        f"    identifiers.install(identifiers.Path({str(script.parent)!r}))",
+        "    identifiers.install(identifiers.Path(__file__).resolve().parent)",
     )
     script.write_text(text.replace(guard, guard + "\n".join(lines) + "\n"), encoding="utf-8")
 

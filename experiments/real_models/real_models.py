@@ -75,7 +75,7 @@ def imported(history: History) -> list[str]:
     words = []
     for form in making.FORMS:
         good = sum(series.labels["build_config"].get("form") == form for series in tonight)
-        asked = good + sum(form in failure.label.split(", ") for failure in history.failures)
+        asked = good + sum(failure.values.get("form") == form for failure in history.failures)
         words += [f"{good} of {asked} {form}"] if asked else []
     return [f"- Models that TVM runs: {list_in_words(words, 2)}"] if words else []
 

@@ -12,6 +12,8 @@ import pytest
 from tests.experiments.trying import EXPERIMENTS, Tried, modules
 from tvmdash import config_util, records
 from tvmdash.errors import DashboardError
+from tvmdash.experiment.info import History
+from tvmdash.summary_util import Failure
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 OWN = modules("real_models")
@@ -37,6 +39,12 @@ def test_a_night_measures_the_folded_model_and_onnx_runtime(night: tuple[Tried, 
         assert info["max_error"] <= info["tolerance"]
         assert info["reads"] == "python"
         assert (info["model_package"], info["model_licence"]) == ("magika 1.0.3", "Apache-2.0")
+
+
+def test_which_form_failed_is_known_by_its_value_not_by_its_label() -> None:
+    failures = (Failure("#1#", "no", "model.magika", {"form": "shipped"}), Failure("shipped", "no"))
+    told = OWN.real_models.imported(History("e", (), (), ("20260101T000000Z",), failures))
+    assert told == ["- Models that TVM runs: 0 of 1 shipped"]
 
 
 def test_what_the_frontend_cannot_import_is_a_failure_with_its_reason(night: tuple[Tried, records.NightData]) -> None:

@@ -156,10 +156,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Failure:
-    """A point that could not be measured, and why."""
+    """A point that could not be measured, and why; its workload and the values of its axes, for programs."""
 
     label: str
     reason: str
+    workload: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parse_summary(value: Json, where: str) -> Summary:

@@ -103,7 +103,7 @@ def analysis() -> dict[str, Any]:
     """What the experiment measures in the night itself."""
     one = truth()
     pairs = [(workload, level) for workload in one.workloads for level in (0, 3)]
-    records = [one.record(*pair, NIGHTS, np.ones(2)) for pair in pairs]
+    records = [one.record(*pair, NIGHTS, np.ones(2)) for pair in [*pairs, ("young", 0)]]
     failed = [{"workload": "network.gru", "values": {"opt_level": 3}, "error": "it died of SIGSEGV"}]
     night = {"timestamp": stamp_of(NIGHTS), "tvm_hash": one.versions[NIGHTS]}
     return {"schema_version": 1, **night, "records": records, "failures": failed}
@@ -126,6 +126,7 @@ def make(root: Path, artifacts: Path, *, switched: bool) -> homes.HomeForTests:
     homes.write(folder / "data.json", analysis())
     homes.write(folder / "summary.json", summary())
     home.experiment("broken", run=f'{homes.BEGIN}printf "{LOG}\\n" >&2\n{homes.says("run", "broken", success=False)}\n')
+    home.experiment("torn", analyze=f'{homes.BEGIN}echo "{{" > "$3/data.json"\n{homes.says("analyze")}\n')
     for name in ("lost", "missing"):
         home.experiment(name, config={"tvm_branch": "0.0.1"})
     for name, config in SUBSYSTEMS.items():

@@ -48,7 +48,9 @@ def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Pat
     if not stamps:
         raise DashboardError(f"{data}: no night with readable data.")
     tonight = records.read_data(data / f"data_{stamps[-1]}.json", experiment)
-    failures = tuple(Failure(label_of(failure.workload, failure.values), failure.error) for failure in tonight.failures)
+    failures = tuple(
+        Failure(label_of(one.workload, one.values), one.error, one.workload, one.values) for one in tonight.failures
+    )
     order = {value.key.id: place for place, value in enumerate(tonight.values())}
     ordered = tuple(sorted(series, key=lambda item: order.get(item.id, len(order))))
     return History(experiment, axes, ordered, stamps, failures)
