@@ -17,7 +17,6 @@ from dashboard.cli import (
     check,
     importing,
     incidents,
-    investigate,
     measurements,
     new,
     notify,
@@ -29,6 +28,7 @@ from dashboard.cli import (
     status,
 )
 from dashboard.cli.arguments import BUG, HELD, OK_CODE, STOPPED, USAGE
+from dashboard.cli.investigate import backfill, bisect, compare, remeasure, reproduce
 from dashboard.night import lock
 from tvmdash import __version__
 from tvmdash.errors import DashboardError
@@ -42,7 +42,11 @@ COMMANDS = (
     incidents,
     measurements,
     importing,
-    investigate,
+    remeasure,
+    compare,
+    bisect,
+    backfill,
+    reproduce,
     new,
     smoke,
     results,

@@ -1,0 +1,42 @@
+"""What the commands that measure outside the nights share."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from dashboard.investigate.request import MeasuringRequest
+from tvmdash.errors import DashboardError
+
+TVM_NAMES = "pypi:VERSION, git:REVISION of the home's tvm_remote, REMOTE@REVISION, or an artifact's key"
+
+
+def add_no_rebuild(parser: argparse.ArgumentParser) -> None:
+    """Add the option that leaves the network alone."""
+    parser.add_argument(
+        "--no-rebuild-tvm", action="store_true", help="use the TVM artifacts that are there; no network"
+    )
+
+
+def count(text: str) -> int:
+    """A whole number above 0, as the type of an option."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0.")
+    return int(text)
+
+
+def request_of(arguments: argparse.Namespace, *, tvms: tuple[str, ...] = (), least_rounds: int = 1) -> MeasuringRequest:
+    """What the options that these verbs share ask for; DashboardError where fewer rounds than the least are asked."""
+    given = vars(arguments)
+    rounds = given.get("rounds", 1)
+    if rounds < least_rounds:
+        raise DashboardError(f"--rounds {rounds}: fewer than {least_rounds} rounds say nothing about noise.")
+    return MeasuringRequest(
+        tuple(given.get("experiments", ())),
+        tuple(given.get("series", ())),
+        tvms,
+        rounds=rounds,
+        budget_s=math.inf if arguments.budget is None else arguments.budget,
+        rebuild=not given.get("no_rebuild_tvm", False),
+        seed=arguments.seed,
+    )

@@ -1,0 +1,105 @@
+"""`reproduce`: measure a published number again."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dashboard.cli.arguments import (
+    CANNOT_TELL,
+    OK_CODE,
+    SOME_FAILED,
+    Verbs,
+    absolute,
+    code_of,
+    duration_s,
+    home_verb,
+    interrupt,
+)
+from dashboard.cli.investigate.options import add_no_rebuild, count, request_of
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.stats import comparison
+
+if TYPE_CHECKING:
+    from dashboard.investigate.receipt import Receipt
+    from dashboard.investigate.reproduce.pick import Drawn
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add it to the command line."""
+    repeat = home_verb(verbs, "reproduce", _reproduce, "measure a published number again and say whether it holds")
+    repeat.add_argument(
+        "receipt",
+        metavar="RECEIPT",
+        help="EXPERIMENT/STAMP, a data file, a receipt of the website, or random: an old one of the home, by lot",
+    )
+    repeat.add_argument("series", nargs="*", metavar="SERIES", help="their IDs or names; by default all")
+    repeat.add_argument("--rounds", type=count, default=5, help="how often it is measured; by default 5")
+    repeat.add_argument("--budget", type=duration_s, metavar="TIME", help="for measuring altogether, as 90s, 10m, 3h")
+    repeat.add_argument("--matters", type=float, default=5.0, metavar="PERCENT", help="a change to be seen; 5")
+    repeat.add_argument("--sample", type=count, default=0, metavar="N", help="with random: only N of its points")
+    repeat.add_argument("--result", type=absolute, metavar="FILE.json", help="leave what came of it there as well")
+    add_no_rebuild(repeat)
+
+
+def _reproduce(arguments: argparse.Namespace) -> int:
+    from dashboard.investigate.reproduce import reproduce, text
+    from dashboard.investigate.reproduce.result import SCHEMA_VERSION
+
+    signal.signal(signal.SIGTERM, interrupt)
+    request = request_of(arguments, least_rounds=comparison.LEAST_ROUNDS)
+    if not 0 < arguments.matters < 1000:
+        raise DashboardError(f"--matters {arguments.matters:g}: is no change in percent. Give one above 0, as 5.")
+    home = Home(arguments.home)
+    drawn: Drawn | None = None
+    try:
+        receipt, drawn = _receipt(home, arguments)
+        done, path = reproduce.reproduce(
+            home,
+            replace(request, series=drawn.series) if drawn else request,
+            receipt,
+            code=code_of(arguments),
+            matters=arguments.matters / 100,
+            drawn=drawn,
+        )
+    except DashboardError as error:
+        failure = {"verdict": comparison.CANNOT_TELL, "why": str(error), "drawn": drawn and drawn.to_json()}
+        _leave(arguments.result, {"schema_version": SCHEMA_VERSION, **failure})
+        raise
+    _leave(arguments.result, done.to_json())
+    print(f"{text.summarize(done)}\nEvery value: {path}")
+    codes = {comparison.HOLDS: OK_CODE, comparison.DOES_NOT_HOLD: SOME_FAILED}
+    return codes.get(done.verdict, CANNOT_TELL)
+
+
+def _receipt(home: Home, arguments: argparse.Namespace) -> tuple[Receipt, Drawn | None]:
+    """The receipt that is named, or one drawn by lot with the given seed or a new one."""
+    from dashboard.investigate import receipt
+    from dashboard.investigate.calling_night import find_calling_night
+    from dashboard.investigate.reproduce import pick
+    from dashboard.plan import home_config
+
+    if arguments.receipt != pick.RANDOM:
+        return receipt.read(home, arguments.receipt), None
+    if arguments.series:
+        raise DashboardError("random: draws its series itself. Leave SERIES out; --sample N says how many.")
+    seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
+    return pick.draw(
+        home,
+        home_config.read_home_config(home).artifacts,
+        before=find_calling_night(home) or common.stamp_of(common.utc_now()),
+        seed=seed,
+        sample=arguments.sample,
+        rebuild=not arguments.no_rebuild_tvm,
+    )
+
+
+def _leave(path: Path | None, value: dict[str, Any]) -> None:
+    if path is not None:
+        common.write_json(path, value)
