@@ -24,9 +24,10 @@ from judging.table import Table
 
 from rerun import command as calling
 from rerun import outcomes
-from rerun.questions import Asking, Wanted, id_of
+from rerun.questions import Asking, Wanted
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.series.naming import id_of
 
 RATE = 0.2
 SCAN_TESTS = 10

@@ -27,6 +27,7 @@ from rerun.questions import Asking
 from tvmdash.detect.cause import CONTROLS, OLDER_ARTIFACTS, SAME_ARTIFACT, SAME_VERSION
 from tvmdash.detect.reason import ReasonKind
 from tvmdash.detect.series import Decision
+from tvmdash.series.naming import id_of
 from tvmdash.text import duration_in_words, elide, list_in_words
 
 _OF_REASON = {
@@ -100,7 +101,7 @@ def _why(series: str, experiment: str, evidence: Evidence, asking: Asking) -> st
         artifact = asking.artifact(experiment, stamp)
         if artifact is None:
             return f"the artifact of {stamp} is not known: imported, added by hand, or measured without TVM"
-        lack = evidence.lack(series.partition("~")[0], experiment, artifact)
+        lack = evidence.lack(id_of(series), experiment, artifact)
         if lack is not None:
             return lack.error
     return "there are no older artifacts to compare with"

@@ -19,6 +19,7 @@ from judging.evidence import Evidence
 from judging.table import Table
 
 from tvmdash import records
+from tvmdash.series.naming import id_of
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,3 @@ def point_of(labels: Mapping[str, Any]) -> dict[str, Any]:
     if "path" in labels:
         return {"path": labels["path"]}
     return {name: labels.get(name) for name in IDENTITY}
-
-
-def id_of(series: str) -> str:
-    """The series' ID without the unit that a changed one carries."""
-    return series.partition("~")[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -27,7 +26,6 @@ from tvmdash.text import elide
 ENDED = "ended"
 """The state of a series without a value for so many nights that no table shows it."""
 NO_NIGHTS = Nights("", {}, {}, {})
-_PLAIN_KEY = re.compile(r"[0-9a-f]{16}(~[A-Za-z0-9_-]{1,20})?")
 _NAME_CHARS = 300
 _FASTER = 4
 """So many times as fast as one by one are all series of an experiment at once: worth it for a quarter of them."""
@@ -198,7 +196,7 @@ def _entries(
             continue
         last, low, high = (view.last, view.low, view.high) if view else _last(opened, one, count.last_stamp)
         yield Entry(
-            id=id_of(key),
+            id=naming.file_name_of(key),
             key=key,
             name=elide(view.name if view else name, _NAME_CHARS),
             outline=one,
@@ -215,11 +213,6 @@ def _entries(
 def _last(opened: Store, outline: Outline, stamp: str) -> tuple[float, float | None, float | None]:
     point = opened.points_of(outline, since=stamp)
     return point.values[-1], point.low[-1], point.high[-1]
-
-
-def id_of(key: str) -> str:
-    """The name of a series' files: its key where that is plain, which it is but for odd units."""
-    return key if _PLAIN_KEY.fullmatch(key) else f"{key[:16]}~{fingerprint(key)[:8]}"
 
 
 def flat_labels(labels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

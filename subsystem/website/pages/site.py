@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from data.catalogue import id_of
 from files.incremental import Carrier
 from render import page as pages
 from views import night_sentence
@@ -20,6 +19,7 @@ from pages.machines import write_machines
 from pages.nights import Written, write_nights
 from pages.scores import write_scores
 from pages.versions import write_versions
+from tvmdash.series.naming import file_name_of
 
 MOST_SERIES = 3000
 DATA_FILES = (("feed.xml", "Feed of incidents"), ("index.json", "Data"))
@@ -57,7 +57,7 @@ def write(site: SiteContext, new: Path, carrier: Carrier) -> Written:
     titles = [(view.name, view.title, view.page) for view in views]
     write_engines(site, titles, new)
     write_versions(site, titles, carrier)
-    first = id_of(site.series[0].id) if site.series else ""  # what the explorer shows unasked
+    first = file_name_of(site.series[0].id) if site.series else ""  # what the explorer shows unasked
     for page, template in pages.WITH_SCRIPTS.items():
         if page in pages.pages_with_scripts():
             text = pages.render(template, site.frame(page), first_series=first)

@@ -43,3 +43,12 @@ def test_fleets_are_machines_and_kinds() -> None:
     assert naming.fleet(outline(1, **machine)) == "times on EPYC, lab"
     assert naming.fleet(outline(1, unit="bytes", **machine)) == "sizes on EPYC, lab"
     assert naming.fleet(outline(1, path="$.a")) == "numbers of opt"
+
+
+def test_a_key_with_its_unit_leads_back_to_the_id_and_names_files() -> None:
+    assert naming.key_of("0123456789abcdef", "ms") == "0123456789abcdef~ms"
+    assert naming.id_of("0123456789abcdef~ms") == naming.id_of("0123456789abcdef") == "0123456789abcdef"
+    assert naming.file_name_of("0123456789abcdef") == "0123456789abcdef"
+    assert naming.file_name_of("0123456789abcdef~ms") == "0123456789abcdef~ms"
+    odd = naming.file_name_of("0123456789abcdef~GB/s")
+    assert odd == "0123456789abcdef~160ede02"  # as sites of before have named it

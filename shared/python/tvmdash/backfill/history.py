@@ -17,6 +17,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.records import Failure, PointValue
 from tvmdash.records.metrics import METRICS
 from tvmdash.series import naming
+from tvmdash.series.naming import key_of
 from tvmdash.series.store import Outline
 from tvmdash.stats.comparison import LEAST_ROUNDS, Difference, differences
 from tvmdash.stats.means import geometric_mean, geometric_mean_interval
@@ -178,7 +179,7 @@ def _take(courses: dict[str, Course], night: BackfillNight) -> None:
     for point in night.data.values():
         key = point.key
         new = Course(_outline(point))
-        course = courses.setdefault(f"{key.id}~{point.unit}", new)
+        course = courses.setdefault(key_of(key.id, point.unit), new)
         course.rounds.setdefault(night.version, {})[night.round] = point.value
 
 

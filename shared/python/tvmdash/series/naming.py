@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -9,6 +11,8 @@ from typing import Any, Protocol
 from tvmdash.machine.identity import MachineIdentity
 
 _HIDDEN = frozenset({"workload", "env_name", "hw_model", "target", "engine_config"})
+_UNIT_SIGN = "~"
+_PLAIN_KEY = re.compile(r"[0-9a-f]{16}(~[A-Za-z0-9_-]{1,20})?")
 
 
 class Named(Protocol):
@@ -32,10 +36,27 @@ def keys(series: Sequence[Named]) -> list[str]:
     """The ID of each; where a metric's unit changed, the later series of that ID have their unit behind it."""
     seen: set[str] = set()
     found = []
-    for one in series:
-        found.append(one.id if one.id not in seen else f"{one.id}~{one.unit}")
-        seen.add(one.id)
+    for each in series:
+        found.append(each.id if each.id not in seen else key_of(each.id, each.unit))
+        seen.add(each.id)
     return found
+
+
+def key_of(series_id: str, unit: str) -> str:
+    """The key of a series in one of several units."""
+    return f"{series_id}{_UNIT_SIGN}{unit}"
+
+
+def id_of(key: str) -> str:
+    """The series' ID without the unit that a changed one carries."""
+    return key.partition(_UNIT_SIGN)[0]
+
+
+def file_name_of(key: str) -> str:
+    """The name of a series' files: its key where that is plain, which it is but for odd units."""
+    if _PLAIN_KEY.fullmatch(key):
+        return key
+    return key_of(id_of(key), hashlib.sha256(key.encode("utf-8", errors="surrogatepass")).hexdigest()[:8])
 
 
 def names(series: Sequence[Named]) -> list[str]:
