@@ -52,6 +52,12 @@ class MeasuringWorkspace:
     folder: Path
     night: Path | None
 
+    def result_file(self, folder: str) -> Path:
+        """The file below results/ that holds what comes of this; its folder is made."""
+        path = self.home.root / "results" / folder / f"{self.stamp}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
     def scratch_context(self) -> ScratchContext:
         """For the engine. The telemetry of tonight's own runs is left as it is."""
         config = replace(self.plan.config, telemetry_rate=0.0)

@@ -6,10 +6,12 @@ import logging
 import time
 from pathlib import Path
 
+from dashboard.artifacts.provide import Provided
 from dashboard.investigate.compare.result import Comparison, Side
 from dashboard.investigate.request import MeasuringRequest
 from dashboard.investigate.rounds import Round
 from dashboard.investigate.session import MeasuringSession, open_session
+from dashboard.investigate.workspace import MeasuringWorkspace
 from dashboard.night import repository
 from dashboard.plan.job import REPOSITORY, CodeFolders
 from tvmdash import common
@@ -29,15 +31,8 @@ def compare(home: Home, request: MeasuringRequest, *, code: CodeFolders) -> tupl
     with open_session(home, request, code) as session:
         names = session.workspace.select_experiments(request.experiments)
         a, b = (session.lease(session.finder.find(name)) for name in request.tvms)
-        sides = [
-            Side(asked, had.artifact.identity(), had.note) for asked, had in zip(request.tvms, (a, b), strict=True)
-        ]
-        workspace = session.workspace
-        comparison = Comparison(
-            workspace.stamp, sides[0], sides[1], workspace.plan.seed, hardware.facts(), repository.describe(REPOSITORY)
-        )
-        path = home.root / "results" / FOLDER / f"{workspace.stamp}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        comparison = _begin(session.workspace, request, a, b)
+        path = session.workspace.result_file(FOLDER)
         session.budget.restart()
         for number in range(request.rounds):
             for name in names:
@@ -49,6 +44,15 @@ def compare(home: Home, request: MeasuringRequest, *, code: CodeFolders) -> tupl
             if all(map(comparison.has_ended, names)):
                 break
     return comparison, path
+
+
+def _begin(workspace: MeasuringWorkspace, request: MeasuringRequest, *both: Provided) -> Comparison:
+    a, b = (
+        Side(asked, provided.artifact.identity(), provided.note)
+        for asked, provided in zip(request.tvms, both, strict=True)
+    )
+    seed = workspace.plan.seed
+    return Comparison(workspace.stamp, a, b, seed, hardware.facts(), repository.describe(REPOSITORY))
 
 
 def _measure(comparison: Comparison, session: MeasuringSession, asked: Round) -> None:

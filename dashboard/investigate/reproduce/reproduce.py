@@ -55,25 +55,27 @@ def reproduce(
         open_workspace(home, code, seed=receipt.seed) as workspace,
         MeasuringSession(_set_apart(workspace, receipt.seed), request) as session,
     ):
-        here = workspace.find_job(receipt.experiment) or workspace.find_job(experiment_of(receipt.experiment))
-        found = find(receipt, here, code, workspace.folder / "receipt")
+        found = _find_code(receipt, workspace, code)
         provided = session.lease(_provide(receipt, session.finder))
-        artifact = provided.artifact
-        session.runner.use(_with_library(found, artifact))
+        session.runner.use(_with_library(found, provided.artifact))
         done = Reproduction(
-            workspace.stamp, receipt.source, receipt.experiment, receipt.stamp, artifact.identity(),
+            workspace.stamp, receipt.source, receipt.experiment, receipt.stamp, provided.artifact.identity(),
             reproduce_facts.is_same_machine(receipt), found.is_same, found.text, matters,
-            list(reproduce_facts.differing(receipt, artifact, found, provided.note)), drawn=drawn,
+            list(reproduce_facts.differing(receipt, provided.artifact, found, provided.note)), drawn=drawn,
         )  # fmt: skip
         session.budget.restart()
-        runs = _measure(session, artifact, series, done)
+        runs = _measure(session, provided.artifact, series, done)
     done.lines = _judge(series, receipt, runs, Conditions(done.is_same_machine, done.is_same_code, matters))
     done.differs += reproduce_facts.of_engines(receipt, [run.data for run in runs])
     done.elapsed_s = round(time.monotonic() - begun, 3)
-    path = home.root / "results" / REPRODUCTIONS / f"{done.stamp}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = workspace.result_file(REPRODUCTIONS)
     common.write_json(path, done.to_json())
     return done, path
+
+
+def _find_code(receipt: Receipt, workspace: MeasuringWorkspace, code: CodeFolders) -> Code:
+    here = workspace.find_job(receipt.experiment) or workspace.find_job(experiment_of(receipt.experiment))
+    return find(receipt, here, code, workspace.folder / "receipt")
 
 
 def _select(receipt: Receipt, texts: Sequence[str]) -> list[WantedSeries]:
