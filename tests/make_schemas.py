@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.contracts.scores import ScorePage, Scores
 from tvmdash.dashboard_info import Night
 from tvmdash.incidents.ledger import Incidents
 from tvmdash.structured.schema import Schema, schema_of
@@ -20,7 +21,8 @@ from tvmdash.verdict import NightVerdict
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCHEMAS = REPOSITORY / "shared" / "python" / "tvmdash" / "schemas"
 PAGE = REPOSITORY / "docs" / "schemas.md"
-_STAT_ALERTS = "results/subsystem/output/stat_alerts"
+_OUTPUT = "results/subsystem/output"
+_STAT_ALERTS = f"{_OUTPUT}/stat_alerts"
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class File:
 FILES = (
     File("night_v1.json", "results/nights/<stamp>.json", Night, version=None),
     File("verdict_v1.json", f"{_STAT_ALERTS}/verdict.json", NightVerdict),
+    File("scores_v1.json", f"{_OUTPUT}/score/scores.json", Scores),
+    File("score_page_v1.json", f"{_OUTPUT}/score/page.json", ScorePage),
     File("incidents_v1.json", f"{_STAT_ALERTS}/incidents.json", Incidents),
 )
 

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from definitions import Definition
 from intervals import Resampling
-from scoring import ExperimentNight, Missing, Point, score
+from scoring import ExperimentNight, Point, score
 
-from tvmdash import common, config_util, records
+from tvmdash import common, config_util, records, structured
 from tvmdash.check_prerequisites import needs_experiment, unmet
+from tvmdash.contracts.scores import SCHEMA_VERSION, SCORES_FILE, Missing, ScoredNight, ScoreHistory, Scores
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
-SCHEMA_VERSION = 1
-SCORES_FILE = "scores.json"
 _NIGHTS_BETWEEN_WRITES = 100
-_STORED = tuple(name for name in Point.__dataclass_fields__ if name not in {"workloads", "missing"})
 
 
 @dataclass(frozen=True)
@@ -155,44 +153,55 @@ def bring_up_to_date(
     return scored
 
 
-Known = dict[str, tuple[Mapping[str, Any], tuple[Point, ...]]]
+Known = dict[str, tuple[ScoreHistory, tuple[Point, ...]]]
 
 
 def read(path: Path) -> Known:
-    """What scores.json holds: definition (as JSON) and points by id; empty where it cannot be read."""
+    """What scores.json holds: each score with its points, by ID; empty where it cannot be read."""
     try:
         value = common.read_json(path)
         if value["schema_version"] != SCHEMA_VERSION:
             return {}
-        return {item["id"]: (item, tuple(map(_point, item["points"]))) for item in value["scores"]}
+        found = structured.from_json(Scores, value, path)
     except (DashboardError, KeyError, TypeError):
         return {}
+    return {item.id: (item, tuple(map(_point, item.points))) for item in found.scores}
 
 
-def _point(value: Mapping[str, Any]) -> Point:
-    missing = tuple(Missing(name, "") for name in value["missing"])
-    return Point(**{**value, "expected": tuple(value["expected"]), "missing": missing})
+def _point(night: ScoredNight) -> Point:
+    missing = tuple(Missing(name, "") for name in night.missing)
+    return Point(**{**vars(night), "missing": missing})
 
 
 def _write(path: Path, scored: Sequence[Scored], known: Known) -> None:
     """The scores of now, then those that the config once defined: they are kept."""
-    now = [{**_described(item.definition), "points": [_stored(point) for point in item.points]} for item in scored]
-    ids = {item["id"] for item in now}
-    kept = [dict(item) for name, (item, _) in known.items() if name not in ids]
-    value = {"schema_version": SCHEMA_VERSION, "scores": [*now, *kept]}
+    now = [_history(item.definition, item.points) for item in scored]
+    ids = {item.id for item in now}
+    kept = [item for name, (item, _) in known.items() if name not in ids]
+    value = {"schema_version": SCHEMA_VERSION, **structured.to_json(Scores((*now, *kept)))}
     common.write_text(path, json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
 
 
-def _described(definition: Definition) -> dict[str, Any]:
-    return {
-        "id": definition.id,
-        "title": definition.title,
-        "unit": definition.unit,
-        "lower_is_better": definition.lower_is_better,
-        "definition": asdict(definition),
-    }
+def _history(definition: Definition, points: Iterable[Point]) -> ScoreHistory:
+    return ScoreHistory(
+        definition.id,
+        definition.title,
+        definition.unit,
+        tuple(map(_stored, points)),
+        definition.lower_is_better,
+        asdict(definition),
+    )
 
 
-def _stored(point: Point) -> dict[str, Any]:
-    # asdict copies deeply, which takes seconds for years of nights
-    return {**{name: getattr(point, name) for name in _STORED}, "missing": [item.workload for item in point.missing]}
+def _stored(point: Point) -> ScoredNight:
+    return ScoredNight(
+        point.stamp,
+        point.value,
+        point.low,
+        point.high,
+        point.expected,
+        tuple(item.workload for item in point.missing),
+        point.config,
+        point.has_data,
+        point.tvm_hash,
+    )

@@ -16,10 +16,10 @@ import history
 import telling
 from definitions import Definition
 from intervals import Resampling
-from telling import LeftOut
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.check_prerequisites import is_switched_off, needs_any, needs_experiment, unmet
+from tvmdash.contracts.scores import PAGE_FILE, SCHEMA_VERSION, SCORES_FILE, LeftOut
 from tvmdash.dashboard_info import Home, Night, experiment_of
 from tvmdash.plot_util import files as plot_files
 from tvmdash.stages import Blocked
@@ -53,7 +53,8 @@ class Score(Subsystem):
         resampling = Resampling(config["bootstrap"], config["seed"])
         scored = history.bring_up_to_date(used, home, output, tonight.stamp, resampling)
         plot_files.draw_changed(telling.plots(scored), output / "graphs")
-        common.write_json(output / "page.json", telling.page(tonight.stamp, scored, left_out, faults))
+        page = structured.to_json(telling.page(tonight.stamp, scored, left_out, faults))
+        common.write_json(output / PAGE_FILE, {"schema_version": SCHEMA_VERSION, **page})
         return telling.report(scored, left_out, faults)
 
 
@@ -73,7 +74,7 @@ def _refuse_without_data(used: Sequence[Definition], home: Home, tonight: Night)
 def main(arguments: Sequence[str]) -> int:
     """The run stage, or with `rebuild` first the same on an empty history."""
     if list(arguments[:1]) == [REBUILD] and len(arguments) == 4:
-        (Path(arguments[2]) / history.SCORES_FILE).unlink(missing_ok=True)
+        (Path(arguments[2]) / SCORES_FILE).unlink(missing_ok=True)
         return Score().main(arguments[1:])
     return Score().main(arguments)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP, Definition, Selector, differing
 from intervals import Resampling, measurement_interval, resampled
 
+from tvmdash.contracts.scores import Missing, WorkloadValue
 from tvmdash.errors import DashboardError
 from tvmdash.records import Failure, Record
 from tvmdash.stats.means import geometric_mean
@@ -34,26 +35,6 @@ class ExperimentNight:
     tvm_hash: str = ""
     config: str = ""
     lacking: str = ""
-
-
-@dataclass(frozen=True)
-class WorkloadValue:
-    """A workload's part of a score: a ratio, a time, or `value` correct points of `total`, and those not checked."""
-
-    workload: str
-    value: float
-    low: float | None = None
-    high: float | None = None
-    total: int | None = None
-    unchecked: int = 0
-
-
-@dataclass(frozen=True)
-class Missing:
-    """A workload without a value, and why."""
-
-    workload: str
-    reason: str
 
 
 @dataclass(frozen=True)

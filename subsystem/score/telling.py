@@ -5,30 +5,20 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP
-from history import SCORES_FILE, Scored
-from scoring import Missing, Point
+from history import Scored
+from scoring import Point
 
+from tvmdash.contracts.scores import Before, Graph, LeftOut, Missing, ScorePage, ScoreTonight
 from tvmdash.plot_util import Bar, BarValue, Line, Longitudinal, Mark, Plot, alt_text
 from tvmdash.subsys_templates import Report
 from tvmdash.summary_util import percent_change_in_words
 from tvmdash.text import elide, list_in_words, quantity_in_words, three_digits
 
-SCHEMA_VERSION = 1
 _SAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _TOLD_MISSING = 3
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A score that is not made, because these experiments that it reads are switched off."""
-
-    id: str
-    title: str
-    experiments: tuple[str, ...]
 
 
 def report(scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequence[str]) -> Report:
@@ -203,39 +193,32 @@ def _line(scored: Scored) -> Longitudinal:
     )
 
 
-def page(stamp: str, scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequence[str]) -> dict[str, Any]:
+def page(stamp: str, scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequence[str]) -> ScorePage:
     """What the website shows; paths are relative to the output folder."""
     pictures = plots(scored)
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "stamp": stamp,
-        "title": "Scores",
-        "history": SCORES_FILE,
-        "faults": list(faults),
-        "left_out": [asdict(item) for item in left_out],
-        "scores": [_on_page(item, pictures) for item in scored],
-    }
+    scores = tuple(_on_page(item, pictures) for item in scored)
+    return ScorePage(stamp, scores, tuple(faults), tuple(left_out))
 
 
-def _on_page(scored: Scored, pictures: dict[str, Plot]) -> dict[str, Any]:
+def _on_page(scored: Scored, pictures: dict[str, Plot]) -> ScoreTonight:
     definition, tonight = scored.definition, scored.tonight
     before, told = scored.before(tonight), tell(scored)
     names = (f"{name_of(scored)}_tonight", f"{name_of(scored)}_nights")
-    return {
-        "id": definition.id,
-        "title": definition.title,
-        "kind": definition.kind,
-        "unit": definition.unit,
-        "lower_is_better": definition.lower_is_better,
-        "value": tonight.value,
-        "low": tonight.low,
-        "high": tonight.high,
-        "complete": tonight.complete,
-        "words": told.words,
-        "headline": told.value,
-        "details": told.details,
-        "before": None if before is None else {"stamp": before.stamp, "value": before.value},
-        "workloads": [asdict(item) for item in tonight.workloads],
-        "missing": [asdict(item) for item in tonight.missing],
-        "graphs": [{"file": f"graphs/{name}.svg", "alt": alt_text(pictures[name])} for name in names],
-    }
+    return ScoreTonight(
+        id=definition.id,
+        title=definition.title,
+        kind=definition.kind,
+        unit=definition.unit,
+        lower_is_better=definition.lower_is_better,
+        value=tonight.value,
+        low=tonight.low,
+        high=tonight.high,
+        complete=tonight.complete,
+        words=told.words,
+        before=None if before is None else Before(before.stamp, before.value),
+        workloads=tonight.workloads,
+        missing=tonight.missing,
+        graphs=tuple(Graph(f"graphs/{name}.svg", alt_text(pictures[name])) for name in names),
+        headline=told.value,
+        details=told.details,
+    )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from inputs import parsing
-from inputs.parsing import number, objects, stamp, text
+from tvmdash import structured
+from tvmdash.contracts import scores as contracts
+from tvmdash.contracts.scores import Graph, LeftOut
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
 SUBSYSTEM = "score"
-PAGE_FILE, HISTORY_FILE = "page.json", "scores.json"
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,6 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A graph below the subsystem's output folder, with its content in words."""
-
-    file: str
-    alt: str
-
-
-@dataclass(frozen=True)
 class Score:
     """One score tonight; `before` is the value of the last night that it may be compared with.
 
@@ -65,19 +58,10 @@ class Score:
     words: str
     before: tuple[str, float] | None
     parts: tuple[Part, ...]
-    pictures: tuple[Picture, ...]
+    pictures: tuple[Graph, ...]
     points: tuple[Point, ...]
     headline: str = ""
     details: str = ""
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A score that is not made while these experiments are switched off."""
-
-    id: str
-    title: str
-    experiments: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -100,65 +84,42 @@ def read_scores(home: Home) -> Scores:
     """What stands there; a file that is missing or damaged costs its own part only."""
     folder = home.output(SUBSYSTEM)
     faults: list[str] = []
-    history = (
-        _guarded(folder / HISTORY_FILE, faults, lambda value: tuple(map(_history, objects(value["scores"])))) or ()
-    )
-    points = {name: found for name, _, _, found in history}
-    read = _guarded(folder / PAGE_FILE, faults, lambda value: _parse(value, points)) or Scores()
-    return replace(read, faults=tuple(faults), history=history)
+    found = _guarded(contracts.Scores, folder / contracts.SCORES_FILE, faults)
+    told = found.scores if found else ()
+    history = tuple((one.id, one.title, one.unit, tuple(map(_point, one.points))) for one in told)
+    page = _guarded(contracts.ScorePage, folder / contracts.PAGE_FILE, faults)
+    if page is None:
+        return Scores(faults=tuple(faults), history=history)
+    points = {name: nights for name, _, _, nights in history}
+    scores = tuple(_score(one, points.get(one.id, ())) for one in page.scores)
+    return Scores(page.stamp, scores, page.faults, page.left_out, tuple(faults), history)
 
 
-def _guarded(path: Path, faults: list[str], parse: Any) -> Any:
+def _guarded(kind: type[_Kind], path: Path, faults: list[str]) -> _Kind | None:
+    """What the file holds, None where there is none or where it is damaged, which `faults` tells."""
     try:
-        value = parsing.read_object(path)
-        return None if value is None else parse(value)
-    except (*parsing.WRONG, DashboardError) as error:
+        return structured.read(kind, path)
+    except DashboardError as error:
         faults.append(parsing.fault_of(path, error))
         return None
 
 
-def _parse(page: Mapping[str, Any], points: Mapping[str, tuple[Point, ...]]) -> Scores:
-    scores = tuple(_score(one, points) for one in objects(page["scores"]))
-    left_out = tuple(
-        LeftOut(text(one["id"]), text(one["title"]), parsing.texts(one["experiments"]))
-        for one in objects(page.get("left_out", []))
-    )
-    return Scores(stamp(page["stamp"]), scores, parsing.texts(page["faults"]), left_out)
-
-
-def _score(one: Mapping[str, Any], points: Mapping[str, tuple[Point, ...]]) -> Score:
-    before = one["before"]
-    earlier = number(before["value"]) if before else None
-    parts = [
-        Part(text(item["workload"]), number(item["value"]), number(item["low"]), number(item["high"]))
-        for item in objects(one["workloads"])
-    ]
-    parts += [Part(text(item["workload"]), None, None, None, text(item["reason"])) for item in objects(one["missing"])]
+def _score(tonight: contracts.ScoreTonight, points: tuple[Point, ...]) -> Score:
+    before = tonight.before
+    parts = [Part(one.workload, one.value, one.low, one.high) for one in tonight.workloads]
+    parts += [Part(one.workload, None, None, None, one.reason) for one in tonight.missing]
+    same = {name: getattr(tonight, name) for name in Score.__dataclass_fields__ if hasattr(tonight, name)}
     return Score(
-        id=text(one["id"]),
-        title=text(one["title"]),
-        kind=text(one["kind"]),
-        unit=text(one["unit"]),
-        lower_is_better=bool(one["lower_is_better"]),
-        value=number(one["value"]),
-        low=number(one["low"]),
-        high=number(one["high"]),
-        complete=bool(one["complete"]),
-        words=text(one["words"]),
-        before=(stamp(before["stamp"]), earlier) if before and earlier is not None else None,
-        parts=tuple(parts),
-        pictures=tuple(Picture(text(item["file"]), text(item["alt"])) for item in objects(one["graphs"])),
-        points=points.get(one["id"], ()),
-        headline=text(one.get("headline", "")),
-        details=text(one.get("details", "")),
+        **{
+            **same,
+            "before": (before.stamp, before.value) if before is not None and before.value is not None else None,
+            "parts": tuple(parts),
+            "pictures": tonight.graphs,
+            "points": points,
+        }
     )
 
 
-def _history(one: Mapping[str, Any]) -> tuple[str, str, str, tuple[Point, ...]]:
-    return text(one["id"]), text(one["title"]), text(one["unit"]), tuple(map(_point, objects(one["points"])))
-
-
-def _point(one: Mapping[str, Any]) -> Point:
-    value = number(one["value"])
-    complete = value is not None and bool(one["expected"]) and not one["missing"]
-    return Point(text(one["stamp"]), value, number(one["low"]), number(one["high"]), complete)
+def _point(night: contracts.ScoredNight) -> Point:
+    complete = night.value is not None and bool(night.expected) and not night.missing
+    return Point(night.stamp, night.value, night.low, night.high, complete)
