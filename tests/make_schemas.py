@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.contracts.deadlines import DeadlinesAhead
 from tvmdash.contracts.scores import ScorePage, Scores
+from tvmdash.contracts.telemetry import TelemetryPage
 from tvmdash.dashboard_info import Night
 from tvmdash.incidents.ledger import Incidents
 from tvmdash.structured.schema import Schema, schema_of
@@ -44,6 +46,8 @@ FILES = (
     File("verdict_v1.json", f"{_STAT_ALERTS}/verdict.json", NightVerdict),
     File("scores_v1.json", f"{_OUTPUT}/score/scores.json", Scores),
     File("score_page_v1.json", f"{_OUTPUT}/score/page.json", ScorePage),
+    File("telemetry_page_v1.json", f"{_OUTPUT}/telemetry/page.json", TelemetryPage),
+    File("deadlines_v1.json", f"{_OUTPUT}/deadline/deadlines.json", DeadlinesAhead),
     File("incidents_v1.json", f"{_STAT_ALERTS}/incidents.json", Incidents),
 )
 

@@ -27,7 +27,7 @@ FLOORS: dict[str, str] = {
     "convert": "errors",
     "config_util": "common errors",
     "machine": "common errors",
-    "contracts": "structured",
+    "contracts": "machine structured",
     "stages": "common errors redaction",
     "records": "common errors machine",
     "series": "errors machine records",

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tvmdash.common import Json
 from tvmdash.config_util import ConfigError, Field, check
+from tvmdash.contracts.deadlines import DeadlineAhead
 from tvmdash.errors import DashboardError
 from tvmdash.slack_util.payloads import mention
 
@@ -64,22 +64,21 @@ class Deadline:
         """As in "in 12 days, on Friday 15 January 2027, 23:59 AoE"."""
         return f"{self.left_in_words(now)}, on {self.moment_in_words()}"
 
-    def to_json(self, now: datetime.datetime, *, near: bool) -> dict[str, Json]:
+    def ahead_of(self, now: datetime.datetime, *, near: bool) -> DeadlineAhead:
         """As deadlines.json holds it; `near`: people are pinged."""
-        utc = self.moment.astimezone(datetime.UTC)
-        return {
-            "name": self.name,
-            "title": self.title,
-            "url": self.url,
-            "utc": utc.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "local": self.moment.isoformat(),
-            "time_zone": self.zone,
-            "seconds_left": int((self.moment - now).total_seconds()),
-            "words": self.in_words(now),
-            "left": self.left_in_words(now),
-            "moment": self.moment_in_words(),
-            "near": near,
-        }
+        return DeadlineAhead(
+            title=self.title,
+            utc=self.moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            words=self.in_words(now),
+            url=self.url,
+            near=near,
+            name=self.name,
+            local=self.moment.isoformat(),
+            time_zone=self.zone,
+            seconds_left=int((self.moment - now).total_seconds()),
+            left=self.left_in_words(now),
+            moment=self.moment_in_words(),
+        )
 
 
 def _count(number: int, noun: str) -> str:

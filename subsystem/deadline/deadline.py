@@ -9,8 +9,9 @@ from typing import Any
 
 import dates
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.config_util import ConfigError
+from tvmdash.contracts.deadlines import DEADLINES_FILE, SCHEMA_VERSION, DeadlinesAhead
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.slack_util.delivery import open_slack, tell
 from tvmdash.slack_util.parts import in_a_line
@@ -36,8 +37,9 @@ class DeadlineSubsystem(Subsystem):
         now = common.parse_stamp(tonight.stamp)
         coming = sorted((item for item in found if item.moment > now), key=lambda item: (item.moment, item.name))
         near = [item for item in coming if item.days_left(now) <= item.ping_days]
-        rows = [item.to_json(now, near=item in near) for item in coming]
-        common.write_json(output / "deadlines.json", {"schema_version": 1, "night": tonight.stamp, "deadlines": rows})
+        ahead = DeadlinesAhead(tuple(item.ahead_of(now, near=item in near) for item in coming), tonight.stamp)
+        value = {"schema_version": SCHEMA_VERSION, **structured.to_json(ahead)}
+        common.write_json(output / DEADLINES_FILE, value)
         words = [f"{item.title}: {item.in_words(now)}." for item in coming] or ["No deadline is ahead."]
         past = len(found) - len(coming)
         words += [f"{past} in the past can be removed from the config."] if past else []

@@ -61,11 +61,11 @@ def _panel(unit: str, columns: Mapping[str, Sequence[float | None]]) -> Panel:
     return Panel(unit, tuple(Track(name, tuple(column)) for name, column in there.items()))
 
 
-def ranges(run: Telemetry) -> dict[str, list[float]]:
+def ranges(run: Telemetry) -> dict[str, tuple[float, float, float]]:
     """Least, median and greatest of each column."""
     known = {name: [value for value in column if value is not None] for name, column in run.columns.items()}
     return {
-        name: [min(values), statistics.median(values), max(values)]
+        name: (min(values), statistics.median(values), max(values))
         for name, values in known.items()
         if values and name != SECONDS
     }

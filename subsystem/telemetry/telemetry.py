@@ -15,8 +15,10 @@ import outliers
 from judgement import Limits
 from outliers import Outlier
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.check_prerequisites import Need, needs_setting
+from tvmdash.contracts.scores import Graph
+from tvmdash.contracts.telemetry import PAGE_FILE, SCHEMA_VERSION, OutlierTrial, TelemetryPage, TelemetryRun
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry as telemetry_data
@@ -25,7 +27,6 @@ from tvmdash.plot_util import files as plot_files
 from tvmdash.plot_util.courses import Course, course_in_words
 from tvmdash.subsys_templates import Report, Subsystem
 
-SCHEMA_VERSION = 1
 _SAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -54,7 +55,8 @@ class TelemetrySubsystem(Subsystem):
     def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report | None:
         runs, faults = read_runs(home, tonight, Limits.of(config))
         plot_files.draw_changed({run.name: run.course for run in runs}, output / "graphs")
-        common.write_json(output / "page.json", page(tonight.stamp, runs, faults))
+        told = structured.to_json(page(tonight.stamp, runs, faults))
+        common.write_json(output / PAGE_FILE, {"schema_version": SCHEMA_VERSION, **told})
         return report(runs, faults)
 
 
@@ -83,29 +85,25 @@ def _run(home: Home, telemetry: Telemetry, limits: Limits) -> Run:
     return Run(telemetry, sentences, found, unknown, courses.course(telemetry, found))
 
 
-def page(stamp: str, runs: Sequence[Run], faults: Sequence[str]) -> dict[str, Any]:
+def page(stamp: str, runs: Sequence[Run], faults: Sequence[str]) -> TelemetryPage:
     """What the website shows; paths are relative to the output folder."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "stamp": stamp,
-        "title": "The machine during the runs",
-        "faults": list(faults),
-        "runs": [
-            {
-                "experiment": run.telemetry.experiment,
-                "readings": len(run.telemetry.seconds),
-                "rate_per_s": run.telemetry.rate_per_s,
-                "cost": asdict(run.telemetry.cost),
-                "abnormal": list(run.abnormal),
-                "ranges": courses.ranges(run.telemetry),
-                "outliers": [{**asdict(item), "times": item.times} for item in run.outliers[: outliers.MAX_TOLD]],
-                "outliers_in_all": len(run.outliers),
-                "outliers_unknown": run.unknown or None,
-                "graph": {"file": f"graphs/{run.name}.svg", "alt": course_in_words(run.course)},
-            }
-            for run in runs
-        ],
-    }
+    return TelemetryPage(stamp, tuple(map(_on_page, runs)), tuple(faults))
+
+
+def _on_page(run: Run) -> TelemetryRun:
+    shown = run.outliers[: outliers.MAX_TOLD]
+    return TelemetryRun(
+        experiment=run.telemetry.experiment,
+        readings=len(run.telemetry.seconds),
+        abnormal=run.abnormal,
+        ranges=courses.ranges(run.telemetry),
+        outliers=tuple(OutlierTrial(times=item.times, **asdict(item)) for item in shown),
+        outliers_in_all=len(run.outliers),
+        graph=Graph(f"graphs/{run.name}.svg", course_in_words(run.course)),
+        rate_per_s=run.telemetry.rate_per_s,
+        cost=run.telemetry.cost,
+        outliers_unknown=run.unknown or None,
+    )
 
 
 def report(runs: Sequence[Run], faults: Sequence[str]) -> Report | None:

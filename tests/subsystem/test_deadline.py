@@ -77,11 +77,11 @@ def rows(done: slack_homes.Done) -> list[dict[str, Any]]:
     ],
 )
 def test_a_date_is_a_moment_in_its_time_zone(given: dict[str, Any], utc: str) -> None:
-    assert read(given).to_json(NOW, near=False)["utc"] == utc
+    assert read(given).ahead_of(NOW, near=False).utc == utc
 
 
 def test_the_configs_time_zone_is_for_dates_that_name_none() -> None:
-    assert read({"date": "2027-01-15"}, "Asia/Tokyo").to_json(NOW, near=False)["utc"] == "2027-01-15T14:59:59Z"
+    assert read({"date": "2027-01-15"}, "Asia/Tokyo").ahead_of(NOW, near=False).utc == "2027-01-15T14:59:59Z"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_deadline_has_its_own_days_of_pings(home: SlackHome, days: int, tells:
 def test_what_is_left_is_told_in_words(date: str, words: str) -> None:
     deadline = read({"date": date})
     assert deadline.in_words(NOW) == f"{words}, on {deadline.moment_in_words()}"
-    value = deadline.to_json(NOW, near=False)
+    value = vars(deadline.ahead_of(NOW, near=False))
     assert (value["left"], value["moment"]) == (words, deadline.moment_in_words())
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from inputs import parsing
-from inputs.parsing import number, objects, stamp, text
+from tvmdash import structured
+from tvmdash.contracts import deadlines, telemetry
+from tvmdash.contracts.deadlines import DeadlineAhead, DeadlinesAhead
+from tvmdash.contracts.telemetry import TelemetryPage, TelemetryRun
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
 TELEMETRY, DEADLINE = "telemetry", "deadline"
-PAGE_FILE, DEADLINES_FILE = "page.json", "deadlines.json"
 
 
 @dataclass(frozen=True)
@@ -81,58 +81,41 @@ class Deadlines:
 
 def read_telemetry(home: Home) -> TelemetryRuns:
     """What stands there; damaged, it is told."""
-    path = home.output(TELEMETRY) / PAGE_FILE
+    path = home.output(TELEMETRY) / telemetry.PAGE_FILE
     try:
-        page = parsing.read_object(path)
-        if page is None:
-            return TelemetryRuns()
-        runs = tuple(map(_run, objects(page["runs"])))
-        return TelemetryRuns(stamp(page["stamp"]), runs, parsing.texts(page["faults"]))
-    except (*parsing.WRONG, DashboardError) as error:
+        page = structured.read(TelemetryPage, path)
+    except DashboardError as error:
         return TelemetryRuns(faults=(parsing.fault_of(path, error),))
+    return TelemetryRuns() if page is None else TelemetryRuns(page.stamp, tuple(map(_run, page.runs)), page.faults)
 
 
-def _run(one: Mapping[str, Any]) -> Run:
+def _run(run: TelemetryRun) -> Run:
     return Run(
-        text(one["experiment"]),
-        int(one["readings"]),
-        parsing.texts(one["abnormal"]),
-        tuple(_range(name, values) for name, values in one["ranges"].items()),
-        tuple(
-            f"{text(item['label'])}: {number(item['times']) or 0:.1f} times its trial's median"
-            for item in objects(one["outliers"])
-        ),
-        int(one["outliers_in_all"]),
-        text(one["graph"]["file"]),
-        text(one["graph"]["alt"]),
+        run.experiment,
+        run.readings,
+        run.abnormal,
+        tuple(Range(name, *values) for name, values in run.ranges.items()),
+        tuple(f"{item.label}: {item.times:.1f} times its trial's median" for item in run.outliers),
+        run.outliers_in_all,
+        run.graph.file,
+        run.graph.alt,
     )
-
-
-def _range(name: str, values: object) -> Range:
-    if not isinstance(values, list) or len(values) != 3:
-        raise TypeError(f"{name}: {values!r:.60} is not least, median and greatest")
-    low, middle, high = (number(value) for value in values)
-    if low is None or middle is None or high is None:
-        raise TypeError(f"{name}: {values!r:.60} has no number")
-    return Range(text(name), low, middle, high)
 
 
 def read_deadlines(home: Home, now: datetime.datetime) -> Deadlines:
     """Those that are still ahead of `now`; damaged, it is told."""
-    path = home.output(DEADLINE) / DEADLINES_FILE
+    path = home.output(DEADLINE) / deadlines.DEADLINES_FILE
     try:
-        page = parsing.read_object(path)
-        rows = [] if page is None else [_deadline(one, now) for one in objects(page["deadlines"])]
-        return Deadlines(tuple(row for row in rows if row is not None))
-    except (*parsing.WRONG, DashboardError) as error:
+        found = structured.read(DeadlinesAhead, path)
+        rows = [_deadline(one, now) for one in found.deadlines] if found else []
+    except (ValueError, DashboardError) as error:
         return Deadlines(faults=(parsing.fault_of(path, error),))
+    return Deadlines(tuple(row for row in rows if row is not None))
 
 
-def _deadline(one: Mapping[str, Any], now: datetime.datetime) -> Deadline | None:
-    moment = datetime.datetime.strptime(text(one["utc"]), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
+def _deadline(ahead: DeadlineAhead, now: datetime.datetime) -> Deadline | None:
+    moment = datetime.datetime.strptime(ahead.utc, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
     if moment <= now:
         return None
-    left, words = text(one.get("left", one["words"])), text(one.get("moment", ""))
-    url = text(one["url"])
-    safe = url if url.startswith(("https://", "http://")) else ""
-    return Deadline(text(one["title"]), left, words, safe, near=bool(one["near"]))
+    safe = ahead.url if ahead.url.startswith(("https://", "http://")) else ""
+    return Deadline(ahead.title, ahead.left or ahead.words, ahead.moment, safe, near=ahead.near)
