@@ -76,7 +76,7 @@ JOB_ROOMS: dict[str, dict[str, str]] = {
         "views": "files inputs markup",
         "render": "files markup views",
         "data": "files inputs views",
-        "pages": "data files inputs markup render views",
+        "pages": "files inputs markup render views",
     },
     "stat_alerts": {
         "judging": "",
