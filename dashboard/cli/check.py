@@ -16,6 +16,7 @@ from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import find_jobs, make_plan
 from dashboard.process import process
+from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -41,7 +42,8 @@ def faults_of(home: Home, code: CodeFolders) -> list[str]:
         plan = make_plan(home, code)
     except DashboardError as error:
         found = find_jobs(home, code, ArtifactSpec("pypi", "latest"))
-        return [*str(error).splitlines(), *(fault for job in found for fault in job.faults)]
+        own = [*error.faults] if isinstance(error, ConfigError) else [str(error)]
+        return [*own, *(fault for job in found for fault in job.faults)]
     rejected = [fault for job in plan.rejected for fault in job.faults]
     jobs = [job for job in (*plan.experiments, *plan.subsystems) if not job.variant]
     own = [fault for job in jobs for fault in _own_faults(job, plan)]
