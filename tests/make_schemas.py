@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.contracts.alerts import AlertsPage
 from tvmdash.contracts.deadlines import DeadlinesAhead
 from tvmdash.contracts.scores import ScorePage, Scores
 from tvmdash.contracts.telemetry import TelemetryPage
@@ -48,6 +49,7 @@ FILES = (
     File("score_page_v1.json", f"{_OUTPUT}/score/page.json", ScorePage),
     File("telemetry_page_v1.json", f"{_OUTPUT}/telemetry/page.json", TelemetryPage),
     File("deadlines_v1.json", f"{_OUTPUT}/deadline/deadlines.json", DeadlinesAhead),
+    File("alerts_page_v1.json", f"{_STAT_ALERTS}/page.json", AlertsPage),
     File("incidents_v1.json", f"{_STAT_ALERTS}/incidents.json", Incidents),
 )
 

@@ -16,6 +16,8 @@ from rerun.outcomes import lines as measured_again
 from report.line import Line, lines_about
 from report.standings import Stand
 from report.verdict_text import suspect_text
+from tvmdash import structured
+from tvmdash.contracts.alerts import AnnotationNote, SeriesVerdict
 from tvmdash.detect.grade import noise_grade, smallest_visible_change
 from tvmdash.detect.reason import ReasonKind
 from tvmdash.incidents import ledger as ledgers
@@ -200,8 +202,10 @@ def _annotation(table: Table, annotation: Annotation) -> dict[str, Any]:
     for one in table.versions.values():
         versions.update(one)
     stamp = annotation.night({stamp: versions.get(stamp, "") for stamp in table.stamps})
-    named = {"id": annotation.id, "night": stamp, "kind": annotation.kind, "words": annotation.words}
-    return {**named, "break": annotation.is_break, "scope": annotation.scope}
+    note = AnnotationNote(
+        stamp, annotation.kind, annotation.words, annotation.scope, is_break=annotation.is_break, id=annotation.id
+    )
+    return structured.to_json(note)
 
 
 def _named(table: Table, row: int, stand: Stand) -> dict[str, Any]:
@@ -220,34 +224,35 @@ def _named(table: Table, row: int, stand: Stand) -> dict[str, Any]:
 
 
 def _exact(table: Table, one: Exact, stand: Stand) -> dict[str, Any]:
-    return {
+    verdict = SeriesVerdict(
         **_named(table, one.row, stand),
-        "verdict": "alert" if one.is_changed else "quiet",
-        "reason": one.reason,
-        "z": None,
-        "since": table.stamps[one.since],
-        "noise_grade": "exact",
-        "noise": None,
-        "smallest_visible_change": None,
-        "control": False,
-        "last": last_values(table, one.row, _SHOWN_NIGHTS),
-    }
+        verdict="alert" if one.is_changed else "quiet",
+        reason=one.reason,
+        since=table.stamps[one.since],
+        noise_grade="exact",
+        noise=None,
+        smallest_visible_change=None,
+        control=False,
+        last=tuple(last_values(table, one.row, _SHOWN_NIGHTS)),
+    )
+    return structured.to_json(verdict)
 
 
 def _series(table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: Stand) -> dict[str, Any]:
     series = table.rows[row]
     history = fleet.histories[series.key]
     grade = noise_grade(history, decision.state)
-    return {
+    verdict = SeriesVerdict(
         **_named(table, row, stand),
-        "verdict": decision.kind,
-        "reason": format_reason(decision),
-        "why": decision.reason.to_json(),
-        "z": decision.z,
-        "since": table.stamps[max(decision.state.start, table.offset)],
-        "noise_grade": grade.grade,
-        "noise": grade.scale,
-        "smallest_visible_change": smallest_visible_change(history, decision.state, settings=options.settings),
-        "control": series.key in fleet.controls,
-        "last": last_values(table, row, _SHOWN_NIGHTS),
-    }
+        verdict=decision.kind,
+        reason=format_reason(decision),
+        why=decision.reason,
+        z=decision.z,
+        since=table.stamps[max(decision.state.start, table.offset)],
+        noise_grade=grade.grade,
+        noise=grade.scale,
+        smallest_visible_change=smallest_visible_change(history, decision.state, settings=options.settings),
+        control=series.key in fleet.controls,
+        last=tuple(last_values(table, row, _SHOWN_NIGHTS)),
+    )
+    return structured.to_json(verdict)

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from inputs import parsing
-from inputs.parsing import number, objects, stamp, text
+from inputs.parsing import objects
+from tvmdash import structured
+from tvmdash.contracts.alerts import PAGE_FILE, AlertRate, AlertsPage, SeriesVerdict, StddevPage, StddevSeries
 from tvmdash.dashboard_info import Home
 from tvmdash.detect.reason import Reason
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import MACHINE, OPEN_STATES, SUBSYSTEM, Incident, Moved
 from tvmdash.verdict import Standing
 
-PAGE_FILE, LEDGER_VIEW = "page.json", "incidents.json"
+LEDGER_VIEW = "incidents.json"
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def read_alerts(home: Home) -> Alerts:
     alerts = Alerts()
     if page is not None:
         try:
-            alerts = _parse(page)
+            alerts = _parse(page, folder / PAGE_FILE)
         except (*parsing.WRONG, DashboardError) as error:
             faults.append(parsing.fault_of(folder / PAGE_FILE, error))
     view = _read(folder / LEDGER_VIEW, faults)
@@ -131,58 +133,44 @@ def _read(path: Path, faults: list[str]) -> Mapping[str, Any] | None:
         return None
 
 
-def _parse(page: Mapping[str, Any]) -> Alerts:
-    if "rule" in page:  # the ancestor's rule has no verdict on noise, and keeps no ledger
-        kinds = {True: "alert", False: "quiet"}
-        series = {
-            text(one["id"]): Verdict(
-                text(one["name"]), kinds[bool(one["alert"])], text(one["reason"]), "", "", None, None, control=False
-            )
-            for one in objects(page["series"])
-        }
-        return Alerts(stamp(page["night"]), series)
-    honesty: Mapping[str, Any] = page["honesty"]
+def _parse(page: Mapping[str, Any], path: Path) -> Alerts:
+    if "rule" in page:
+        by_rule = structured.from_json(StddevPage, page, path)
+        return Alerts(by_rule.night, {one.id: _by_rule(one) for one in by_rule.series})
+    found = structured.from_json(AlertsPage, page, path)
+    rates = {"shuffled": found.honesty.shuffled, "unchanged": found.honesty.unchanged}
     return Alerts(
-        night=stamp(page["night"]),
-        series={text(one["id"]): _verdict(one) for one in objects(page["series"])},
-        silent=frozenset(text(one["id"]) for one in objects(page["incidents"]) if one.get("silent")),
-        target=number(honesty.get("target_per_1000")),
-        rates=tuple(_rate(kind, one) for kind, one in honesty.items() if isinstance(one, dict)),
-        annotations=tuple(map(_note, objects(page["annotations"]))),
+        night=found.night,
+        series={one.id: _verdict(one) for one in found.series},
+        silent=frozenset(one.id for one in found.incidents if one.silent),
+        target=found.honesty.target_per_1000,
+        rates=tuple(_rate(kind, one) for kind, one in rates.items() if one is not None),
+        annotations=tuple(Note(one.night, one.kind, one.words, one.scope, one.is_break) for one in found.annotations),
     )
 
 
-def _verdict(one: Mapping[str, Any]) -> Verdict:
+def _by_rule(one: StddevSeries) -> Verdict:
+    return Verdict(one.name, "alert" if one.alert else "quiet", one.reason, "", "", None, None, control=False)
+
+
+def _verdict(one: SeriesVerdict) -> Verdict:
     return Verdict(
-        text(one["name"]),
-        text(one["verdict"]),
-        text(one["reason"]),
-        stamp(one["since"]),
-        text(one["noise_grade"]),
-        number(one["noise"]),
-        number(one["smallest_visible_change"]),
-        control=bool(one["control"]),
-        standing=Standing(one["standing"]),
-        effect=number(one["effect"]),
-        why=Reason.from_json(one["why"]) if one.get("why") else None,
+        one.name,
+        one.verdict,
+        one.reason,
+        one.since,
+        one.noise_grade,
+        one.noise,
+        one.smallest_visible_change,
+        one.control,
+        one.standing,
+        one.effect,
+        one.why,
     )
 
 
-def _rate(kind: str, one: Mapping[str, Any]) -> Rate:
-    return Rate(
-        text(kind), int(one["nights"]), int(one["alerts"]), number(one["per_1000"]), number(one["at_most_per_1000"])
-    )
-
-
-def _note(one: Mapping[str, Any]) -> Note:
-    night = one["night"]
-    return Note(
-        None if night is None else stamp(night),
-        text(one["kind"]),
-        text(one["words"]),
-        text(one["scope"]),
-        is_break=bool(one["break"]),
-    )
+def _rate(kind: str, rate: AlertRate) -> Rate:
+    return Rate(kind, rate.nights, rate.alerts, rate.per_1000, rate.at_most_per_1000)
 
 
 def _incidents(view: Mapping[str, Any], path: Path, faults: list[str]) -> Sequence[Incident]:

@@ -56,6 +56,8 @@ class Whole:
     parts: tuple[Inner, ...] = ()
     by_name: Mapping[str, Inner] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
+    last: tuple[float | None, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 GOOD: dict[str, Any] = {
@@ -76,6 +78,12 @@ def fault_of(value: Any) -> str:
 
 def test_a_value_becomes_a_dataclass_with_the_defaults_of_what_is_missing() -> None:
     assert structured.from_json(Whole, GOOD, "f.json") == PARSED
+
+
+def test_a_list_of_numbers_may_have_gaps_and_whole_numbers() -> None:
+    found = structured.from_json(Whole, {**GOOD, "last": [1.5, None, 2], "notes": ["a"]}, "f.json")
+    assert (found.last, found.notes) == ((1.5, None, 2.0), ("a",))
+    assert structured.from_json(Whole, {**GOOD, "last": [1.5, None]}, "f.json").last == (1.5, None)
 
 
 def test_names_that_a_newer_dashboard_added_are_passed_over() -> None:
@@ -112,6 +120,10 @@ def test_what_is_written_is_read_back_as_an_equal_value() -> None:
         ({"parts": [{"size": 1, "break": 1}]}, "$.parts[0].break: 1 is not true or false"),
         ({"parts": [{"size": 1, "way": "aside"}]}, "$.parts[0].way: 'aside' is not one of: up, down"),
         ({"by_name": {"x": {"size": None}}}, "$.by_name.x.size: None is not a number"),
+        ({"last": [1.5, None, "2"]}, "$.last[2]: '2' is not a number"),
+        ({"last": [1.5, float("nan")]}, "$.last[1]: nan is not a finite number"),
+        ({"last": [1.5, float("inf"), float("-inf")]}, "$.last[1]: inf is not a finite number"),
+        ({"notes": ["a", 2]}, "$.notes[1]: 2 is not a text"),
         ({"more": []}, "$.more: [] is not an object"),
     ],
 )

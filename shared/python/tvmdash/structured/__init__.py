@@ -189,7 +189,8 @@ def _tuple_hook(kind: Any, converter: Converter) -> _Hook:
 
     parts = get_args(kind)
     if parts[-1] is ...:
-        return _only((list, tuple), "a list", homogenous_tuple_structure_factory(kind, converter))
+        each = homogenous_tuple_structure_factory(kind, converter)
+        return _only((list, tuple), "a list", _all_at_once(parts[0], each))
     hooks = [(converter.get_structure_hook(part), part) for part in parts]
 
     def of_each(value: Any, _: Any) -> tuple[Any, ...]:
@@ -198,6 +199,21 @@ def _tuple_hook(kind: Any, converter: Converter) -> _Hook:
         return tuple(hook(item, part) for item, (hook, part) in zip(value, hooks, strict=True))
 
     return _only((list, tuple), "a list", of_each)
+
+
+def _all_at_once(part: Any, of_each: Callable[..., Any]) -> Callable[..., Any]:
+    """The hook of a list of texts or numbers; where all of them are what is expected, none is looked at alone."""
+    known: Mapping[Any, set[type]] = {str: {str}, float: {float}, float | None: {float, type(None)}}
+    if part not in known:
+        return of_each
+
+    def checked(value: Any, kind: Any) -> Any:
+        alike = set(map(type, value)) <= known[part]
+        if alike and (part is str or math.isfinite(sum(filter(None, value)))):
+            return tuple(value)
+        return of_each(value, kind)
+
+    return checked
 
 
 def _mapping_hook(kind: Any, converter: Converter) -> _Hook:
