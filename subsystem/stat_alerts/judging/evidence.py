@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common
-from tvmdash.errors import DashboardError
+from tvmdash import common, structured
 
 FOLDER = "remeasured"
 SCHEMA_VERSION = 1
@@ -85,23 +84,14 @@ def file(output: Path, stamp: str) -> Path:
 
 def read(output: Path, stamp: str) -> Evidence | None:
     """What is kept of a night; None where nothing was measured again. DashboardError where it is damaged."""
-    path = file(output, stamp)
-    if not path.is_file():
-        return None
-    value: Any = common.read_json(path)
-    try:
-        runs = tuple(Run(**one) for one in value["runs"])
-        lacks = tuple(Lack(**one) for one in value["lacks"])
-        return Evidence(value["night"], value["budget_s"], runs, lacks, value["ended"], value["words"])
-    except (KeyError, TypeError) as error:
-        raise DashboardError(f"{path}: damaged: {error!r}. Restore it from the backup, or delete it.") from error
+    return structured.read(Evidence, file(output, stamp), remedy="Restore it from the backup, or delete it.")
 
 
 def write(output: Path, evidence: Evidence) -> None:
     """Keep the evidence, also an unfinished one: whoever goes on with that night measures none of it twice."""
     path = file(output, evidence.night)
     path.parent.mkdir(exist_ok=True)
-    common.write_json(path, {"schema_version": SCHEMA_VERSION, **asdict(evidence)})
+    common.write_json(path, {"schema_version": SCHEMA_VERSION, **structured.to_json(evidence)})
 
 
 REPRODUCED, OUTLIER, MACHINE, UNCLEAR = "reproduced", "outlier", "machine", "unclear"
