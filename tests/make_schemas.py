@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.backfill.calls import Call
 from tvmdash.contracts.alerts import AlertsPage
 from tvmdash.contracts.deadlines import DeadlinesAhead
 from tvmdash.contracts.scores import ScorePage, Scores
@@ -45,6 +46,7 @@ class File:
 FILES = (
     File("night_v1.json", "results/nights/<stamp>.json", Night, version=None),
     File("verdict_v1.json", f"{_STAT_ALERTS}/verdict.json", NightVerdict),
+    File("backfill_v1.json", "results/backfills/<stamp>.json", Call, version=None),
     File("scores_v1.json", f"{_OUTPUT}/score/scores.json", Scores),
     File("score_page_v1.json", f"{_OUTPUT}/score/page.json", ScorePage),
     File("telemetry_page_v1.json", f"{_OUTPUT}/telemetry/page.json", TelemetryPage),

@@ -6,7 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.investigate.backfill import folder
@@ -44,6 +44,12 @@ class Filled:
     unbuilt: dict[str, str] = field(default_factory=dict)
     left: int = 0
     elapsed_s: float = 0.0
+
+    @property
+    def account(self) -> backfill_calls.Call:
+        """As results/backfills holds it."""
+        lists = {"done": tuple(self.done), "had": tuple(self.had)}
+        return backfill_calls.Call(**{**vars(self), **lists})
 
 
 def backfill(
@@ -95,7 +101,7 @@ class _Filling:
             filled.elapsed_s = round(time.monotonic() - begun, 3)
             home = self.session.workspace.home
             home.backfills.mkdir(parents=True, exist_ok=True)
-            common.write_json(home.backfills / f"{filled.stamp}.json", asdict(filled))
+            common.write_json(home.backfills / f"{filled.stamp}.json", filled.account.to_json())
 
     def _measure_night(self, candidate: Candidate, names: list[str]) -> None:
         """A night of one TVM: these experiments. MeasuringError where the time is over."""

@@ -155,7 +155,9 @@ def test_a_damaged_account_of_a_call_is_told_and_costs_nothing_else(tmp_path: Pa
     account(made, "yesterday", unbuilt={"0.0.0": "no wheel"})
     account(made, "20261129T000000Z", unbuilt={"0.1.0": "no wheel"})
     calls = backfill_calls.read(made)
-    assert ["20261120" in calls.broken[0], "yesterday" in calls.broken[1], len(calls.broken)] == [True, True, 2]
+    assert [Path(fault.split(": ")[0]).stem[:8] for fault in calls.broken[:-1]] == ["20261120", "20261121", "20261122"]
+    assert "yesterday" in calls.broken[-1]
+    assert "20261122T000000Z.json: $.had: 3 is not a list" in calls.broken[2]
     assert calls.unbuilt == {"0.1.0": "no wheel"}
     assert "20261120T000000Z.json" in history(made)
 

@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
 _LONGEST_S = 365 * 86400
 _ROUNDED_S = 2
 """Stamps are of whole seconds."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What one call of `backfill` did, under the `stamp` of its begin, of the TVMs in `artifacts`.
+
+    there: TVMs that were measured before. had: TVMs that could be built or were at hand. failed, unbuilt: what could
+    not be measured, by experiment and TVM, or not be had, and why. left: TVMs that the budget did not reach.
+    """
+
+    stamp: str = ""
+    artifacts: str = ""
+    wanted: int = 0
+    done: tuple[str, ...] = ()
+    there: int = 0
+    had: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+    unbuilt: Mapping[str, str] = field(default_factory=dict)
+    left: int = 0
+    elapsed_s: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the file holds it."""
+        return structured.to_json(self)
 
 
 @dataclass(frozen=True)
@@ -49,31 +74,27 @@ def read(home: Home) -> Calls:
     calls = Calls()
     for path in files(home):
         try:
-            value = common.read_json(path)
-            _take(calls, value, _end(path.stem, value))
+            call = structured.from_json(Call, common.read_json(path), path)
+            _take(calls, call, _end(path.stem, call))
         except DashboardError as error:
             calls.broken.append(str(error))
     return calls
 
 
-def _take(calls: Calls, value: common.Json, stamp: str) -> None:
-    had = value.get("had") if isinstance(value, dict) else None
-    if isinstance(had, list):
-        calls.failed = [one for one in calls.failed if one.experiment or one.tvm not in had]
-    for tvm, why in common.object_in(value, "unbuilt").items():
-        calls.failed.append(Failed(stamp, "", tvm, str(why)))
-    for what, why in common.object_in(value, "failed").items():
+def _take(calls: Calls, call: Call, stamp: str) -> None:
+    calls.failed = [one for one in calls.failed if one.experiment or one.tvm not in call.had]
+    calls.failed += [Failed(stamp, "", tvm, why) for tvm, why in call.unbuilt.items()]
+    for what, why in call.failed.items():
         experiment, _, tvm = what.rpartition(key_of("", ""))
         if experiment:  # else a TVM that was not at hand, and was not to be built
-            calls.failed.append(Failed(stamp, experiment, tvm, str(why)))
+            calls.failed.append(Failed(stamp, experiment, tvm, why))
 
 
-def _end(begin: str, value: Any) -> str:
+def _end(begin: str, call: Call) -> str:
     """When the call had ended, or else when it began."""
     moment = common.parse_stamp(begin)
-    elapsed_s = value.get("elapsed_s") if isinstance(value, dict) else None
-    if isinstance(elapsed_s, (int, float)) and 0 <= elapsed_s < _LONGEST_S:
-        moment += datetime.timedelta(seconds=elapsed_s + _ROUNDED_S)
+    if call.elapsed_s is not None and 0 <= call.elapsed_s < _LONGEST_S:
+        moment += datetime.timedelta(seconds=call.elapsed_s + _ROUNDED_S)
     return common.stamp_of(moment)
 
 
