@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,21 +43,6 @@ def text(value: object) -> str:
     return value
 
 
-def stamp(value: object) -> str:
-    """`value` where it is a night's stamp; TypeError or DashboardError otherwise."""
-    common.parse_stamp(text(value))
-    return text(value)
-
-
-def number(value: object) -> float | None:
-    """`value` as a finite number, None for null; TypeError otherwise."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise TypeError(f"{value!r:.60} is not a number")
-    return float(value)
-
-
 def objects(value: object) -> Iterator[Mapping[str, Any]]:
     """The objects of a list; TypeError where it is none, or holds anything else."""
     if not isinstance(value, list):
@@ -67,10 +51,3 @@ def objects(value: object) -> Iterator[Mapping[str, Any]]:
         if not isinstance(item, dict):
             raise TypeError(f"{item!r:.60} is not an object")
         yield item
-
-
-def texts(value: object) -> tuple[str, ...]:
-    """The strings of a list."""
-    if not isinstance(value, list):
-        raise TypeError(f"{value!r:.60} is not a list")
-    return tuple(text(item) for item in value)
