@@ -20,7 +20,7 @@ from typing import Any
 
 from tvmdash.errors import DashboardError
 
-_MAKERS = re.compile(r"(\w+_)?in_words|headline|\w+_text|format_\w+|cause_in_short|night_sentence")
+_MAKERS = re.compile(r"(\w+_)?in_words|describe\w*|headline|\w+_text|format_\w+|cause_in_short|night_sentence")
 _NO_MAKERS = {"stat_text", "read_text", "write_text", "_as_text", "plain_text"}
 TEXTS = {
     "summary.json": {"title", "value", "lines"},

@@ -12,7 +12,7 @@ from dashboard.plan.night_plan import Plan
 from tvmdash.dashboard_info import BLOCKED, FAILED, INTERRUPTED, OK, RUNNING, SKIPPED, Home, JobResult, Night
 from tvmdash.errors import DashboardError
 from tvmdash.stages import EXPERIMENT, SUBSYSTEM
-from tvmdash.text import duration_in_words, elide, list_in_words, missing_backups_in_words
+from tvmdash.text import describe_missing_backups, elide, format_duration, format_list
 from tvmdash.verdict import read_verdict
 
 _NAMED = 8
@@ -23,15 +23,15 @@ _WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
 
 def summarize_night(home: Home, night: Night) -> str:
     """What happened, what failed and why, which TVM, where the page is."""
-    lines = [f"{_headline(home, night)} It took {duration_in_words(night.elapsed_s)}."]
+    lines = [f"{_headline(home, night)} It took {format_duration(night.elapsed_s)}."]
     if night.state == RUNNING:
         lines = [_headline(home, night), *_now(home, night)]
     lines += [f"  {line}" for line in _failures(night)]
     lines += [f"  Note: {note}" for note in night.untold_notes]
     if night.artifacts:
-        lines.append(f"Measured TVM: {list_in_words([_artifact(item) for item in night.artifacts], 5)}.")
+        lines.append(f"Measured TVM: {format_list([_artifact(item) for item in night.artifacts], 5)}.")
     if night.jobs:
-        lines.append("Longest: " + list_in_words([_longest(job) for job in _by_time(night)[:3]], 3) + ".")
+        lines.append("Longest: " + format_list([_longest(job) for job in _by_time(night)[:3]], 3) + ".")
     page = home.page()
     lines.append(f"Page: {page.as_uri()}" if page else f"There is no page; results lie in {home.root / 'results'}.")
     return "\n".join(lines)
@@ -54,7 +54,7 @@ def _headline(home: Home, night: Night) -> str:
             else "still runs"
         )
         return f"Night {night.stamp} {state}."
-    backup = missing_backups_in_words([backup.moment for backup in night.missing_backups])
+    backup = describe_missing_backups([backup.moment for backup in night.missing_backups])
     if not night.jobs:
         also = f" {backup[0].upper()}{backup[1:]}." if backup else ""
         return f"Night {night.stamp}: nothing was to be done: no experiment and no subsystem is active.{also}"
@@ -90,7 +90,7 @@ def _failures(night: Night) -> list[str]:
 
 
 def _stopped(jobs: Sequence[JobResult]) -> str:
-    names, step = list_in_words([job.name for job in jobs], _NAMED), jobs[0].first_failure
+    names, step = format_list([job.name for job in jobs], _NAMED), jobs[0].first_failure
     return f"{jobs[0].kind}s {names} {_WORDS[BLOCKED]}: {elide(step.message if step else '', 400)}"
 
 
@@ -123,7 +123,7 @@ def _by_time(night: Night) -> list[JobResult]:
 
 
 def _longest(job: JobResult) -> str:
-    return f"{job.name} {duration_in_words(job.elapsed_s)}"
+    return f"{job.name} {format_duration(job.elapsed_s)}"
 
 
 def summarize_status(home: Home, night: Night) -> str:
@@ -133,7 +133,7 @@ def summarize_status(home: Home, night: Night) -> str:
     for job in night.jobs:
         words = {step.stage: _WORDS[step.state] for step in job.steps}
         rows.append(
-            [f"{job.kind} {job.name}", *(words.get(stage, "-") for stage in stages), duration_in_words(job.elapsed_s)]
+            [f"{job.kind} {job.name}", *(words.get(stage, "-") for stage in stages), format_duration(job.elapsed_s)]
         )
     return "\n".join([summarize_night(home, night), "", *_table(rows)])
 
@@ -184,4 +184,4 @@ def _phases(plan: Plan) -> list[str]:
 def _step(job: Job, plan: Plan, name: str) -> str:
     stage = next(stage for stage in job.stages if stage.name == name)
     own_tvm = f" on TVM {job.tvm.branch}" if name == "run" and job.tvm and job.tvm != plan.config.tvm else ""
-    return f"{job.name}{own_tvm} (at most {duration_in_words(job.timeout_s(stage, plan.config))})"
+    return f"{job.name}{own_tvm} (at most {format_duration(job.timeout_s(stage, plan.config))})"

@@ -11,7 +11,7 @@ from dashboard.authoring.smoke import SAMPLE_HOME
 from dashboard.cli.arguments import Verbs, absolute, code_of, exit_code, interrupt
 from dashboard.plan.job import CodeFolders
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.text import list_in_words
+from tvmdash.text import format_list
 
 _NAMED = 12
 
@@ -67,4 +67,4 @@ def _found(home: Home, done: Night, code: CodeFolders) -> Iterator[str]:
 def _files(label: str, folder: Path) -> Iterator[str]:
     names = sorted(path.name for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
     if names:
-        yield f"\n{label} in {folder}: {list_in_words(names, _NAMED)}"
+        yield f"\n{label} in {folder}: {format_list(names, _NAMED)}"

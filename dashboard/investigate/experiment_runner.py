@@ -21,7 +21,7 @@ from dashboard.plan.job import Job
 from tvmdash import common, records
 from tvmdash.dashboard_info import StepResult
 from tvmdash.stages import pipeline
-from tvmdash.text import list_in_words
+from tvmdash.text import format_list
 
 POINTS = "TVMDASH_POINTS"
 LEAST_S = 1.0
@@ -80,7 +80,7 @@ class ExperimentRunner:
         values = list(night.values())
         if asked.needs_values and not values:
             errors = [failure.error for failure in night.failures]
-            raise MeasuringError(RoundState.FAILED, f"analyze: {list_in_words(errors, 2) or 'it left no value'}")
+            raise MeasuringError(RoundState.FAILED, f"analyze: {format_list(errors, 2) or 'it left no value'}")
         wanted = tuple(value for value in values if asked.asks_for(value.key.labels))
         if asked.needs_values and not wanted:
             raise MeasuringError(RoundState.FAILED, "analyze: it left no value of these points")

@@ -15,7 +15,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
 from tvmdash.records.metrics import Direction, Kind
 from tvmdash.series import naming
-from tvmdash.text import list_in_words
+from tvmdash.text import format_list
 
 _NIGHTS_BACK = 60
 _LEAST_DIGITS = 4
@@ -77,9 +77,9 @@ def find(home: Home, experiment: str, text: str) -> WantedSeries:
         if len(named) == 1:
             return named[0]
         if named:
-            shown = list_in_words([f"{series.id} {series.name}" for series in named], 5)
+            shown = format_list([f"{series.id} {series.name}" for series in named], 5)
             raise DashboardError(f"{text!r} names {len(named)} series of {experiment}: {shown}. Give the ID of one.")
-    shown = list_in_words([f"{series.id} {series.name}" for series in newest], 8) or "none"
+    shown = format_list([f"{series.id} {series.name}" for series in newest], 8) or "none"
     raise DashboardError(f"{text!r} names no series of {experiment}. The newest night has: {shown}.")
 
 

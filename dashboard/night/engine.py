@@ -19,7 +19,7 @@ from tvmdash import stages
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepReason, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.stages import Blocked, Stage, Status
-from tvmdash.text import bytes_in_words
+from tvmdash.text import format_bytes
 
 _FULL_BYTES = 1 << 20
 
@@ -167,7 +167,7 @@ def mended(outcome: Outcome) -> str:
     if outcome.left_behind:
         words += f" ({outcome.left_behind} background processes that it left were ended)"
     if outcome.left_out_bytes:
-        words += f" ({bytes_in_words(outcome.left_out_bytes)} of its output were left out of the log)"
+        words += f" ({format_bytes(outcome.left_out_bytes)} of its output were left out of the log)"
     return words
 
 

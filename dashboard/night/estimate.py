@@ -12,7 +12,7 @@ from tvmdash import common, config_util
 from tvmdash.dashboard_info import Home, JobResult
 from tvmdash.errors import DashboardError
 from tvmdash.records import data_stamps
-from tvmdash.text import duration_in_words
+from tvmdash.text import format_duration
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Estimate:
 
     def __str__(self) -> str:
         size = f" ({self.job.config['size']})" if "size" in self.job.config else ""
-        told = duration_in_words(self.seconds) if self.seconds is not None else "unknown"
+        told = format_duration(self.seconds) if self.seconds is not None else "unknown"
         return f"{self.job.name}{size}: {told}{', ' if self.source else ''}{self.source}"
 
 
@@ -42,7 +42,7 @@ def summarize(plan: Plan) -> list[str]:
     known = [item.seconds for item in found if item.seconds is not None]
     unknown = len(found) - len(known)
     rest = f", and {unknown} of {len(found)} jobs whose time is unknown" if unknown else ""
-    total = duration_in_words(sum(known)) if known else "unknown"
+    total = format_duration(sum(known)) if known else "unknown"
     return ["Time:", *(f"  {item}" for item in found), f"  Together {total}{rest}; without the time to get TVM."]
 
 

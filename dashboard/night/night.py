@@ -38,9 +38,9 @@ from tvmdash.dashboard_info import (
     StepResult,
 )
 from tvmdash.errors import DashboardError
-from tvmdash.machine.identity import change_in_words
+from tvmdash.machine.identity import format_change
 from tvmdash.stages import PRECHECK, Stage, pipeline
-from tvmdash.text import list_in_words
+from tvmdash.text import format_list
 
 _log = logging.getLogger("night")
 _SETUP, _RUN = "setup", "run"
@@ -60,7 +60,7 @@ def run_night(plan: Plan, *, rebuild: bool) -> Night:
         saved = recovery.recover(plan)
         context = _begin(plan)
         process.begin_night(context.mark)
-        notes = (*map(change_in_words, changes), *saved, *filter(None, [os.environ.get("TVMDASH_NOTE")]))
+        notes = (*map(format_change, changes), *saved, *filter(None, [os.environ.get("TVMDASH_NOTE")]))
         journal = Journal(
             plan.home,
             Night(
@@ -146,7 +146,7 @@ class _Phases:
             self._journal.note(f"The home could not be archived {moment} the night: {error}")
             return
         if not done.complete:
-            self._journal.note(f"The archive {moment} the night is incomplete: {list_in_words(done.skipped, 3)}")
+            self._journal.note(f"The archive {moment} the night is incomplete: {format_list(done.skipped, 3)}")
         _log.info("archived the home %s the night: %d new files, %d bytes", moment, done.new_files, done.new_bytes)
         self._prune_archives()
 

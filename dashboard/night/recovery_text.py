@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvmdash.dashboard_info import PartialData
-from tvmdash.text import list_in_words
+from tvmdash.text import format_list
 
 _NAMED = 20
 
@@ -25,9 +25,9 @@ def of_night(stamp: str, saved: Sequence[Saved]) -> str:
     whole = [experiment.name for experiment in saved if experiment.published and not experiment.partial]
     halves = [f"{experiment.name} ({_count(experiment.partial)})" for experiment in saved if experiment.partial]
     lost = [experiment.name for experiment in saved if not experiment.published]
-    told = [f"saved its measurements of {list_in_words(whole, _NAMED)}"] if whole else []
-    told += [f"saved partial measurements of {list_in_words(halves, _NAMED)}"] if halves else []
-    told += [f"published nothing of {list_in_words(lost, _NAMED)}, ended in the middle of the run"] if lost else []
+    told = [f"saved its measurements of {format_list(whole, _NAMED)}"] if whole else []
+    told += [f"saved partial measurements of {format_list(halves, _NAMED)}"] if halves else []
+    told += [f"published nothing of {format_list(lost, _NAMED)}, ended in the middle of the run"] if lost else []
     return f"Night {stamp} was interrupted; {'; '.join(told) or 'nothing new was measured'}."
 
 

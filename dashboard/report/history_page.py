@@ -53,7 +53,7 @@ def _verdict(history: History) -> Iterator[str]:
     yield from words.verdict(history)
     real = [step for step in history.steps() if step.found.real]
     if real:
-        rows = [[plain(cell) for cell in words.step_in_words(step)] for step in real]
+        rows = [[plain(cell) for cell in words.format_step(step)] for step in real]
         yield from ["", *table(words.STEP_COLUMNS, rows, words=3)]
 
 
@@ -67,8 +67,7 @@ def _experiment(history: History, name: str) -> Iterator[str]:
     yield f"## {plain(name)}"
     yield ""
     rows = [
-        [plain(course.short_name), *_levels(history, course), words.whole_in_words(course)]
-        for course in history.of(name)
+        [plain(course.short_name), *_levels(history, course), words.format_whole(course)] for course in history.of(name)
     ]
     yield from table(["series", *map(plain, history.versions), plain(words.last_against_first(history))], rows)
 
@@ -76,7 +75,7 @@ def _experiment(history: History, name: str) -> Iterator[str]:
 def _levels(history: History, course: Course) -> Iterator[str]:
     for version in history.versions:
         level = course.level(version)
-        yield plain(words.level_in_words(level, course.series.unit)) if level else ""
+        yield plain(words.format_level(level, course.series.unit)) if level else ""
 
 
 def _failures(history: History) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dashboard.report.tables import FAILED, leaves, tables
 from tvmdash.common import parse_stamp
 from tvmdash.dashboard_info import COMPLETE
 from tvmdash.experiment import engine_text
-from tvmdash.text import bytes_in_words, duration_in_words, list_in_words
+from tvmdash.text import format_bytes, format_duration, format_list
 
 _REASON, _NAMED, _WARNINGS = 300, 4, 6
 
@@ -53,7 +53,7 @@ def _head(results: NightResults) -> Iterator[str]:
 def _facts(results: NightResults) -> Iterator[tuple[str, str]]:
     night = results.night
     state = "" if night.state == COMPLETE else f", {night.state}"
-    yield "night", f"{parse_stamp(night.stamp):%Y-%m-%d %H:%M} UTC{state}, {duration_in_words(night.elapsed_s)} in all"
+    yield "night", f"{parse_stamp(night.stamp):%Y-%m-%d %H:%M} UTC{state}, {format_duration(night.elapsed_s)} in all"
     for result in results.experiments:
         if result.machine:
             yield "machine", format_machine(result.machine)
@@ -77,7 +77,7 @@ def format_machine(machine: Mapping[str, object]) -> str:
     words = [
         str(machine.get("cpu_model") or machine.get("hw_model") or ""),
         f"{machine['cores']} cores" if machine.get("cores") else "",
-        f"{bytes_in_words(memory)} of memory" if isinstance(memory, (int, float)) else "",
+        f"{format_bytes(memory)} of memory" if isinstance(memory, (int, float)) else "",
         "a virtual machine" if machine.get("virtual_machine") else "",
         f"governor {machine['governor']}" if machine.get("governor") else "",
         *(str(machine.get(name) or "") for name in ("system", "distribution", "libc")),
@@ -123,14 +123,14 @@ def _overview(results: NightResults) -> Iterator[str]:
 
 def _row(result: ExperimentResult) -> list[str]:
     spent = {step.stage: step.elapsed_s for step in result.job.steps}
-    times = [duration_in_words(spent[stage]) if spent.get(stage) else "" for stage in ("setup", "run")]
+    times = [format_duration(spent[stage]) if spent.get(stage) else "" for stage in ("setup", "run")]
     counts = (
         [str(len(result.data.records) or len(result.data.leaves)), str(len(result.data.failures))]
         if result.data
         else ["none", ""]
     )
     name = plain(result.job.name)
-    return [f"[{name}](#{_anchor(result)})", *times, duration_in_words(result.job.elapsed_s), *counts]
+    return [f"[{name}](#{_anchor(result)})", *times, format_duration(result.job.elapsed_s), *counts]
 
 
 def _anchor(result: ExperimentResult) -> str:
@@ -196,7 +196,7 @@ def _failures(result: ExperimentResult) -> Iterator[str]:
     yield from ["", "Failed:", ""]
     for reason, places in groups.items():
         told = plain(reason.rstrip("."), _REASON)
-        yield f"- {_points(len(places))}: {told}. Which: {plain(list_in_words(places, _NAMED))}"
+        yield f"- {_points(len(places))}: {told}. Which: {plain(format_list(places, _NAMED))}"
 
 
 def _warnings(result: ExperimentResult) -> Iterator[str]:
@@ -211,8 +211,10 @@ def _warnings(result: ExperimentResult) -> Iterator[str]:
         return
     yield from ["", f"Doubts, of {_points(len(result.data.records) if result.data else 0)}:", ""]
     most = sorted(groups.values(), key=len, reverse=True)
-    for doubts in most[:_WARNINGS]:
-        yield f"- {_points(len(doubts))}: {plain(doubts[0])}" + (" (or alike)" if len(set(doubts)) > 1 else "")
+    for find_warnings in most[:_WARNINGS]:
+        yield f"- {_points(len(find_warnings))}: {plain(find_warnings[0])}" + (
+            " (or alike)" if len(set(find_warnings)) > 1 else ""
+        )
     if len(most) > _WARNINGS:
         yield f"- and {len(most) - _WARNINGS} more of other kinds"
 

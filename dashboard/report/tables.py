@@ -10,7 +10,7 @@ from dashboard.report.markdown import folded, plain, table
 from dashboard.report.points import Shown, shown
 from tvmdash.records import NightData, PointValue
 from tvmdash.records.metrics import METRICS
-from tvmdash.text import estimate_in_words, three_digits
+from tvmdash.text import format_estimate, three_digits
 
 _COLUMNS = 5
 _LEAVES = 60
@@ -84,7 +84,7 @@ def _domains(points: Sequence[Shown]) -> list[list[Shown]]:
 
 
 def _cell(point: PointValue | None) -> str:
-    return plain(estimate_in_words(point.value, point.low, point.high, point.unit)) if point else FAILED
+    return plain(format_estimate(point.value, point.low, point.high, point.unit)) if point else FAILED
 
 
 def _listed(cells: dict[tuple[str, str], list[str]]) -> list[str]:

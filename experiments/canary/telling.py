@@ -10,7 +10,7 @@ from tvmdash.exp_templates import History
 from tvmdash.experiment import plots
 from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary, percent_change
-from tvmdash.text import elide, list_in_words
+from tvmdash.text import elide, format_list
 
 CYCLES_A_STEP = 4
 """A 64-bit multiply and an add that wait for each other: 3 + 1 cycles on x86-64 processors of the last ten years."""
@@ -50,14 +50,14 @@ def _speeds(tonight: Mapping[str, Series]) -> list[str]:
     if walk is not None:
         memory.append(f"{_nanoseconds(walk) / _argument(walk, 'steps'):.0f} ns for a random access")
     if memory:
-        lines.append(f"Memory, one core: {list_in_words(memory, 5)}.")
+        lines.append(f"Memory, one core: {format_list(memory, 5)}.")
     arithmetic = [
         f"{_flops(series) / _nanoseconds(series):.1f} GFLOP/s with {name.partition(' ')[2].upper()}"
         for name, series in tonight.items()
         if name.startswith("multiply_add")
     ]
     if arithmetic:
-        lines.append(f"Multiply-adds of doubles, one core: {list_in_words(arithmetic, 3)}.")
+        lines.append(f"Multiply-adds of doubles, one core: {format_list(arithmetic, 3)}.")
     return lines
 
 
@@ -105,7 +105,7 @@ def _moved(history: History, tonight: Sequence[Series]) -> str:
     if not moved:
         return f"None of {len(changes)} times moved by more than {MOVED_PERCENT:g} % since the last night."
     told = [f"{name} {changes[name]:+.1f} %" for name in moved]
-    return f"Times since the last night (not yet judged against noise): {list_in_words(told, 12)}."
+    return f"Times since the last night (not yet judged against noise): {format_list(told, 12)}."
 
 
 def _small_buffer(tonight: Mapping[str, Series]) -> list[str]:

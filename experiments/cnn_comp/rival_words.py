@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tvmdash.exp_templates import History
 from tvmdash.experiment.plots import measured_tonight
 from tvmdash.series.store import Series
-from tvmdash.summary_util import SectionKind, Summary, geometric_mean_ratio, ratio_in_words
+from tvmdash.summary_util import SectionKind, Summary, format_ratio, geometric_mean_ratio
 
 _SAME = ("workload", "workload_args", "runtime_config")
 """The columns on which two engines agree where they did the same."""
@@ -28,7 +28,7 @@ def told(history: History) -> list[str]:
     ours = sorted((name for name in times if name.startswith("tvm")), reverse=True)
     lines = [_line(times, our) for our in ours]
     if len(ours) == 2 and (pairs := _pairs(times["tvm untuned"], times["tvm tuned"])):
-        lines.append(f"- TVM tuned against untuned: {ratio_in_words(geometric_mean_ratio(pairs))}")
+        lines.append(f"- TVM tuned against untuned: {format_ratio(geometric_mean_ratio(pairs))}")
     return [line for line in lines if line]
 
 
@@ -37,7 +37,7 @@ def _line(times: Mapping[str, Mapping[str, float]], our: str) -> str:
     for their in sorted(times):
         pairs = [] if their.startswith("tvm") else _pairs(times[their], times[our])
         if pairs:
-            found.append(f"{ratio_in_words(geometric_mean_ratio(pairs))} than {their}")
+            found.append(f"{format_ratio(geometric_mean_ratio(pairs))} than {their}")
     return f"- TVM {our.partition(' ')[2]}: {', '.join(found)}" if found else ""
 
 

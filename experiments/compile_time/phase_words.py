@@ -10,8 +10,8 @@ from tvmdash.experiment import plots as series_plots
 from tvmdash.experiment.info import History
 from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot
 from tvmdash.series.store import Series
-from tvmdash.summary_util import SectionKind, Summary, geometric_mean_ratio, ratio_in_words
-from tvmdash.text import list_in_words, quantity_in_words
+from tvmdash.summary_util import SectionKind, Summary, format_ratio, geometric_mean_ratio
+from tvmdash.text import format_list, format_quantity
 
 Compilations = Mapping[tuple[str, str], Mapping[str, Series]]
 """Tonight's phases by network and frontend."""
@@ -76,7 +76,7 @@ def told(history: History) -> list[str]:
 def _shares(phases: Mapping[str, Series]) -> str:
     total = phases[TOTAL].values[-1]
     parts = [name for name in INSIDE if name in phases and name != LOAD]
-    return list_in_words(
+    return format_list(
         [f"{name.replace('_', ' ')} {phases[name].values[-1] / total:.0%}".replace("%", " %") for name in parts], 9
     )
 
@@ -88,8 +88,8 @@ def _frontends(found: Compilations) -> list[str]:
         for (network, frontend), phases in found.items()
         if frontend == "relax" and TOTAL in phases and TOTAL in found.get((network, "onnx"), {})
     ]
-    return [f"- from onnx against from relax: {ratio_in_words(geometric_mean_ratio(pairs))}"] if pairs else []
+    return [f"- from onnx against from relax: {format_ratio(geometric_mean_ratio(pairs))}"] if pairs else []
 
 
 def _ms(series: Series) -> str:
-    return quantity_in_words(series.values[-1], "ms")
+    return format_quantity(series.values[-1], "ms")

@@ -8,8 +8,8 @@ from tvmdash.experiment import plots
 from tvmdash.experiment.info import History
 from tvmdash.plot_util.specs import Estimate, GroupedBar
 from tvmdash.series.store import Series
-from tvmdash.summary_util import geometric_mean_ratio, ratio_in_words
-from tvmdash.text import list_in_words, quantity_in_words
+from tvmdash.summary_util import format_ratio, geometric_mean_ratio
+from tvmdash.text import format_list, format_quantity
 
 BASE = "bytecode"
 COUNTS = ("calls", "operators")
@@ -67,7 +67,7 @@ def _against_bytecode(found: Cells) -> list[str]:
             if other == executor and (name, BASE) in found
         ]
         if pairs:
-            lines.append(f"- {executor} against {BASE}: {ratio_in_words(geometric_mean_ratio(pairs))}")
+            lines.append(f"- {executor} against {BASE}: {format_ratio(geometric_mean_ratio(pairs))}")
     return lines
 
 
@@ -78,7 +78,7 @@ def _costs(found: Cells) -> list[str]:
         if own:
             noun, count = counted(own[0][1]) or ("", 0)
             words = [f"{executor} {_ns(cost_ns(series).value)}" for executor, series in own]
-            lines.append(f"- {program}, for each of {count} {noun}s: {list_in_words(words, 4)}")
+            lines.append(f"- {program}, for each of {count} {noun}s: {format_list(words, 4)}")
     return lines
 
 
@@ -89,7 +89,7 @@ def _call_alone(found: Cells) -> list[str]:
         for (name, executor), series in found.items()
         if name == "calls" and _same_operators(found.get(("operators", executor)), series)
     ]
-    return [f"- a call alone (calls less operators): {list_in_words(words, 4)}"] if words else []
+    return [f"- a call alone (calls less operators): {format_list(words, 4)}"] if words else []
 
 
 def _same_operators(straight: Series | None, chain: Series) -> bool:
@@ -101,4 +101,4 @@ def _calls(series: Series) -> int:
 
 
 def _ns(value: float | None) -> str:
-    return quantity_in_words(value or 0.0, "ns")
+    return format_quantity(value or 0.0, "ns")

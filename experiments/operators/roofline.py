@@ -20,7 +20,7 @@ from tvmdash.experiment import plots as series_plots
 from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary
-from tvmdash.text import bytes_in_words, list_in_words, quantity_in_words, three_digits
+from tvmdash.text import format_bytes, format_list, format_quantity, three_digits
 
 DOMAIN, TVM = "topi.", "tvm"
 TOLD, NEAREST = 5, 3
@@ -170,14 +170,16 @@ def told(history: History) -> list[str]:
     lines = [*_by_dtype(found), *_fastest(found)]
     for threads in dict.fromkeys(rate.threads for rate in rates):
         machine = peaks(rates, threads)
-        lines.append(_machine_words(machine, threads) if machine else f"- The machine's peaks are missing ({threads}).")
+        lines.append(
+            _describe_machine(machine, threads) if machine else f"- The machine's peaks are missing ({threads})."
+        )
     ranked = [share for share in found if share.series.labels["engine"] == TVM and share.series.values[-1] >= CALL_MS]
     own = sorted(ranked, key=lambda share: share.percent)
     if own:
-        lines.append(f"- TVM farthest from the peak: {list_in_words([share.words for share in own[:TOLD]], TOLD)}")
+        lines.append(f"- TVM farthest from the peak: {format_list([share.words for share in own[:TOLD]], TOLD)}")
     if len(own) > TOLD:
         lines.append(
-            f"- TVM nearest to the peak: {list_in_words([share.words for share in own[: -NEAREST - 1 : -1]], TOLD)}"
+            f"- TVM nearest to the peak: {format_list([share.words for share in own[: -NEAREST - 1 : -1]], TOLD)}"
         )
     if any(share.percent > 100 for share in found):
         lines.append("- Above 100 %: the data lay in a nearer cache than the one measured for its size")
@@ -197,7 +199,7 @@ def _by_dtype(found: Sequence[Share]) -> list[str]:
         words = [
             f"{name} {_percent(statistics.median(percents))} of {len(percents)}" for name, percents in middles.items()
         ]
-        lines.append(f"- Middle share of the machine's peak in {dtype}: {list_in_words(words, 4)} operators")
+        lines.append(f"- Middle share of the machine's peak in {dtype}: {format_list(words, 4)} operators")
     return lines
 
 
@@ -211,15 +213,15 @@ def _fastest(found: Sequence[Share]) -> list[str]:
     if not best:
         return []
     won = [f"{share.operator.label} {share.dtype}" for share in best if share.series.labels["engine"] == TVM]
-    where = f": {list_in_words(won, TOLD)}" if won else ""
+    where = f": {format_list(won, TOLD)}" if won else ""
     return [f"- TVM is the fastest in {len(won)} of {len(best)} operators{where}"]
 
 
-def _machine_words(machine: Peaks, threads: int) -> str:
-    rates = [f"{three_digits(rate)} GB/s in {bytes_in_words(size)}" for size, rate in machine.bandwidth]
-    words = list_in_words([f"{three_digits(machine.gflops)} GFLOP/s (float32 matrix product)", *rates], 6)
+def _describe_machine(machine: Peaks, threads: int) -> str:
+    rates = [f"{three_digits(rate)} GB/s in {format_bytes(size)}" for size, rate in machine.bandwidth]
+    words = format_list([f"{three_digits(machine.gflops)} GFLOP/s (float32 matrix product)", *rates], 6)
     return f"- The machine tonight with {threads} thread{'' if threads == 1 else 's'}: {words}"
 
 
 def _percent(value: float) -> str:
-    return quantity_in_words(value, "%")
+    return format_quantity(value, "%")

@@ -14,7 +14,7 @@ from tvmdash.experiment import plots
 from tvmdash.relax_templates import CompileOptions, RelaxExperiment
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary
-from tvmdash.text import list_in_words
+from tvmdash.text import format_list
 
 UNCHANGED = "unchanged"
 LEAST_EFFECT = 0.05
@@ -72,7 +72,7 @@ def times(values: Mapping[str, Series]) -> str:
         for passes, item in values.items()
         if apart(item, base) and abs(math.log(item.values[-1] / base.values[-1])) > LEAST_EFFECT
     }
-    return list_in_words(in_words(ratios, "slower", "faster"), 4) or (
+    return format_list(in_words(ratios, "slower", "faster"), 4) or (
         f"no change of {len(values) - 1} is told from noise"
     )
 
@@ -87,14 +87,14 @@ def sizes(values: Mapping[str, Mapping[str, Series]]) -> list[str]:
         ratios = {passes: item.values[-1] / base.values[-1] for passes, item in values[metric].items()}
         real = {passes: ratio for passes, ratio in ratios.items() if ratio and abs(math.log(ratio)) > LEAST_SIZE}
         if real:
-            said.append(f"{name}: {list_in_words(in_words(real, more, less), 4)}")
+            said.append(f"{name}: {format_list(in_words(real, more, less), 4)}")
     return said
 
 
 def in_words(ratios: Mapping[str, float], more: str, less: str) -> list[str]:
     """As in `-FuseOps 1.52x slower`, the largest effect first."""
     largest_first = sorted(ratios, key=lambda passes: -abs(math.log(ratios[passes])))
-    return [f"{passes} {ratio_in_words(ratios[passes], more, less)}" for passes in largest_first]
+    return [f"{passes} {format_ratio(ratios[passes], more, less)}" for passes in largest_first]
 
 
 def apart(one: Series, other: Series) -> bool:
@@ -105,7 +105,7 @@ def apart(one: Series, other: Series) -> bool:
     return low > other_high or high < other_low
 
 
-def ratio_in_words(ratio: float, more: str, less: str) -> str:
+def format_ratio(ratio: float, more: str, less: str) -> str:
     """As in `1.52x slower` or `140x more`."""
     size = max(ratio, 1 / ratio)
     return f"{size:{'.2f' if size < 10 else ',.0f'}}x {more if ratio > 1 else less}"

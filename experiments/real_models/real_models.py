@@ -21,7 +21,7 @@ from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.summary_util import Summary
-from tvmdash.text import list_in_words
+from tvmdash.text import format_list
 from tvmdash.trial_util import python_timer
 
 TVM = Engine(workloads.TVM.name, models.ONNX, workloads.TVM.facts)
@@ -77,7 +77,7 @@ def imported(history: History) -> list[str]:
         good = sum(series.labels["build_config"].get("form") == form for series in tonight)
         asked = good + sum(failure.values.get("form") == form for failure in history.failures)
         words += [f"{good} of {asked} {form}"] if asked else []
-    return [f"- Models that TVM runs: {list_in_words(words, 2)}"] if words else []
+    return [f"- Models that TVM runs: {format_list(words, 2)}"] if words else []
 
 
 class Given:

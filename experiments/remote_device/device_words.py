@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tvmdash.experiment import plots
 from tvmdash.experiment.info import History
-from tvmdash.summary_util import geometric_mean_ratio, ratio_in_words
+from tvmdash.summary_util import format_ratio, geometric_mean_ratio
 
 
 def told(history: History) -> list[str]:
@@ -20,5 +20,5 @@ def told(history: History) -> list[str]:
     for device in others:
         pairs = [(times[first][name], ms) for name, ms in times[device].items() if name in times[first]]
         if pairs:
-            lines.append(f"- {device} against {first}: {ratio_in_words(geometric_mean_ratio(pairs))}")
+            lines.append(f"- {device} against {first}: {format_ratio(geometric_mean_ratio(pairs))}")
     return lines

@@ -9,8 +9,8 @@ from tvmdash.exp_templates import History
 from tvmdash.experiment import plots
 from tvmdash.plot_util.specs import Estimate, GroupedBar
 from tvmdash.series.store import Series
-from tvmdash.summary_util import SectionKind, Summary, geometric_mean_ratio, ratio_in_words
-from tvmdash.text import list_in_words, three_digits
+from tvmdash.summary_util import SectionKind, Summary, format_ratio, geometric_mean_ratio
+from tvmdash.text import format_list, three_digits
 
 STATIC, DYNAMIC = "tvm static", "tvm dynamic"
 Cells = Mapping[tuple[str, str, int], Mapping[str, Series]]
@@ -66,7 +66,7 @@ def told(history: History) -> list[str]:
         length = max(place[2] for place in found if place[:2] == (model, phase))
         row = found[model, phase, length]
         words = [f"{how} {_rate(series)}" for how, series in row.items()]
-        lines.append(f"- {model}, {phase} {_of(phase, length)}: {list_in_words(words, 4)} tokens/s")
+        lines.append(f"- {model}, {phase} {_of(phase, length)}: {format_list(words, 4)} tokens/s")
     for phase in dict.fromkeys(place[1] for place in found):
         pairs = [
             (row[STATIC].values[-1], row[DYNAMIC].values[-1])
@@ -74,7 +74,7 @@ def told(history: History) -> list[str]:
             if place[1] == phase and {STATIC, DYNAMIC} <= row.keys()
         ]
         if pairs:
-            lines.append(f"- dynamic against static, {phase}: {ratio_in_words(geometric_mean_ratio(pairs))}")
+            lines.append(f"- dynamic against static, {phase}: {format_ratio(geometric_mean_ratio(pairs))}")
     return lines
 
 

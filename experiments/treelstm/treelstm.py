@@ -17,7 +17,7 @@ from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.summary_util import Summary
-from tvmdash.text import quantity_in_words
+from tvmdash.text import format_quantity
 from tvmdash.trial_util import python_timer
 
 
@@ -57,7 +57,7 @@ class TreeLstm(Experiment):
         """The default words, the fastest way, and what a node costs in each."""
         told = configuration_text.summary(super().summary(history), history)
         costs = [
-            f"{way} {quantity_in_words(series.values[-1] * 1e6 / series.labels['workload_args']['nodes'], 'ns')}"
+            f"{way} {format_quantity(series.values[-1] * 1e6 / series.labels['workload_args']['nodes'], 'ns')}"
             for ways in configuration_text.cases(history).values()
             for way, series in ways.items()
         ]

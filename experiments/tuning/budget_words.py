@@ -8,7 +8,7 @@ from tvmdash.exp_templates import History
 from tvmdash.experiment.plots import measured_tonight, tonight_plot
 from tvmdash.plot_util.specs import Plot
 from tvmdash.series.store import Series
-from tvmdash.summary_util import SectionKind, Summary, duration_in_words, quantity_in_words
+from tvmdash.summary_util import SectionKind, Summary, format_duration, format_quantity
 
 NETWORK, SEARCH = "network.", "tuning.search_"
 
@@ -40,10 +40,10 @@ def told(history: History) -> list[str]:
 
 def _line(name: str, after: Mapping[int, float], search_ms: float | None) -> str:
     times = [
-        f"{quantity_in_words(ms, 'ms')} {f'after {trials} trials' if trials else 'untuned'}"
+        f"{format_quantity(ms, 'ms')} {f'after {trials} trials' if trials else 'untuned'}"
         for trials, ms in sorted(after.items())
     ]
-    search = [f"the search took {duration_in_words(search_ms / 1e3)}"] if search_ms else []
+    search = [f"the search took {format_duration(search_ms / 1e3)}"] if search_ms else []
     return f"- {name}: {', '.join(times + search)}"
 
 

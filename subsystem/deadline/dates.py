@@ -44,7 +44,7 @@ class Deadline:
         """Days of 24 hours from `now` on."""
         return (self.moment - now).total_seconds() / 86400
 
-    def left_in_words(self, now: datetime.datetime) -> str:
+    def format_left(self, now: datetime.datetime) -> str:
         """As in "in 12 days", "in 1 day 5 hours", "in 20 minutes"; what has begun is not counted."""
         minutes = int((self.moment - now).total_seconds() // 60)
         days, hours = minutes // 1440, minutes // 60
@@ -55,14 +55,14 @@ class Deadline:
             return f"in {_count(days, 'day')}{rest}"
         return f"in {_count(hours, 'hour')}" if hours else f"in {_count(minutes, 'minute')}"
 
-    def moment_in_words(self) -> str:
+    def format_moment(self) -> str:
         """As in "Friday 15 January 2027, 23:59 AoE"."""
         moment = self.moment
         return f"{moment:%A} {moment.day} {moment:%B} {moment.year}, {moment:%H:%M} {self.zone}"
 
     def in_words(self, now: datetime.datetime) -> str:
         """As in "in 12 days, on Friday 15 January 2027, 23:59 AoE"."""
-        return f"{self.left_in_words(now)}, on {self.moment_in_words()}"
+        return f"{self.format_left(now)}, on {self.format_moment()}"
 
     def ahead_of(self, now: datetime.datetime, *, near: bool) -> DeadlineAhead:
         """As deadlines.json holds it; `near`: people are pinged."""
@@ -76,8 +76,8 @@ class Deadline:
             local=self.moment.isoformat(),
             time_zone=self.zone,
             seconds_left=int((self.moment - now).total_seconds()),
-            left=self.left_in_words(now),
-            moment=self.moment_in_words(),
+            left=self.format_left(now),
+            moment=self.format_moment(),
         )
 
 

@@ -54,7 +54,7 @@ def message(near: Sequence[dates.Deadline], stamp: str) -> Message:
     """The deadlines that are near, the nearest in the headline."""
     now = common.parse_stamp(stamp)
     first = near[0]
-    return build(f"⏰ {elide(first.title, 60)} {first.left_in_words(now)}", "", [_part(item, stamp) for item in near])
+    return build(f"⏰ {elide(first.title, 60)} {first.format_left(now)}", "", [_part(item, stamp) for item in near])
 
 
 def _part(item: dates.Deadline, stamp: str) -> Part:

@@ -25,7 +25,7 @@ from tvmdash.slack_util.parts import (
     website_url,
 )
 from tvmdash.slack_util.payloads import Message, Part, bold, build, escape
-from tvmdash.text import elide, list_in_words, missing_backups_in_words
+from tvmdash.text import describe_missing_backups, elide, format_list
 
 _NAMED, _NAME, _SUMMARY = 3, 24, 400
 _DISTURBED = "Perhaps disturbed while it was measured:"
@@ -61,7 +61,7 @@ def verdict(night: Night) -> str:
         words = f"{'; '.join(told)}. {good} of {_count(len(jobs))} ok"
     else:
         words = f"All {_count(len(jobs))} ok" if len(jobs) > 1 else f"{elide(_title(jobs[0]), 60)} is ok"
-    if backup := missing_backups_in_words([backup.moment for backup in night.missing_backups]):
+    if backup := describe_missing_backups([backup.moment for backup in night.missing_backups]):
         words = f"{words}, but {backup}"
     return words if night.state in {RUNNING, COMPLETE} else f"The night was stopped before its end. {words}"
 
@@ -71,7 +71,7 @@ def _named(jobs: Sequence[JobResult], words: str) -> str:
     if len(jobs) > _NAMED:
         return f"{_count(len(jobs))} {words}"
     width = _NAME if len(jobs) > 1 else 2 * _NAME
-    return f"{list_in_words([elide(_title(job), width) for job in jobs], _NAMED)} {words}" if jobs else ""
+    return f"{format_list([elide(_title(job), width) for job in jobs], _NAMED)} {words}" if jobs else ""
 
 
 def _count(number: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
-from tvmdash.text import duration_in_words, elide, percent_in_words, quantity_in_words
+from tvmdash.text import elide, format_duration, format_percent, format_quantity
 
 HISTORY_FILE = "history.json"
 SCHEMA_VERSION = 1
@@ -43,13 +43,13 @@ class Series:
     @property
     def words(self) -> str:
         """As in "cnn mlp run time: 1.00 ms then, 1.30 ms now (+30.0 %), by noise 1.28 ms to 1.32 ms: does not hold"."""
-        then = f"{elide(self.name, 80)}: {quantity_in_words(self.old, self.unit)} then"
+        then = f"{elide(self.name, 80)}: {format_quantity(self.old, self.unit)} then"
         told = self.verdict + (f": {self.why}" if self.why else "")
         if self.new is None or self.low is None or self.high is None:
             return f"{then}; {told}"
-        bounds = f"{quantity_in_words(self.low, self.unit)} to {quantity_in_words(self.high, self.unit)}"
-        change = f"({percent_in_words(self.new / self.old - 1)})"
-        return f"{then}, {quantity_in_words(self.new, self.unit)} now {change}, by noise {bounds}: {told}"
+        bounds = f"{format_quantity(self.low, self.unit)} to {format_quantity(self.high, self.unit)}"
+        change = f"({format_percent(self.new / self.old - 1)})"
+        return f"{then}, {format_quantity(self.new, self.unit)} now {change}, by noise {bounds}: {told}"
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _lines(check: Check) -> Iterator[str]:
     if not check.series:
         yield f"{_FIRST[check.verdict]}: {f'{what}: ' if check.experiment else ''}{check.why}"
         return
-    times = f"{check.rounds} {'time' if check.rounds == 1 else 'times'} in {duration_in_words(check.elapsed_s)}"
+    times = f"{check.rounds} {'time' if check.rounds == 1 else 'times'} in {format_duration(check.elapsed_s)}"
     yield f"{_FIRST[check.verdict]}: {what}, TVM {check.tvm}, drawn among {check.candidates}, measured again {times}."
     first = sorted(check.series, key=lambda one: (one.verdict == HOLDS, one.verdict == CANNOT_TELL))
     yield from (one.words for one in first[:_SHOWN])

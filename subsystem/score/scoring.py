@@ -19,7 +19,7 @@ from tvmdash.contracts.scores import Missing, WorkloadValue
 from tvmdash.errors import DashboardError
 from tvmdash.records import Failure, Record
 from tvmdash.stats.means import geometric_mean
-from tvmdash.text import elide, list_in_words
+from tvmdash.text import elide, format_list
 
 ALL_WORKLOADS = "every workload"
 _REASON_COLUMNS = 160
@@ -159,7 +159,7 @@ def _measured(
         failure = next((item for item in _failed(selector, night) if _is(item.workload, workload)), None)
         raise DashboardError(f"failed ({selector}): {failure.error}" if failure else f"no record of {selector}")
     if len(records) > 1:
-        paths = list_in_words(list(differing(records)), 4) or "nothing"
+        paths = format_list(list(differing(records)), 4) or "nothing"
         raise DashboardError(f"{len(records)} records of {selector}: they differ in {paths}; select one of them")
     value = next((value for metric, value in records[0].metrics() if metric == definition.metric), None)
     if value is None or value <= 0:

@@ -14,8 +14,8 @@ from scoring import Point
 from tvmdash.contracts.scores import Before, Graph, LeftOut, Missing, ScorePage, ScoreTonight
 from tvmdash.plot_util import Bar, BarValue, Line, Longitudinal, Mark, Plot, alt_text
 from tvmdash.subsys_templates import Report
-from tvmdash.summary_util import percent_change_in_words
-from tvmdash.text import elide, list_in_words, quantity_in_words, three_digits
+from tvmdash.summary_util import format_percent_change
+from tvmdash.text import elide, format_list, format_quantity, three_digits
 
 _SAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _TOLD_MISSING = 3
@@ -36,14 +36,14 @@ def report(scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequen
     if faults:
         title += f", {len(faults)} cannot be used"
     lines = [f"{elide(item.definition.title, 120)}: {in_words(item)}" for item in scored]
-    lines += [_left_out_in_words(left_out)] if left_out else []
+    lines += [_format_left_out(left_out)] if left_out else []
     return Report(title, "\n".join([*lines, *(f"Not used: {fault}" for fault in faults)])[:4000])
 
 
-def _left_out_in_words(left_out: Sequence[LeftOut]) -> str:
+def _format_left_out(left_out: Sequence[LeftOut]) -> str:
     names = list(dict.fromkeys(name for item in left_out for name in item.experiments))
     scores = f"{len(left_out)} score{'' if len(left_out) == 1 else 's'}"
-    return f"Left out: {scores} of {list_in_words(names, 6)}, switched off in this home."
+    return f"Left out: {scores} of {format_list(names, 6)}, switched off in this home."
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,17 @@ def tell(scored: Scored) -> Told:
     if not tonight.expected and not tonight.missing:
         remedy = "Look at its baseline, contender and workloads."
         return Told("no value: no record and no failure matches it", sentences=remedy)
-    missing = f"Missing: {_missing_in_words(tonight.missing)}" if not tonight.complete else ""
+    missing = f"Missing: {_format_missing(tonight.missing)}" if not tonight.complete else ""
     if missing and tonight.value is None:
         return Told("no value tonight", sentences=missing)
-    told = _value_in_words(scored, tonight)
+    told = _format_value(scored, tonight)
     if missing:
         clause = f"{told.clause}, incomplete and not comparable with other nights"
         return replace(told, clause=clause, sentences=missing)
-    return replace(told, sentences=_change_in_words(scored, tonight))
+    return replace(told, sentences=_format_change(scored, tonight))
 
 
-def _value_in_words(scored: Scored, point: Point) -> Told:
+def _format_value(scored: Scored, point: Point) -> Told:
     kind = scored.definition.kind
     value, count = point.value or 0.0, len(point.workloads)
     over = f"{count} workload{'' if count == 1 else 's'}"
@@ -103,20 +103,20 @@ def _value_in_words(scored: Scored, point: Point) -> Told:
         doubt = ", perhaps no difference" if point.low is not None and point.low <= 1 <= (point.high or 1) else ""
         return Told(f"{three_digits(value)} {_times(scored)}", f"{span}{over}{doubt}")
     if kind == GEOMEAN:
-        return Told(quantity_in_words(value, scored.definition.unit), f"{span}geometric mean of {over}")
+        return Told(format_quantity(value, scored.definition.unit), f"{span}geometric mean of {over}")
     if kind == SHARE:
         limit = scored.definition.threshold
         below = [item for item in point.workloads if item.value < limit]
         close = [item.workload for item in point.workloads if (item.low or limit) < limit <= (item.high or limit)]
         words = f"{count - len(below)} of {over} {'is' if count == 1 else 'are'} {limit:g} {_times(scored)} or better"
-        slower = list_in_words([f"{item.workload} ({three_digits(item.value)})" for item in below], 4)
+        slower = format_list([f"{item.workload} ({three_digits(item.value)})" for item in below], 4)
         clause = f", not {slower}" if below else ""
-        return Told(words, clause=clause + (f"; within noise of it: {list_in_words(close, 4)}" if close else ""))
+        return Told(words, clause=clause + (f"; within noise of it: {format_list(close, 4)}" if close else ""))
     total, unchecked = sum(item.total or 0 for item in point.workloads), sum(item.unchecked for item in point.workloads)
     wrong = [item.workload for item in point.workloads if item.value < (item.total or 0)]
     words = f"{value:.0f} of {total} {'checked points' if unchecked else 'points'} correct"
     clause = f", {unchecked} more never checked" if unchecked else ""
-    return Told(words, clause=clause + (f"; failures in {list_in_words(wrong, 4)}" if wrong else ""))
+    return Told(words, clause=clause + (f"; failures in {format_list(wrong, 4)}" if wrong else ""))
 
 
 def _times(scored: Scored) -> str:
@@ -124,16 +124,16 @@ def _times(scored: Scored) -> str:
     return "times as fast" if scored.definition.metric.name.endswith("time") else "times as small"
 
 
-def _missing_in_words(missing: Sequence[Missing]) -> str:
+def _format_missing(missing: Sequence[Missing]) -> str:
     by_reason: dict[str, list[str]] = {}
     for item in missing:
         by_reason.setdefault(item.reason, []).append(item.workload)
-    parts = [f"{list_in_words(names, 6)} ({reason.rstrip('.')})" for reason, names in by_reason.items()]
+    parts = [f"{format_list(names, 6)} ({reason.rstrip('.')})" for reason, names in by_reason.items()]
     rest = f"; and {len(parts) - _TOLD_MISSING} more reasons" if len(parts) > _TOLD_MISSING else ""
     return "; ".join(parts[:_TOLD_MISSING]) + rest + "."
 
 
-def _change_in_words(scored: Scored, tonight: Point) -> str:
+def _format_change(scored: Scored, tonight: Point) -> str:
     before = scored.before(tonight)
     earlier = [point for point in scored.points if point.stamp < tonight.stamp]
     if before is None or before.value is None or tonight.value is None:
@@ -145,7 +145,7 @@ def _change_in_words(scored: Scored, tonight: Point) -> str:
     if scored.definition.kind == CORRECT:
         return f"{before.value:.0f} on {since}."
     lower = scored.definition.lower_is_better
-    change = percent_change_in_words(before.value, tonight.value, scored.definition.unit, lower_is_better=lower)
+    change = format_percent_change(before.value, tonight.value, scored.definition.unit, lower_is_better=lower)
     return f"Since {since}, not judged against noise: {change}."
 
 

@@ -26,7 +26,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations as known
 from tvmdash.incidents.ledger import Incidents, Ledger
 from tvmdash.subsys_templates import Report, Subsystem
-from tvmdash.text import elide, list_in_words
+from tvmdash.text import elide, format_list
 from tvmdash.verdict import write_verdict
 
 PAGE_FILE = "page.json"
@@ -104,7 +104,7 @@ def _stddev(config: Mapping[str, Any], output: Path, home: Home, stamp: str) -> 
     if not found:
         words = f"No series of {len(table.rows)} is beyond {settings.deviations:g} standard deviations of its mean."
         return Report("Nothing stands out", words)
-    names = list_in_words([elide(name, 80) for name in found], 20)
+    names = format_list([elide(name, 80) for name in found], 20)
     words = f"Beyond {settings.deviations:g} standard deviations of the last {settings.window} nights: {names}."
     return Report(f"{len(found)} of {len(table.rows)} series stand out", words)
 

@@ -26,7 +26,7 @@ from tvmdash.slack_util.parts import (
 )
 from tvmdash.slack_util.payloads import Message, Part, bold, build, escape, link
 from tvmdash.subsys_templates import Report, Subsystem
-from tvmdash.text import elide, list_in_words
+from tvmdash.text import elide, format_list
 
 NAME = "subsys_reporter"
 IN_SLACK_FILE = "in_slack.json"
@@ -55,7 +55,7 @@ def verdict(jobs: Sequence[JobResult]) -> str:
 
 
 def _named(jobs: Sequence[JobResult], words: str) -> str:
-    names = list_in_words([elide(_title(job), _NAME) for job in jobs], _NAMED)
+    names = format_list([elide(_title(job), _NAME) for job in jobs], _NAMED)
     return f"Subsystem{'' if len(jobs) == 1 else 's'} {names} {words}" if jobs else ""
 
 
@@ -72,7 +72,7 @@ def of_night(home: Home, night: Night, jobs: Sequence[JobResult], whole: str) ->
     reports = [(job, report_of_tonight(home, job, night)) for job in jobs if job.state == OK]
     parts += [_report_part(job, report, in_threads(home, job, night, website)) for job, report in reports if report]
     quiet = [_title(job) for job, report in reports if not report]
-    parts += [Part(f"{GOOD} {escape(list_in_words(quiet, 20), 1500)}: nothing to report.", group=GOOD)] if quiet else []
+    parts += [Part(f"{GOOD} {escape(format_list(quiet, 20), 1500)}: nothing to report.", group=GOOD)] if quiet else []
     return build(headline, about(night, website), parts, rest(night, website, whole))
 
 

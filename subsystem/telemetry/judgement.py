@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tvmdash.machine.telemetry import Telemetry
-from tvmdash.text import bytes_in_words, three_digits
+from tvmdash.text import format_bytes, three_digits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,5 +142,5 @@ def _memory(run: Telemetry, limits: Limits) -> Iterator[str]:
     known = [value for value in run.column("memory_available_bytes") if value is not None]
     least = min(known, default=None)
     if least is not None and least < run.memory_total_bytes * limits.memory_percent / 100:
-        total = bytes_in_words(run.memory_total_bytes)
-        yield f"Memory was short: at one moment only {bytes_in_words(least)} of {total} were available."
+        total = format_bytes(run.memory_total_bytes)
+        yield f"Memory was short: at one moment only {format_bytes(least)} of {total} were available."

@@ -24,7 +24,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry as telemetry_data
 from tvmdash.machine.telemetry import Telemetry
 from tvmdash.plot_util import files as plot_files
-from tvmdash.plot_util.courses import Course, course_in_words
+from tvmdash.plot_util.courses import Course, format_course
 from tvmdash.subsys_templates import Report, Subsystem
 
 _SAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -99,7 +99,7 @@ def _on_page(run: Run) -> TelemetryRun:
         ranges=courses.ranges(run.telemetry),
         outliers=tuple(OutlierTrial(times=item.times, **asdict(item)) for item in shown),
         outliers_in_all=len(run.outliers),
-        graph=Graph(f"graphs/{run.name}.svg", course_in_words(run.course)),
+        graph=Graph(f"graphs/{run.name}.svg", format_course(run.course)),
         rate_per_s=run.telemetry.rate_per_s,
         cost=run.telemetry.cost,
         outliers_unknown=run.unknown or None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data import site as site_data
-from files.incremental import Carrier, code_version
+from files.incremental import IncrementalSite, code_version
 from hiding import hide_secrets
 from pages import site as site_pages
 from render import page as pages
@@ -49,7 +49,7 @@ def publish(home: Home, tonight: Night, output: Path, now: datetime.datetime, *,
     with common.folder_beside(place) as new:
         (new / "CACHEDIR.TAG").write_text(CACHE_TAG, encoding="ascii")
         copy_static(new)
-        carrier = Carrier.begin(place, new, code_version())
+        carrier = IncrementalSite.begin(place, new, code_version())
         counted = site_data.write(site, new, carrier, receipt_nights)
         written = site_pages.write(site, new, carrier)
         carrier.close(counted)

@@ -15,7 +15,7 @@ from pathlib import Path
 from dashboard.artifacts import artifact_store, provide
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec, runs_here
 from dashboard.artifacts.git import git_provider
-from tvmdash.text import bytes_in_words, duration_in_words
+from tvmdash.text import format_bytes, format_duration
 
 MIRROR, ARTIFACTS, COMMITS = "TVM_GIT_MIRROR", "TVMDASH_SLOW_ARTIFACTS", "TVMDASH_SLOW_COMMITS"
 OPTIONS, REPORT = "TVMDASH_SLOW_OPTIONS", "TVMDASH_SLOW_REPORT"
@@ -92,8 +92,8 @@ def _lines(pair: Pair, builds: Mapping[str, Artifact], again_s: Mapping[str, flo
     whats = ("from what ccache had before", _difference(pair))
     for commit, what in zip((pair.older, pair.newer), whats, strict=True):
         one = builds[commit]
-        sizes = bytes_in_words(sum(one.sizes_bytes.values())), bytes_in_words(size_bytes(one.path))
-        times = duration_in_words(float(one.facts["build_s"])), duration_in_words(again_s[commit])
+        sizes = format_bytes(sum(one.sizes_bytes.values())), format_bytes(size_bytes(one.path))
+        times = format_duration(float(one.facts["build_s"])), format_duration(again_s[commit])
         row = (commit[:12], one.facts["committed"][:10], what, *times, *sizes)
         yield f"| {' | '.join(row)} |"
 

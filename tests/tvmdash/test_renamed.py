@@ -58,6 +58,17 @@ def test_an_author_is_told_in_the_stages_log_and_the_script_goes_on(tmp_path: Pa
     assert f"{script}:2: DeprecationWarning: tvmdash.words is now tvmdash.text" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("module", "old"), [(module, old) for module, names in _renamed.FUNCTIONS.items() for old in names]
+)
+def test_each_old_function_is_the_one_of_the_new_name(module: str, old: str) -> None:
+    found, new = importlib.import_module(module), _renamed.FUNCTIONS[module][old]
+    with pytest.warns(DeprecationWarning, match=rf"{old} is now {module}\.{new}\."):
+        assert getattr(found, old) is getattr(found, new)
+    with pytest.raises(AttributeError, match="no_such"):
+        _ = found.no_such
+
+
 def test_an_old_name_still_is_a_command(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(LIBRARY.parent)}
     argv = [sys.executable, "-m", "tvmdash.annotations", "--help"]

@@ -62,7 +62,7 @@ def test_no_pairs_are_refused() -> None:
     ],
 )
 def test_ratios_in_words(ratio: Ratio, said: str) -> None:
-    assert summary_util.ratio_in_words(ratio) == said
+    assert summary_util.format_ratio(ratio) == said
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_ratios_in_words(ratio: Ratio, said: str) -> None:
     ],
 )
 def test_changes_in_words(old: float, new: float, lower_is_better: bool | None, said: str) -> None:
-    assert summary_util.percent_change_in_words(old, new, "ms", lower_is_better=lower_is_better) == said
+    assert summary_util.format_percent_change(old, new, "ms", lower_is_better=lower_is_better) == said
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,14 @@ def test_changes_in_words(old: float, new: float, lower_is_better: bool | None, 
     ],
 )
 def test_durations_in_words(seconds: float, said: str) -> None:
-    assert summary_util.duration_in_words(seconds) == said
+    assert summary_util.format_duration(seconds) == said
 
 
 @pytest.mark.parametrize(
     ("size", "said"), [(0, "0 bytes"), (512, "512 bytes"), (36e3, "36.0 kB"), (999_600, "1.00 MB")]
 )
 def test_sizes_in_words(size: float, said: str) -> None:
-    assert summary_util.bytes_in_words(size) == said
+    assert summary_util.format_bytes(size) == said
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_sizes_in_words(size: float, said: str) -> None:
     ],
 )
 def test_quantities_in_words(value: float, unit: str, said: str) -> None:
-    assert summary_util.quantity_in_words(value, unit) == said
+    assert summary_util.format_quantity(value, unit) == said
 
 
 @pytest.mark.parametrize(
     ("items", "said"), [("", ""), ("a", "a"), ("ab", "a and b"), ("abc", "a, b and c"), ("abcde", "a, b and 3 more")]
 )
 def test_lists_in_words(items: str, said: str) -> None:
-    assert summary_util.list_in_words(list(items), 3 if len(items) <= 3 else 2) == said
+    assert summary_util.format_list(list(items), 3 if len(items) <= 3 else 2) == said
 
 
 def test_a_summary_survives_its_file() -> None:

@@ -14,7 +14,7 @@ from dashboard.artifacts.artifact import ArtifactError
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.spec import VERSION
 from dashboard.process import process
-from tvmdash.text import list_in_words
+from tvmdash.text import format_list
 
 _SHOWN_VERSIONS = 4
 _NO_SUCH_VERSION = re.compile(
@@ -82,7 +82,7 @@ def _no_such_version(name: str, version: str, others: str) -> str:
     """Pip has reached the index, which has other versions for this Python."""
     where = f"Python {sys.version_info.major}.{sys.version_info.minor} on {platform.machine()}"
     newest = others.split(", ")[: -_SHOWN_VERSIONS - 1 : -1]
-    return f"There is no {name} {version} for {where}. The newest are {list_in_words(newest, _SHOWN_VERSIONS)}."
+    return f"There is no {name} {version} for {where}. The newest are {format_list(newest, _SHOWN_VERSIONS)}."
 
 
 def _environment(scratch: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from dashboard.plan.job import REPOSITORY, CodeFolders
 from tvmdash import common
 from tvmdash.backfill import calls as backfill_calls
 from tvmdash.dashboard_info import Home
-from tvmdash.text import duration_in_words, elide, list_in_words
+from tvmdash.text import elide, format_duration, format_list
 
 _log = logging.getLogger("backfill")
 
@@ -155,12 +155,12 @@ def _which(candidate: Candidate) -> folder.Which:
 
 def summarize(filled: Filled) -> str:
     """A few lines for people."""
-    now = f"{len(filled.done)} nights measured now in {duration_in_words(filled.elapsed_s)}"
+    now = f"{len(filled.done)} nights measured now in {format_duration(filled.elapsed_s)}"
     rest = f"{len(filled.unbuilt)} TVMs could not be had, {filled.left} are left"
     lines = [f"{filled.wanted} TVMs in {filled.artifacts}: {filled.there} were measured before, {now}, {rest}."]
     lines += [f"  {name}: {elide(why, 200)}" for name, why in list({**filled.unbuilt, **filled.failed}.items())[:10]]
     if filled.left:
         lines.append("The time was over. The same command goes on from here.")
     if filled.unbuilt:
-        lines.append(f"--retry builds again what could not be had: {list_in_words(list(filled.unbuilt), 5)}.")
+        lines.append(f"--retry builds again what could not be had: {format_list(list(filled.unbuilt), 5)}.")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from dashboard.artifacts.spec import PYPI
 from tvmdash import common, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.text import list_in_words
+from tvmdash.text import format_list
 
 
 def put(home: Home, experiment: str, value: dict[str, Any], facts: Mapping[str, Any]) -> Path:
@@ -71,6 +71,4 @@ def summarize(home: Home) -> str:
     if not texts:
         return ""
     newest = max(stamps[-1] for stamps in counts.values() if stamps)
-    return (
-        f"Backfill: {list_in_words(texts, 6)}, the last one measured {common.parse_stamp(newest):%Y-%m-%d %H:%M} UTC."
-    )
+    return f"Backfill: {format_list(texts, 6)}, the last one measured {common.parse_stamp(newest):%Y-%m-%d %H:%M} UTC."

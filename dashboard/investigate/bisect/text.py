@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dashboard.investigate.bisect.result import FOUND, NO_STEP, OVER, Result
 from dashboard.investigate.candidate import Candidate
-from tvmdash.text import duration_in_words, elide
+from tvmdash.text import elide, format_duration
 
 _SHOWN = 10
 
@@ -57,4 +57,4 @@ def _why(result: Result, suspect: Candidate) -> str:
 def _cost(result: Result) -> str:
     failed = f", {len(result.failed)} could not be measured" if result.failed else ""
     runs = f"{result.measurements} measurements, {2 * result.ends} of them of the ends"
-    return f"{result.builds} builds besides the ends{failed}; {runs}; {duration_in_words(result.elapsed_s)} altogether."
+    return f"{result.builds} builds besides the ends{failed}; {runs}; {format_duration(result.elapsed_s)} altogether."

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dashboard.investigate.compare.result import Compared, Comparison, Side
 from tvmdash.records.metrics import is_worse, way
 from tvmdash.stats.comparison import NAMED_ROUNDS, Difference
-from tvmdash.text import duration_in_words, elide, list_in_words, percent_in_words, quantity_in_words
+from tvmdash.text import elide, format_duration, format_list, format_percent, format_quantity
 
 _NAME_COLUMNS = 70
 _LEAST = 1e-9
@@ -60,13 +60,13 @@ def _how(done: Comparison) -> Iterator[str]:
     counts = sorted(set(done.rounds.values()))
     rounds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0] if counts else 0}"
     place = f"{done.machine['host']} ({done.machine['hw_model']})"
-    yield f"{rounds} rounds, A and B in turn, on {place}, in {duration_in_words(done.elapsed_s)}."
+    yield f"{rounds} rounds, A and B in turn, on {place}, in {format_duration(done.elapsed_s)}."
     if any(compared.difference and compared.difference.rounds >= NAMED_ROUNDS for compared in done.series.values()):
         yield "B against A is the median of the rounds' ratios, with that median's 95 % interval."
     if any(compared.difference and compared.difference.rounds < NAMED_ROUNDS for compared in done.series.values()):
         yield _FEW_ROUNDS
     if done.over:
-        yield f"The time was over before all rounds were done: {list_in_words(done.over, 5)}."
+        yield f"The time was over before all rounds were done: {format_list(done.over, 5)}."
     for name, error in done.errors.items():
         yield f"{name} ended after {done.rounds.get(name, 0)} rounds: {error}"
 
@@ -76,12 +76,12 @@ def _row(compared: Compared) -> tuple[str, ...]:
     if found is None:
         return (elide(compared.series.name, _NAME_COLUMNS), "", "", "", "", "")
     a, b = (statistics.median(pair[side] for pair in compared.rounds) for side in (0, 1))
-    interval = f"{percent_in_words(found.low)} to {percent_in_words(found.high)}"
-    levels = quantity_in_words(a, compared.series.unit), quantity_in_words(b, compared.series.unit)
+    interval = f"{format_percent(found.low)} to {format_percent(found.high)}"
+    levels = format_quantity(a, compared.series.unit), format_quantity(b, compared.series.unit)
     return (
         elide(compared.series.name, _NAME_COLUMNS),
         *levels,
-        percent_in_words(found.effect),
+        format_percent(found.effect),
         interval,
         _word(compared),
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dashboard.investigate.reproduce.result import Reproduction
 from dashboard.investigate.reproduce.verdict import Line
 from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
-from tvmdash.text import duration_in_words, elide, percent_in_words, quantity_in_words
+from tvmdash.text import elide, format_duration, format_percent, format_quantity
 
 
 def summarize(done: Reproduction) -> str:
@@ -19,7 +19,7 @@ def summarize(done: Reproduction) -> str:
 def _lines(done: Reproduction) -> Iterator[str]:
     if done.drawn is not None:
         yield f"Drawn by the seed {done.drawn.seed} among {done.drawn.candidates} receipts of earlier nights."
-    rounds = f"{done.rounds} times in {duration_in_words(done.elapsed_s)}"
+    rounds = f"{done.rounds} times in {format_duration(done.elapsed_s)}"
     yield f"{done.experiment} of the night {done.night}, TVM {done.artifact['version']}, measured again {rounds}."
     yield {
         True: "The same machine as then.",
@@ -51,12 +51,12 @@ def _counts(done: Reproduction) -> str:
 
 
 def _verdict(line: Line) -> str:
-    old = quantity_in_words(line.old, line.series.unit)
+    old = format_quantity(line.old, line.series.unit)
     if line.found is None:
         return f"{old} then; CANNOT TELL: {line.why}"
     found, unit = line.found, line.series.unit
-    bounds = f"{quantity_in_words(found.low, unit)} to {quantity_in_words(found.high, unit)}"
+    bounds = f"{format_quantity(found.low, unit)} to {format_quantity(found.high, unit)}"
     inside = "inside" if found.holds else "outside"
     word = {HOLDS: "holds", DOES_NOT_HOLD: "DOES NOT HOLD", CANNOT_TELL: f"CANNOT TELL: {line.why}"}[line.verdict]
-    now = f"{quantity_in_words(found.new, unit)} now ({percent_in_words(found.effect)})"
+    now = f"{format_quantity(found.new, unit)} now ({format_percent(found.effect)})"
     return f"{old} then, {now}, {inside} the noise ({bounds}); {word}"

@@ -124,6 +124,35 @@ RENAMED: Mapping[str, str] = {
 }
 """The old name of a module of tvmdash, and the new one."""
 
+FUNCTIONS: Mapping[str, Mapping[str, str]] = {
+    "tvmdash.text": {
+        "missing_backups_in_words": "describe_missing_backups",
+        "bytes_in_words": "format_bytes",
+        "duration_in_words": "format_duration",
+        "estimate_in_words": "format_estimate",
+        "exact_in_words": "format_exact",
+        "list_in_words": "format_list",
+        "percent_in_words": "format_percent",
+        "percent_range_in_words": "format_percent_range",
+        "quantity_in_words": "format_quantity",
+    },
+    "tvmdash.summary_util": {
+        "bytes_in_words": "format_bytes",
+        "duration_in_words": "format_duration",
+        "list_in_words": "format_list",
+        "percent_change_in_words": "format_percent_change",
+        "quantity_in_words": "format_quantity",
+        "ratio_in_words": "format_ratio",
+    },
+    "tvmdash.stats.ratios": {
+        "ratio_in_words": "format_ratio",
+    },
+    "tvmdash.plot_util.courses": {
+        "course_in_words": "format_course",
+    },
+}
+"""By module: the old name of a function, and the new one."""
+
 
 class _Loader(InspectLoader):
     """Loads the module at its new place; the old name is another name of the same module."""
@@ -169,3 +198,16 @@ def install() -> None:
     """Make the old names known, once, after every other way of finding a module."""
     if not any(isinstance(finder, RenamedModules) for finder in sys.meta_path):
         sys.meta_path.append(RenamedModules())
+
+
+def function_finder(module: str) -> Callable[[str], object]:
+    """What `__getattr__` of the module is: functions by the names that they had, each with a DeprecationWarning."""
+
+    def find(name: str) -> object:
+        new = FUNCTIONS[module].get(name)
+        if new is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warnings.warn(f"{module}.{name} is now {module}.{new}.", DeprecationWarning, stacklevel=2)
+        return getattr(sys.modules[module], new)
+
+    return find

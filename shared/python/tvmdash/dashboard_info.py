@@ -328,11 +328,11 @@ class Home:
 
     def read_summary(self, experiment: str) -> tuple[str, str] | None:
         """Title and value of the latest summary, where there is one."""
-        return _read_words(self.summary(experiment) / "summary.json")
+        return _read_text(self.summary(experiment) / "summary.json")
 
     def read_report(self, subsystem: str) -> tuple[str, str] | None:
         """Title and value of the subsystem's report, where there is one."""
-        return _read_words(self.output(subsystem) / "report.json")
+        return _read_text(self.output(subsystem) / "report.json")
 
     def stamp_of(self, folder: Path) -> str | None:
         """The night that a graph or summary folder is from."""
@@ -375,7 +375,7 @@ def check_summary(value: common.Json) -> tuple[str, str]:
     return value["title"], value["value"]
 
 
-def _read_words(path: Path) -> tuple[str, str] | None:
+def _read_text(path: Path) -> tuple[str, str] | None:
     try:
         return check_summary(common.read_json(path, max_bytes=1 << 20))
     except DashboardError:

@@ -9,12 +9,13 @@ import enum
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tvmdash import _renamed
 from tvmdash.common import Json
 from tvmdash.errors import DashboardError
-from tvmdash.stats.ratios import Ratio, geometric_mean_ratio, ratio_in_words
-from tvmdash.text import TIME_UNITS, bytes_in_words, duration_in_words, elide, list_in_words, quantity_in_words
+from tvmdash.stats.ratios import Ratio, format_ratio, geometric_mean_ratio
+from tvmdash.text import TIME_UNITS, elide, format_bytes, format_duration, format_list, format_quantity
 
 __all__ = [
     "SUMMARY_SCHEMA",
@@ -24,15 +25,15 @@ __all__ = [
     "Section",
     "SectionKind",
     "Summary",
-    "bytes_in_words",
     "default_summary",
-    "duration_in_words",
+    "format_bytes",
+    "format_duration",
+    "format_list",
+    "format_percent_change",
+    "format_quantity",
+    "format_ratio",
     "geometric_mean_ratio",
-    "list_in_words",
     "parse_summary",
-    "percent_change_in_words",
-    "quantity_in_words",
-    "ratio_in_words",
 ]
 
 TITLE_LENGTH, VALUE_LENGTH = 200, 4000
@@ -182,10 +183,10 @@ def percent_change(old: float, new: float) -> float:
     return (new - old) / abs(old) * 100
 
 
-def percent_change_in_words(old: float, new: float, unit: str = "", *, lower_is_better: bool | None = None) -> str:
+def format_percent_change(old: float, new: float, unit: str = "", *, lower_is_better: bool | None = None) -> str:
     """As in "up 12.4 % (worse), 10.8 ms to 12.1 ms"."""
     change = percent_change(old, new)
-    span = f"{quantity_in_words(old, unit)} to {quantity_in_words(new, unit)}"
+    span = f"{format_quantity(old, unit)} to {format_quantity(new, unit)}"
     if abs(change) < 0.05:
         return f"unchanged, {span}"
     judged = "" if lower_is_better is None else " (worse)" if (change > 0) == lower_is_better else " (better)"
@@ -234,11 +235,11 @@ def _count(number: int, noun: str) -> str:
 
 def _failed(failures: Sequence[Failure]) -> Section:
     names = tuple(failure.label for failure in failures)
-    lines = (_failed_words(failures),) if failures else ()
+    lines = (_format_failed(failures),) if failures else ()
     return Section(SectionKind.FAILED, lines, {"failed": len(failures)}, names)
 
 
-def _failed_words(failures: Sequence[Failure]) -> str:
+def _format_failed(failures: Sequence[Failure]) -> str:
     told = [f"{elide(failure.label, 80)}: {elide(failure.reason, 160).rstrip('.')}" for failure in failures[:_LISTED]]
     rest = f"; and {len(failures) - _LISTED} more" if len(failures) > _LISTED else ""
     return f"{_count(len(failures), 'point')} failed. {'; '.join(told)}{rest}."
@@ -249,14 +250,14 @@ def _changes(points: Sequence[Measured], threshold: float) -> Section:
     changed = [(change, point) for change, point in compared if abs(change) > threshold]
     moved = [point for _, point in sorted(changed, key=lambda item: (-_harm(*item), item[1].label))]
     if compared:
-        lines = _changed_words(points, [point for _, point in compared], moved, threshold)
+        lines = _format_changed(points, [point for _, point in compared], moved, threshold)
     else:
         lines = ["No earlier night to compare with."] if points else []
     numbers = {"compared": len(compared), "changed": len(moved), "threshold_percent": threshold}
     return Section(SectionKind.CHANGES, tuple(lines), numbers, tuple(point.label for point in moved))
 
 
-def _changed_words(
+def _format_changed(
     points: Sequence[Measured], compared: Sequence[Measured], moved: Sequence[Measured], threshold: float
 ) -> list[str]:
     new = len(points) - len(compared)
@@ -282,7 +283,7 @@ def _moved_lines(moved: Sequence[Measured]) -> list[str]:
     shown = moved if len(moved) <= _LISTED else [*moved[: _LISTED - 1], moved[-1]]
     told = [
         f"- {elide(p.label, 80)}: "
-        + percent_change_in_words(p.previous or 0.0, p.value, p.unit, lower_is_better=p.lower_is_better)
+        + format_percent_change(p.previous or 0.0, p.value, p.unit, lower_is_better=p.lower_is_better)
         for p in shown
     ]
     return told + ([f"- and {len(moved) - len(shown)} more"] if len(moved) > len(shown) else [])
@@ -302,6 +303,10 @@ def _extremes(points: Sequence[Measured]) -> Section:
 
 def _extreme_line(workload: str, group: Sequence[Measured]) -> str:
     best, worst = sorted(group, key=lambda p: p.value if p.lower_is_better else -p.value)[:: len(group) - 1]
-    told = [f"{elide(p.configuration, 60)} ({quantity_in_words(p.value, p.unit)})" for p in (best, worst)]
+    told = [f"{elide(p.configuration, 60)} ({format_quantity(p.value, p.unit)})" for p in (best, worst)]
     words = ("fastest", "slowest") if best.unit in TIME_UNITS and best.lower_is_better else ("best", "worst")
     return f"- {elide(workload, 60)}: {words[0]} {told[0]}, {words[1]} {told[1]}"
+
+
+if not TYPE_CHECKING:  # a type checker is to miss what is not there
+    __getattr__ = _renamed.function_finder(__name__)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from tvmdash import _renamed
 from tvmdash.redaction import redact
 
 TIME_UNITS = ("ns", "µs", "us", "ms", "s")
@@ -62,21 +64,21 @@ def three_digits(value: float) -> str:
     return f"{rounded:.{max(0, 2 - magnitude)}f}"
 
 
-def list_in_words(items: Sequence[str], limit: int) -> str:
+def format_list(items: Sequence[str], limit: int) -> str:
     """As in "a, b and c", or, where there are more than `limit` (1 or more), "a, b and 3 more"."""
     if len(items) > limit:
         return f"{', '.join(items[:limit])} and {len(items) - limit} more"
     return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
 
 
-def missing_backups_in_words(moments: Sequence[str]) -> str:
+def describe_missing_backups(moments: Sequence[str]) -> str:
     """Which archives of a home a night could not make, of the one before it and the one after; empty for none."""
     if len(moments) > 1:
         return "no backup could be made"
     return f"the backup {moments[0]} the night could not be made" if moments else ""
 
 
-def duration_in_words(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """As in "0.25 s", "42 s", "5 min 12 s", "2 h 5 min", "3 d 4 h"."""
     if seconds < 10:
         return f"{seconds:.2g} s"
@@ -88,7 +90,7 @@ def duration_in_words(seconds: float) -> str:
     return f"{whole} s"
 
 
-def bytes_in_words(size_bytes: float) -> str:
+def format_bytes(size_bytes: float) -> str:
     """As in "512 bytes", "36.0 kB", "1.74 GB"; powers of 1000."""
     size = float(size_bytes)
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
@@ -98,12 +100,12 @@ def bytes_in_words(size_bytes: float) -> str:
     return f"{size:.0f} {unit}" if unit == "bytes" else f"{three_digits(size)} {unit}"
 
 
-def percent_in_words(effect: float) -> str:
+def format_percent(effect: float) -> str:
     """A fraction as a change: +0.25 %, -3.1 %, +104 %; none, but for rounding, is 0 %."""
     return f"{_percent(effect)} %"
 
 
-def percent_range_in_words(low: float, high: float) -> str:
+def format_percent_range(low: float, high: float) -> str:
     """As in "-1.2 to +3.4 %"."""
     return f"{_percent(low)} to {_percent(high)} %"
 
@@ -115,29 +117,29 @@ def _percent(effect: float) -> str:
     return f"{percent:+.{0 if abs(percent) >= 99.5 else 1 if abs(percent) >= 0.995 else 2}f}"
 
 
-def exact_in_words(value: float, unit: str, *, sign: bool = False) -> str:
+def format_exact(value: float, unit: str, *, sign: bool = False) -> str:
     """A size or a count with all its digits: 20,481 bytes, 1 byte; as a difference, +1 byte."""
     number = f"{value:{'+' if sign else ''},.0f}" if value == round(value) else f"{value:{'+' if sign else ''},.12g}"
     name = "bytes" if unit == "B" else unit
     return f"{number} {'byte' if name == 'bytes' and abs(value) == 1 else name}".rstrip()
 
 
-def quantity_in_words(value: float, unit: str) -> str:
+def format_quantity(value: float, unit: str) -> str:
     """`value` with three significant digits; times in the unit that suits them: 0.105 ms, 12.1 ms, 1.74 s, 350 ns."""
     if unit in ("bytes", "B"):
-        return bytes_in_words(value)
+        return format_bytes(value)
     shown, factor = _suiting(value, unit)
     return f"{three_digits(value * factor)} {shown}".rstrip()
 
 
-def estimate_in_words(value: float, low: float | None, high: float | None, unit: str) -> str:
+def format_estimate(value: float, low: float | None, high: float | None, unit: str) -> str:
     """A quantity with the interval around it, all in the unit that suits the value, as in "12.1 ms (11.9 to 12.4)"."""
     return in_brackets(*estimate_in_parts(value, low, high, unit))
 
 
 def estimate_in_parts(value: float, low: float | None, high: float | None, unit: str) -> tuple[str, str]:
     """The quantity, and the interval around it or nothing."""
-    words = quantity_in_words(value, unit)
+    words = format_quantity(value, unit)
     if low is None or high is None or unit in ("bytes", "B"):
         return words, ""
     factor = _suiting(value, unit)[1]
@@ -159,3 +161,7 @@ def _suiting(value: float, unit: str) -> tuple[str, float]:
         unit, step = _SMALLER[unit]
         factor *= step
     return unit, factor
+
+
+if not TYPE_CHECKING:  # a type checker is to miss what is not there
+    __getattr__ = _renamed.function_finder(__name__)

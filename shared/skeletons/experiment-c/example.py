@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tvmdash import accuracy
 from tvmdash.exp_templates import Engine, EngineFacts, Experiment, Point, Prepared
+from tvmdash.networks import accuracy
 from tvmdash.trial_util import python_timer
 
 COMPILER = os.environ.get("CC", "cc")

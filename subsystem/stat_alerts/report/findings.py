@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from judging.judge import Judged
 from judging.table import Table
 
-from report.standings import Stand
+from report.standings import SeriesStanding
 from tvmdash.dashboard_info import BLOCKED, FAILED, JobResult, Night
 from tvmdash.incidents.ledger import ACKNOWLEDGED, MACHINE, Incident, Ledger, iso_of
 from tvmdash.records.metrics import BETTER, CHANGED, is_worse
@@ -42,7 +42,9 @@ class Findings:
         return self.counts[Standing.BLIND] + self.counts[Standing.YOUNG]
 
 
-def find(tonight: Night, table: Table, judged: Judged, ledger: Ledger, stands: Mapping[int, Stand]) -> Findings:
+def find(
+    tonight: Night, table: Table, judged: Judged, ledger: Ledger, stands: Mapping[int, SeriesStanding]
+) -> Findings:
     """The findings on the night; `stands` says by row how each series stands."""
     stamp = table.stamps[judged.night]
     told = [one for one in ledger.incidents.values() if ledger.silent(one, iso_of(stamp)) is None]
@@ -60,7 +62,7 @@ def find(tonight: Night, table: Table, judged: Judged, ledger: Ledger, stands: M
     )
 
 
-def _suspects(table: Table, stands: Mapping[int, Stand]) -> list[Suspect]:
+def _suspects(table: Table, stands: Mapping[int, SeriesStanding]) -> list[Suspect]:
     """The worst first."""
     found = []
     for row, stand in stands.items():
@@ -71,7 +73,7 @@ def _suspects(table: Table, stands: Mapping[int, Stand]) -> list[Suspect]:
     return sorted(found, key=lambda one: (one.worse is False, one.worse is None, -abs(one.effect)))
 
 
-def _missing(tonight: Night, table: Table, stands: Mapping[int, Stand]) -> list[Missing]:
+def _missing(tonight: Night, table: Table, stands: Mapping[int, SeriesStanding]) -> list[Missing]:
     """By experiment, the one that lacks most first."""
     expected: Counter[str] = Counter()
     lacking: Counter[str] = Counter()

@@ -14,7 +14,7 @@ from judging.table import Table, last_values
 from rerun.outcomes import lines as measured_again
 
 from report.line import Line, lines_about
-from report.standings import Stand
+from report.standings import SeriesStanding
 from report.verdict_text import suspect_text
 from tvmdash import structured
 from tvmdash.contracts.alerts import AnnotationNote, SeriesVerdict
@@ -26,7 +26,7 @@ from tvmdash.incidents.ledger import CHANGE, Event, Incident, Ledger, iso_of
 from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import headline, in_words
 from tvmdash.subsys_templates import Report
-from tvmdash.text import elide, list_in_words, percent_in_words
+from tvmdash.text import elide, format_list, format_percent
 from tvmdash.verdict import NightVerdict
 
 SCHEMA_VERSION = 1
@@ -58,17 +58,17 @@ def report_lines(
     lines += _followed(ledger, events, {one.id for one in new} | silent)
     still = [one for one in ledger.open() if one not in new and one.id not in silent]
     if still:
-        words = list_in_words([f"{headline(one)} ({one.id}, {one.state})" for one in still], _SHOWN_IDS)
+        words = format_list([f"{headline(one)} ({one.id}, {one.state})" for one in still], _SHOWN_IDS)
         lines.append(Line(f"Still open: {words}.", _ids(still)))
     hushed = [one for one in {one.id: one for one in (*named, *ledger.open())}.values() if one.id in silent]
     if hushed:
-        lines.append(Line(f"Silenced: {list_in_words([one.id for one in hushed], _SHOWN_IDS)}.", _ids(hushed)))
+        lines.append(Line(f"Silenced: {format_list([one.id for one in hushed], _SHOWN_IDS)}.", _ids(hushed)))
     lines += map(Line, measured_again(judged.confirmation) if judged.confirmation else ())
     told = {moved.series for one in ledger.incidents.values() for moved in one.moved}
     lines += map(Line, _not_judged(table, judged, told))
     if not new:
         lines.insert(0, Line(_quiet(judged, verdict)))
-    return [*map(Line, _suspects(verdict)), *lines, *map(Line, _honesty(rates))]
+    return [*map(Line, _suspects(verdict)), *lines, *map(Line, _format_false_positive_rate(rates))]
 
 
 def _ids(incidents: Sequence[Incident]) -> frozenset[str]:
@@ -84,7 +84,7 @@ def _rank(incident: Incident) -> tuple[bool, bool, float]:
 def _suspects(verdict: NightVerdict) -> Iterable[str]:
     if verdict.suspects:
         shown = [suspect_text(one) for one in verdict.suspects]
-        yield f"Beyond their noise, not confirmed yet: {list_in_words(shown, _SHOWN_SUSPECTS)}."
+        yield f"Beyond their noise, not confirmed yet: {format_list(shown, _SHOWN_SUSPECTS)}."
 
 
 def _quiet(judged: Judged, verdict: NightVerdict) -> str:
@@ -98,7 +98,7 @@ def _quiet(judged: Judged, verdict: NightVerdict) -> str:
     told = f"Nothing {'else ' * bool(suspects)}moved beyond its noise in {count} series."
     told = told if count else "No series could be judged." if not suspects else "No other series could be judged."
     if common:
-        shift = percent_in_words(common[0].shift)
+        shift = format_percent(common[0].shift)
         told += f" Tonight all moved together by {shift}; that was taken out before each was judged."
     return told
 
@@ -111,7 +111,7 @@ def _followed(ledger: Ledger, events: Sequence[Event], left_out: set[str]) -> It
         own = frozenset({incident.id})
         if event.event == ledgers.JOINED:
             names = [str(one["name"]) for one in event.data["moved"]]
-            yield Line(f"Also moved at the same night as {incident.id}: {list_in_words(names, 4)}.", own)
+            yield Line(f"Also moved at the same night as {incident.id}: {format_list(names, 4)}.", own)
         elif event.event == ledgers.STATE and event.who == ledgers.DETECTOR:
             word = str(event.data["state"]).replace("_", " ").capitalize()
             yield Line(f"{word}: {headline(incident)} ({incident.id}): {event.data['words']}.", own)
@@ -138,11 +138,11 @@ def _not_judged(table: Table, judged: Judged, told: AbstractSet[str]) -> Iterabl
             needed = max(needed, reason.needed or 0.0)
     for kind, words in _UNJUDGED.items():
         if kind in names:
-            examples = list_in_words([elide(name, 60) for name in names[kind]], 2)
+            examples = format_list([elide(name, 60) for name in names[kind]], 2)
             yield f"Not judged: {len(names[kind])} series {words.format(needed=needed)}: {examples}."
 
 
-def _honesty(rates: Mapping[str, Rate]) -> Iterable[str]:
+def _format_false_positive_rate(rates: Mapping[str, Rate]) -> Iterable[str]:
     rate = rates.get(UNCHANGED)
     if rate and rate.alerts and rate.rate is not None and rate.rate > TARGET:
         yield (
@@ -161,7 +161,7 @@ def page(
     ledger: Ledger,
     rates: Mapping[str, Rate],
     options: Options,
-    stands: Mapping[int, Stand],
+    stands: Mapping[int, SeriesStanding],
 ) -> dict[str, Any]:
     """What the website shows."""
     now = iso_of(table.stamps[judged.night])
@@ -208,7 +208,7 @@ def _annotation(table: Table, annotation: Annotation) -> dict[str, Any]:
     return structured.to_json(note)
 
 
-def _named(table: Table, row: int, stand: Stand) -> dict[str, Any]:
+def _named(table: Table, row: int, stand: SeriesStanding) -> dict[str, Any]:
     one = table.rows[row]
     return {
         "id": one.key,
@@ -223,7 +223,7 @@ def _named(table: Table, row: int, stand: Stand) -> dict[str, Any]:
     }
 
 
-def _exact(table: Table, one: Exact, stand: Stand) -> dict[str, Any]:
+def _exact(table: Table, one: Exact, stand: SeriesStanding) -> dict[str, Any]:
     verdict = SeriesVerdict(
         **_named(table, one.row, stand),
         verdict="alert" if one.is_changed else "quiet",
@@ -238,7 +238,9 @@ def _exact(table: Table, one: Exact, stand: Stand) -> dict[str, Any]:
     return structured.to_json(verdict)
 
 
-def _series(table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: Stand) -> dict[str, Any]:
+def _series(
+    table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: SeriesStanding
+) -> dict[str, Any]:
     series = table.rows[row]
     history = fleet.histories[series.key]
     grade = noise_grade(history, decision.state)

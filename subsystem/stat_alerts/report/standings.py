@@ -32,7 +32,7 @@ _POOLED_NIGHTS = 8
 
 
 @dataclass(frozen=True)
-class Stand:
+class SeriesStanding:
     """One series tonight. effect: for a suspect, how far it is from its level; low, high: where it was re-measured."""
 
     kind: Standing
@@ -44,7 +44,7 @@ class Stand:
 
 def standings(
     table: Table, judged: Judged, ledger: Ledger, expected: Iterable[int], settings: Settings
-) -> dict[int, Stand]:
+) -> dict[int, SeriesStanding]:
     """By row, each series that had a value lately; `expected`: the rows that should have one tonight."""
     should = set(expected)
     told = {
@@ -56,17 +56,17 @@ def standings(
     }
     outcomes = {one.series: one for one in judged.confirmation.outcomes} if judged.confirmation else {}
     scatter = {fleet.name: _scatter(table, list(fleet.rows.values()), judged.night) for fleet in judged.fleets}
-    found: dict[int, Stand] = {}
+    found: dict[int, SeriesStanding] = {}
     for row, decision, fleet in judged.decisions():
         key = table.rows[row].key
         if not math.isfinite(table.values[row, judged.night - table.offset]):
-            found[row] = Stand(Standing.MISSING if row in should else Standing.GONE)
+            found[row] = SeriesStanding(Standing.MISSING if row in should else Standing.GONE)
         elif key in told:
-            found[row] = Stand(Standing.MOVED)
+            found[row] = SeriesStanding(Standing.MOVED)
         else:
             found[row] = _stand(table, row, decision, fleet, outcomes.get(key), scatter[fleet.name], settings)
     for row, one in judged.exact.items():
-        found[row] = Stand(Standing.MOVED if one.is_changed else Standing.STEADY, visible=0.0)
+        found[row] = SeriesStanding(Standing.MOVED if one.is_changed else Standing.STEADY, visible=0.0)
     return found
 
 
@@ -78,7 +78,7 @@ def _stand(
     outcome: Outcome | None,
     scatter: float | None,
     settings: Settings,
-) -> Stand:
+) -> SeriesStanding:
     """A series that has a value and is in no open incident."""
     history = fleet.histories[table.rows[row].key]
     visible = smallest_visible_change(history, decision.state, settings=settings)
@@ -94,19 +94,19 @@ def _stand(
     if suspicion is not None:
         return suspicion
     if not judged and decision.kind == "quiet":
-        return Stand(Standing.YOUNG)
-    return Stand(Standing.BLIND if visible is None or visible > MATTERS else Standing.STEADY, visible=visible)
+        return SeriesStanding(Standing.YOUNG)
+    return SeriesStanding(Standing.BLIND if visible is None or visible > MATTERS else Standing.STEADY, visible=visible)
 
 
-def _measured_again(outcome: Outcome) -> Stand | None:
+def _measured_again(outcome: Outcome) -> SeriesStanding | None:
     """What was measured again, whose interval excludes 0, and that was not told all the same."""
     effect, low, high = outcome.effect, outcome.low, outcome.high
     if outcome.outcome not in (YOUNG, UNCLEAR) or effect is None or low is None or high is None:
         return None
-    return Stand(Standing.SUSPECT, effect, low, high) if low * high > 0 and abs(effect) >= TELL else None
+    return SeriesStanding(Standing.SUSPECT, effect, low, high) if low * high > 0 and abs(effect) >= TELL else None
 
 
-def _beyond_its_noise(table: Table, row: int, decision: Decision, settings: Settings) -> Stand | None:
+def _beyond_its_noise(table: Table, row: int, decision: Decision, settings: Settings) -> SeriesStanding | None:
     """A shift as strong as one that is told, which has not lasted long enough to be, or a night far out by itself."""
     known = _known(table, row, 0, decision)
     strong = decision.z is not None and abs(decision.z) >= settings.threshold
@@ -116,7 +116,7 @@ def _beyond_its_noise(table: Table, row: int, decision: Decision, settings: Sett
     effect = _shift(known[:-nights][-WIDTH:], float(np.median(known[-nights:])))
     if effect is None or abs(effect) < TELL or _is_same_tvm(table, row, decision, nights):
         return None
-    return Stand(Standing.SUSPECT, effect)
+    return SeriesStanding(Standing.SUSPECT, effect)
 
 
 def _is_same_tvm(table: Table, row: int, decision: Decision, nights: int) -> bool:
@@ -137,7 +137,7 @@ def _is_far_out(known: FloatArray, scale: float) -> bool:
     return abs(alone) >= FAR_SCALES and float(np.mean(usual)) <= USUAL
 
 
-def _beyond_its_few_nights(table: Table, row: int, decision: Decision, scatter: float | None) -> Stand | None:
+def _beyond_its_few_nights(table: Table, row: int, decision: Decision, scatter: float | None) -> SeriesStanding | None:
     known = _known(table, row, max(0, decision.state.start - table.offset), decision)
     effect = _shift(known[:-1], float(known[-1])) if len(known) else None
     if effect is None:
@@ -145,7 +145,7 @@ def _beyond_its_few_nights(table: Table, row: int, decision: Decision, scatter: 
     own = float(np.std(np.log(known[:-1]), ddof=1)) if len(known) > 4 else 0.0
     scale = max(own, scatter or UNKNOWN_SCALE, LEAST_SCALE) * math.sqrt(1 + 1 / (len(known) - 1))
     far = abs(math.log1p(effect)) >= FAR_SCALES * scale and abs(effect) >= YOUNG_EFFECT
-    return Stand(Standing.SUSPECT, effect) if far and not _is_same_tvm(table, row, decision, 1) else None
+    return SeriesStanding(Standing.SUSPECT, effect) if far and not _is_same_tvm(table, row, decision, 1) else None
 
 
 def _known(table: Table, row: int, first: int, decision: Decision) -> FloatArray:

@@ -9,7 +9,7 @@ from judging.table import Table
 
 from report import findings, verdict_text
 from report.findings import Findings
-from report.standings import Stand, expected_rows, standings
+from report.standings import SeriesStanding, expected_rows, standings
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import Home, Night, experiment_of, variant_of
 from tvmdash.errors import DashboardError
@@ -21,12 +21,12 @@ _NIGHTS_BACK = 30
 
 def conclude(
     home: Home, tonight: Night, table: Table, judged: Judged, ledger: Ledger, options: Options
-) -> tuple[NightVerdict, dict[int, Stand]]:
+) -> tuple[NightVerdict, dict[int, SeriesStanding]]:
     """The verdict on the night, and by row how each series stands."""
     expected = expected_rows(table, judged.night, _taking_part(home, tonight, table, judged.night))
     stands = standings(table, judged, ledger, expected, options.settings)
     for row in expected - set(stands):
-        stands[row] = Stand(Standing.MISSING)
+        stands[row] = SeriesStanding(Standing.MISSING)
     found = findings.find(tonight, table, judged, ledger, stands)
     level = _level(found)
     verdict = NightVerdict(

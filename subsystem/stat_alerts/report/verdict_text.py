@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from report.findings import Findings
 from tvmdash.incidents.ledger import COMPILER, Incident
 from tvmdash.incidents.text import headline as incident_headline
-from tvmdash.text import elide, list_in_words, percent_in_words
+from tvmdash.text import elide, format_list, format_percent
 from tvmdash.verdict import MATTERS, Absence, Level, Missing, Standing, Suspect
 
 NOTHING_MEASURED = "Nothing was measured tonight"
@@ -76,9 +76,9 @@ def _several_suspects(suspects: Sequence[Suspect]) -> str:
 
 def suspect_text(suspect: Suspect) -> str:
     """The series and how far it is from its level, with the interval where it was measured again."""
-    size = percent_in_words(suspect.effect)
+    size = format_percent(suspect.effect)
     if suspect.low is not None and suspect.high is not None:
-        low, high = percent_in_words(suspect.low), percent_in_words(suspect.high)
+        low, high = format_percent(suspect.low), format_percent(suspect.high)
         size += f" when measured again (95 %: {low} to {high})"
     return f"{elide(suspect.name, _NAME)} {size}"
 
@@ -103,7 +103,7 @@ def _absences(found: Findings) -> str:
     count = sum(one.series for one in found.missing)
     verb = "has" if count == 1 else "have"
     why = [_absence(one) for one in found.missing]
-    return f"{count} of {found.expected} series {verb} no value: {list_in_words(why, _NAMED)}"
+    return f"{count} of {found.expected} series {verb} no value: {format_list(why, _NAMED)}"
 
 
 def _absence(missing: Missing) -> str:

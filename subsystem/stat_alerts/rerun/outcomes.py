@@ -28,7 +28,7 @@ from tvmdash.detect.cause import CONTROLS, OLDER_ARTIFACTS, SAME_ARTIFACT, SAME_
 from tvmdash.detect.reason import ReasonKind
 from tvmdash.detect.series import Decision
 from tvmdash.series.naming import id_of
-from tvmdash.text import duration_in_words, elide, list_in_words
+from tvmdash.text import elide, format_duration, format_list
 
 _OF_REASON = {
     ReasonKind.REFUTED: OUTLIER,
@@ -113,11 +113,11 @@ def lines(confirmation: Confirmation) -> Iterator[str]:
     parts = [words for kind in _SAID for words in _parts(confirmation.outcomes, kind)]
     if parts:
         runs = f"{len(evidence.runs)} run{'s' * (len(evidence.runs) != 1)}"
-        yield f"Measured again tonight ({runs}, {duration_in_words(evidence.seconds)}): {'; '.join(parts)}."
+        yield f"Measured again tonight ({runs}, {format_duration(evidence.seconds)}): {'; '.join(parts)}."
     left = [one for one in confirmation.outcomes if one.outcome == UNMEASURED]
     if left:
         shown = [f"{elide(one.name, 60)} ({elide(one.why, 200)})" for one in left]
-        yield f"Not measured again, so its history alone decides: {list_in_words(shown, _NAMED)}."
+        yield f"Not measured again, so its history alone decides: {format_list(shown, _NAMED)}."
     if evidence.ended == BUDGET:
         yield f"The {evidence.budget_s:.0f} s for measuring again were over (confirm_seconds of the config)."
 
@@ -140,7 +140,7 @@ def _parts(found: Sequence[Outcome], kind: str) -> Iterator[str]:
 
 
 def _part(members: Sequence[Outcome], kind: str) -> str:
-    names = list_in_words([elide(one.name, 60) for one in members], _NAMED)
+    names = format_list([elide(one.name, 60) for one in members], _NAMED)
     words = _SAID[kind].format(names=names, because=_because(members))
     if kind == MACHINE and any(one.changed for one in members):
         words += " (or the experiment's own: its code or config changed)"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import Change, Incident, Moved
-from tvmdash.incidents.text import headline, incident_text, night_in_words
+from tvmdash.incidents.text import format_night, headline, incident_text
 from tvmdash.records.metrics import CHANGED
 from tvmdash.slack_util.parts import GOOD, NOTE
 from tvmdash.slack_util.payloads import Message, Part, bold, build, escape, link
@@ -33,7 +33,7 @@ def first_message(incidents: Sequence[Incident], night: str, website: str) -> Me
         told = incident_text(incident)
         words = "\n".join([*told.lines, told.since])
         return build(_title(incident), _about(incident, website), [Part(escape(words, _LINES))])
-    verdict = f"{len(incidents)} more incidents of the night {night_in_words(night)}"
+    verdict = f"{len(incidents)} more incidents of the night {format_night(night)}"
     parts = [Part(_row(incident, website), group="rows") for incident in sorted(incidents, key=rank)]
     return build(verdict, "Each change of their states is told in this thread.", parts, _rest(website))
 

@@ -45,7 +45,7 @@ def _night(night: Night, catalogue: Catalogue, now: datetime.datetime) -> dict[s
     machines = (one.nights.machines.get(night.stamp) for one in catalogue.experiments.values())
     return {
         "state": night_views.judge(night, now).state,
-        "tvm": [night_views.version_in_words(artifact) for artifact in night.artifacts],
+        "tvm": [night_views.format_version(artifact) for artifact in night.artifacts],
         "machine": next(filter(None, machines), ""),
     }
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from files import forked
 from files.files import safe_name
-from files.incremental import NONE, Carrier, fingerprint, mark
+from files.incremental import NONE, IncrementalSite, fingerprint, mark
 from inputs.parsing import WRONG, reason_of
 from inputs.raw_points import CATALOGUE, Measured, identity_of, read_measured, write_trace
 from views.context import SiteContext
@@ -99,7 +99,7 @@ class _Names:
         return self._ids.get((key.id, unit)) or (None if unit else self._newest.get(key.id))
 
 
-def write_receipts(site: SiteContext, catalogue: Catalogue, carrier: Carrier, nights: int) -> None:
+def write_receipts(site: SiteContext, catalogue: Catalogue, carrier: IncrementalSite, nights: int) -> None:
     """Have the receipts of the last `nights` nights; only those of which something changed are made.
 
     A Perfetto trace is made for tonight's alone, and goes with the next night.
@@ -133,7 +133,7 @@ def top_config(home: Home, name: str) -> str:
         return ""
 
 
-def _wanted_of(place: Place, is_tonight: bool, carrier: Carrier) -> _Wanted:  # noqa: FBT001
+def _wanted_of(place: Place, is_tonight: bool, carrier: IncrementalSite) -> _Wanted:  # noqa: FBT001
     """What was once read of raw measurements outlives them."""
     data, raw = place.sources()
     was = carrier.made_from(f"{place.name}.json").split()
@@ -141,7 +141,7 @@ def _wanted_of(place: Place, is_tonight: bool, carrier: Carrier) -> _Wanted:  # 
     return _Wanted(place, f"{data} {was[1] if keeps else raw} {int(is_tonight)}", keeps, is_tonight)
 
 
-def _carried(wanted: _Wanted, carrier: Carrier) -> bool:
+def _carried(wanted: _Wanted, carrier: IncrementalSite) -> bool:
     carrier.folder(f"{FOLDER}/{wanted.place.stamp}")
     if not carrier.carry(wanted.file, wanted.made_from):
         return False
@@ -149,7 +149,7 @@ def _carried(wanted: _Wanted, carrier: Carrier) -> bool:
     return True
 
 
-def _write(changed: Sequence[_Wanted], names: _Names, carrier: Carrier) -> Carrier:
+def _write(changed: Sequence[_Wanted], names: _Names, carrier: IncrementalSite) -> IncrementalSite:
     """Make them; in a process of its own if need be."""
     written = carrier.part()
     for wanted in changed:
@@ -160,7 +160,7 @@ def _write(changed: Sequence[_Wanted], names: _Names, carrier: Carrier) -> Carri
     return written
 
 
-def _make(wanted: _Wanted, names: _Names, carrier: Carrier) -> None:
+def _make(wanted: _Wanted, names: _Names, carrier: IncrementalSite) -> None:
     file, trace = wanted.file, wanted.trace
     source = carrier.old / file if wanted.keeps else wanted.place.data
     try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from files import forked
-from files.incremental import Carrier, fingerprint
+from files.incremental import IncrementalSite, fingerprint
 
 from data.catalogue import Catalogue, Entry, Stores
 from data.counting import Nights
@@ -49,7 +49,7 @@ class _Shard:
         return f"{FOLDER}/{self.name}.json", f"{FOLDER}/{self.name}.csv"
 
 
-def write_shards(catalogue: Catalogue, stores: Stores, carrier: Carrier) -> None:
+def write_shards(catalogue: Catalogue, stores: Stores, carrier: IncrementalSite) -> None:
     """Bring series/ up to date: only series with a new point, or of which something else is said now, are written."""
     carrier.folder(FOLDER)
     shards = [shard for shard in _shards(catalogue) if not _carried(carrier, shard)]
@@ -76,11 +76,11 @@ def _shards(catalogue: Catalogue) -> Iterator[_Shard]:
             yield _Shard(f"{entry.id}.past", entry, nights, "", boundary, past, facts, _NOTHING_TOLD, made_from)
 
 
-def _carried(carrier: Carrier, shard: _Shard) -> bool:
+def _carried(carrier: IncrementalSite, shard: _Shard) -> bool:
     return all(carrier.carry(file, shard.made_from) for file in shard.files())
 
 
-def _write(shards: Sequence[_Shard], *, stores: Stores, carrier: Carrier, many: bool) -> Carrier:
+def _write(shards: Sequence[_Shard], *, stores: Stores, carrier: IncrementalSite, many: bool) -> IncrementalSite:
     """Write them; in a process of its own if need be."""
     frames, written = _Frames(), carrier.part()
     sources: dict[tuple[str, str, str], list[_Shard]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from files.incremental import Carrier
+from files.incremental import IncrementalSite
 from views.context import SiteContext
 
 from data import feed, receipts, shards
@@ -14,7 +14,7 @@ from data import index as api_index
 from data.catalogue import Stores, read_catalogue
 
 
-def write(site: SiteContext, new: Path, carrier: Carrier, receipt_nights: int) -> Mapping[str, Any]:
+def write(site: SiteContext, new: Path, carrier: IncrementalSite, receipt_nights: int) -> Mapping[str, Any]:
     """Fill the new site with all data files, carrying over from the old one what has not changed.
 
     What was counted, for the next publish.

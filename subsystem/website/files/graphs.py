@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from files.files import carry_over, regular_file_bytes, safe_name
-from tvmdash.text import bytes_in_words, elide
+from tvmdash.text import elide, format_bytes
 
 SUFFIXES = (".svg", ".png")
 MAX_GRAPHS = 100
@@ -52,7 +52,7 @@ def take(folder: Path, site: Path, experiment: str, old: Path) -> Graphs:
         name = str(path.relative_to(folder).with_suffix(""))
         size = path.stat().st_size
         if size > MAX_BYTES:
-            left_out.append(f"{elide(path.name, 80)} is not shown: {bytes_in_words(size)} is too large for a page.")
+            left_out.append(f"{elide(path.name, 80)} is not shown: {format_bytes(size)} is too large for a page.")
         elif len(shown) < MAX_GRAPHS:
             src = f"graphs/{safe_name(experiment)}/{safe_name(name)}{path.suffix.lower()}"
             place_picture(path, site / src, old / src)

@@ -57,7 +57,7 @@ def code_version() -> str:
 
 
 @dataclass
-class Carrier:
+class IncrementalSite:
     """Puts files into `new`; `old` is the site that readers see meanwhile, and is only read."""
 
     old: Path
@@ -70,7 +70,7 @@ class Carrier:
     files: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, old: Path, new: Path, version: str) -> Carrier:
+    def begin(cls, old: Path, new: Path, version: str) -> IncrementalSite:
         """With what the old site says of its files, as far as code of this `version` made them."""
         known, counted = _read(old / STATE_FILE, version)
         return cls(old, new, version, counted, known)
@@ -101,11 +101,11 @@ class Carrier:
         self.files[name] = (made_from, len(content))
         self.written += 1
 
-    def part(self) -> Carrier:
+    def part(self) -> IncrementalSite:
         """One to write some of the files with, in a process of its own."""
         return replace(self, carried=0, written=0, files={})
 
-    def take_in(self, part: Carrier) -> None:
+    def take_in(self, part: IncrementalSite) -> None:
         """Know of the files that a part has put into the new site."""
         self.files.update(part.files)
         self.carried += part.carried

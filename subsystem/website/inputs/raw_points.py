@@ -10,7 +10,7 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.text import bytes_in_words
+from tvmdash.text import format_bytes
 
 MOST_TRACE_ROWS = 1_000_000
 MOST_TRACE_BYTES = 32 << 20
@@ -113,5 +113,5 @@ def write_trace(raw: Path, place: Path) -> str:
     size = place.stat().st_size
     if size > MOST_TRACE_BYTES:
         place.unlink()
-        return f"The trace is left out: {bytes_in_words(size)} is more than {bytes_in_words(MOST_TRACE_BYTES)}."
+        return f"The trace is left out: {format_bytes(size)} is more than {format_bytes(MOST_TRACE_BYTES)}."
     return ""

@@ -15,7 +15,7 @@ from views.context import SiteContext
 from views.series import SeriesView
 
 from tvmdash.stats.means import geometric_mean
-from tvmdash.text import quantity_in_words, three_digits
+from tvmdash.text import format_quantity, three_digits
 
 METRIC = "run_time"
 TVM = "tvm"
@@ -174,7 +174,7 @@ def _cell(one: SeriesView, ours: SeriesView) -> Cell:
     words = f"{one.labels['engine']} against TVM over {len(values)} nights"
     return Cell(
         str(one.labels["engine"]),
-        quantity_in_words(one.last, one.unit),
+        format_quantity(one.last, one.unit),
         _config(one),
         one.id,
         ratio,

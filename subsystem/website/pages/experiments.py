@@ -19,7 +19,7 @@ from views.tonight import ExperimentView
 
 from tvmdash.dashboard_info import JobResult, Night
 from tvmdash.stages import PRECHECK, pipeline
-from tvmdash.text import duration_in_words
+from tvmdash.text import format_duration
 
 MOST_SERIES = 1000
 STAGES = tuple(dict.fromkeys((PRECHECK, *(stage.name for stage in pipeline("experiment").stages))))
@@ -103,5 +103,5 @@ def durations(history: Sequence[HistoryNight]) -> Markup:
                     f'<rect class="s{kind}" x="{index * width + 1:.1f}" y="{top:.1f}"'
                     f' width="{max(1.0, width - 2):.1f}" height="{height:.1f}"/>'
                 )
-    words = f"Duration by stage over {len(history)} nights; the longest took {duration_in_words(most)}."
+    words = f"Duration by stage over {len(history)} nights; the longest took {format_duration(most)}."
     return svg("chart durations", (_WIDTH, _HEIGHT), words, parts)

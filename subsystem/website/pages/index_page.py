@@ -66,7 +66,7 @@ class FirstScreen:
     reports: list[ReportView]
 
 
-def first_screen(
+def make_index_page(
     context: SiteContext, experiments: list[ExperimentView], said: Said, own: str = "website"
 ) -> FirstScreen:
     """The view; `said` is what is said of tonight, `own` the subsystem that writes this."""
@@ -85,7 +85,7 @@ def first_screen(
         not_judged=verdict.why_not_judged(context.alerts, night) if series else "",
         completeness=told.completeness,
         took=told.elapsed + (" up to this page" if night.state == RUNNING else ""),
-        versions=night_facts.versions_in_words(night, earlier),
+        versions=night_facts.format_versions(night, earlier),
         measured=len(series) - states[MISSING] - states[GONE],
         expected=len(series) - states[GONE],
         tallies=verdict.tallies(states, failed_points),

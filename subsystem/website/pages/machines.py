@@ -25,8 +25,8 @@ from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import MACHINE
 from tvmdash.incidents.text import headline
-from tvmdash.machine.identity import change_in_words
-from tvmdash.text import bytes_in_words, elide, list_in_words
+from tvmdash.machine.identity import format_change
+from tvmdash.text import elide, format_bytes, format_list
 
 FACTS_FILE = "machines.json"
 SCHEMA_VERSION = 1
@@ -95,7 +95,7 @@ def write_machines(context: SiteContext, new: Path) -> None:
         first=next(iter(nights), None),
         identity=context.home.machine(),
         exchanged=[
-            (night.stamp, change_in_words(change)) for night in context.last_nights for change in night.machine_changes
+            (night.stamp, format_change(change)) for night in context.last_nights for change in night.machine_changes
         ],
         changes=list(_changes(nights))[::-1],
         measured_by=measured_by(context.machines),
@@ -180,7 +180,7 @@ def _differences(before: Facts, after: Facts) -> Iterator[Fact]:
         if isinstance(was, list) and isinstance(now, list):
             gone = [f"-{item}" for item in was if item not in now]
             come = [f"+{item}" for item in now if item not in was]
-            yield Fact(_name(name), list_in_words([*come, *gone], 12) or "another order")
+            yield Fact(_name(name), format_list([*come, *gone], 12) or "another order")
         else:
             yield Fact(_name(name), f"{_words(name, was)} → {_words(name, now)}")
 
@@ -201,7 +201,7 @@ def _words(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name in _BYTES and isinstance(value, (int, float)):
-        return bytes_in_words(value)
+        return format_bytes(value)
     if isinstance(value, list):
         return " ".join(map(str, value))
     if isinstance(value, dict):

@@ -15,7 +15,7 @@ from render import page as pages
 from views.context import SiteContext
 from views.night_results import amount
 
-from tvmdash.text import percent_in_words, three_digits
+from tvmdash.text import format_percent, three_digits
 
 MOST_NIGHTS = 365
 _LONGEST_HEADLINE = 60
@@ -97,7 +97,7 @@ def _change(score: Score) -> str:
     if not score.before or score.value is None or score.before[1] <= 0:
         return ""
     same = score.value == score.before[1]
-    return "unchanged" if same else percent_in_words(score.value / score.before[1] - 1)
+    return "unchanged" if same else format_percent(score.value / score.before[1] - 1)
 
 
 def _headline(score: Score) -> tuple[str, str]:

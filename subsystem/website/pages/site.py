@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from files.incremental import Carrier
+from files.incremental import IncrementalSite
 from render import page as pages
 from views import night_sentence
 from views.context import SiteContext
@@ -14,7 +14,7 @@ from views.tonight import experiment_views
 from pages.alerts import write_alerts
 from pages.engines import write_engines
 from pages.experiments import write_experiments
-from pages.index_page import first_screen
+from pages.index_page import make_index_page
 from pages.machines import write_machines
 from pages.nights import Written, write_nights
 from pages.scores import write_scores
@@ -25,7 +25,7 @@ MOST_SERIES = 3000
 DATA_FILES = (("feed.xml", "Feed of incidents"), ("index.json", "Data"))
 
 
-def write(site: SiteContext, new: Path, carrier: Carrier) -> Written:
+def write(site: SiteContext, new: Path, carrier: IncrementalSite) -> Written:
     """Render every page into the new site; nights and TVMs of the past that did not change are carried over.
 
     The site's data files, if any, are there already: pages link those that are.
@@ -36,7 +36,7 @@ def write(site: SiteContext, new: Path, carrier: Carrier) -> Written:
     text = pages.render(
         "index.html",
         site.frame("index"),
-        view=first_screen(site, views, said),
+        view=make_index_page(site, views, said),
         stamp=site.tonight.stamp,
         written=site.written,
         data_files=[(name, words) for name, words in DATA_FILES if (new / name).is_file()],

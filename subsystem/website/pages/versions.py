@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from files.incremental import Carrier, fingerprint, mark
+from files.incremental import IncrementalSite, fingerprint, mark
 from markup.version_charts import Spot, axis, line
 from markupsafe import Markup
 from render import page as pages
@@ -81,7 +81,7 @@ class Version:
     stamps: tuple[str, str]
 
 
-def write_versions(context: SiteContext, titles: Sequence[tuple[str, str, str]], carrier: Carrier) -> None:
+def write_versions(context: SiteContext, titles: Sequence[tuple[str, str, str]], carrier: IncrementalSite) -> None:
     """Have versions.html; `titles` are name, title and page of the experiments.
 
     It knows nothing of tonight: it is carried over until backfill has measured again.
@@ -151,7 +151,7 @@ def _named(versions: Sequence[str]) -> str:
 
 
 def _step(step: Step, anchor: str) -> StepRow:
-    return StepRow(anchor, _state(step.course, step.found), tuple(words.step_in_words(step)))
+    return StepRow(anchor, _state(step.course, step.found), tuple(words.format_step(step)))
 
 
 def _state(course: Course, found: Difference) -> str:

@@ -14,7 +14,7 @@ from views.series import BLIND, GONE, MISSING, STEADY, SUSPECT, UNJUDGED, YOUNG
 from tvmdash import common
 from tvmdash.incidents.ledger import ACKNOWLEDGED, CONFIRMED, EXPECTED, FALSE_ALARM, FIXED, NEW
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE
-from tvmdash.text import bytes_in_words, duration_in_words, elide, quantity_in_words, three_digits
+from tvmdash.text import elide, format_bytes, format_duration, format_quantity, three_digits
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 SERIES_ICONS = {
@@ -57,18 +57,18 @@ def anchor(name: str) -> str:
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "moment": night_views.moment_in_words,
-    "day": night_views.day_in_words,
+    "moment": night_views.format_moment,
+    "day": night_views.format_day,
     "date": date,
     "anchor": anchor,
     "clip": elide,
     "short": short,
     "amount": amount,
     "day_number": lambda stamp: common.parse_stamp(stamp).day,
-    "duration": duration_in_words,
+    "duration": format_duration,
     "share": share,
-    "quantity": quantity_in_words,
+    "quantity": format_quantity,
     "three_digits": three_digits,
-    "size": bytes_in_words,
+    "size": format_bytes,
     "spaced": lambda name: str(name).replace("_", " "),
 }

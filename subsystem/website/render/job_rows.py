@@ -11,7 +11,7 @@ from views import night as night_views
 from views.night import ABSENT, ICONS, OK, STATE_WORDS
 
 from tvmdash.dashboard_info import JobResult
-from tvmdash.text import duration_in_words
+from tvmdash.text import format_duration
 
 _ICON = Markup('<span class="icon is-{}" aria-hidden="true">{}</span>')
 _KEPT = 5000
@@ -38,7 +38,7 @@ def rows(jobs: Iterable[JobResult]) -> Markup:
 
 def _row(job: JobResult) -> str:
     head = _head(night_views.job_state(job), job.title, job.kind)
-    return f'{head}<td class="time">{duration_in_words(job.elapsed_s)}</td><td>{_steps(job)}</td></tr>\n'
+    return f'{head}<td class="time">{format_duration(job.elapsed_s)}</td><td>{_steps(job)}</td></tr>\n'
 
 
 @functools.lru_cache(_KEPT, typed=True)
@@ -49,7 +49,7 @@ def _head(state: str, title: str, kind: str) -> str:
 
 def _steps(job: JobResult) -> str:
     lines = [
-        _line(step.stage, step.state, duration_in_words(step.elapsed_s) if step.elapsed_s else "")
+        _line(step.stage, step.state, format_duration(step.elapsed_s) if step.elapsed_s else "")
         for step in night_views.steps_shown(job)
     ]
     items = "".join(lines) or f"<li>{_ICONS[ABSENT]}no stage was begun</li>\n"

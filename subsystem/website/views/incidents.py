@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from tvmdash.incidents.cause_text import cause_in_short
 from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident, Moved
-from tvmdash.incidents.text import headline, incident_text, level_in_words, night_in_words, size_in_words
+from tvmdash.incidents.text import format_level, format_night, format_size, headline, incident_text
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE, Way
-from tvmdash.text import percent_in_words, percent_range_in_words
+from tvmdash.text import format_percent, format_percent_range
 from views.series import SeriesView
 
 
@@ -84,7 +84,7 @@ def view(one: Incident, series: Mapping[str, SeriesView], *, silent: bool) -> In
         end=one.end,
         found=one.found,
         versions=one.versions,
-        size=size_in_words(moved[0]) if moved else percent_in_words(one.size or 0.0),
+        size=format_size(moved[0]) if moved else format_percent(one.size or 0.0),
         moves=tuple(map(_move, moved)),
         brief=_brief(one) or sure,
         sure=sure,
@@ -103,7 +103,7 @@ def _brief(one: Incident) -> str:
     version = f", TVM {before} → {after}" if before and after and before != after else f", TVM {after}" if after else ""
     over = f" over {best.nights} nights" if best.nights else ""
     cause = f"; {cause_in_short(one.cause)}" if one.cause is not None else ""
-    return f"Since {night_in_words(one.begin)}{version}{cause}; {abs(best.z):.1f} standard errors{over}."
+    return f"Since {format_night(one.begin)}{version}{cause}; {abs(best.z):.1f} standard errors{over}."
 
 
 def _what(one: Incident) -> str:
@@ -117,6 +117,6 @@ def _what(one: Incident) -> str:
 def _move(item: Moved) -> MoveView:
     interval = ""
     if item.relative and item.low is not None and item.high is not None:
-        interval = percent_range_in_words(item.low, item.high)
-    before, after = (level_in_words(value, item) for value in (item.before, item.after))
-    return MoveView(item.series, item.name, item.way, before, after, size_in_words(item), interval, item.recovered)
+        interval = format_percent_range(item.low, item.high)
+    before, after = (format_level(value, item) for value in (item.before, item.after))
+    return MoveView(item.series, item.name, item.way, before, after, format_size(item), interval, item.recovered)

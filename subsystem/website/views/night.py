@@ -13,7 +13,7 @@ from typing import Any
 from tvmdash import common, dashboard_info
 from tvmdash.dashboard_info import JobResult, Night, StepResult
 from tvmdash.stages import PRECHECK, pipeline
-from tvmdash.text import duration_in_words, list_in_words, missing_backups_in_words
+from tvmdash.text import describe_missing_backups, format_duration, format_list
 
 OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
 UNFINISHED, ABSENT, PARTIAL = "unfinished", "absent", "partial"
@@ -78,13 +78,13 @@ def subsystems(night: Night) -> list[JobResult]:
 
 
 @functools.lru_cache(_STAMPS)
-def moment_in_words(stamp: str) -> str:
+def format_moment(stamp: str) -> str:
     """As in "Saturday 21 November 2026, 03:15 UTC"."""
-    return f"{day_in_words(stamp, weekday=True)}, {stamp[9:11]}:{stamp[11:13]} UTC"
+    return f"{format_day(stamp, weekday=True)}, {stamp[9:11]}:{stamp[11:13]} UTC"
 
 
 @functools.lru_cache(_STAMPS)
-def day_in_words(stamp: str, *, weekday: bool = False) -> str:
+def format_day(stamp: str, *, weekday: bool = False) -> str:
     """As in "21 November 2026"."""
     moment = common.parse_stamp(stamp)
     day = f"{moment.day} {_MONTHS[moment.month]} {moment.year}"
@@ -104,8 +104,8 @@ def judge(night: Night, now: datetime.datetime | None = None) -> Verdict:
         headline=_headline(night, counts, failed),
         completeness=_completeness(night, counts, at_work),
         counts={state: counts[state] for state in ICONS if counts[state]},
-        elapsed=duration_in_words(elapsed_s) if elapsed_s > 0 else "unknown",
-        versions=tuple(version_in_words(item) for item in night.artifacts),
+        elapsed=format_duration(elapsed_s) if elapsed_s > 0 else "unknown",
+        versions=tuple(format_version(item) for item in night.artifacts),
     )
 
 
@@ -122,11 +122,11 @@ def _headline(night: Night, counts: Mapping[str, int], failed_subsystems: int) -
     if not total:
         words = "No experiment took part"
     elif bad:
-        words = f"Of {_count(total, 'experiment')}, {list_in_words(bad, 3)}"
+        words = f"Of {_count(total, 'experiment')}, {format_list(bad, 3)}"
     else:
         words = f"All {total} experiments ok" if total > 1 else "The experiment is ok"
     subsystems_failed = f"{_count(failed_subsystems, 'subsystem')} failed" if failed_subsystems else ""
-    backup = missing_backups_in_words([backup.moment for backup in night.missing_backups])
+    backup = describe_missing_backups([backup.moment for backup in night.missing_backups])
     return "; ".join(filter(None, (words, subsystems_failed, backup)))
 
 
@@ -140,7 +140,7 @@ def _completeness(night: Night, counts: Mapping[str, int], at_work: bool) -> str
     return "The night is not complete: it was stopped before its end."
 
 
-def version_in_words(artifact: object) -> str:
+def format_version(artifact: object) -> str:
     """A TVM as in "0.27.0.post1, commit 7b5acb32b"."""
     facts: Mapping[str, Any] = artifact if isinstance(artifact, dict) else {}
     parts = [str(facts["version"])] if facts.get("version") else []

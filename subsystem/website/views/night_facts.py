@@ -12,8 +12,8 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.dashboard_info import Night
-from tvmdash.text import duration_in_words, elide, list_in_words
-from views.night import subsystems, version_in_words
+from tvmdash.text import elide, format_duration, format_list
+from views.night import format_version, subsystems
 
 _INTERVALS = 10
 _COUNTED = re.compile(r"(?P<tag>[^+\s]*?)(?:\.post(?P<since>\d+))?\+g[0-9a-f]+")
@@ -36,11 +36,11 @@ def next_run(stamps: Sequence[str]) -> NextRun:
         return NextRun(stamps[-1], "Too few nights to say how often they start.", None)
     usual = statistics.median(gaps)
     next_moment = moments[-1] + datetime.timedelta(seconds=usual)
-    words = f"Nights usually start {duration_in_words(usual)} apart"
+    words = f"Nights usually start {format_duration(usual)} apart"
     return NextRun(stamps[-1], words, common.stamp_of(next_moment))
 
 
-def versions_in_words(tonight: Night, before: Night | None) -> tuple[str, ...]:
+def format_versions(tonight: Night, before: Night | None) -> tuple[str, ...]:
     """Each TVM of tonight, with how it differs from the night before, and its commit's title where that is known."""
     earlier = [item for item in before.artifacts if isinstance(item, dict)] if before else []
     return tuple(_version(item, earlier) for item in tonight.artifacts)
@@ -48,14 +48,14 @@ def versions_in_words(tonight: Night, before: Night | None) -> tuple[str, ...]:
 
 def _version(item: object, earlier: Sequence[Mapping[str, Any]]) -> str:
     facts: Mapping[str, Any] = item.get("facts") or {} if isinstance(item, dict) else {}
-    now = version_in_words(item)
+    now = format_version(item)
     title = f" ({elide(str(facts['title']), 80)})" if facts.get("title") else ""
     same_source = (
         [one for one in earlier if _asked(item) & _asked(one)]
         or [one for one in earlier if (one.get("facts") or {}).get("remote") == facts.get("remote")]
         or earlier
     )
-    known = [version_in_words(one) for one in same_source]
+    known = [format_version(one) for one in same_source]
     if not known:
         return now + title
     if now in known:
@@ -65,7 +65,7 @@ def _version(item: object, earlier: Sequence[Mapping[str, Any]]) -> str:
     told = (
         f"{_commits(between[0])} than the night before, " if len(between) == 1 and between[0] else "the night before "
     )
-    return f"{now}{title}; {told}{list_in_words(known, 2)}"
+    return f"{now}{title}; {told}{format_list(known, 2)}"
 
 
 def _asked(artifact: object) -> set[tuple[str, str]]:

@@ -11,7 +11,7 @@ from inputs.parsing import WRONG, text
 
 from tvmdash.incidents.text import headline
 from tvmdash.records.metrics import Way
-from tvmdash.text import quantity_in_words, three_digits
+from tvmdash.text import format_quantity, three_digits
 from views.context import SiteContext
 from views.series import counts
 from views.tally import Sentence
@@ -122,4 +122,4 @@ def _tonight(context: SiteContext, experiments: Sequence[ExperimentView], senten
 
 def amount(value: float, unit: str) -> str:
     """A score's value with its unit; a count has no digits behind the point."""
-    return f"{value:.0f} {unit}" if unit == "points" else quantity_in_words(value, unit)
+    return f"{value:.0f} {unit}" if unit == "points" else format_quantity(value, unit)

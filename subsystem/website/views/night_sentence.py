@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tvmdash.text import elide, list_in_words
+from tvmdash.text import elide, format_list
 from views import night as night_views
 from views import tally as verdict
 from views.context import SiteContext
@@ -44,4 +44,4 @@ def _disturbed(context: SiteContext) -> str:
     if not names or context.telemetry.stamp != context.tonight.stamp:
         return ""
     of, were = f"{len(runs)} run{'' if len(runs) == 1 else 's'}", "was" if len(names) == 1 else "were"
-    return f"{len(names)} of {of} {were} perhaps disturbed: {list_in_words([elide(name, 60) for name in names], 3)}"
+    return f"{len(names)} of {of} {were} perhaps disturbed: {format_list([elide(name, 60) for name in names], 3)}"

@@ -15,11 +15,11 @@ from markupsafe import Markup
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.incidents.ledger import Incident, Moved
-from tvmdash.incidents.text import size_in_words
+from tvmdash.incidents.text import format_size
 from tvmdash.records.metrics import BETTER, CHANGED, WAYS, WORSE, Direction
 from tvmdash.series import naming, store
 from tvmdash.series.store import Series
-from tvmdash.text import percent_in_words, quantity_in_words
+from tvmdash.text import format_percent, format_quantity
 from tvmdash.verdict import Standing
 
 NIGHTS = 30
@@ -79,16 +79,16 @@ class SeriesView:
     short_name: str = ""
 
     @property
-    def value_in_words(self) -> str:
-        return quantity_in_words(self.last, self.unit)
+    def format_value(self) -> str:
+        return format_quantity(self.last, self.unit)
 
     @property
-    def change_in_words(self) -> str:
+    def format_change(self) -> str:
         if self.exact_change:
             return self.exact_change
         if self.change is None or self.state in (MISSING, GONE):
             return ""
-        return percent_in_words(self.change) if abs(self.change) >= _LEAST_CHANGE else "0 %"
+        return format_percent(self.change) if abs(self.change) >= _LEAST_CHANGE else "0 %"
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Nights:
             noise=verdict.noise if verdict else None,
             visible=verdict.visible if verdict else None,
             incident=move[0].id if move else None,
-            exact_change=size_in_words(move[1]) if move and move[1].is_exact else "",
+            exact_change=format_size(move[1]) if move and move[1].is_exact else "",
             short_name=told,
             spark=self._spark(values, one.unit, baseline, verdict, (first, move)),
         )
@@ -222,7 +222,7 @@ class Nights:
     ) -> Markup:
         first, move = level
         known = [value for value in values if value is not None]
-        words = f"{len(known)} nights, {quantity_in_words(min(known), unit)} to {quantity_in_words(max(known), unit)}"
+        words = f"{len(known)} nights, {format_quantity(min(known), unit)} to {format_quantity(max(known), unit)}"
         band = None
         if baseline is not None and verdict and verdict.noise:
             reach = _SIGMAS * verdict.noise * abs(baseline)

@@ -11,7 +11,7 @@ from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import SUBSYSTEM
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE
-from tvmdash.text import elide, list_in_words
+from tvmdash.text import elide, format_list
 from tvmdash.verdict import Level, NightVerdict, read_verdict
 from views import night as night_views
 from views.night import ABSENT, FAILED, OK, PARTIAL, experiments, job_state, subsystems
@@ -135,4 +135,4 @@ def names_of_failed(night: Night) -> str:
     """Which jobs did not end well, as far as a line holds them; empty where all did."""
     bad = [job.title for job in experiments(night) if job_state(job) != OK]
     bad += [job.title for job in subsystems(night) if job_state(job) == FAILED]
-    return list_in_words([elide(title, 60) for title in bad], _MOST_NAMES) if bad else ""
+    return format_list([elide(title, 60) for title in bad], _MOST_NAMES) if bad else ""

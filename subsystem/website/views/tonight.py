@@ -18,7 +18,7 @@ from tvmdash import common, config_util, records, redaction
 from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of
 from tvmdash.errors import DashboardError
 from tvmdash.series.naming import label_of
-from tvmdash.text import bytes_in_words
+from tvmdash.text import format_bytes
 from views.context import SiteContext
 from views.night import ABSENT, OK, PARTIAL, experiments, job_state, subsystems
 
@@ -180,17 +180,17 @@ def _points(context: SiteContext, experiment: str, site: Path) -> tuple[Points |
         return None, ""
     try:
         data = records.read_data(path, experiment, checked=experiment in context.taken_in)
-        told = _told_of(data.failures[:MAX_POINTS])
+        told = _report_of(data.failures[:MAX_POINTS])
     except (DashboardError, *WRONG) as error:
         return None, reason_of(path, error)
     href = f"data/{safe_name(experiment)}/{path.name}"
     (site / href).parent.mkdir(parents=True, exist_ok=True)
     carry_over(path, site / href)
     total = len(data.records) + len(data.failures) or len(data.leaves)
-    return Points(total, len(data.failures), told, href, bytes_in_words(size)), ""
+    return Points(total, len(data.failures), told, href, format_bytes(size)), ""
 
 
-def _told_of(failures: Sequence[records.Failure]) -> tuple[tuple[str, str], ...]:
+def _report_of(failures: Sequence[records.Failure]) -> tuple[tuple[str, str], ...]:
     return tuple((label_of(failure.workload, failure.values), text(failure.error)) for failure in failures)
 
 

@@ -12,7 +12,7 @@ from tvmdash.detect.fleet import controls as change_controls
 from tvmdash.detect.fleet.controls import ControlShift
 from tvmdash.detect.series import History
 from tvmdash.errors import DashboardError
-from tvmdash.incidents.cause_text import cause_in_short, cause_in_words
+from tvmdash.incidents.cause_text import cause_in_short, describe_cause
 
 MEASURED = Cause(
     "runtime", "measured_again", same_code=1, old=1.0, new=1.08, old_artifacts=("a",), new_artifacts=("b",)
@@ -82,7 +82,7 @@ def test_what_several_series_did_has_the_cause_with_the_strongest_evidence() -> 
     assert (together.whose, together.evidence, together.same_code, together.changed_code) == (
         "build", "measured_again", 1, 1,
     )  # fmt: skip
-    assert "the generated code of 1 of 2 series is the same" in cause_in_words(together)
+    assert "the generated code of 1 of 2 series is the same" in describe_cause(together)
 
 
 IN_WORDS = {
@@ -110,7 +110,7 @@ IN_WORDS = {
 
 @pytest.mark.parametrize(("cause", "words"), IN_WORDS.items())
 def test_a_cause_in_words_says_what_was_measured_and_no_more(cause: Cause, words: str) -> None:
-    assert cause_in_words(cause) == words
+    assert describe_cause(cause) == words
 
 
 def test_a_cause_in_short() -> None:

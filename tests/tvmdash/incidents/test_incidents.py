@@ -16,7 +16,7 @@ from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import DETECTOR, Event, Ledger, Moved, Silence
 from tvmdash.incidents.text import headline, in_words, incident_text
-from tvmdash.text import percent_in_words, percent_range_in_words
+from tvmdash.text import format_percent, format_percent_range
 
 AT = "2026-07-05T03:15:00Z"
 ONE, TWO = "i20260704-aaaa", "i20260704-bbbb"
@@ -279,7 +279,7 @@ def test_two_who_write_at_once_lose_nothing(tmp_path: Path) -> None:
     ("effect", "words"), [(0.0512, "+5.1 %"), (-0.0062, "-0.62 %"), (1.204, "+120 %"), (0.0095, "+0.95 %")]
 )
 def test_percents_have_the_digits_they_deserve(effect: float, words: str) -> None:
-    assert percent_in_words(effect) == words
+    assert format_percent(effect) == words
 
 
 def test_an_incidents_parts_are_its_words() -> None:
@@ -291,7 +291,7 @@ def test_an_incidents_parts_are_its_words() -> None:
 
 
 def test_a_range_of_percents_has_its_unit_once() -> None:
-    assert percent_range_in_words(-0.0062, 0.0512) == "-0.62 to +5.1 %"
+    assert format_percent_range(-0.0062, 0.0512) == "-0.62 to +5.1 %"
 
 
 def test_an_incident_in_words_says_from_to_interval_night_and_versions() -> None:

@@ -322,7 +322,7 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
     [(0.0, "0 %"), (-1e-16, "0 %"), (0.0025, "+0.25 %"), (-0.031, "-3.1 %"), (1.04, "+104 %"), (0.9949, "+99.5 %")],
 )
 def test_a_change_has_fewer_digits_the_larger_it_is(effect: float, text: str) -> None:
-    assert words.percent_in_words(effect) == text
+    assert words.format_percent(effect) == text
 
 
 def test_long_text_keeps_its_beginning_and_its_end() -> None:

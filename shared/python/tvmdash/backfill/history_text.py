@@ -10,10 +10,10 @@ from tvmdash.common import parse_stamp
 from tvmdash.stats.comparison import NAMED_ROUNDS, Difference
 from tvmdash.text import (
     estimate_in_parts,
+    format_list,
+    format_percent,
+    format_quantity,
     in_brackets,
-    list_in_words,
-    percent_in_words,
-    quantity_in_words,
     three_digits,
 )
 
@@ -100,17 +100,15 @@ def _flat(quiet: Sequence[Difference], kind: str) -> str:
     )
 
 
-def step_in_words(step: Step) -> list[str]:
+def format_step(step: Step) -> list[str]:
     """A cell for each of STEP_COLUMNS."""
     levels = [step.course.level(version) for version in (step.before, step.after)]
-    values = [quantity_in_words(level.value, step.course.series.unit) if level else "" for level in levels]
+    values = [format_quantity(level.value, step.course.series.unit) if level else "" for level in levels]
     found = step.found
     bounds = (
-        "in every round"
-        if found.low == found.high
-        else f"{percent_in_words(found.low)} to {percent_in_words(found.high)}"
+        "in every round" if found.low == found.high else f"{format_percent(found.low)} to {format_percent(found.high)}"
     )
-    return [step.course.name, step.before, step.after, *values, percent_in_words(found.effect), bounds]
+    return [step.course.name, step.before, step.after, *values, format_percent(found.effect), bounds]
 
 
 def control(history: History) -> str:
@@ -129,7 +127,7 @@ def control(history: History) -> str:
     )
 
 
-def level_in_words(level: Level, unit: str) -> str:
+def format_level(level: Level, unit: str) -> str:
     """The value; its interval is left out where the rounds agreed to the last digit."""
     return in_brackets(*level_in_parts(level, unit))
 
@@ -140,7 +138,7 @@ def level_in_parts(level: Level, unit: str) -> tuple[str, str]:
     return estimate_in_parts(level.value, None if exact else level.low, level.high, unit)
 
 
-def whole_in_words(course: Course) -> str:
+def format_whole(course: Course) -> str:
     """The last TVM against the first, and whether anything on the way was real."""
     return in_brackets(*whole_in_parts(course))
 
@@ -152,11 +150,11 @@ def whole_in_parts(course: Course) -> tuple[str, str]:
         return "not judged", ""
     if whole.low == whole.high == 0:
         return "the same", ""
-    bounds = f"{percent_in_words(whole.low)} to {percent_in_words(whole.high)}" if whole.low != whole.high else ""
+    bounds = f"{format_percent(whole.low)} to {format_percent(whole.high)}" if whole.low != whole.high else ""
     if any(step is not None and step.real for step in course.steps):
-        return percent_in_words(whole.effect), bounds
+        return format_percent(whole.effect), bounds
     if whole.low > 0 or whole.high < 0:
-        return f"perhaps {percent_in_words(whole.effect)}", bounds
+        return f"perhaps {format_percent(whole.effect)}", bounds
     return "flat" if max(-whole.low, whole.high) <= FLAT else "unclear", bounds
 
 
@@ -164,7 +162,7 @@ def failures(history: History) -> Iterator[tuple[str, str, str]]:
     """What TVMs could not do, or could not be had for: experiment, TVM, what of it failed and why."""
     for (experiment, version), found in history.failures.items():
         reasons = list(dict.fromkeys(" ".join(failure.error.split()) for failure in found))
-        told = list_in_words([reason[:_REASON] for reason in reasons], 2)
+        told = format_list([reason[:_REASON] for reason in reasons], 2)
         yield experiment, version, f"{len(found)} point{'' if len(found) == 1 else 's'}: {told}"
     for one in history.unmeasured:
         reason = " ".join(one.error.split())[:_REASON]

@@ -149,7 +149,7 @@ def faults_of(error: ValidationError) -> Iterator[str]:
             doc = schema["properties"][name].get("description", "")
             yield f"{place}.{name}: is missing. Add it: {doc}"
     elif error.validator == "type":
-        yield f"{place}: {_brief(given)} is not {_type_in_words(wanted)}."
+        yield f"{place}: {_brief(given)} is not {_format_type(wanted)}."
     elif error.validator == "enum":
         near = difflib.get_close_matches(str(given), [str(choice) for choice in wanted], n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Use one of: {', '.join(map(str, wanted))}."
@@ -169,7 +169,7 @@ def _step(part: str | int) -> str:
     return f".{part}" if isinstance(part, str) and _PLAIN.fullmatch(part) else f"[{part!r}]"
 
 
-def _type_in_words(wanted: str | list[str]) -> str:
+def _format_type(wanted: str | list[str]) -> str:
     words = {
         "boolean": "true or false",
         "integer": "a whole number",

@@ -13,7 +13,7 @@ from tvmdash.experiment.info import History
 from tvmdash.plot_util.specs import Estimate, GroupedBar
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary
-from tvmdash.text import list_in_words, quantity_in_words
+from tvmdash.text import format_list, format_quantity
 
 LISTED = 20
 _SIZES = ("workload_args", "runtime_config")
@@ -67,13 +67,13 @@ def fastest(history: History) -> list[str]:
 def _winners(compared: Cases) -> list[str]:
     winners = Counter(min(ways, key=lambda way: _ms(ways[way])) for ways in compared.values())
     words = [f"{way} in {count} of {len(compared)}" for way, count in winners.most_common()]
-    return [f"Fastest: {list_in_words(words, 6)}."] if len(compared) > 1 else []
+    return [f"Fastest: {format_list(words, 6)}."] if len(compared) > 1 else []
 
 
 def _line(name: str, ways: Mapping[str, Series]) -> str:
     (first, best), *others = sorted(ways.items(), key=lambda item: _ms(item[1]))
     told = [f"{way} {_ms(series) / _ms(best):.2f}x" for way, series in others]
-    return f"- {name}: fastest {first} ({quantity_in_words(_ms(best), 'ms')}), then {list_in_words(told, 4)}"
+    return f"- {name}: fastest {first} ({format_quantity(_ms(best), 'ms')}), then {format_list(told, 4)}"
 
 
 def _ms(series: Series) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tvmdash.series.store import Series
-from tvmdash.stats.ratios import geometric_mean_ratio, ratio_in_words
+from tvmdash.stats.ratios import format_ratio, geometric_mean_ratio
 
 _SAME = ("workload", "workload_args", "runtime_config")
 """The columns on which two engines must agree to have done the same."""
@@ -39,4 +39,4 @@ def _line(engine: str, ours: dict[str, float], theirs: dict[str, float]) -> str:
     without = f"; {missing} more only one of them did" if missing else ""
     if not both:
         return f"TVM and {engine} have no workload in common{without}"
-    return f"TVM at its best against {engine}: {ratio_in_words(geometric_mean_ratio(both))}{without}"
+    return f"TVM at its best against {engine}: {format_ratio(geometric_mean_ratio(both))}{without}"

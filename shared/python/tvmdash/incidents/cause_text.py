@@ -19,12 +19,12 @@ from tvmdash.detect.cause import (
     UNKNOWN,
     Cause,
 )
-from tvmdash.text import percent_in_words
+from tvmdash.text import format_percent
 
 
-def cause_in_words(cause: Cause) -> str:
+def describe_cause(cause: Cause) -> str:
     """A sentence: whose the shift is, and how that is known."""
-    return f"{_whose(cause)}: {evidence_in_words(cause)}."
+    return f"{_whose(cause)}: {describe_evidence(cause)}."
 
 
 def cause_in_short(cause: Cause) -> str:
@@ -37,7 +37,7 @@ def cause_in_short(cause: Cause) -> str:
 _SHORT = {RUNTIME: "TVM's runtime", CODE: "TVM's generated code", MACHINE: "the machine, not TVM"}
 
 
-def evidence_in_words(cause: Cause) -> str:
+def describe_evidence(cause: Cause) -> str:
     """What was measured that names the cause, as a part of a sentence."""
     return _EVIDENCE[cause.evidence](cause)
 
@@ -92,12 +92,12 @@ def _same(what: str) -> Callable[[Cause], str]:
 
 def _older(cause: Cause) -> str:
     artifacts = f"older artifacts of {cause.older} series, measured again that night,"
-    shift = percent_in_words(cause.older_shift or 0.0)
+    shift = format_percent(cause.older_shift or 0.0)
     return f"{artifacts} {'moved as well' if cause.whose == MACHINE else 'did not move with it'} ({shift})"
 
 
 def _controls(cause: Cause) -> str:
-    shift = percent_in_words(cause.controls_shift or 0.0)
+    shift = format_percent(cause.controls_shift or 0.0)
     if cause.whose != MACHINE:
         moved = f", {cause.controls_moved} of them moved" if cause.controls_moved else ""
         return f"{_controls_counted(cause.controls)} did not move with it (together {shift}{moved})"
@@ -120,7 +120,7 @@ def _nothing(cause: Cause) -> str:
     controls = _controls_counted(cause.controls)
     if cause.controls_moved:
         return f"{cause.controls_moved} of {controls} moved with it, and {again}"
-    together = percent_in_words(cause.controls_shift or 0.0)
+    together = format_percent(cause.controls_shift or 0.0)
     return f"{controls} scatter{'s' * (cause.controls == 1)} too much to tell (together {together}), and {again}"
 
 

@@ -19,7 +19,7 @@ from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import whoever
 from tvmdash.incidents.ledger import Event, Incident, Ledger
 from tvmdash.incidents.replay import explain
-from tvmdash.incidents.text import bisected, headline, in_words, night_in_words
+from tvmdash.incidents.text import bisected, format_night, headline, in_words
 
 _DAYS = 14
 
@@ -35,7 +35,7 @@ def ledger_of(home: Path) -> Ledger:
 
 
 def _row(incident: Incident) -> str:
-    begin = night_in_words(incident.begin)
+    begin = format_night(incident.begin)
     return f"{incident.id}  {incident.state:<12}  since {begin}  {headline(incident)}"
 
 
@@ -51,7 +51,7 @@ def _list(parsed: argparse.Namespace, ledger: Ledger) -> str:
 def _show(parsed: argparse.Namespace, ledger: Ledger) -> str:
     incident = ledger.find(parsed.incident)
     changes = (f"{change.at} {change.who}: {change.state}. {change.words}".rstrip() for change in incident.changes)
-    end = [f"Ended in the night {night_in_words(incident.end)}."] if incident.end else []
+    end = [f"Ended in the night {format_night(incident.end)}."] if incident.end else []
     return "\n".join([in_words(incident), f"State: {incident.state}.", *end, *changes]) + "\n"
 
 
@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
         ("expect", ledgers.EXPECTED, "it was meant: the new level is the baseline"),
         ("close", ledgers.FIXED, "it is over"),
     ):
-        verb = _add_words(_add_incident(verbs.add_parser(name, help=words)))
+        verb = _add_note_argument(_add_incident(verbs.add_parser(name, help=words)))
         if name == "close":
             choices = (ledgers.FIXED, ledgers.FALSE_ALARM)
             verb.add_argument("--as", dest="as_state", choices=choices, help="fixed (default) or false_alarm")
@@ -142,10 +142,10 @@ def _parser() -> argparse.ArgumentParser:
     silence = verbs.add_parser("silence", help="do not tell incidents whose ID, or all of whose series, match")
     silence.add_argument("pattern", metavar="PATTERN", help="with * and ?")
     silence.add_argument("--days", type=float, default=_DAYS, help=f"how long; by default {_DAYS}")
-    _add_words(silence).set_defaults(do=_silence)
+    _add_note_argument(silence).set_defaults(do=_silence)
     unsilence = verbs.add_parser("unsilence", help="end a silence now")
     unsilence.add_argument("pattern", metavar="PATTERN", help="as it was given; `list` shows those in force")
-    _add_words(unsilence).set_defaults(do=_unsilence)
+    _add_note_argument(unsilence).set_defaults(do=_unsilence)
     return parser
 
 
@@ -154,7 +154,7 @@ def _add_incident(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return parser
 
 
-def _add_words(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+def _add_note_argument(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     parser.add_argument("words", metavar="WORDS", nargs="?", default="", help="why, for those who read it later")
     return _add_who(parser)
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from tvmdash import common
 from tvmdash.detect.change_points import observe
-from tvmdash.detect.fleet.common import Deviation, Purse, common_shift
+from tvmdash.detect.fleet.common import Deviation, RerunBudget, common_shift
 from tvmdash.detect.locate import replay
 from tvmdash.detect.series import Decision, History, Measured, SeriesState, Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.reason_text import format_reason
-from tvmdash.incidents.text import in_words, night_in_words
-from tvmdash.text import exact_in_words, percent_in_words
+from tvmdash.incidents.text import format_night, in_words
+from tvmdash.text import format_exact, format_percent
 
 FOLDER = "decisions"
 _TOLD = ("kind", "cut", "after", "effect", "effect_low", "effect_high", "z", "nights", "threshold", "scale")
@@ -93,7 +93,7 @@ def _exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     yield f"{name}:"
     for stamp, number, alike in list(zip(value["stamps"], value["values"], value["alike"], strict=True))[-3:]:
         agreed = f"{alike} processes agree" if alike > 1 else "declared exact" if alike == 1 else "one process"
-        yield f"  {night_in_words(stamp)}: {exact_in_words(number, '')} ({agreed})."
+        yield f"  {format_night(stamp)}: {format_exact(number, '')} ({agreed})."
     same = len(value["values"]) > 1 and value["values"][-1] == value["values"][-2]
     yield f"  What is exact has no noise; any other value than before is told: {'NOT ' * same}the same decision."
 
@@ -119,8 +119,8 @@ def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     if again.effect is not None and again.effect_low is not None and again.effect_high is not None:
         least = value["settings"]["least_effect"]
         yield (
-            f"  The shift is {percent_in_words(again.effect)}, 95 %: {percent_in_words(again.effect_low)} to "
-            f"{percent_in_words(again.effect_high)}; at least {100 * least:g} % is told."
+            f"  The shift is {format_percent(again.effect)}, 95 %: {format_percent(again.effect_low)} to "
+            f"{format_percent(again.effect_high)}; at least {100 * least:g} % is told."
         )
     if not again.reruns:
         why = "it is beyond any run that the level before shows by itself, and no drift"
@@ -147,7 +147,7 @@ def _fleet(value: Mapping[str, Any]) -> Iterator[str]:
     table = {name: Deviation(**row) for name, row in value["deviations"].items()}
     nothing = {name: History(np.array([math.nan])) for name in table}
     states = {name: SeriesState() for name in table}
-    again = common_shift(table, frozenset(value["controls"]), value["night"], nothing, states, Purse(None, 0))
+    again = common_shift(table, frozenset(value["controls"]), value["night"], nothing, states, RerunBudget(None, 0))
     if again is None:
         yield "Replayed: no common shift. NOT the same decision."
         return

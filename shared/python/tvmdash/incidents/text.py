@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvmdash.common import parse_stamp
-from tvmdash.incidents.cause_text import cause_in_words
+from tvmdash.incidents.cause_text import describe_cause
 from tvmdash.incidents.ledger import CREEP, MACHINE, Incident, Moved
-from tvmdash.text import elide, exact_in_words, list_in_words, percent_in_words, quantity_in_words
+from tvmdash.text import elide, format_exact, format_list, format_percent, format_quantity
 
 _TOLD_SERIES = 4
 _NAME_COLUMNS = 100
@@ -17,7 +17,7 @@ _LEAST_SHOWN = 0.0005
 """Less than this share of an exact number is told in its unit alone."""
 
 
-def night_in_words(stamp: str) -> str:
+def format_night(stamp: str) -> str:
     """As in 2026-11-21."""
     return f"{parse_stamp(stamp):%Y-%m-%d}"
 
@@ -27,9 +27,9 @@ def headline(incident: Incident) -> str:
     if incident.kind == MACHINE and incident.size is not None:
         who = "The machine" if incident.blame == "machine" else "Everything on one machine"
         word = ("slower" if incident.size > 0 else "faster") if incident.fleet.startswith("times") else "different"
-        return f"{who} got {word}: {percent_in_words(incident.size)}"
+        return f"{who} got {word}: {format_percent(incident.size)}"
     if incident.kind == CREEP and incident.size is not None:
-        return f"All series crept by {percent_in_words(incident.size)}"
+        return f"All series crept by {format_percent(incident.size)}"
     moved = sorted(incident.moved, key=lambda one: (not one.worse, -abs(one.effect)))
     if not moved:
         return "An incident without series"
@@ -37,17 +37,17 @@ def headline(incident: Incident) -> str:
     if incident.is_exact and incident.blame in _NOT_TVMS:
         kind = "Not TVM: "
     if len(moved) == 1:
-        return f"{kind}{elide(moved[0].name, 70)} {size_in_words(moved[0])}"
+        return f"{kind}{elide(moved[0].name, 70)} {format_size(moved[0])}"
     return f"{kind}{len(moved)} series {_ways(moved)}{_most(moved)}"
 
 
 def _most(moved: Sequence[Moved]) -> str:
     """How far the one moved that went the furthest; nothing where that is in several units."""
     if not all(one.is_exact for one in moved):
-        return f", up to {size_in_words(moved[0])}"
+        return f", up to {format_size(moved[0])}"
     if len({one.unit for one in moved}) > 1:
         return ""
-    return f", up to {size_in_words(max(moved, key=lambda one: abs(one.after - one.before)))}"
+    return f", up to {format_size(max(moved, key=lambda one: abs(one.after - one.before)))}"
 
 
 def _ways(moved: Sequence[Moved]) -> str:
@@ -59,11 +59,11 @@ def _ways(moved: Sequence[Moved]) -> str:
     return f"moved, {worse} of them for the worse" if worse else "moved, none of them for the worse"
 
 
-def size_in_words(moved: Moved) -> str:
+def format_size(moved: Moved) -> str:
     """By how much it moved: an exact number in its unit, any other in percent."""
     if moved.is_exact:
-        return exact_in_words(moved.after - moved.before, moved.unit, sign=True)
-    return percent_in_words(moved.effect) if moved.relative else f"{moved.effect:+.1f} of its scatter"
+        return format_exact(moved.after - moved.before, moved.unit, sign=True)
+    return format_percent(moved.effect) if moved.relative else f"{moved.effect:+.1f} of its scatter"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _lines(incident: Incident) -> Iterator[str]:
     for moved in shown[:_TOLD_SERIES]:
         yield f"{elide(moved.name, _NAME_COLUMNS)} is {_verdict(moved)}: {_from_to(moved)}."
     if len(shown) > _TOLD_SERIES:
-        yield f"And {len(shown) - _TOLD_SERIES} more: {list_in_words([one.name for one in shown[_TOLD_SERIES:]], 4)}."
+        yield f"And {len(shown) - _TOLD_SERIES} more: {format_list([one.name for one in shown[_TOLD_SERIES:]], 4)}."
     if incident.size is not None:
         yield f"{headline(incident)} ({incident.fleet_name or incident.fleet})."
     if incident.bisected:
@@ -104,12 +104,12 @@ def _lines(incident: Incident) -> Iterator[str]:
 def bisected(found: Mapping[str, Any]) -> str:
     """What a bisection found, in one sentence or two."""
     suspects, count = found["suspects"], found["count"]
-    effect, low, high = (percent_in_words(found[name]) for name in ("effect", "low", "high"))
+    effect, low, high = (format_percent(found[name]) for name in ("effect", "low", "high"))
     size = f"{effect} (95 %: {low} to {high})"
     how = f"{100 * min(found['probability'], 0.999):.3g} % sure, {found['builds']} builds"
     if count == 1:
         return f"Bisected: it came with {_suspect(suspects[0])}, {size}; {how}."
-    named = list_in_words([_suspect(one) for one in suspects], 3)
+    named = format_list([_suspect(one) for one in suspects], 3)
     return f"Bisected: it came with one of {count} that could not be told apart: {named}; {size}; {how}."
 
 
@@ -128,25 +128,25 @@ def _verdict(moved: Moved) -> str:
     return ("higher" if up else "lower") + ("" if moved.worse is None else f" ({moved.way})")
 
 
-def level_in_words(value: float, moved: Moved) -> str:
+def format_level(value: float, moved: Moved) -> str:
     """A value of the series: all digits of an exact number, three of any other."""
-    return (exact_in_words if moved.is_exact else quantity_in_words)(value, moved.unit)
+    return (format_exact if moved.is_exact else format_quantity)(value, moved.unit)
 
 
 def _from_to(moved: Moved) -> str:
-    levels = f"{level_in_words(moved.before, moved)} → {level_in_words(moved.after, moved)}"
+    levels = f"{format_level(moved.before, moved)} → {format_level(moved.after, moved)}"
     if moved.is_exact:
-        percent = f" ({percent_in_words(moved.effect)})" if moved.relative and abs(moved.effect) >= _LEAST_SHOWN else ""
-        return f"{levels}, {size_in_words(moved)}{percent}"
+        percent = f" ({format_percent(moved.effect)})" if moved.relative and abs(moved.effect) >= _LEAST_SHOWN else ""
+        return f"{levels}, {format_size(moved)}{percent}"
     interval = ""
     if moved.relative and moved.low is not None and moved.high is not None:
-        interval = f" (95 %: {percent_in_words(moved.low)} to {percent_in_words(moved.high)})"
-    return f"{levels}, {size_in_words(moved)}{interval}"
+        interval = f" (95 %: {format_percent(moved.low)} to {format_percent(moved.high)})"
+    return f"{levels}, {format_size(moved)}{interval}"
 
 
 def _since(incident: Incident) -> str:
     if incident.kind == CREEP:
-        return f"Slowly, compared with the nights around {night_in_words(incident.begin)}."
+        return f"Slowly, compared with the nights around {format_night(incident.begin)}."
     before, after = incident.versions
     if incident.kind == MACHINE and incident.blame == "machine":
         version = ""
@@ -155,8 +155,8 @@ def _since(incident: Incident) -> str:
     else:
         version = f", first with TVM {after}, last good {before or 'unknown'}" if after else ""
     gap = (parse_stamp(incident.begin) - parse_stamp(incident.after)).total_seconds() / 86400
-    last = f" (nothing was measured since {night_in_words(incident.after)})" if gap > 1.5 else ""
-    return f"Since the night {night_in_words(incident.begin)}{last}{version}."
+    last = f" (nothing was measured since {format_night(incident.after)})" if gap > 1.5 else ""
+    return f"Since the night {format_night(incident.begin)}{last}{version}."
 
 
 def measured_again(moved: Moved) -> str:
@@ -165,9 +165,9 @@ def measured_again(moved: Moved) -> str:
     if moved.again_new != moved.again_old:
         times = f"{moved.again_new} times, older artifacts {moved.again_old} times"
     if not moved.relative or moved.low is None or moved.high is None:
-        return f"measured again the same night, {times}: {size_in_words(moved)}"
+        return f"measured again the same night, {times}: {format_size(moved)}"
     half = 50 * (moved.high - moved.low)
-    return f"measured again the same night, {times}: {size_in_words(moved)} ± {half:.{1 if half >= 0.095 else 2}f} %"
+    return f"measured again the same night, {times}: {format_size(moved)} ± {half:.{1 if half >= 0.095 else 2}f} %"
 
 
 def _exactly(incident: Incident) -> str:
@@ -191,11 +191,11 @@ def _sure(incident: Incident) -> str:
         return _exactly(incident)
     if incident.kind == MACHINE and incident.cause is not None:
         notes = "".join(f" {note[:1].upper()}{note[1:]}." for note in incident.notes)
-        return f"{cause_in_words(incident.cause)}{notes}"
+        return f"{describe_cause(incident.cause)}{notes}"
     if incident.kind == MACHINE:
         whose = "This is the machine, not TVM" if incident.blame == "machine" else "The machine, or all of TVM"
         return f"{whose}: {'; '.join(incident.notes)}."
-    cause = f"{cause_in_words(incident.cause)} " if incident.cause is not None else ""
+    cause = f"{describe_cause(incident.cause)} " if incident.cause is not None else ""
     return f"{cause}{_statistics(incident)}"
 
 

@@ -99,7 +99,7 @@ def of_folder(folder: Path) -> MachineIdentity | None:
     return read(whole.parents[2] / FILE)
 
 
-def change_in_words(change: MachineChange) -> str:
+def format_change(change: MachineChange) -> str:
     """One change, for people."""
     if change.fact == "machine_id":
         return f"This is another machine: its machine-id is {change.now}, before it was {change.before}."

@@ -43,7 +43,9 @@ class Doubt:
     words: str
 
 
-def doubts(reduced: Reduced, processes: Sequence[Sequence[float]], facts: Sequence[Mapping[str, Any]]) -> list[str]:
+def find_warnings(
+    reduced: Reduced, processes: Sequence[Sequence[float]], facts: Sequence[Mapping[str, Any]]
+) -> list[str]:
     """A sentence for each doubt about a point with these samples in ms, and these facts, of each of its processes."""
     return [doubt.words for doubt in find_doubts(reduced, processes, facts)]
 

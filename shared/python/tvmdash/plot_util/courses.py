@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tvmdash import _renamed
 from tvmdash.errors import DashboardError
 from tvmdash.plot_util.canvas import LABEL_COLUMNS, MUTED, POINTS_PER_COLUMN, Canvas, draw_nothing, plain_numbers
 from tvmdash.plot_util.layout import kept_points, linear_limits, spread
 from tvmdash.plot_util.specs import finite
-from tvmdash.text import clean, elide, list_in_words, three_digits, width_of
+from tvmdash.text import clean, elide, format_list, three_digits, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,13 +64,13 @@ class Course:
                 raise DashboardError(f"plot {self.title!r}: {counts}. Give one for each; None where missing.")
 
 
-def course_in_words(plot: Course) -> str:
+def format_course(plot: Course) -> str:
     """For whoever cannot see the picture: the range of each quantity, and what is shaded."""
     told = [f"{track.label} {_range(values)} {panel.unit}".rstrip() for panel, track, values in _with_values(plot)]
     if not told:
         return clean(f"{plot.title}: no data.")
-    shaded = list_in_words([elide(span.label, 60) for span in plot.spans], 4)
-    words = f"{plot.title}: over {three_digits(plot.seconds[-1])} s, {list_in_words(told, 8)}"
+    shaded = format_list([elide(span.label, 60) for span in plot.spans], 4)
+    words = f"{plot.title}: over {three_digits(plot.seconds[-1])} s, {format_list(told, 8)}"
     return clean(words + (f"; shaded: {shaded}." if shaded else "."))
 
 
@@ -103,7 +104,7 @@ def draw_course(canvas: Canvas, plot: Course) -> None:
         draw_nothing(canvas, plot.title, notes)
         return
     inner = len(panels) * (_PANEL_POINTS + _GAP_POINTS) - _GAP_POINTS
-    columns = max(width_of(_end_words(track)) for _, tracks in panels for track in tracks[:MAX_LINES])
+    columns = max(width_of(_format_end(track)) for _, tracks in panels for track in tracks[:MAX_LINES])
     canvas = canvas.sized(plot.title, inner, 62, 40 + columns * POINTS_PER_COLUMN, notes, 11 if plot.spans else 0)
     for index, (panel, tracks) in enumerate(panels):
         low = (len(panels) - 1 - index) * (_PANEL_POINTS + _GAP_POINTS) / inner
@@ -137,10 +138,10 @@ def _draw_panel(axes: Axes, plot: Course, panel: Panel, tracks: Sequence[Track],
     for index, (track, place) in enumerate(zip(tracks, places, strict=True)):
         colour = colours[index % len(colours)]
         axes.plot(1.02, place, "o", color=colour, markersize=4.5, transform=axes.transAxes, clip_on=False)
-        axes.text(1.035, place, _end_words(track), transform=axes.transAxes, va="center", fontsize=8)
+        axes.text(1.035, place, _format_end(track), transform=axes.transAxes, va="center", fontsize=8)
 
 
-def _end_words(track: Track) -> str:
+def _format_end(track: Track) -> str:
     values = [number for value in track.values if (number := finite(value)) is not None]
     return f"{elide(track.label, LABEL_COLUMNS)}  {three_digits(values[-1])}"
 
@@ -154,3 +155,7 @@ def _shade(axes: Axes, plot: Course, *, named: bool) -> None:
             text = elide(span.label, 30)
             axes.text(span.begin_s, 1.03, text, transform=axes.get_xaxis_transform(), fontsize=7, color=MUTED)
             free = place + 0.0105 * (width_of(text) + 1)
+
+
+if not TYPE_CHECKING:  # a type checker is to miss what is not there
+    __getattr__ = _renamed.function_finder(__name__)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from tvmdash.plot_util.canvas import INK, LABEL_COLUMNS, POINTS_PER_COLUMN, Canvas, draw_nothing, plain_numbers
 from tvmdash.plot_util.layout import linear_limits, scale_of
-from tvmdash.plot_util.rows import ROW_POINTS, label_rows, value_words
-from tvmdash.plot_util.specs import NO_VALUE, Distribution, Row, axis_words, finite
-from tvmdash.text import clean, elide, list_in_words, width_of
+from tvmdash.plot_util.rows import ROW_POINTS, format_value, label_rows
+from tvmdash.plot_util.specs import NO_VALUE, Distribution, Row, finite, format_axis
+from tvmdash.text import clean, elide, format_list, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 MAX_GROUPS = 100
 
 
-def distribution_in_words(plot: Distribution) -> str:
+def format_distribution(plot: Distribution) -> str:
     """For whoever cannot see the picture: the groups whose values lie furthest apart."""
-    axis = axis_words(plot.unit, lower_is_better=plot.lower_is_better)
+    axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
     start = f"{plot.title} ({axis})" if axis else plot.title
     rows = [row for row in map(_row, plot.groups, plot.values) if row.value is not None]
     if not rows:
         return clean(f"{start}: no data.")
     widest = sorted(rows, key=lambda row: (row.low or 0.0) - (row.high or 0.0))[:3]
-    told = "; ".join(f"{row.label} {value_words(row)}" for row in widest)
+    told = "; ".join(f"{row.label} {format_value(row)}" for row in widest)
     without = [name for name, values in zip(plot.groups, plot.values, strict=True) if not _numbers(values)]
-    lacking = f"; {NO_VALUE} for {list_in_words(without, 4)}" if without else ""
+    lacking = f"; {NO_VALUE} for {format_list(without, 4)}" if without else ""
     return clean(f"{start}: median (lowest to highest) of {len(rows)} groups, the widest first: {told}{lacking}.")
 
 
@@ -41,7 +41,7 @@ def draw_distribution(canvas: Canvas, plot: Distribution) -> None:
     if not any(shown):
         draw_nothing(canvas, plot.title, notes)
         return
-    texts = [value_words(row) for row in rows]
+    texts = [format_value(row) for row in rows]
     left = 24 + max(width_of(elide(row.label, LABEL_COLUMNS)) for row in rows) * POINTS_PER_COLUMN
     right = 16 + max(map(len, texts)) * POINTS_PER_COLUMN
     axes = canvas.sized(plot.title, len(rows) * ROW_POINTS, left, right, notes, 0).axes()
@@ -52,7 +52,7 @@ def draw_distribution(canvas: Canvas, plot: Distribution) -> None:
     _draw_rows(axes, shown, canvas)
     axes.set_xlim(*((min(every) / 1.2, max(every) * 1.2) if scale == "log" else linear_limits(min(every), max(every))))
     plain_numbers(axes.xaxis, "log" if scale == "log" else "linear", max(every))
-    axis = axis_words(plot.unit, lower_is_better=plot.lower_is_better)
+    axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
     axes.set_xlabel(", ".join(part for part in (axis, said if scale == "log" else "") if part))
     axes.set_ylabel("")
     label_rows(axes, rows, texts)

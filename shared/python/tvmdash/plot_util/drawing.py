@@ -17,9 +17,9 @@ from typing import Any
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.plot_util.canvas import INK, Canvas
-from tvmdash.plot_util.courses import Course, Panel, Span, Track, course_in_words, draw_course
-from tvmdash.plot_util.distributions import distribution_in_words, draw_distribution
-from tvmdash.plot_util.heat_maps import draw_heat_map, heat_map_in_words
+from tvmdash.plot_util.courses import Course, Panel, Span, Track, draw_course, format_course
+from tvmdash.plot_util.distributions import draw_distribution, format_distribution
+from tvmdash.plot_util.heat_maps import draw_heat_map, format_heat_map
 from tvmdash.plot_util.lines import draw_lines
 from tvmdash.plot_util.rows import draw_rows
 from tvmdash.plot_util.specs import (
@@ -64,10 +64,10 @@ _COLOURS = (0, 1, 2, 3, 4, 5, 9, 7)
 def alt_text(plot: Plot | Course) -> str:
     """One or a few sentences for whoever cannot see the picture."""
     if isinstance(plot, Course):
-        return course_in_words(plot)
+        return format_course(plot)
     if isinstance(plot, Distribution):
-        return distribution_in_words(plot)
-    return heat_map_in_words(plot) if isinstance(plot, HeatMap) else alt_text_of_values(plot)
+        return format_distribution(plot)
+    return format_heat_map(plot) if isinstance(plot, HeatMap) else alt_text_of_values(plot)
 
 
 def draw(plot: Plot | Course, path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tvmdash.plot_util.canvas import LABEL_COLUMNS, MUTED, POINTS_PER_COLUMN, Canvas, draw_nothing
 from tvmdash.plot_util.layout import scale_of
-from tvmdash.plot_util.specs import NO_VALUE, HeatMap, axis_words, finite
-from tvmdash.text import clean, elide, list_in_words, three_digits, width_of
+from tvmdash.plot_util.specs import NO_VALUE, HeatMap, finite, format_axis
+from tvmdash.text import clean, elide, format_list, three_digits, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,9 +17,9 @@ MAX_ROWS, MAX_COLUMNS = 100, 16
 _ROW_POINTS, _SLANT_DEGREES, _SLANT_POINTS = 20.0, 28, 2.6
 
 
-def heat_map_in_words(plot: HeatMap) -> str:
+def format_heat_map(plot: HeatMap) -> str:
     """For whoever cannot see the picture: its size and its extremes."""
-    axis = axis_words(plot.unit, lower_is_better=plot.lower_is_better)
+    axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
     start = f"{plot.title} ({axis})" if axis else plot.title
     cells = [
         (finite(value), f"{row}, {column}")
@@ -32,7 +32,7 @@ def heat_map_in_words(plot: HeatMap) -> str:
     low, high = min(told), max(told)
     size = f"{len(plot.rows)} by {len(plot.columns)} values"
     without = [name for value, name in cells if value is None]
-    lacking = f"; {NO_VALUE} for {list_in_words(without, 4)}" if without else ""
+    lacking = f"; {NO_VALUE} for {format_list(without, 4)}" if without else ""
     words = f"{size}, from {three_digits(low[0])} ({low[1]}) to {three_digits(high[0])} ({high[1]})"
     return clean(f"{start}: {words}{lacking}.")
 
@@ -56,7 +56,7 @@ def draw_heat_map(canvas: Canvas, plot: HeatMap) -> None:
     right = max(90.0, 20 + width_of(columns[-1]) * POINTS_PER_COLUMN)
     axes = canvas.sized(plot.title, len(rows) * _ROW_POINTS, left, right, notes, above).axes()
     said = _draw_cells(axes, table, numbers)
-    axis = axis_words(plot.unit, lower_is_better=plot.lower_is_better)
+    axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
     axes.set_xlabel(", ".join(part for part in (axis, said) if part))
     axes.set_xticks([place + 0.5 for place in range(len(columns))], columns)
     axes.xaxis.tick_top()

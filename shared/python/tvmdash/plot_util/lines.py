@@ -19,7 +19,7 @@ from tvmdash.plot_util.canvas import (
     plain_numbers,
 )
 from tvmdash.plot_util.layout import date_ticks, gaps_after, kept_points, linear_limits, scale_of, spread
-from tvmdash.plot_util.specs import Line, Longitudinal, axis_words, lines_in_window
+from tvmdash.plot_util.specs import Line, Longitudinal, format_axis, lines_in_window
 from tvmdash.text import elide, three_digits, width_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def draw_lines(canvas: Canvas, plot: Longitudinal) -> None:
     count = -(-len(traces) // PANEL_LINES)
     share = -(-len(traces) // count)
     panels = [traces[start : start + share] for start in range(0, len(traces), share)]
-    columns = max(width_of(_end_words(trace)) for trace in traces)
+    columns = max(width_of(_format_end(trace)) for trace in traces)
     marks = sorted((parse_stamp(mark.stamp).timestamp() / 86400, mark.label) for mark in plot.marks)
     inner = 185.0 if count == 1 else count * 160.0 - 14
     canvas = canvas.sized(plot.title, inner, 62, 40 + columns * POINTS_PER_COLUMN, notes, 11 * min(3, len(marks)))
@@ -143,7 +143,7 @@ def _draw_panel(
     ticks = date_ticks(*limits)
     axes.set_xticks([day for day, _ in ticks], [label for _, label in ticks])
     axes.set_ylabel(
-        "\n".join(part for part in (axis_words(plot.unit, lower_is_better=plot.lower_is_better), said) if part)
+        "\n".join(part for part in (format_axis(plot.unit, lower_is_better=plot.lower_is_better), said) if part)
     )
     _name_ends(axes, panel, colours)
 
@@ -172,10 +172,10 @@ def _name_ends(axes: Axes, panel: Sequence[_Trace], colours: Colours) -> None:
         style = {"color": colour, "transform": axes.transAxes, "clip_on": False, "markeredgewidth": 0}
         axes.plot((1.005, 1.022), (height, place), linewidth=0.8, **style)
         axes.plot(1.03, place, MARKERS[index % len(MARKERS)], markersize=5, **style)
-        axes.text(1.045, place, _end_words(trace), transform=axes.transAxes, va="center_baseline", fontsize=8)
+        axes.text(1.045, place, _format_end(trace), transform=axes.transAxes, va="center_baseline", fontsize=8)
 
 
-def _end_words(trace: _Trace) -> str:
+def _format_end(trace: _Trace) -> str:
     return f"{elide(trace.label, LABEL_COLUMNS)}  {three_digits(trace.last[1])}"
 
 

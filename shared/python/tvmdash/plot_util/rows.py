@@ -17,7 +17,7 @@ from tvmdash.plot_util.canvas import (
     plain_numbers,
 )
 from tvmdash.plot_util.layout import scale_of
-from tvmdash.plot_util.specs import NO_VALUE, Bar, GroupedBar, Row, axis_words, rows_of
+from tvmdash.plot_util.specs import NO_VALUE, Bar, GroupedBar, Row, format_axis, rows_of
 from tvmdash.text import elide, three_digits, width_of
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ def draw_rows(canvas: Canvas, plot: Bar | GroupedBar) -> None:
         draw_nothing(canvas, plot.title, [*notes, f"{len(rows)} without a value"] if rows else notes)
         return
     columns = max(width_of(elide(row.label, LABEL_COLUMNS)) for row in rows)
-    texts = [value_words(row) for row in rows]
+    texts = [format_value(row) for row in rows]
     right = 16 + max(len(text) for text in texts) * POINTS_PER_COLUMN
     axes = canvas.sized(plot.title, len(rows) * ROW_POINTS, 24 + columns * POINTS_PER_COLUMN, right, notes, 0).axes()
     scale, said = scale_of(numbers)
     _scale_rows(axes, numbers, scale)
     axes.set_xlabel(
-        ", ".join(part for part in (axis_words(plot.unit, lower_is_better=plot.lower_is_better), said) if part)
+        ", ".join(part for part in (format_axis(plot.unit, lower_is_better=plot.lower_is_better), said) if part)
     )
     label_rows(axes, rows, texts)
     measured = [(place, row) for place, row in enumerate(rows) if row.value is not None]
@@ -54,7 +54,7 @@ def draw_rows(canvas: Canvas, plot: Bar | GroupedBar) -> None:
         axes.hlines(places, lows, highs, color=INK, linewidth=1.1, zorder=4)
 
 
-def value_words(row: Row) -> str:
+def format_value(row: Row) -> str:
     """What is written at the right of a row."""
     if row.value is None:
         return "" if row.header else NO_VALUE

@@ -11,7 +11,7 @@ from typing import Literal
 
 from tvmdash.common import parse_stamp, stamp_of
 from tvmdash.errors import DashboardError
-from tvmdash.text import clean, elide, list_in_words, three_digits
+from tvmdash.text import clean, elide, format_list, three_digits
 
 NO_VALUE = "no value"
 
@@ -200,18 +200,18 @@ def _cut(line: Line, start: str) -> Line:
 
 def alt_text(plot: Bar | GroupedBar | Longitudinal) -> str:
     """One or a few sentences for whoever cannot see the picture: what it shows, the extremes or the change."""
-    axis = axis_words(plot.unit, lower_is_better=plot.lower_is_better)
-    told = _told_lines(plot) if isinstance(plot, Longitudinal) else _told_rows(plot)
+    axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
+    told = _describe_lines(plot) if isinstance(plot, Longitudinal) else _describe_rows(plot)
     return clean(f"{plot.title} ({axis}): {told}." if axis else f"{plot.title}: {told}.")
 
 
-def axis_words(unit: str, *, lower_is_better: bool | None) -> str:
+def format_axis(unit: str, *, lower_is_better: bool | None) -> str:
     """What stands on the value axis: "ms, lower is better"."""
     direction = {None: "", True: "lower is better", False: "higher is better"}[lower_is_better]
     return ", ".join(part for part in (elide(unit, 40), direction) if part)
 
 
-def _told_rows(plot: Bar | GroupedBar) -> str:
+def _describe_rows(plot: Bar | GroupedBar) -> str:
     named: list[tuple[str, float | None]] = []
     group = ""
     for row in rows_of(plot):
@@ -224,10 +224,10 @@ def _told_rows(plot: Bar | GroupedBar) -> str:
     low, high = min(told), max(told)
     words = f"{len(told)} values, from {three_digits(low[0])} ({low[1]}) to {three_digits(high[0])} ({high[1]})"
     without = [name for name, value in named if value is None]
-    return words + (f"; {NO_VALUE} for {list_in_words(without, 4)}" if without else "")
+    return words + (f"; {NO_VALUE} for {format_list(without, 4)}" if without else "")
 
 
-def _told_lines(plot: Longitudinal) -> str:
+def _describe_lines(plot: Longitudinal) -> str:
     told: list[tuple[float, str]] = []
     stamps: list[str] = []
     for line in lines_in_window(plot):
@@ -236,7 +236,7 @@ def _told_lines(plot: Longitudinal) -> str:
             stamps += (line.stamps[points[0]], line.stamps[points[-1]])
             first, last = float(line.values[points[0]] or 0), float(line.values[points[-1]] or 0)
             change = (last - first) / abs(first) if first else math.copysign(math.inf, last) if last else 0.0
-            told.append((change, f"{elide(line.label, 60)} {_change_words(first, last, change, len(points))}"))
+            told.append((change, f"{elide(line.label, 60)} {_format_change(first, last, change, len(points))}"))
     if not told:
         return "no data"
     told.sort(key=lambda item: -abs(item[0]))
@@ -244,7 +244,7 @@ def _told_lines(plot: Longitudinal) -> str:
     return f"{_day(min(stamps))} to {_day(max(stamps))} UTC, {count}" + "; ".join(words for _, words in told[:3])
 
 
-def _change_words(first: float, last: float, change: float, count: int) -> str:
+def _format_change(first: float, last: float, change: float, count: int) -> str:
     if count == 1:
         return f"{three_digits(last)} (one point)"
     percent = f", {change:+.1%}" if math.isfinite(change) else ""

@@ -10,7 +10,7 @@ from tvmdash.dashboard_info import BLOCKED, FAILED, Home, JobResult, Night, Step
 from tvmdash.errors import DashboardError
 from tvmdash.slack_util.payloads import Part, bold, code, escape, link, mention
 from tvmdash.stages import PRECHECK, pipeline
-from tvmdash.text import duration_in_words, elide, list_in_words
+from tvmdash.text import elide, format_duration, format_list
 from tvmdash.verdict import Level, read_verdict
 
 BAD, STOPPED, UNFINISHED, GOOD, NOTE = "❌", "⛔", "⏳", "✅", "⚠️"
@@ -101,7 +101,7 @@ def blocked_parts(jobs: Sequence[tuple[JobResult, Notify]]) -> list[Part]:
 
 
 def _blocked_part(reason: str, group: Sequence[tuple[JobResult, Notify]]) -> Part:
-    names = list_in_words([bold(job.title or job.name, 80) for job, _ in group], _LISTED)
+    names = format_list([bold(job.title or job.name, 80) for job, _ in group], _LISTED)
     pings = tuple(dict.fromkeys(ping for _, notify in group for ping in notify.pings))
     words = f"{STOPPED} {names} did not run: {escape(reason, _REASON)}"
     return Part("\n".join(filter(None, (words, in_a_line(pings)))), pings)
@@ -120,7 +120,7 @@ def _also(job: JobResult) -> str:
 def _where(step: StepResult) -> str:
     if step.stage == PRECHECK:
         return "was not started: its config or scripts have a fault."
-    after = f" after {duration_in_words(step.elapsed_s)}" if step.elapsed_s >= 0.05 else ""
+    after = f" after {format_duration(step.elapsed_s)}" if step.elapsed_s >= 0.05 else ""
     return f"failed in {escape(step.stage, 60)}{after}."
 
 
@@ -145,7 +145,7 @@ def about(night: Night, website: str) -> str:
     """The line under the verdict: when, which TVM, where more is told."""
     moment = common.parse_stamp(night.stamp)
     when = f"Night of {moment:%A} {moment.day} {moment:%B} {moment.year}, {moment:%H:%M} UTC"
-    versions = list_in_words([version_of(artifact) for artifact in night.artifacts], 3)
+    versions = format_list([version_of(artifact) for artifact in night.artifacts], 3)
     page = link(page_of(night, website), "website") if website else ""
     return " · ".join(filter(None, (when, f"TVM {escape(versions, 300)}" if versions else "no TVM", page)))
 

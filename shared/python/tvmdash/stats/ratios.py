@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TYPE_CHECKING
 
+from tvmdash import _renamed
 from tvmdash.errors import DashboardError
 from tvmdash.stats.means import exp_interval
 from tvmdash.stats.student import mean_interval
@@ -40,7 +42,7 @@ def geometric_mean_ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
     return Ratio(math.exp(fmean(logs)), low, high, len(logs))
 
 
-def ratio_in_words(ratio: Ratio, *, more: str = "faster", less: str = "slower") -> str:
+def format_ratio(ratio: Ratio, *, more: str = "faster", less: str = "slower") -> str:
     """As in "1.23x faster (1.18 to 1.29, 5 workloads)"; `more` is said above 1, `less` (with the inverse) below."""
     workloads = f"{ratio.n} workload{'' if ratio.n == 1 else 's'}"
     turned = ratio.value < 1
@@ -57,3 +59,7 @@ def ratio_in_words(ratio: Ratio, *, more: str = "faster", less: str = "slower") 
 
 def _times(value: float) -> str:
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+if not TYPE_CHECKING:  # a type checker is to miss what is not there
+    __getattr__ = _renamed.function_finder(__name__)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tvmdash.text import bytes_in_words, quantity_in_words
+from tvmdash.text import format_bytes, format_quantity
 from tvmdash.traces.connection import connect
 from tvmdash.traces.differences import Difference, difference
 from tvmdash.traces.export.converters import CONVERTERS
@@ -105,7 +105,7 @@ def _table(names: Sequence[str], rows: list[list[Any]], style: str, by: str | No
 
 
 def _signed(elapsed_ns: float) -> str:
-    words = quantity_in_words(abs(elapsed_ns), "ns")
+    words = format_quantity(abs(elapsed_ns), "ns")
     return f"-{words}" if elapsed_ns < 0 else words
 
 
@@ -124,7 +124,7 @@ def _seal(options: argparse.Namespace, progress: Progress) -> str:
 
 def _told(run: SealedSource) -> str:
     rows = sum(table.rows for table in run.catalogue.tables.values())
-    sizes = f"{bytes_in_words(run.catalogue.size_bytes)} from {bytes_in_words(run.catalogue.source_bytes)}"
+    sizes = f"{format_bytes(run.catalogue.size_bytes)} from {format_bytes(run.catalogue.source_bytes)}"
     return f"{run.path}: {rows} rows in {len(run.catalogue.tables)} tables, {sizes}.\n"
 
 
@@ -168,7 +168,7 @@ def _share(found: Difference) -> float | None:
 
 
 def _sentences(found: Difference) -> Iterator[str]:
-    first, last = (quantity_in_words(value, "ns") for value in (found.before_ns, found.after_ns))
+    first, last = (format_quantity(value, "ns") for value in (found.before_ns, found.after_ns))
     yield f"{len(found.points)} common points take {first} before and {last} after: {_signed(found.change_ns)}."
     yield f"Operators do not explain {_signed(found.unexplained_ns)} of it."
     for words, points in (

@@ -59,7 +59,7 @@ class Common:
 
 
 @dataclass
-class Purse:
+class RerunBudget:
     """The night's re-runs: counts them, and is empty when the budget is spent."""
 
     rerun: FleetRerun | None
@@ -128,7 +128,7 @@ def common_shift(
     tonight: int,
     histories: Mapping[str, History],
     states: Mapping[str, SeriesState],
-    purse: Purse,
+    purse: RerunBudget,
 ) -> Common | None:
     """The shift that most series share tonight, where there is one.
 
@@ -173,7 +173,7 @@ def _probed(
     moving: Mapping[str, Deviation],
     histories: Mapping[str, History],
     states: Mapping[str, SeriesState],
-    purse: Purse,
+    purse: RerunBudget,
     shift: float,
 ) -> Cause:
     """The cause by older artifacts measured tonight; without them the one to which controls, if not few, are nearer."""
@@ -192,7 +192,7 @@ def _probe(
     moving: Mapping[str, Deviation],
     histories: Mapping[str, History],
     states: Mapping[str, SeriesState],
-    purse: Purse,
+    purse: RerunBudget,
 ) -> list[float]:
     """By how much older artifacts of the quietest series moved, measured tonight; empty without re-runs."""
     if purse.rerun is None:

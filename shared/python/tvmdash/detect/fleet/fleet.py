@@ -21,7 +21,7 @@ import numpy as np
 
 from tvmdash.detect.cause import CONTROL, MACHINE, Cause
 from tvmdash.detect.change_points import forgetting, observe, rebased
-from tvmdash.detect.fleet.common import Common, Deviation, FleetRerun, Purse, common_shift, deviations
+from tvmdash.detect.fleet.common import Common, Deviation, FleetRerun, RerunBudget, common_shift, deviations
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, History, SeriesState, Settings, scaled
 from tvmdash.errors import DashboardError
@@ -101,7 +101,7 @@ def night(
     settings = settings or Settings()
     settings = replace(settings, threshold=night_threshold(settings, len(histories)))
     states = {name: state.series.get(name, SeriesState()) for name in histories}
-    purse = Purse(rerun, budget)
+    purse = RerunBudget(rerun, budget)
     tonight = max((history.tonight for history in histories.values()), default=0)
     table = deviations(histories, states)
     common = common_shift(table, controls, tonight, histories, states, purse)
@@ -130,7 +130,7 @@ def few(
     states = {name: forgetting(state.series.get(name, SeriesState()), tonight) for name in names}
     settings = settings or Settings()
     settings = replace(settings, threshold=night_threshold(settings, len(states)))
-    decisions = _each(histories, {name: states[name] for name in histories}, controls, settings, Purse(None, 0))
+    decisions = _each(histories, {name: states[name] for name in histories}, controls, settings, RerunBudget(None, 0))
     kept = {**state.series, **states, **{name: decision.state for name, decision in decisions.items()}}
     return NightDecision(decisions, FleetState(kept, _recent(state, tonight)))
 
@@ -184,7 +184,7 @@ def _each(
     states: Mapping[str, SeriesState],
     controls: AbstractSet[str],
     settings: Settings,
-    purse: Purse,
+    purse: RerunBudget,
 ) -> dict[str, Decision]:
     """Every series' own decision; with re-runs, the strongest suspects are measured first."""
     first = {name: observe(history, states[name], settings=settings) for name, history in histories.items()}
