@@ -183,7 +183,7 @@ def _brief(value: object) -> str:
 def _reference_engines(result: ExperimentResult) -> list[str]:
     """TVM against each other engine, where there are several."""
     points = result.data.values() if result.data else ()
-    return engine_text.in_words((p.key.labels, p.value) for p in points if p.key.metric == "run_time" and p.value > 0)
+    return engine_text.describe((p.key.labels, p.value) for p in points if p.key.metric == "run_time" and p.value > 0)
 
 
 def _failures(result: ExperimentResult) -> Iterator[str]:

@@ -72,7 +72,7 @@ def times(values: Mapping[str, Series]) -> str:
         for passes, item in values.items()
         if apart(item, base) and abs(math.log(item.values[-1] / base.values[-1])) > LEAST_EFFECT
     }
-    return format_list(in_words(ratios, "slower", "faster"), 4) or (
+    return format_list(describe(ratios, "slower", "faster"), 4) or (
         f"no change of {len(values) - 1} is told from noise"
     )
 
@@ -87,11 +87,11 @@ def sizes(values: Mapping[str, Mapping[str, Series]]) -> list[str]:
         ratios = {passes: item.values[-1] / base.values[-1] for passes, item in values[metric].items()}
         real = {passes: ratio for passes, ratio in ratios.items() if ratio and abs(math.log(ratio)) > LEAST_SIZE}
         if real:
-            said.append(f"{name}: {format_list(in_words(real, more, less), 4)}")
+            said.append(f"{name}: {format_list(describe(real, more, less), 4)}")
     return said
 
 
-def in_words(ratios: Mapping[str, float], more: str, less: str) -> list[str]:
+def describe(ratios: Mapping[str, float], more: str, less: str) -> list[str]:
     """As in `-FuseOps 1.52x slower`, the largest effect first."""
     largest_first = sorted(ratios, key=lambda passes: -abs(math.log(ratios[passes])))
     return [f"{passes} {format_ratio(ratios[passes], more, less)}" for passes in largest_first]

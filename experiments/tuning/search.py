@@ -50,7 +50,7 @@ class Searched:
         """Trials without a time."""
         return self.failed_builds + self.failed_runs
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """How many trials failed, and how the first did."""
         words = f"{self.failed} of {self.trials} trials failed ({self.failed_builds} builds, {self.failed_runs} runs)"
         return f"{words}, the first with: {self.first_error}" if self.first_error else words
@@ -128,7 +128,7 @@ def _search(subject: Subject, module: Any, budget: Budget, seed: int, folder: Pa
         folder, search_s, len(lines), counted.failed_builds, counted.failed_runs, len(tasks), counted.first_error
     )
     if not good:
-        raise DashboardError(f"nothing was found: {told.in_words()}")
+        raise DashboardError(f"nothing was found: {told.describe()}")
     return told
 
 

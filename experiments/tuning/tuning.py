@@ -100,7 +100,7 @@ def _told(found: Searched, subject: Subject) -> Prepared:
     One that lost most of its trials is a failure, and nothing is kept of it: it would stay for as long as the build.
     """
     if found.failed * 2 > found.trials:
-        raise DashboardError(found.in_words())
+        raise DashboardError(found.describe())
     kept = tuning.keep(subject, found.folder, found.trials, found.facts())
     elapsed_ns = round(found.search_s * 1e9)
     details = {**found.facts(), "trials_made": found.trials, "database_kept": kept}

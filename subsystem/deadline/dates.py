@@ -60,7 +60,7 @@ class Deadline:
         moment = self.moment
         return f"{moment:%A} {moment.day} {moment:%B} {moment.year}, {moment:%H:%M} {self.zone}"
 
-    def in_words(self, now: datetime.datetime) -> str:
+    def describe(self, now: datetime.datetime) -> str:
         """As in "in 12 days, on Friday 15 January 2027, 23:59 AoE"."""
         return f"{self.format_left(now)}, on {self.format_moment()}"
 
@@ -69,7 +69,7 @@ class Deadline:
         return DeadlineAhead(
             title=self.title,
             utc=self.moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            words=self.in_words(now),
+            words=self.describe(now),
             url=self.url,
             near=near,
             name=self.name,

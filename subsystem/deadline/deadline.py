@@ -40,7 +40,7 @@ class DeadlineSubsystem(Subsystem):
         ahead = DeadlinesAhead(tuple(item.ahead_of(now, near=item in near) for item in coming), tonight.stamp)
         value = {"schema_version": SCHEMA_VERSION, **structured.to_json(ahead)}
         common.write_json(output / DEADLINES_FILE, value)
-        words = [f"{item.title}: {item.in_words(now)}." for item in coming] or ["No deadline is ahead."]
+        words = [f"{item.title}: {item.describe(now)}." for item in coming] or ["No deadline is ahead."]
         past = len(found) - len(coming)
         words += [f"{past} in the past can be removed from the config."] if past else []
         if near:
@@ -60,7 +60,7 @@ def message(near: Sequence[dates.Deadline], stamp: str) -> Message:
 def _part(item: dates.Deadline, stamp: str) -> Part:
     now = common.parse_stamp(stamp)
     name = bold(item.title) if not item.url else f"{bold(item.title)} ({link(item.url, 'details')})"
-    lines = (f"{name} {escape(item.in_words(now), 300)}", in_a_line(item.pings))
+    lines = (f"{name} {escape(item.describe(now), 300)}", in_a_line(item.pings))
     return Part("\n".join(filter(None, lines)), item.pings)
 
 

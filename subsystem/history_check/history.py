@@ -143,7 +143,7 @@ def title(check: Check) -> str:
     return _TITLES[check.verdict]
 
 
-def in_words(checks: list[Check], check: Check) -> str:
+def describe(checks: list[Check], check: Check) -> str:
     """Tonight's check and, in a last line, how the checks so far went."""
     return "\n".join([*_lines(check), _tally(checks)])
 

@@ -29,7 +29,7 @@ class HistoryCheck(Subsystem):
     def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
         check = repeated(config, home, tonight)
         checks, damage = history.add(output, check)
-        words = history.in_words(checks, check)
+        words = history.describe(checks, check)
         return Report(history.title(check), f"{words}\n{damage}".rstrip())
 
 

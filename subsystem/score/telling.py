@@ -35,7 +35,7 @@ def report(scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequen
         title += f", {len(left_out)} left out"
     if faults:
         title += f", {len(faults)} cannot be used"
-    lines = [f"{elide(item.definition.title, 120)}: {in_words(item)}" for item in scored]
+    lines = [f"{elide(item.definition.title, 120)}: {describe(item)}" for item in scored]
     lines += [_format_left_out(left_out)] if left_out else []
     return Report(title, "\n".join([*lines, *(f"Not used: {fault}" for fault in faults)])[:4000])
 
@@ -71,7 +71,7 @@ class Told:
         return " ".join(filter(None, (f"{bracket}." if bracket else "", self.sentences)))
 
 
-def in_words(scored: Scored) -> str:
+def describe(scored: Scored) -> str:
     """Tonight's value, what is missing, and how it was before where that may be compared."""
     return tell(scored).words
 

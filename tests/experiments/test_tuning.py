@@ -102,7 +102,7 @@ def test_a_search_counts_its_trials_and_those_that_failed(code, monkeypatch, low
     found = search(code, monkeypatch, lowered, (None, None), ("no compiler", None), (None, "too slow"))
     assert (found.trials, found.failed_builds, found.failed_runs) == (6, 2, 1)  # the third of four runs
     assert found.kernels == 4
-    assert found.in_words() == "3 of 6 trials failed (2 builds, 1 runs), the first with: no compiler"
+    assert found.describe() == "3 of 6 trials failed (2 builds, 1 runs), the first with: no compiler"
 
 
 def test_a_search_in_which_everything_fails_is_an_error_for_all_its_points(code, monkeypatch, lowered):

@@ -164,7 +164,7 @@ def test_a_deadline_has_its_own_days_of_pings(home: SlackHome, days: int, tells:
 )
 def test_what_is_left_is_told_in_words(date: str, words: str) -> None:
     deadline = read({"date": date})
-    assert deadline.in_words(NOW) == f"{words}, on {deadline.format_moment()}"
+    assert deadline.describe(NOW) == f"{words}, on {deadline.format_moment()}"
     value = vars(deadline.ahead_of(NOW, near=False))
     assert (value["left"], value["moment"]) == (words, deadline.format_moment())
 

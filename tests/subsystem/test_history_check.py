@@ -141,7 +141,7 @@ def test_the_history_keeps_one_entry_a_night_and_comes_back_as_it_was(tmp_path: 
     checks, damage = HISTORY.add(tmp_path, second)
     assert (checks, damage) == ([first, second], "")
     assert line.words == "e mlp: 1.00 ms then, 1.30 ms now (+30.0 %), by noise 1.28 ms to 1.32 ms: does not hold"
-    assert HISTORY.in_words(checks, first).splitlines() == [
+    assert HISTORY.describe(checks, first).splitlines() == [
         "Cannot be told: no TVM",
         "2 checks since 2026-01-01: 0 held, 1 did not, of 1 it could not be told.",
     ]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tvmdash.incidents.ledger import Incident
-from tvmdash.incidents.text import in_words
+from tvmdash.incidents.text import describe
 
 
 @dataclass(frozen=True)
@@ -24,4 +24,4 @@ class Line:
 def lines_about(incidents: Iterable[Incident]) -> Iterator[Line]:
     """The lines of each incident."""
     for incident in incidents:
-        yield Line(in_words(incident), frozenset({incident.id}))
+        yield Line(describe(incident), frozenset({incident.id}))

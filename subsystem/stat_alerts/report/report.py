@@ -24,7 +24,7 @@ from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import Annotation
 from tvmdash.incidents.ledger import CHANGE, Event, Incident, Ledger, iso_of
 from tvmdash.incidents.reason_text import format_reason
-from tvmdash.incidents.text import headline, in_words
+from tvmdash.incidents.text import describe, headline
 from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, format_list, format_percent
 from tvmdash.verdict import NightVerdict
@@ -180,7 +180,7 @@ def page(
             {
                 **one.to_json(),
                 "headline": headline(one),
-                "words": in_words(one),
+                "words": describe(one),
                 "silent": ledger.silent(one, now) is not None,
             }
             for one in reversed(list(ledger.incidents.values()))

@@ -14,7 +14,7 @@ from views.context import SiteContext
 from data.catalogue import Catalogue
 from tvmdash import common
 from tvmdash.incidents.ledger import Incident, iso_of
-from tvmdash.incidents.text import headline, in_words
+from tvmdash.incidents.text import describe, headline
 from tvmdash.text import elide
 
 SCHEMA_VERSION = 1
@@ -41,7 +41,7 @@ def _told(one: Incident, site: SiteContext, ids: Mapping[str, str]) -> dict[str,
     return {
         **one.to_json(),
         "headline": elide(headline(one), _TITLE_CHARS),
-        "words": in_words(one),
+        "words": describe(one),
         "silent": one.id in site.alerts.silent,
         "files": [ids.get(moved.series) for moved in one.moved],
     }
@@ -77,7 +77,7 @@ def _add_entry(feed: ElementTree.Element, one: Incident, name: uuid.UUID, base: 
     _add(entry, "updated", _updated(one))
     _add(entry, "link", rel="alternate", type="text/html", href=f"{base}alerts.html#incident-{one.id}")
     _add(entry, "category", term=one.state)
-    _add(entry, "content", elide(in_words(one), _TEXT_CHARS), type="text")
+    _add(entry, "content", elide(describe(one), _TEXT_CHARS), type="text")
 
 
 def _updated(one: Incident) -> str:

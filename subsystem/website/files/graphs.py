@@ -65,7 +65,7 @@ def take(folder: Path, site: Path, experiment: str, old: Path) -> Graphs:
 def described(path: Path, src: str, name: str) -> Graph:
     """The graph in `path`, as the site shows it under `src`."""
     head = _head(path)
-    return Graph(src, name.replace("_", " "), _in_words(head, name), _size(head))
+    return Graph(src, name.replace("_", " "), _describe(head, name), _size(head))
 
 
 def place_picture(path: Path, place: Path, old: Path) -> None:
@@ -100,7 +100,7 @@ def _head(path: Path) -> bytes:
         return file.read(64 << 10)
 
 
-def _in_words(head: bytes, name: str) -> str:
+def _describe(head: bytes, name: str) -> str:
     """What an SVG says of itself in `desc`, which is what the dashboard's own graphs do, else its title or name."""
     found = _DESCRIBED.search(head.decode("utf-8", errors="replace"))
     return elide(html.unescape(found[2] or found[1]), 1000) if found else f"Graph {elide(name, 100)}"

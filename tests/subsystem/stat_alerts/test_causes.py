@@ -14,7 +14,7 @@ from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Measured, SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import Incident, Ledger
-from tvmdash.incidents.text import in_words
+from tvmdash.incidents.text import describe
 from tvmdash.records import Build
 
 SUBSYSTEM = scripts.load("stat_alerts")
@@ -86,8 +86,8 @@ def test_what_controls_did_as_well_is_the_machines_with_any_number_of_series(ser
     incidents = Home(series, controls).machine(0.06).incidents()
     assert {one.blame for one in incidents} == {"machine"}
     assert not [one for one in incidents if one.is_open]
-    assert all("This is the machine, not TVM" in in_words(one) for one in incidents)
-    assert not any("first with TVM" in in_words(one) for one in incidents)
+    assert all("This is the machine, not TVM" in describe(one) for one in incidents)
+    assert not any("first with TVM" in describe(one) for one in incidents)
 
 
 @pytest.mark.parametrize(("series", "controls"), WITH_CONTROLS)
@@ -104,7 +104,7 @@ def test_equal_generated_code_that_got_slower_beside_still_controls_is_tvms_runt
     incidents = Home(series, 5, code=np.ones(NIGHTS, np.int64)).tvm(0.08).incidents()
     assert {(one.kind, one.is_worse) for one in incidents} == {("change", True)}
     assert {one.cause and one.cause.whose for one in incidents} == {"runtime"}
-    assert "TVM's runtime (VM, thread pool, allocator or FFI); its generated code is the same" in in_words(incidents[0])
+    assert "TVM's runtime (VM, thread pool, allocator or FFI); its generated code is the same" in describe(incidents[0])
 
 
 @pytest.mark.parametrize("series", SERIES)
@@ -114,7 +114,7 @@ def test_without_any_control_the_cause_is_unknown_and_the_words_claim_no_measure
         incidents = home.tvm(0.08).incidents()
         assert {(one.blame, one.is_open) for one in incidents} == {("unknown", True)}
         for one in incidents:
-            told = in_words(one)
+            told = describe(one)
             assert "there is no control, and no older artifact was measured again" in told
             assert words in told
             assert "moved with" not in told
@@ -128,7 +128,7 @@ def test_what_the_same_artifact_shows_on_both_sides_is_not_tvms(series: int) -> 
     assert {(one.blame, one.is_open, one.cause and one.cause.evidence) for one in incidents} == {
         ("machine", False, "same_artifact")
     }
-    assert all("the same artifact was measured before and after it" in in_words(one) for one in incidents)
+    assert all("the same artifact was measured before and after it" in describe(one) for one in incidents)
 
 
 def test_the_same_version_serves_where_no_artifact_is_recorded_and_is_called_that() -> None:

@@ -20,7 +20,7 @@ from tvmdash.dashboard_info import Night
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import Event, Moved, fold, iso_of
-from tvmdash.incidents.text import in_words
+from tvmdash.incidents.text import describe
 from tvmdash.slack_util import Slack
 from tvmdash.subsys_templates import Report
 
@@ -449,7 +449,7 @@ def test_a_token_that_others_can_read_is_told_in_the_report(home: Home) -> None:
 def test_the_nightly_message_says_how_many_and_links_where_the_threads_say_the_rest(home: Home) -> None:
     home.opens(10)
     (incident,) = fold(home.events).incidents.values()
-    words, own = in_words(incident), frozenset({incident.id})
+    words, own = describe(incident), frozenset({incident.id})
     lines = [
         SUBSYSTEM.Line(words, own),
         SUBSYSTEM.Line("#1#", own),

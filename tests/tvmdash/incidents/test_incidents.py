@@ -15,7 +15,7 @@ from tvmdash.incidents import command as incidents
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import DETECTOR, Event, Ledger, Moved, Silence
-from tvmdash.incidents.text import headline, in_words, incident_text
+from tvmdash.incidents.text import describe, headline, incident_text
 from tvmdash.text import format_percent, format_percent_range
 
 AT = "2026-07-05T03:15:00Z"
@@ -285,7 +285,7 @@ def test_percents_have_the_digits_they_deserve(effect: float, words: str) -> Non
 def test_an_incidents_parts_are_its_words() -> None:
     incident = ledgers.fold([opened(ONE, moved(z=6.31, nights=4))]).incidents[ONE]
     told = incident_text(incident)
-    assert in_words(incident) == "\n".join([*told.lines, f"{told.since} Incident {ONE}."])
+    assert describe(incident) == "\n".join([*told.lines, f"{told.since} Incident {ONE}."])
     assert told.lines
     assert told.since.startswith("Since the night 2026-07-04")
 
@@ -297,7 +297,7 @@ def test_a_range_of_percents_has_its_unit_once() -> None:
 def test_an_incident_in_words_says_from_to_interval_night_and_versions() -> None:
     incident = ledgers.fold([opened(ONE, moved(z=6.31, nights=4))]).incidents[ONE]
     assert headline(incident) == "exp s1 run time +5.0 %"
-    assert in_words(incident) == (
+    assert describe(incident) == (
         "exp s1 run time is slower: 1.00 ms → 1.05 ms, +5.0 % (95 %: +4.0 % to +6.0 %).\n"
         "Since the night 2026-07-04, first with TVM bbb, last good aaa. "
         f"How sure: 6.3 standard errors over 4 nights. Incident {ONE}."
@@ -308,14 +308,14 @@ def test_many_series_are_told_as_one_with_the_worst_first() -> None:
     many = [moved(f"s{at}", effect=at / 100) for at in range(1, 10)] + [moved("b", worse=False, effect=-0.3)]
     incident = ledgers.fold([opened(ONE, *many)]).incidents[ONE]
     assert headline(incident) == "10 series moved, 9 of them for the worse, up to +9.0 %"
-    assert in_words(incident).startswith("exp s9 run time is slower")
-    assert "And 6 more: exp s5 run time" in in_words(incident)
+    assert describe(incident).startswith("exp s9 run time is slower")
+    assert "And 6 more: exp s5 run time" in describe(incident)
 
 
 def test_a_series_that_is_not_positive_is_told_in_units_of_its_scatter() -> None:
     incident = ledgers.fold([opened(ONE, moved(relative=False, effect=4.2))]).incidents[ONE]
     assert headline(incident).endswith("+4.2 of its scatter")
-    assert "%" not in in_words(incident)
+    assert "%" not in describe(incident)
 
 
 def test_what_a_bisection_found_is_told_with_the_incident(home: Path, tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_what_a_bisection_found_is_told_with_the_incident(home: Path, tmp_path: 
     file = tmp_path / "found.json"
     file.write_text(json.dumps({**rest, **numbers}))
     assert run(home, "bisected", ONE, str(file), "--who", "ann") == 0
-    told = in_words(incidents.ledger_of(home).find(ONE))
+    told = describe(incidents.ledger_of(home).find(ONE))
     assert 'Bisected: it came with 1b565e7c3000 "Fold less" by Ada, 2026-07-04, +5.1 % (95 %: +4.7 % to +5.5 %)' in told
     file.write_text(json.dumps({**rest, **numbers, "state": "budget"}))
     assert run(home, "bisected", ONE, str(file)) == 2, "a bisection without an answer is not written down"

@@ -31,7 +31,7 @@ class Written:
     slices: int
     counters: int
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """A sentence's part for people."""
         files = "1 file" if len(self.paths) == 1 else f"{len(self.paths)} files, the first {self.paths[0].name}"
         return f"{self.slices} slices and {self.counters} counter values in {files}"

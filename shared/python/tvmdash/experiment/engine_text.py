@@ -18,10 +18,10 @@ def against_each(series: Sequence[Series], ours: str = "tvm") -> list[str]:
 
     `series` are run times whose last values are tonight's.
     """
-    return [f"- {line}" for line in in_words(((item.labels, item.values[-1]) for item in series), ours)]
+    return [f"- {line}" for line in describe(((item.labels, item.values[-1]) for item in series), ours)]
 
 
-def in_words(times: Iterable[tuple[Mapping[str, Any], float]], ours: str = "tvm") -> list[str]:
+def describe(times: Iterable[tuple[Mapping[str, Any], float]], ours: str = "tvm") -> list[str]:
     """The same of the labels of run times and their values, without marks of a list."""
     best: dict[str, dict[str, float]] = {}
     for labels, value in times:

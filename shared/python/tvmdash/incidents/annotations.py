@@ -120,7 +120,7 @@ def append(home: Path, line: Mapping[str, object]) -> None:
         os.fsync(file.fileno())
 
 
-def in_words(annotation: Annotation) -> str:
+def describe(annotation: Annotation) -> str:
     """One line for people."""
     what = annotation.place if annotation.kind == "commit" else annotation.place[:8]
     scope = "" if annotation.scope == "*" else f" [{annotation.scope}]"
@@ -177,13 +177,13 @@ def _do(parsed: argparse.Namespace) -> str:
             scope=parsed.scope,
         )  # fmt: skip
         append(parsed.home, asdict(made))
-        return in_words(made) + "\n"
+        return describe(made) + "\n"
     if parsed.verb == "remove":
         if parsed.id not in {one.id for one in standing}:
             raise DashboardError(f"{parsed.id!r} is no annotation that stands. See: list.")
         append(parsed.home, {"remove": parsed.id, "at": f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}", "who": whoever()})
         return f"{parsed.id} is taken back.\n"
-    return "".join(in_words(one) + "\n" for one in standing) or "There are no annotations.\n"
+    return "".join(describe(one) + "\n" for one in standing) or "There are no annotations.\n"
 
 
 if __name__ == "__main__":

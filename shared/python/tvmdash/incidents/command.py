@@ -19,7 +19,7 @@ from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import whoever
 from tvmdash.incidents.ledger import Event, Incident, Ledger
 from tvmdash.incidents.replay import explain
-from tvmdash.incidents.text import bisected, format_night, headline, in_words
+from tvmdash.incidents.text import bisected, describe, format_night, headline
 
 _DAYS = 14
 
@@ -52,7 +52,7 @@ def _show(parsed: argparse.Namespace, ledger: Ledger) -> str:
     incident = ledger.find(parsed.incident)
     changes = (f"{change.at} {change.who}: {change.state}. {change.words}".rstrip() for change in incident.changes)
     end = [f"Ended in the night {format_night(incident.end)}."] if incident.end else []
-    return "\n".join([in_words(incident), f"State: {incident.state}.", *end, *changes]) + "\n"
+    return "\n".join([describe(incident), f"State: {incident.state}.", *end, *changes]) + "\n"
 
 
 def _explain(parsed: argparse.Namespace, ledger: Ledger) -> str:

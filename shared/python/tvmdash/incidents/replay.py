@@ -18,7 +18,7 @@ from tvmdash.detect.series import Decision, History, Measured, SeriesState, Sett
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.reason_text import format_reason
-from tvmdash.incidents.text import format_night, in_words
+from tvmdash.incidents.text import describe, format_night
 from tvmdash.text import format_exact, format_percent
 
 FOLDER = "decisions"
@@ -74,7 +74,7 @@ def explain(output: Path, incident: Incident) -> str:
         inputs = common.read_json(path)["incidents"][incident.id]
     except KeyError:
         raise DashboardError(f"{path}: {incident.id} is not in it; slow creep keeps no inputs.") from None
-    lines = [in_words(incident), ""]
+    lines = [describe(incident), ""]
     try:
         for name, value in inputs.get("exact", {}).items():
             lines += _exact(name, value)

@@ -78,7 +78,7 @@ class IncidentText:
         return "\n".join([*self.lines, f"{self.since} Incident {self.id}.".lstrip()])
 
 
-def in_words(incident: Incident) -> str:
+def describe(incident: Incident) -> str:
     """A few lines for people: each series, then since when and which TVM, then how sure."""
     return str(incident_text(incident))
 

@@ -51,6 +51,6 @@ def event_converter(style: str) -> Callable[[list[str], Path, Filters, Progress 
 
     def write(paths: list[str], place: Path, filters: Filters, progress: Progress | None) -> str:
         with connect(paths, filters=filters, progress=progress) as traces:
-            return EVENT_WRITERS[style][1](place, trace_events(traces)).in_words()
+            return EVENT_WRITERS[style][1](place, trace_events(traces)).describe()
 
     return write
