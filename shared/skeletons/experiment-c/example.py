@@ -46,8 +46,8 @@ class Example(Experiment):
     def _compile(self, flags: list[str]) -> Any:
         """The function, compiled with these flags and loaded."""
         with tempfile.TemporaryDirectory() as folder:
-            library = Path(folder) / "example.so"
-            subprocess.run([COMPILER, *flags, "-shared", "-fPIC", "-o", library, self.folder / "example.c"], check=True)
+            source, library = self.folder / "example.c", Path(folder) / "compiled.so"
+            subprocess.run([COMPILER, *flags, "-shared", "-fPIC", "-o", library, source], check=True)
             function = ctypes.CDLL(str(library)).example
         function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_size_t), ctypes.c_double
         return function
