@@ -211,10 +211,8 @@ def _warnings(result: ExperimentResult) -> Iterator[str]:
         return
     yield from ["", f"Doubts, of {_points(len(result.data.records) if result.data else 0)}:", ""]
     most = sorted(groups.values(), key=len, reverse=True)
-    for find_warnings in most[:_WARNINGS]:
-        yield f"- {_points(len(find_warnings))}: {plain(find_warnings[0])}" + (
-            " (or alike)" if len(set(find_warnings)) > 1 else ""
-        )
+    for doubts in most[:_WARNINGS]:
+        yield f"- {_points(len(doubts))}: {plain(doubts[0])}" + (" (or alike)" if len(set(doubts)) > 1 else "")
     if len(most) > _WARNINGS:
         yield f"- and {len(most) - _WARNINGS} more of other kinds"
 

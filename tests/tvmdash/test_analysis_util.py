@@ -87,11 +87,11 @@ def test_one_sample_is_a_record_without_a_deviation() -> None:
 
 def test_an_unstable_point_and_a_busy_machine_are_said_in_words() -> None:
     (record,), _ = analysis_util.reduce([trial("a", [1, 1, 1, 1, 1, 1, 9], load=7.5)])
-    find_warnings = " ".join(record.additional_info["doubts"])
+    doubts = " ".join(record.additional_info["doubts"])
     assert {DoubtKind.UNSTABLE, DoubtKind.BUSY_MACHINE} <= {*record.additional_info["doubt_kinds"]}
     assert len(record.additional_info["doubt_kinds"]) == len(record.additional_info["doubts"])
-    assert "may be unstable: the standard deviation is" in find_warnings
-    assert "the machine was busy: load 7.5 on 2 cores" in find_warnings
+    assert "may be unstable: the standard deviation is" in doubts
+    assert "the machine was busy: load 7.5 on 2 cores" in doubts
 
 
 @pytest.mark.parametrize(

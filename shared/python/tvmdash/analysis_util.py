@@ -52,13 +52,13 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None) -> Record:
     processes = [[sample.ms for sample in trial.samples] for trial in trials]
     reduced = reduce_processes(processes)
     machine, columns = first.process["machine"], first.point["columns"]
-    find_warnings = find_doubts(reduced, processes, [{**trial.facts, "cores": machine["cores"]} for trial in trials])
+    doubts = find_doubts(reduced, processes, [{**trial.facts, "cores": machine["cores"]} for trial in trials])
     info = {
         "docker_tag": machine["docker_tag"],
         "docker_hash": machine["docker_hash"],
         **_statistics(reduced),
-        "doubts": [doubt.words for doubt in find_warnings],
-        "doubt_kinds": [doubt.kind for doubt in find_warnings],
+        "doubts": [doubt.words for doubt in doubts],
+        "doubt_kinds": [doubt.kind for doubt in doubts],
         "ended_by": ended_by(trials, reduced) if ended_by else None,
         "compile_time": _middle(trials, "compile_time"),
         **{name: value for name, value in first.facts.items() if name not in _OWN_PLACE},

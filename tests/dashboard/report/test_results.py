@@ -120,7 +120,7 @@ def test_an_experiment_of_tvm_alone_is_compared_with_nobody(tmp_path: Path) -> N
 def test_names_that_do_harm_stay_text_in_their_cell(tmp_path: Path) -> None:
     records = [
         record("network." + HOSTILE.replace("\n", ""), 1.0, build_config={"variant": HOSTILE}),
-        record("network.mlp", 1.0, HOSTILE, build_config={"variant": "zero"}, find_warnings=[HOSTILE]),
+        record("network.mlp", 1.0, HOSTILE, build_config={"variant": "zero"}, doubts=[HOSTILE]),
     ]
     failures = [{"workload": f"network.{HOSTILE}", "values": {"variant": HOSTILE}, "error": HOSTILE}]
     jobs = [job("cnn_comp", title=HOSTILE, description=HOSTILE)]
@@ -201,12 +201,12 @@ def test_telemetrys_words_are_told_where_they_are_of_this_night(tmp_path: Path) 
 
 
 def test_doubts_of_one_kind_are_counted_together_whatever_their_words(tmp_path: Path) -> None:
-    find_warnings: list[dict[str, list[str]]] = [
+    doubts: list[dict[str, list[str]]] = [
         {"doubts": [f"load {number}.5 on 2 cores"], "doubt_kinds": ["busy_machine"]} for number in (3, 4)
     ]
-    records = [record(f"network.{at}", 1.0, **told) for at, told in enumerate([*find_warnings, {"doubts": []}])]
+    records = [record(f"network.{at}", 1.0, **told) for at, told in enumerate([*doubts, {"doubts": []}])]
     text = page(home(tmp_path / "h", {"e": data(records)}))
-    plain = [record(f"network.{at}", 1.0, find_warnings=["load 3.5 on 2 cores"]) for at in range(2)]
+    plain = [record(f"network.{at}", 1.0, doubts=["load 3.5 on 2 cores"]) for at in range(2)]
     assert "- 2 points: load 3.5 on 2 cores\n" in page(home(tmp_path / "old", {"e": data(plain)}))
     assert "Doubts, of 3 points:\n\n- 2 points: load 3.5 on 2 cores (or alike)\n" in text
 

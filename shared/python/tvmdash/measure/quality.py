@@ -43,7 +43,7 @@ class Doubt:
     words: str
 
 
-def find_warnings(
+def format_doubts(
     reduced: Reduced, processes: Sequence[Sequence[float]], facts: Sequence[Mapping[str, Any]]
 ) -> list[str]:
     """A sentence for each doubt about a point with these samples in ms, and these facts, of each of its processes."""
