@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tvmdash.measure.quality import format_doubts, two_levels
+from tvmdash.measure.quality import find_doubts, two_levels
 from tvmdash.stats.reduction import reduce_processes
 
 FACTS: dict[str, Any] = {"load_before": {"load_1_min": 0.5}, "load_after": {}, "cores": 2}
 
 
 def said(processes: list[list[float]], **facts: Any) -> str:
-    return " ".join(format_doubts(reduce_processes(processes), processes, [{**FACTS, **facts}] * len(processes)))
+    found = find_doubts(reduce_processes(processes), processes, [{**FACTS, **facts}] * len(processes))
+    return " ".join(doubt.words for doubt in found)
 
 
 def quiet(level: float, seed: int) -> list[float]:

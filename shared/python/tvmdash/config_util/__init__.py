@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from tvmdash.config_util.schema import (
-    CONFIG_FILE,
+from tvmdash.config_util.fields import (
     EXPERIMENT_FIELDS,
     FIELD_SETS,
-    FIELDS_FILE,
-    FOREIGN_SCHEMA,
     HOME_FIELDS,
     JOB_FIELDS,
-    METRICS,
     REQUIRED,
     SIZES,
     SUBSYSTEM_FIELDS,
-    ConfigError,
     Field,
     Fields,
+)
+from tvmdash.config_util.schema import (
+    CONFIG_FILE,
+    FIELDS_FILE,
+    FOREIGN_SCHEMA,
+    METRICS,
+    ConfigError,
     check,
     check_metrics,
     compile_schema,

@@ -23,17 +23,13 @@ from tvmdash import common
 from tvmdash.config_util.fields import (
     AXIS_COLUMNS,
     ENGINE,
-    EXPERIMENT_FIELDS,
     FIELD_SETS,
-    HOME_FIELDS,
-    JOB_FIELDS,
     JSON_TYPES,
     NIGHTLY,
     OF_A_SIZE,
     REQUIRED,
     SAME,
     SIZES,
-    SUBSYSTEM_FIELDS,
     WORKLOAD,
     Field,
     Fields,
@@ -43,26 +39,6 @@ from tvmdash.errors import DashboardError
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
-__all__ = [
-    "EXPERIMENT_FIELDS",
-    "FIELD_SETS",
-    "HOME_FIELDS",
-    "JOB_FIELDS",
-    "REQUIRED",
-    "SIZES",
-    "SUBSYSTEM_FIELDS",
-    "ConfigError",
-    "Field",
-    "Fields",
-    "check",
-    "check_metrics",
-    "compile_schema",
-    "read_config",
-    "read_fields",
-    "read_metrics",
-    "read_needs_tvm",
-    "read_takes_minutes",
-]
 FIELDS_FILE = "fields.json"
 FOREIGN_SCHEMA = Path(__file__).parents[1] / "schemas" / "foreign_v1.json"
 CONFIG_FILE = "config.json"

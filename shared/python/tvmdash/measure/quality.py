@@ -43,17 +43,10 @@ class Doubt:
     words: str
 
 
-def format_doubts(
-    reduced: Reduced, processes: Sequence[Sequence[float]], facts: Sequence[Mapping[str, Any]]
-) -> list[str]:
-    """A sentence for each doubt about a point with these samples in ms, and these facts, of each of its processes."""
-    return [doubt.words for doubt in find_doubts(reduced, processes, facts)]
-
-
 def find_doubts(
     reduced: Reduced, processes: Sequence[Sequence[float]], facts: Sequence[Mapping[str, Any]]
 ) -> list[Doubt]:
-    """The same as values."""
+    """What speaks against a point with these samples in ms, and these facts, of each of its processes."""
     return [
         *_of_spread(reduced),
         *_of_processes(reduced, processes),

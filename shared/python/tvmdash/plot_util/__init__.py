@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from tvmdash.plot_util.courses import (
+    Course,
+    Panel,
+    Span,
+    Track,
+)
 from tvmdash.plot_util.drawing import (
+    alt_text,
+    draw,
+    render,
+)
+from tvmdash.plot_util.specs import (
     Bar,
     BarValue,
-    Course,
     Distribution,
     Estimate,
     GroupedBar,
@@ -13,13 +23,7 @@ from tvmdash.plot_util.drawing import (
     Line,
     Longitudinal,
     Mark,
-    Panel,
     Plot,
-    Span,
-    Track,
-    alt_text,
-    draw,
-    render,
 )
 
 __all__ = [

@@ -17,45 +17,19 @@ from typing import Any
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.plot_util.canvas import INK, Canvas
-from tvmdash.plot_util.courses import Course, Panel, Span, Track, draw_course, format_course
+from tvmdash.plot_util.courses import Course, draw_course, format_course
 from tvmdash.plot_util.distributions import draw_distribution, format_distribution
 from tvmdash.plot_util.heat_maps import draw_heat_map, format_heat_map
 from tvmdash.plot_util.lines import draw_lines
 from tvmdash.plot_util.rows import draw_rows
 from tvmdash.plot_util.specs import (
-    Bar,
-    BarValue,
     Distribution,
-    Estimate,
-    GroupedBar,
     HeatMap,
-    Line,
     Longitudinal,
-    Mark,
     Plot,
 )
 from tvmdash.plot_util.specs import alt_text as alt_text_of_values
 from tvmdash.text import elide
-
-__all__ = [
-    "Bar",
-    "BarValue",
-    "Course",
-    "Distribution",
-    "Estimate",
-    "GroupedBar",
-    "HeatMap",
-    "Line",
-    "Longitudinal",
-    "Mark",
-    "Panel",
-    "Plot",
-    "Span",
-    "Track",
-    "alt_text",
-    "draw",
-    "render",
-]
 
 _COLOURS = (0, 1, 2, 3, 4, 5, 9, 7)
 """Entries of seaborn's "colorblind" palette that also stand out from white."""
