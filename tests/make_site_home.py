@@ -306,7 +306,6 @@ def environment() -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": os.environ.get("HOME", "/"),
         "PYTHONPATH": str(REPO / "shared" / "python"),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "LANG": "C.UTF-8",
     }
 

@@ -22,7 +22,7 @@ fail() {
 set_environment() { # REPO
   [[ $1 != *:* ]] || fail "$1: Python cannot import from a folder with a colon in its path. Move the checkout."
   umask 022
-  unset PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE
+  unset PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE PYTHONDONTWRITEBYTECODE
   export LANG=C.UTF-8 LC_ALL=C.UTF-8 PYTHONUTF8=1 PYTHONNOUSERSITE=1 PYTHONSAFEPATH=1
   export PYTHONPATH="$1:$1/shared/python"
 }

@@ -60,7 +60,6 @@ def publish(home: Home) -> Took:
     argv = [str(folder / "run.sh"), str(home.config("subsystem", "website")), str(home.output("website")),
             str(home.root)]  # fmt: skip
     environment = {**make_site_home.environment(), "TVMDASH_NIGHT": home.night_stamps()[-1]}
-    del environment["PYTHONDONTWRITEBYTECODE"]  # a night keeps its compiled modules and templates; here, beside
     return timed(argv, folder, {**environment, "PYTHONPYCACHEPREFIX": str(home.root.parent / "compiled")})
 
 

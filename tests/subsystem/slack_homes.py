@@ -180,7 +180,6 @@ class SlackHome:
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "HOME": str(self.root),
             "PYTHONPATH": str(REPO / "shared" / "python"),
-            "PYTHONDONTWRITEBYTECODE": "1",
             "TVMDASH_NIGHT": stamp,
             "LANG": "C.UTF-8",
             **({"SLACK_API_URL": slack} if slack else {}),

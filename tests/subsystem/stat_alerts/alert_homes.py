@@ -232,7 +232,6 @@ def environment(root: Path) -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(root),
         "PYTHONPATH": str(REPO / "shared" / "python"),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "LANG": "C.UTF-8",
     }
 
