@@ -12,7 +12,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 def _enter_environment() -> None:
     """Where the pinned packages are not there, start again with the newest complete environment that has them."""
-    if importlib.util.find_spec("jsonschema"):
+    if importlib.util.find_spec("jsonschema_rs"):
         return
     named = os.environ.get("TVMDASH_VENV_DIR")
     roots = (

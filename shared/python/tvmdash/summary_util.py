@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tvmdash import _renamed
 from tvmdash.common import Json
 from tvmdash.errors import DashboardError
+from tvmdash.json_schema import Schema
 from tvmdash.stats.ratios import Ratio, format_ratio, geometric_mean_ratio
 from tvmdash.text import TIME_UNITS, elide, format_bytes, format_duration, format_list, format_quantity
 
@@ -167,9 +168,7 @@ class Failure:
 
 def parse_summary(value: Json, where: str) -> Summary:
     """The Summary in the JSON value of a summary.json; `where` names its file in errors."""
-    import jsonschema
-
-    for error in jsonschema.Draft202012Validator(SUMMARY_SCHEMA).iter_errors(value):
+    for error in Schema(SUMMARY_SCHEMA).errors(value):
         message = elide(error.message, 200)
         limits = f"title (1 to {TITLE_LENGTH} characters) and value (at most {VALUE_LENGTH})"
         raise DashboardError(f"{where}: {error.json_path}: {message}. Write an object of two strings, {limits}.")

@@ -35,6 +35,7 @@ from tvmdash.config_util.fields import (
     Fields,
 )
 from tvmdash.errors import DashboardError
+from tvmdash.json_schema import Schema
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -93,11 +94,9 @@ def check(value: common.Json, fields: Fields, shown: str) -> dict[str, Any]:
 
     What it says under the name of its size stands in the place of those fields; what it says of another, nowhere.
     """
-    from jsonschema import Draft202012Validator  # here, so that importing this module is cheap
-
     if not isinstance(value, dict):
         raise ConfigError([f"{shown}: $: {_brief(value)} is not an object. Write {{...}} with the fields in it."])
-    errors = Draft202012Validator(compile_schema(fields)).iter_errors(value)
+    errors = Schema(compile_schema(fields)).errors(value)
     faults = sorted({f"{shown}: {fault}" for error in errors for fault in faults_of(error)})
     if faults:
         raise ConfigError(faults)
@@ -237,9 +236,7 @@ def read_needs_tvm(path: Path) -> bool:
 
 def check_metrics(value: common.Json, shown: str) -> None:
     """Raise ConfigError with every fault of declared `metrics`; `shown` names the file."""
-    from jsonschema import Draft202012Validator
-
-    errors = Draft202012Validator(common.read_json(FOREIGN_SCHEMA)).iter_errors({METRICS: value})
+    errors = Schema(common.read_json(FOREIGN_SCHEMA)).errors({METRICS: value})
     faults = sorted({f"{shown}: {fault}" for error in errors for fault in faults_of(error)})
     if faults:
         raise ConfigError(faults)

@@ -12,10 +12,11 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.json_schema import Schema
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records.metrics import (
@@ -29,9 +30,6 @@ from tvmdash.records.metrics import (
     declared_in,
 )
 from tvmdash.records.migrations import NEWEST, migrate
-
-if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
 
 SCHEMA_VERSION = NEWEST
 SCHEMAS = Path(__file__).parents[1] / "schemas"
@@ -262,16 +260,14 @@ def check_data(value: common.Json) -> None:
     version = value.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise DashboardError(f"$.schema_version: {version} is newer than {SCHEMA_VERSION}. Update the dashboard.")
-    error = next(_validator().iter_errors(value), None)
+    error = next(iter(_schema().errors(value)), None)
     if error is not None:
         raise DashboardError(f"{error.json_path}: {error.message[:300]}.")
 
 
 @functools.cache
-def _validator() -> Draft202012Validator:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(common.read_json(SCHEMAS / "data_v1.json"))
+def _schema() -> Schema:
+    return Schema(common.read_json(SCHEMAS / "data_v1.json"))
 
 
 def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: MachineIdentity | None) -> NightData:
