@@ -151,6 +151,7 @@ def _event(table: Table, night: int, fleet: str, anchor: int, moved: Sequence[Mo
         "fleet": fleet,
         "direction": table.direction(rows),
         "fleet_name": table.rows[row].fleet_name,
+        "fleet_kind": table.rows[row].fleet_kind,
     }
     digest = hashlib.sha256(f"{fleet} {size is None}".encode()).hexdigest()[:4]
     name = f"c{table.stamps[night][:8]}-{digest}"

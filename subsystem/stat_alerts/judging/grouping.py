@@ -174,6 +174,7 @@ def _machine(table: Table, night: int, fleet: FleetNight) -> Event:
         "fleet": fleet.name,
         "direction": table.direction(fleet.rows.values()),
         "fleet_name": table.rows[row].fleet_name,
+        "fleet_kind": table.rows[row].fleet_kind,
     }
     return Event(iso_of(table.stamps[night]), DETECTOR, ledgers.OPENED, _name(data["begin"], [fleet.name]), data)
 

@@ -15,7 +15,7 @@ from tvmdash.detect.noise import FloatArray, IntArray
 from tvmdash.detect.series import History
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records import Build
-from tvmdash.records.metrics import Direction, Kind
+from tvmdash.records.metrics import Direction, FleetKind, Kind
 from tvmdash.series import naming, store
 from tvmdash.series.packed import counts, floats, integers
 from tvmdash.series.store import Series
@@ -30,7 +30,8 @@ GONE_NIGHTS = 30
 class Row:
     """One series. fleet: the key of the machine and kind of metric that it is judged with. key: its ID, once a unit.
 
-    labels: what was measured; they name its point. direction, kind: of the number. fleet_name: the fleet, for people.
+    labels: what was measured; they name its point. direction, kind: of the number. fleet_name: the fleet, for people;
+    fleet_kind: what its series are.
     """
 
     key: str
@@ -43,6 +44,7 @@ class Row:
     labels: Mapping[str, Any] = field(default_factory=dict)
     kind: Kind = "time"
     fleet_name: str = ""
+    fleet_kind: FleetKind = "times"
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,8 @@ def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator
     for one, key, name in zip(series, naming.keys(series), naming.names(series), strict=True):
         fleet, told = naming.fleet(one, machine), naming.fleet(one)
         labels, kind = one.labels, one.kind
-        yield Row(key, one.experiment, one.metric, one.unit, one.direction, name, fleet, labels, kind, told)
+        of = naming.fleet_kind(one)
+        yield Row(key, one.experiment, one.metric, one.unit, one.direction, name, fleet, labels, kind, told, of)
 
 
 def last_values(table: Table, row: int, count: int) -> list[float | None]:

@@ -304,6 +304,21 @@ def test_an_incident_in_words_says_from_to_interval_night_and_versions() -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("of_fleet", "word"),
+    [
+        ({"fleet": "an identifier", "fleet_kind": "times"}, "slower"),
+        ({"fleet": "an identifier", "fleet_kind": "sizes"}, "different"),
+        ({"fleet": "times on m"}, "slower"),
+        ({"fleet": "sizes on m"}, "different"),
+    ],
+)
+def test_whether_a_machine_got_slower_is_known_by_the_kind_of_its_fleet(of_fleet: dict[str, str], word: str) -> None:
+    event = opened(kind="machine", blame="machine", size=0.1, moved=[], **of_fleet)
+    incident = ledgers.fold([event]).incidents[ONE]
+    assert headline(incident).startswith(f"The machine got {word}")
+
+
 def test_many_series_are_told_as_one_with_the_worst_first() -> None:
     many = [moved(f"s{at}", effect=at / 100) for at in range(1, 10)] + [moved("b", worse=False, effect=-0.3)]
     incident = ledgers.fold([opened(ONE, *many)]).incidents[ONE]

@@ -41,6 +41,7 @@ def test_a_metric_whose_unit_changes_gets_another_key() -> None:
 def test_fleets_are_machines_and_kinds() -> None:
     machine = {"hw_model": "EPYC", "env_name": "lab"}
     assert naming.fleet(outline(1, **machine)) == "times on EPYC, lab"
+    assert naming.fleet_kind(outline(1, **machine)) == "times"
     assert naming.fleet(outline(1, unit="bytes", **machine)) == "sizes on EPYC, lab"
     assert naming.fleet(outline(1, path="$.a")) == "numbers of opt"
 

@@ -17,7 +17,7 @@ from tvmdash import common, structured
 from tvmdash.detect.cause import Cause
 from tvmdash.errors import DashboardError
 from tvmdash.records import metrics
-from tvmdash.records.metrics import Direction, Way, is_worse, way
+from tvmdash.records.metrics import Direction, FleetKind, Way, is_worse, way
 from tvmdash.structured import Stamp, among, written_as
 
 SUBSYSTEM = "stat_alerts"
@@ -93,7 +93,8 @@ class Incident:
     The culprit came after version `versions[0]` and not later than `versions[1]`. found: the night that told it.
     bisected: what `bisect` found out since, as its event holds it (see `bisected_by`). cause: whose doing it was, by
     which evidence; None in an incident of a ledger from before there were causes.
-    direction: of the fleet whose `size` it is.
+    direction: of the fleet whose `size` it is. fleet: the key of that, fleet_name the same for people. fleet_kind: what
+    its series are; None in incidents of long ago, where the key alone tells it.
     """
 
     id: str
@@ -111,6 +112,7 @@ class Incident:
     size: float | None = None
     fleet: str = ""
     fleet_name: str = ""
+    fleet_kind: FleetKind | None = None
     bisected: Mapping[str, Any] | None = None
     direction: Direction = "lower"
     cause: Cause | None = None
@@ -119,6 +121,11 @@ class Incident:
     def is_exact(self) -> bool:
         """Whether it is of exact numbers, which are told apart from what has noise."""
         return bool(self.moved) and all(moved.is_exact for moved in self.moved)
+
+    @property
+    def is_of_times(self) -> bool:
+        """Whether it is of a fleet of times."""
+        return self.fleet_kind == "times" if self.fleet_kind else self.fleet.partition(" ")[0] == "times"
 
     @property
     def is_worse(self) -> bool:

@@ -26,7 +26,7 @@ def headline(incident: Incident) -> str:
     """The incident in a few words."""
     if incident.kind == MACHINE and incident.size is not None:
         who = "The machine" if incident.blame == "machine" else "Everything on one machine"
-        word = ("slower" if incident.size > 0 else "faster") if incident.fleet.startswith("times") else "different"
+        word = ("slower" if incident.size > 0 else "faster") if incident.is_of_times else "different"
         return f"{who} got {word}: {format_percent(incident.size)}"
     if incident.kind == CREEP and incident.size is not None:
         return f"All series crept by {format_percent(incident.size)}"

@@ -11,6 +11,8 @@ Direction = Literal["lower", "higher", "none"]
 """Which way is the better one; of a number without a direction, no change is better or worse."""
 Kind = Literal["time", "rate", "exact", "accuracy", "ratio", "number"]
 """exact: sizes and counts, which have no noise. number: nothing is known of it, so it is judged like a time."""
+FleetKind = Literal["times", "sizes", "numbers"]
+"""Of what series are that one machine moves together; numbers: of a foreign experiment, of unknown kind."""
 Way = Literal["worse", "better", "changed"]
 WORSE, BETTER, CHANGED = WAYS = ("worse", "better", "changed")
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from tvmdash.machine.identity import MachineIdentity
+from tvmdash.records.metrics import FleetKind
 
 _HIDDEN = frozenset({"workload", "env_name", "hw_model", "target", "engine_config"})
 _UNIT_SIGN = "~"
@@ -98,11 +99,25 @@ def fleet(series: Named, home: MachineIdentity | None = None) -> str:
     machine of its `home` it is the key of the fleet, which stays when that machine gets a name.
     """
     labels = home.labels_of_id(series.labels) if home else series.labels
-    machine = [str(labels[name]) for name in ("hw_model", "env_name") if labels.get(name)]
-    if not machine or "path" in labels:
-        return f"numbers of {series.experiment}"
-    kind = "sizes" if series.unit == "bytes" else "times"
-    return f"{kind} on {', '.join(machine)}"
+    kind = _fleet_kind(labels, series.unit)
+    if kind == "numbers":
+        return f"{kind} of {series.experiment}"
+    return f"{kind} on {', '.join(_machine_of(labels))}"
+
+
+def fleet_kind(series: Named) -> FleetKind:
+    """What the series of the fleet are."""
+    return _fleet_kind(series.labels, series.unit)
+
+
+def _fleet_kind(labels: Mapping[str, Any], unit: str) -> FleetKind:
+    if "path" in labels or not _machine_of(labels):
+        return "numbers"
+    return "sizes" if unit == "bytes" else "times"
+
+
+def _machine_of(labels: Mapping[str, Any]) -> list[str]:
+    return [str(labels[name]) for name in ("hw_model", "env_name") if labels.get(name)]
 
 
 def _unique(found: Sequence[str], series: Sequence[Named]) -> list[str]:
