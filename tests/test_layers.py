@@ -45,7 +45,7 @@ FLOORS: dict[str, str] = {
     "traces": "common convert errors machine measure records text",
     "incidents": "common dashboard_info detect errors files records structured text",
     "backfill": "common dashboard_info errors records series stats structured text",
-    "slack_util": "common config_util dashboard_info errors files redaction stages text verdict",
+    "slack_util": "common config_util dashboard_info errors files redaction stages structured text verdict",
     "experiment": "analysis_util common config_util errors files machine measure plot_util records series stages stats"
     " summary_util text trial_util",
     "relax_util": "common errors experiment machine measure networks trial_util",

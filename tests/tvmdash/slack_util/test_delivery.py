@@ -216,6 +216,18 @@ def test_a_webhooks_run_killed_around_its_post_is_never_said_twice(state: State,
     assert len(state.channel()) == (step == "after")
 
 
+@pytest.mark.parametrize("untried", [{"untried": True, "why": "any words"}, {"why": "nothing is known of it"}])
+def test_a_message_that_was_only_looked_for_is_posted_where_slack_cannot_be_searched(
+    state: State, tmp_path: Path, untried: dict[str, object]
+) -> None:
+    state.scopes = "chat:write"
+    key = delivery._key(tmp_path, TONIGHT)
+    entry = {"stamp": TONIGHT, "key": key, "since": 1.0, "state": "sending", "attached": [], **untried}
+    (tmp_path / "slack.json").write_text(json.dumps({"messages": [entry]}))
+    assert "in Slack" in tell(bot(state), tmp_path, TONIGHT, words("here"))
+    assert heads(state) == ["here"]
+
+
 def test_a_lost_ledger_is_set_aside_and_the_message_looked_up(state: State, tmp_path: Path) -> None:
     for text in ("zero", "one"):
         tell(bot(state), tmp_path, TONIGHT, words(text))

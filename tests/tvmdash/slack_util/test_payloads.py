@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.slack import server
+from tvmdash import structured
 from tvmdash.slack_util.payloads import (
     MAX_SECTION,
     Message,
@@ -143,6 +144,6 @@ def test_a_message_reads_well_as_plain_text() -> None:
 
 def test_a_message_survives_being_stored_and_marking_it_changes_its_digest() -> None:
     message = build("v", "a", [Part("x")])
-    assert Message.from_json(message.to_json()) == message
+    assert structured.from_json(Message, message.to_json(), "slack.json") == message
     assert message.marked("late").digest != message.digest
     check(message.marked("<late>"))

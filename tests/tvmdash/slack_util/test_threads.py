@@ -68,7 +68,7 @@ def test_a_refusal_is_an_error_and_a_reply_that_slack_will_never_take_is_not_tri
     assert told(state) == ["two"]
     entry = entry_of(tmp_path, NIGHT)
     assert entry is not None
-    assert {mark: one["state"] for mark, one in entry.replies.items()} == {"a": "refused", "b": "sent"}
+    assert {mark: saved.state for mark, saved in entry.replies.items()} == {"a": "refused", "b": "sent"}
 
 
 def test_there_is_no_thread_before_its_message_is_sent_and_none_by_webhook(state: State, tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ from tvmdash.slack_util.payloads import Message
 MAX_LATE, MAX_LATE_DAYS = 3, 7
 """How many messages of earlier nights are sent late, and how old they may be."""
 _UNKNOWN = "Slack may have it, and a webhook cannot be asked"
-_NEVER_TRIED = "nothing is known of it"
 _log = logging.getLogger("slack")
 
 
@@ -150,9 +149,9 @@ class _Delivery:
     def _unknown(self, stamp: str, since: float | None) -> Entry:
         """An entry for a message of which nothing is known."""
         looks = self._lost() or (since is not None and self._slack.can_edit)
-        why = _NEVER_TRIED if looks and not self._ledger.was_broken else ""
+        untried = looks and not self._ledger.was_broken
         begun = time.time() if since is None else min(since, time.time())
-        return Entry(stamp, self._key, begun, SENDING if looks else QUEUED, why=why)
+        return Entry(stamp, self._key, begun, SENDING if looks else QUEUED, untried=untried)
 
     def _lost(self) -> bool:
         """After a ledger that was lost, a message is looked for before it is sent; a webhook cannot look."""
@@ -190,7 +189,7 @@ class _Delivery:
             raise RefusedError(entry.why)
         if entry.state == GIVEN_UP:
             return Delivered(f"This night's message is not sent again: {entry.why}.")
-        entry = replace(entry, message=message.to_json(), channel=self._slack.channel)
+        entry = replace(entry, message=message, channel=self._slack.channel)
         if entry.state == SENDING:
             ts = self._find(entry)
             if ts:
@@ -210,18 +209,18 @@ class _Delivery:
         except RefusedError as error:
             if error.code != "missing_scope":
                 raise
-            if entry.why == _NEVER_TRIED:
+            if entry.untried:
                 return None
             raise UncertainError(
                 f"An earlier run did not see whether Slack took it, and that cannot be looked up: {error}"
             ) from None
         except SlackError as error:
-            if entry.why == _NEVER_TRIED:
+            if entry.untried:
                 raise
             raise UncertainError(str(error)) from None
 
     def _post(self, entry: Entry, message: Message) -> str:
-        entry = self._ledger.change(entry, state=SENDING, why="")
+        entry = self._ledger.change(entry, state=SENDING, why="", untried=False)
         try:
             return self._slack.post(message, entry.key, entry.since)
         except BusyError as error:
@@ -257,7 +256,8 @@ class _Delivery:
         moment = common.parse_stamp(entry.stamp)
         night = f"{moment:%A} {moment.day} {moment:%B} {moment.year}"
         note = f"Late: of the night of {night}, when Slack could not be reached."
-        self._send(entry, Message.from_json(entry.message), note)
+        assert entry.message is not None
+        self._send(entry, entry.message, note)
         return f"The message of {entry.stamp} was sent late."
 
 

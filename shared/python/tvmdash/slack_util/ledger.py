@@ -3,47 +3,88 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock
 from tvmdash.slack_util.payloads import Message
+from tvmdash.structured import Stamp
 
 FILE = "slack.json"
-QUEUED, SENDING, SENT, REFUSED, GIVEN_UP = "queued", "sending", "sent", "refused", "given up"
-"""Queued: certainly not in Slack. Sending: it may be there. Refused: Slack does not take this message, ever.
-Given up: not sent again, because it may be there and Slack cannot be asked, or because it is too old."""
+
+
+class State(enum.StrEnum):
+    """How far a message or a reply is.
+
+    Queued: certainly not in Slack. Sending: it may be there. Refused: Slack does not take this message, ever.
+    Given up: not sent again, because it may be there and Slack cannot be asked, or because it is too old.
+    """
+
+    QUEUED = "queued"
+    SENDING = "sending"
+    SENT = "sent"
+    REFUSED = "refused"
+    GIVEN_UP = "given up"
+
+
+QUEUED, SENDING, SENT, REFUSED, GIVEN_UP = State
 _KEPT = 60
+_UNTRIED_OF_OLD = "nothing is known of it"
+"""What `why` said of an untried entry before there was a field for that."""
+
+
+@dataclass(frozen=True)
+class SavedReply:
+    """A reply in the thread of a night's message; `message` is there while it waits."""
+
+    state: State
+    message: Message | None = None
+    why: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is still to be said, or to be looked for in the thread."""
+        return self.state in {QUEUED, SENDING} and self.message is not None
 
 
 @dataclass(frozen=True)
 class Entry:
     """One night's message; `since` is when it was first tried (seconds of the epoch), `message` what waits.
 
-    replies: by mark, each with its `state` and, while it waits, its `message`.
+    untried: nothing is known of it: it is looked for, but no run is known to have begun to send it.
+    replies: by mark.
     """
 
-    stamp: str
+    stamp: Stamp
     key: str
     since: float
-    state: str = QUEUED
+    state: State = QUEUED
     channel: str = ""
     ts: str = ""
     digest: str = ""
     why: str = ""
     attached: tuple[str, ...] = ()
-    message: Mapping[str, Any] | None = None
-    replies: Mapping[str, Any] = field(default_factory=dict)
+    message: Message | None = None
+    replies: Mapping[str, SavedReply] = field(default_factory=dict)
+    untried: bool = False
 
     @property
     def waits(self) -> bool:
         """Whether it is still to be sent, or to be looked for in Slack."""
         return self.state in {QUEUED, SENDING} and self.message is not None
+
+
+@dataclass(frozen=True)
+class _Messages:
+    """What the file holds."""
+
+    messages: tuple[Entry, ...]
 
 
 class Ledger:
@@ -61,7 +102,7 @@ class Ledger:
         self.entries[entry.stamp] = entry
         kept = sorted(self.entries)[-_KEPT:]
         self.entries = {stamp: self.entries[stamp] for stamp in kept}
-        value = {"schema_version": 1, "messages": [asdict(self.entries[stamp]) for stamp in kept]}
+        value = {"schema_version": 1, **structured.to_json(_Messages(tuple(self.entries.values())))}
         try:
             common.write_json(self._path, value)
         except OSError as error:
@@ -77,19 +118,15 @@ class Ledger:
 
     def _read(self) -> None:
         try:
-            value = common.read_json(self._path)
-            items = [Entry(**{**item, "attached": tuple(item["attached"])}) for item in value["messages"]]
-            for item in items:
-                common.parse_stamp(item.stamp)
-                if item.message is not None:
-                    Message.from_json(item.message)
-                for reply in item.replies.values():
-                    if reply["message"] is not None:
-                        Message.from_json(reply["message"])
-            self.entries = {item.stamp: item for item in items}
-        except (DashboardError, KeyError, TypeError, AttributeError):
+            found = structured.from_json(_Messages, common.read_json(self._path), self._path)
+            self.entries = {entry.stamp: _of_today(entry) for entry in found.messages}
+        except DashboardError:
             self.was_broken = True
             os.replace(self._path, self._path.with_suffix(".broken.json"))
+
+
+def _of_today(entry: Entry) -> Entry:
+    return replace(entry, untried=True, why="") if entry.why == _UNTRIED_OF_OLD else entry
 
 
 @contextlib.contextmanager

@@ -53,11 +53,6 @@ class Message:
         """The fields of chat.postMessage, chat.update and webhooks; links are not unfolded, names not linked."""
         return {"text": self.text, "blocks": list(self.blocks), "unfurl_links": False, "unfurl_media": False}
 
-    @classmethod
-    def from_json(cls, value: Json) -> Message:
-        """What `to_json` wrote."""
-        return cls(value["text"], tuple(value["blocks"]))
-
     @property
     def digest(self) -> str:
         """Two messages are shown alike where this is the same."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tvmdash.errors import DashboardError
 from tvmdash.slack_util.client import Slack
 from tvmdash.slack_util.errors import MESSAGE_FAULTS, BusyError, RefusedError, UncertainError
-from tvmdash.slack_util.ledger import GIVEN_UP, QUEUED, REFUSED, SENDING, SENT, Entry, Ledger, only_one
+from tvmdash.slack_util.ledger import GIVEN_UP, QUEUED, REFUSED, SENDING, SENT, Entry, Ledger, SavedReply, only_one
 from tvmdash.slack_util.payloads import Message
 
-_WAITING = (QUEUED, SENDING)
 _GONE = frozenset(("thread_not_found", "message_not_found", "invalid_thread_ts", "cannot_reply_to_message"))
 
 
@@ -33,7 +31,7 @@ def entry_of(output: Path, stamp: str) -> Entry | None:
 def is_sent(output: Path, stamp: str) -> bool:
     """Whether Slack has the message, and all that was to be said in its thread."""
     entry = entry_of(output, stamp)
-    waiting = entry is not None and any(reply["state"] in _WAITING for reply in entry.replies.values())
+    waiting = entry is not None and any(reply.waits for reply in entry.replies.values())
     return entry is not None and entry.state == SENT and not waiting
 
 
@@ -48,10 +46,10 @@ def reply(slack: Slack, output: Path, stamp: str, replies: Sequence[Reply]) -> s
         entry = ledger.entries.get(stamp)
         if not slack.can_edit or entry is None or entry.state != SENT or entry.channel != slack.channel:
             return "There is no thread for it in this channel."
-        new = {item.mark: _reply(QUEUED, item.message) for item in replies if item.mark not in entry.replies}
+        new = {item.mark: SavedReply(QUEUED, item.message) for item in replies if item.mark not in entry.replies}
         entry = ledger.change(entry, replies={**entry.replies, **new}) if new else entry
         try:
-            for mark in [mark for mark, one in entry.replies.items() if one["state"] in _WAITING]:
+            for mark in [mark for mark, saved in entry.replies.items() if saved.waits]:
                 entry = _say(slack, ledger, entry, mark)
         except (BusyError, UncertainError) as error:
             return f"A reply waits: {error}."
@@ -60,46 +58,41 @@ def reply(slack: Slack, output: Path, stamp: str, replies: Sequence[Reply]) -> s
     return ""
 
 
-def _reply(state: str, message: Message | None, why: str = "") -> dict[str, Any]:
-    return {"state": state, "message": message.to_json() if message else None, "why": why}
-
-
 def _say(slack: Slack, ledger: Ledger, entry: Entry, mark: str) -> Entry:
     """Send one reply, unless the thread has it; the ledger knows each step before it is taken."""
-    one = entry.replies[mark]
-    message = Message.from_json(one["message"])
+    saved = entry.replies[mark]
+    assert saved.message is not None
     try:
-        if _is_there(slack, entry, mark, one):
-            return _put(ledger, entry, mark, _reply(SENT, None))
-        entry = _put(ledger, entry, mark, _reply(SENDING, message))
-        slack.reply(entry.ts, message, _key(entry, mark))
+        if _is_there(slack, entry, mark, saved):
+            return _put(ledger, entry, mark, SavedReply(SENT))
+        entry = _put(ledger, entry, mark, replace(saved, state=SENDING, why=""))
+        slack.reply(entry.ts, saved.message, _key(entry, mark))
     except BusyError:
-        _put(ledger, entry, mark, _reply(str(one["state"]), message))
+        _put(ledger, entry, mark, replace(saved, why=""))
         raise
     except RefusedError as error:
         if error.code in MESSAGE_FAULTS | _GONE:
-            return _put(
-                ledger, entry, mark, _reply(REFUSED if error.code in MESSAGE_FAULTS else GIVEN_UP, None, str(error))
-            )
-        _put(ledger, entry, mark, _reply(QUEUED, message, str(error)))
+            state = REFUSED if error.code in MESSAGE_FAULTS else GIVEN_UP
+            return _put(ledger, entry, mark, SavedReply(state, why=str(error)))
+        _put(ledger, entry, mark, replace(saved, state=QUEUED, why=str(error)))
         raise
-    return _put(ledger, entry, mark, _reply(SENT, None))
+    return _put(ledger, entry, mark, SavedReply(SENT))
 
 
-def _is_there(slack: Slack, entry: Entry, mark: str, one: Mapping[str, Any]) -> bool:
+def _is_there(slack: Slack, entry: Entry, mark: str, saved: SavedReply) -> bool:
     """Whether the thread has the reply: also asked before the first try, for a ledger may have been lost."""
     try:
         return slack.find_reply(entry.ts, _key(entry, mark)) is not None
     except RefusedError as error:
         if error.code != "missing_scope":
             raise
-        if one["state"] == QUEUED:
+        if saved.state == QUEUED:
             return False
         raise UncertainError(f"whether Slack took a reply cannot be looked up: {error}") from None
 
 
-def _put(ledger: Ledger, entry: Entry, mark: str, one: Mapping[str, Any]) -> Entry:
-    return ledger.change(entry, replies={**entry.replies, mark: one})
+def _put(ledger: Ledger, entry: Entry, mark: str, saved: SavedReply) -> Entry:
+    return ledger.change(entry, replies={**entry.replies, mark: saved})
 
 
 def _key(entry: Entry, mark: str) -> str:
