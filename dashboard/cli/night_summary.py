@@ -100,8 +100,7 @@ def _failure(job: JobResult) -> str:
         points = "point" if job.failed_points == 1 else "points"
         return f"{job.kind} {job.name}: {job.failed_points} {points} FAILED; its summary says which and why"
     last = step.log_tail.strip().rpartition("\n")[2]
-    told = last in step.message or (step.message and step.message in last)  # the log holds the message as well
-    log = "" if told else f" Its output ends with: {_place(step.log_tail)}{elide(last, 200)}"
+    log = "" if step.in_log or not last else f" Its output ends with: {_place(step.log_tail)}{elide(last, 200)}"
     return f"{job.kind} {job.name} {_WORDS[job.state]}: {step.stage}: {elide(step.message, 400)}{log}"
 
 

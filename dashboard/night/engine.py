@@ -18,7 +18,7 @@ from dashboard.process.process import Outcome
 from tvmdash import stages
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepReason, StepResult
 from tvmdash.errors import DashboardError
-from tvmdash.stages import Blocked, Stage, Status
+from tvmdash.stages import Stage, Status
 from tvmdash.text import format_bytes
 
 _FULL_BYTES = 1 << 20
@@ -100,10 +100,18 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
         message = judge(outcome, left_in, stage, timeout_s)
         failed_points = publish.publish(context, job, stage, left_in)
     except (DashboardError, OSError) as error:
-        state = BLOCKED if isinstance(error, Blocked) else FAILED
         words = _format_error(error, context) + mended(outcome)
-        elapsed_s = round(outcome.elapsed_s, 3)
-        return StepResult(stage.name, state, words, context.stamp, elapsed_s, outcome.tail, started_ns=started_ns)
+        said = error.status if isinstance(error, StageFailedError) else Status(False, "")
+        return StepResult(
+            stage.name,
+            BLOCKED if said.blocked else FAILED,
+            words,
+            context.stamp,
+            round(outcome.elapsed_s, 3),
+            outcome.tail,
+            started_ns=started_ns,
+            in_log=said.in_log,
+        )
     finally:
         if "output" in stage.arguments:
             _remove(left_in / stages.STATUS_FILE)
@@ -140,6 +148,15 @@ def _environment(context: Context, job: Job, place: Workspace) -> dict[str, str]
     return {**environment, MARK: f"{context.mark}/{next(context.numbers)}"}
 
 
+class StageFailedError(DashboardError):
+    """What a stage says of its own failure, in its status."""
+
+    def __init__(self, status: Status) -> None:
+        what = "something it needs is missing, and not what" if status.blocked else "it failed, and not why"
+        super().__init__(status.message or f"It said that {what}.")
+        self.status = status
+
+
 def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float) -> str:
     """The message of a stage that went well; DashboardError says in words why it did not."""
     if outcome.timed_out:
@@ -150,10 +167,8 @@ def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float) -> str
     if outcome.signal is not None:
         raise DashboardError(f"It was ended by {_format_signal(outcome.signal)} after {outcome.elapsed_s:.1f} s.")
     status = _status(outcome, folder, stage)
-    if status.blocked:
-        raise Blocked(status.message or "It said that something it needs is missing, and not what.")
     if not status.success:
-        raise DashboardError(status.message or "It said that it failed, and not why.")
+        raise StageFailedError(status)
     if outcome.exit_code:
         raise DashboardError(f"It said success, then exited with {outcome.exit_code}. What it left is not used.")
     if stage.leaves and not (folder / stage.leaves).is_file():

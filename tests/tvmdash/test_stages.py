@@ -95,7 +95,7 @@ def test_a_fault_for_people_is_left_as_it_is(tmp_path: Path) -> None:
         raise DashboardError("no GPU. Take another machine.")
 
     assert stages.run_stage(work, tmp_path) == 1
-    assert stages.read_status(tmp_path) == Status(False, "no GPU. Take another machine.")
+    assert stages.read_status(tmp_path) == Status(False, "no GPU. Take another machine.", in_log=True)
 
 
 FAILING = """

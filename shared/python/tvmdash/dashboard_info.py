@@ -51,6 +51,7 @@ class StepResult:
     """How one stage of one job went on one night; `log_tail` holds the end of its output where it failed.
 
     `failed_points` of the data it left could not be measured or gave a wrong answer: the stage is ok, the night is not.
+    in_log: its output ends with the message, as the script itself said.
     `reason` is a StepReason; empty where the stage ran, where its own script asked for something, and in old records.
     """
 
@@ -64,6 +65,13 @@ class StepResult:
     started_ns: int | None = None
     reason: str = ""
     subject: str = ""
+    in_log: bool = False
+
+    @property
+    def log_adds(self) -> bool:
+        """Whether the end of its output is more than its message once more."""
+        tail = self.log_tail.strip()
+        return bool(tail) and not (self.in_log and "\n" not in tail)
 
     @property
     def cause(self) -> tuple[str, str]:

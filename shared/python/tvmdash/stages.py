@@ -22,7 +22,7 @@ STATUS_FILE = "status.json"
 SETUP_RETRY_FILE = "retry"
 """A setup that leaves this file, with a reason in it, is run again the next night."""
 MAX_STATUS_BYTES = 1 << 20
-_FIELDS = ("success", "message", "blocked")
+_FIELDS = ("success", "message", "blocked", "in_log")
 MAX_MESSAGE_CHARS = 4000
 
 
@@ -105,11 +105,15 @@ def pipeline(kind: str) -> Pipeline:
 
 @dataclass(frozen=True)
 class Status:
-    """What a stage says of itself. `blocked`: it did nothing, because something that it needs is missing."""
+    """What a stage says of itself.
+
+    blocked: it did nothing, because something that it needs is missing. in_log: its output ends with the message too.
+    """
 
     success: bool
     message: str
     blocked: bool = False
+    in_log: bool = False
 
 
 class Blocked(DashboardError):
@@ -134,12 +138,17 @@ def read_status(folder: Path) -> Status:
         raise DashboardError(f"{STATUS_FILE}: $.success: {success!r:.80} is not true or false.")
     if not isinstance(message, str):
         raise DashboardError(f"{STATUS_FILE}: $.message: {message!r:.80} is not a string.")
-    blocked = value.get("blocked", False)
-    if not isinstance(blocked, bool):
-        raise DashboardError(f"{STATUS_FILE}: $.blocked: {blocked!r:.80} is not true or false.")
+    blocked, in_log = _flag(value, "blocked"), _flag(value, "in_log")
     if blocked and success:
         raise DashboardError(f"{STATUS_FILE}: $.blocked: true, but $.success is true as well. Say one of them.")
-    return Status(success, redact(message)[:MAX_MESSAGE_CHARS], blocked)
+    return Status(success, redact(message)[:MAX_MESSAGE_CHARS], blocked, in_log)
+
+
+def _flag(value: Mapping[str, Any], name: str) -> bool:
+    given = value.get(name, False)
+    if not isinstance(given, bool):
+        raise DashboardError(f"{STATUS_FILE}: $.{name}: {given!r:.80} is not true or false.")
+    return given
 
 
 def _remedy(name: str, value: Mapping[str, Any]) -> str:
@@ -161,10 +170,11 @@ def write_status(
     message: str,
     *,
     blocked: bool = False,
+    in_log: bool = False,
 ) -> None:
     """Leave status.json in `folder`."""
-    shown = redact(message)[:MAX_MESSAGE_CHARS]
-    status = {"success": success, "message": shown, **({"blocked": True} if blocked else {})}
+    status: dict[str, bool | str] = {"success": success, "message": redact(message)[:MAX_MESSAGE_CHARS]}
+    status |= {name: True for name, holds in (("blocked", blocked), ("in_log", in_log)) if holds}
     common.write_json(folder / STATUS_FILE, status, durable=False)
 
 
@@ -179,12 +189,12 @@ def run_stage(work: Callable[[], str], destination: Path) -> int:
         write_status(destination, True, work())
     except DashboardError as error:
         logging.getLogger("stage").error("%s", error)
-        write_status(destination, False, str(error), blocked=isinstance(error, Blocked))
+        write_status(destination, False, str(error), blocked=isinstance(error, Blocked), in_log=True)
         return 1
     except Exception as error:  # noqa: BLE001 - said above
         traceback.print_exc()
         words = f"{type(error).__name__}: {error} (the log has the traceback)"
-        write_status(destination, False, f"{_place_of(error)}{words}")
+        write_status(destination, False, f"{_place_of(error)}{words}", in_log=True)
         return 1
     return 0
 

@@ -21,9 +21,9 @@ ZeroDivisionError: division by zero
 """
 
 
-def failure_told(message: str, log: str) -> str:
+def failure_told(message: str, log: str, **options: bool) -> str:
     """The line about an experiment whose run left this message and ended its log so."""
-    step = StepResult("run", FAILED, message, STAMP, 1.0, log)
+    step = StepResult("run", FAILED, message, STAMP, 1.0, log, **options)
     night = Night(STAMP, COMPLETE, jobs=(JobResult("experiment", "cnn", "CNN", "", (step,)),))
     return next(
         line for line in night_summary.summarize_night(Home(Path("/nowhere")), night).splitlines() if "run: " in line
@@ -31,8 +31,12 @@ def failure_told(message: str, log: str) -> str:
 
 
 def test_a_failure_that_the_log_holds_as_well_is_told_once() -> None:
-    told = failure_told("no GPU here. Take another machine.", "2026-11-21 stage: no GPU here. Take another machine.\n")
+    told = failure_told("no GPU here. Take another machine.", "an identifier\n", in_log=True)
     assert told == "  experiment cnn FAILED: run: no GPU here. Take another machine."
+
+
+def test_whether_the_log_holds_a_failure_as_well_is_not_looked_for_in_its_words() -> None:
+    assert failure_told("broken", "ValueError: broken\n").endswith("Its output ends with: ValueError: broken")
 
 
 @pytest.mark.parametrize(

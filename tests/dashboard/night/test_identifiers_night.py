@@ -61,12 +61,13 @@ class Elements(html.parser.HTMLParser):
 
 @dataclass(frozen=True)
 class Ran:
-    """A night that has ended, and what `status` says of it."""
+    """A night that has ended, and what `status` says of it; log_ends: for how many failures it shows the log's end."""
 
     home: homes.HomeForTests
     code: int
     status_code: int
     lines: int
+    log_ends: int
 
     @property
     def marks(self) -> dict[str, str]:
@@ -146,7 +147,8 @@ def run(home: homes.HomeForTests, *, switched: bool) -> Ran:
         done = home.run()
         status = home.run(verb="status")
     assert "This is a bug of the dashboard" not in done.output + status.output, done.output
-    return Ran(home, done.code, status.code, len(status.output.splitlines()))
+    lines, log_ends = len(status.output.splitlines()), status.output.count("Its output ends with")
+    return Ran(home, done.code, status.code, lines, log_ends)
 
 
 def _switched(self: homes.HomeForTests, verb: str, *options: str) -> list[str]:
@@ -176,7 +178,7 @@ def test_with_identifiers_for_sentences_states_and_exit_codes_are_the_same(both:
     assert jobs.keys() == others.keys()
     for name, job in jobs.items():
         assert states(job) == states(others[name]), f"{name}: {others[name]}"
-    assert plain.lines == named.lines
+    assert (plain.lines, plain.log_ends) == (named.lines, named.log_ends)
     assert any("#" in step["message"] for job in others.values() for step in job["steps"]), "the switch was off"
 
 

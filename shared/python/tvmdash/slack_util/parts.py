@@ -79,7 +79,7 @@ def failed_part(job: JobResult, notify: Notify) -> Part:
     """A failed job: which stage, after how long, why, the end of its output, whom it concerns."""
     step = failed_step(job)
     lines = [f"{BAD} {bold(job.title or job.name)}{_also(job)} {_where(step)}", escape(step.message, _REASON)]
-    tail = "" if step.log_tail.strip() in step.message else code(step.log_tail, _TAIL)
+    tail = code(step.log_tail, _TAIL) if step.log_adds else ""
     return Part("\n".join(filter(None, (*lines, tail, in_a_line(notify.pings)))), notify.pings)
 
 
