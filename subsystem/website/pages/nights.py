@@ -183,7 +183,8 @@ def _read_catalogue(path: Path) -> _Known:
     kept: dict[str, Kept] = {}
     with contextlib.suppress(DashboardError, KeyError, TypeError, AttributeError, ValueError):
         value = common.read_json(path)
-        kept = {stamp: Kept.from_json(row.get("kept", {})) for stamp, row in value["nights"].items()}
+        nights = value["nights"].items()
+        kept = {stamp: Kept.from_json(row.get("kept", {}), row.get("headline", "")) for stamp, row in nights}
         if value["renderer"] == pages.renderer_version():
             rows = {
                 stamp: Row(
@@ -194,6 +195,6 @@ def _read_catalogue(path: Path) -> _Known:
                         "kept": kept[stamp],
                     }
                 )
-                for stamp, row in value["nights"].items()
+                for stamp, row in nights
             }
     return _Known(rows, kept)

@@ -25,21 +25,24 @@ class Kept:
     """What only the night itself can tell: kept beside the year's list when the night is published.
 
     series: how many were in which state; summaries: experiment, title, words; sentence: its state and words, as the
-    first page had it that morning.
+    first page had it that morning; says_jobs: it said only how the jobs went, which the night's record knows as well.
     """
 
     series: Mapping[str, int] = field(default_factory=dict)
     summaries: tuple[tuple[str, str, str], ...] = ()
     sentence: tuple[str, str] | None = None
+    says_jobs: bool = False
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Kept:
-        """What asdict made; empty where it is anything else."""
+    def from_json(cls, value: Mapping[str, Any], headline: str) -> Kept:
+        """What asdict made; empty where it is anything else. headline: how the jobs went, as told at that time."""
         try:
             series = {text(name): int(count) for name, count in value["series"].items()}
             summaries = tuple((text(one), text(title), text(words)) for one, title, words in value["summaries"])
             said = value.get("sentence")
-            return cls(series, summaries, (text(said[0]), text(said[1])) if said else None)
+            sentence = (text(said[0]), text(said[1])) if said else None
+            says_jobs = bool(value.get("says_jobs", sentence is not None and sentence[1] == headline))
+            return cls(series, summaries, sentence, says_jobs)
         except WRONG:
             return cls()
 
@@ -117,7 +120,7 @@ def _tonight(context: SiteContext, experiments: Sequence[ExperimentView], senten
         if view.summary is not None and view.summary.stamp is None
     )
     series = {state: count for state, count in counts(context.series).items() if count}
-    return Kept(series, summaries, (sentence.state, sentence.words))
+    return Kept(series, summaries, (sentence.state, sentence.words), sentence.says_jobs)
 
 
 def amount(value: float, unit: str) -> str:

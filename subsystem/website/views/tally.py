@@ -24,10 +24,14 @@ ICONS = {GOOD: "✓", WARN: "!", BAD: "▼", UNKNOWN: "?"}
 
 @dataclass(frozen=True)
 class Sentence:
-    """What the page says first, and how it looks: good, warn, bad or unknown."""
+    """What the page says first, and how it looks: good, warn, bad or unknown.
+
+    says_jobs: it says only how the night's jobs went, since nothing can be said of TVM.
+    """
 
     state: str
     words: str
+    says_jobs: bool = False
 
     @property
     def icon(self) -> str:
@@ -74,7 +78,8 @@ def of_night(sentence: Sentence | None, went: Went, *, disturbed: bool = False) 
     """
     broken = went.state not in (OK, ABSENT)
     if sentence is None:
-        return Sentence(BAD if broken else UNKNOWN, went.words if broken else f"{went.words}; nothing was measured")
+        words = went.words if broken else f"{went.words}; nothing was measured"
+        return Sentence(BAD if broken else UNKNOWN, words, says_jobs=True)
     if sentence.state != GOOD:
         return sentence
     if disturbed:

@@ -305,6 +305,27 @@ def test_pages_of_lost_records_go_and_unreadable_records_are_told(site: Site) ->
     assert_whole(site)
 
 
+@pytest.mark.parametrize("of_old", [False, True])
+def test_a_night_of_which_only_the_jobs_can_be_told_says_so_once(site: Site, of_old: bool) -> None:
+    site.night(job("bad", stamp(1), run=failure("It was ended by SIGKILL.")), at=stamp(1))
+    page = site.publish_here(stamp(1))
+    assert page.text.count("Of 1 experiment, 1 failed") == 2, "in title and heading"
+    path = site.folder / "nights" / "2026.json"
+    catalogue = common.read_json(path)
+    kept = catalogue["nights"][stamp(1)]["kept"]
+    if of_old:
+        del kept["says_jobs"]
+    else:
+        kept["sentence"][1] = "#an identifier#"
+    common.write_json(path, {**catalogue, "renderer": "another"})
+    site.night(job("bad", stamp(1), run=failure("It was ended by SIGKILL.")), at=stamp(1), state=COMPLETE)
+    site.night(job("good"))
+    site.published()
+    page = site.page(f"nights/{stamp(1)}.html")
+    assert page.words.count("Of 1 experiment, 1 failed") == 1
+    assert "an identifier" not in page.words
+
+
 @pytest.mark.parametrize("content", ["", "[]", '{"renderer": "x", "nights": {}}', '{"nights": 3'])
 def test_a_damaged_catalogue_is_made_anew(site: Site, content: str) -> None:
     for ago in (2, 1):
