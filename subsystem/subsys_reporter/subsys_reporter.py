@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common
+from tvmdash import common, structured
+from tvmdash.contracts.in_slack import IN_SLACK_FILE, InSlack
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night
 from tvmdash.errors import DashboardError
 from tvmdash.slack_util.delivery import open_slack, tell
@@ -29,7 +30,6 @@ from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide, format_list
 
 NAME = "subsys_reporter"
-IN_SLACK_FILE = "in_slack.json"
 _NAMED, _NAME, _VALUE = 3, 40, 1200
 
 
@@ -87,22 +87,18 @@ def report_of_tonight(home: Home, job: JobResult, night: Night) -> tuple[str, st
 def in_threads(home: Home, job: JobResult, night: Night, website: str) -> str:
     """Markup in place of a report whose news the subsystem has told in Slack threads of its own; "" where it has not.
 
-    It says so in in_slack.json: `night`, `headline` and `details` (or `words`, whose first line is the headline), and
-    `page`, the page of the website that has all of it.
+    It says so in in_slack.json.
     """
     try:
-        value = common.read_json(home.output(job.name) / IN_SLACK_FILE, max_bytes=1 << 20)
+        said = structured.read(InSlack, home.output(job.name) / IN_SLACK_FILE, max_bytes=1 << 20)
     except DashboardError:
         return ""
-    if not isinstance(value, dict) or value.get("night") != night.stamp or not isinstance(value.get("words"), str):
+    if said is None or said.night != night.stamp:
         return ""
-    first, _, others = value["words"].strip().partition("\n")
-    if "headline" in value:
-        first, others = str(value["headline"]), str(value.get("details", ""))
-    page = str(value.get("page") or "")
-    address = f"{website.rstrip('/')}/{page}"
-    more = f" {link(address, page.removesuffix('.html'))}" if website and page else ""
-    return f"{escape(first, _VALUE)}{more}\n{escape(others, _VALUE)}".rstrip()
+    address = f"{website.rstrip('/')}/{said.page}"
+    more = f" {link(address, said.page.removesuffix('.html'))}" if website and said.page else ""
+    first = said.headline or said.words.strip()
+    return f"{escape(first, _VALUE)}{more}\n{escape(said.details, _VALUE)}".rstrip()
 
 
 def _title(job: JobResult) -> str:

@@ -89,3 +89,17 @@ def test_experiments_and_itself_are_not_its_business(home: SlackHome) -> None:
     text = home.run(NAME, slack_homes.night(slack_homes.job("resnet", FAILED), job(NAME))).text
     assert "resnet" not in text
     assert NAME not in text
+
+
+def test_news_that_were_told_in_slack_stand_in_place_of_the_report_and_their_words_are_not_taken_apart(
+    home: SlackHome,
+) -> None:
+    home.configure(website_url="https://bench.example")
+    for name, said in (("own", {"words": "one\ntwo"}), ("parts", {"headline": "three", "details": "four"})):
+        report(home, name, "the report")
+        page = {"night": slack_homes.STAMP, "page": "alerts.html"}
+        write(home.home.output(name) / "in_slack.json", {**page, **said})
+    text = home.run(NAME, slack_homes.night(job("own"), job("parts"))).text
+    assert "one\ntwo alerts (https://bench.example/alerts.html)" in text
+    assert "three alerts (https://bench.example/alerts.html)\nfour" in text
+    assert "the report" not in text

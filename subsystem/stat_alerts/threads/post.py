@@ -12,7 +12,8 @@ from report.line import Line
 from threads import files as thread_files
 from threads import text as thread_words
 from threads.files import Memory, Thread, Told
-from tvmdash import common
+from tvmdash import common, structured
+from tvmdash.contracts.in_slack import IN_SLACK_FILE, InSlack
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident, Ledger, iso_of
@@ -23,8 +24,6 @@ from tvmdash.slack_util.parts import website_url
 from tvmdash.slack_util.threads import Reply, entry_of, reply
 from tvmdash.subsys_templates import Report
 
-IN_SLACK_FILE = "in_slack.json"
-"""Left where the threads hold the night's news: what subsys_reporter says in place of the report."""
 _NEW_DAYS, _FOLLOWED_DAYS = 7, 30
 """How old an incident may be to be told as new, and how long a settled one is looked after."""
 _REFUSALS = 2
@@ -54,9 +53,10 @@ def told(
         return replace(report, value=f"{report.value}\nIncidents in Slack: {error}")
     if done.faults:
         return replace(report, value=f"{report.value}\nIncidents in Slack: {' '.join(dict.fromkeys(done.faults))}")
-    first, rest = _counts(done, [one.id for one in ledger.open()]), _others(lines, done.threaded)
-    parts = {"headline": first, "details": rest, "words": "\n".join(filter(None, (first, rest)))}
-    common.write_json(brief, {"schema_version": 1, "night": tonight.stamp, "page": thread_words.PAGE, **parts})
+    headline, details = _counts(done, [one.id for one in ledger.open()]), _others(lines, done.threaded)
+    words = "\n".join(filter(None, (headline, details)))
+    said = InSlack(tonight.stamp, words, headline, details, thread_words.PAGE)
+    common.write_json(brief, {"schema_version": 1, **structured.to_json(said)})
     return report
 
 
