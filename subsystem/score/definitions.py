@@ -37,6 +37,11 @@ class Selector:
         axes = {path.rpartition(".")[2]: value for path, value in self.values.items()}
         return all(values[name] == value for name, value in axes.items() if name in values)
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells it from others."""
+        return (self.experiment, *(f"{path}={value}" for path, value in self.values.items()))
+
     def __str__(self) -> str:
         return ", ".join(f"{path} {value}" for path, value in self.values.items()) or "all records"
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP, Definition, Selector, differing
 from intervals import Resampling, measurement_interval, resampled
 
-from tvmdash.contracts.scores import Missing, WorkloadValue
+from tvmdash.contracts.scores import Lack, Missing, WorkloadValue
 from tvmdash.errors import DashboardError
 from tvmdash.records import Failure, Record
 from tvmdash.stats.means import geometric_mean
@@ -23,6 +23,18 @@ from tvmdash.text import elide, format_list
 
 ALL_WORKLOADS = "every workload"
 _REASON_COLUMNS = 160
+
+
+class NoValueError(DashboardError):
+    """Why a workload has no value: in words, and as the kind with what it is of."""
+
+    def __init__(self, words: str, lack: Lack, *of: str) -> None:
+        super().__init__(words)
+        self.lack, self.of = lack, of
+
+    def missing(self, workload: str) -> Missing:
+        """The workload, without a value for this reason."""
+        return Missing(workload, elide(str(self), _REASON_COLUMNS), self.lack, self.of)
 
 
 @dataclass(frozen=True)
@@ -82,10 +94,10 @@ def score(
     for workload in expected:
         try:
             there.append(_of_workload(definition, nights, workload))
-        except DashboardError as error:
-            missing.append(Missing(workload, elide(str(error), _REASON_COLUMNS)))
+        except NoValueError as error:
+            missing.append(error.missing(workload))
     if not expected:  # nothing says which workloads there should be: why, where the experiments left nothing
-        missing = [Missing(ALL_WORKLOADS, elide(night.lacking, _REASON_COLUMNS)) for night in used if night.lacking]
+        missing = [_lacking(night).missing(ALL_WORKLOADS) for night in used if night.lacking]
     value, low, high = _whole(definition, there, resampling)
     return Point(
         stamp,
@@ -133,8 +145,12 @@ def _is(workload: str, wanted: str) -> bool:
     return wanted in {workload, short(workload)}
 
 
+def _lacking(night: ExperimentNight) -> NoValueError:
+    return NoValueError(night.lacking, Lack.NO_DATA, night.experiment)
+
+
 def _of_workload(definition: Definition, nights: Mapping[str, ExperimentNight], workload: str) -> WorkloadValue:
-    """The workload's part; DashboardError says why it has none."""
+    """The workload's part; NoValueError says why it has none."""
     if definition.kind == CORRECT:
         return _count(definition.contender, nights[definition.contender.experiment], workload)
     contender = _measured(definition, definition.contender, nights, workload)
@@ -153,17 +169,21 @@ def _measured(
 ) -> WorkloadValue:
     night = nights[selector.experiment]
     if night.lacking:
-        raise DashboardError(night.lacking)
+        raise _lacking(night)
     records = [record for record in _selected(selector, night) if _is(record.workload, workload)]
     if not records:
         failure = next((item for item in _failed(selector, night) if _is(item.workload, workload)), None)
-        raise DashboardError(f"failed ({selector}): {failure.error}" if failure else f"no record of {selector}")
+        if failure is None:
+            raise NoValueError(f"no record of {selector}", Lack.NO_RECORD, *selector.key)
+        raise NoValueError(f"failed ({selector}): {failure.error}", Lack.FAILED, *selector.key, failure.error)
     if len(records) > 1:
         paths = format_list(list(differing(records)), 4) or "nothing"
-        raise DashboardError(f"{len(records)} records of {selector}: they differ in {paths}; select one of them")
+        words = f"{len(records)} records of {selector}: they differ in {paths}; select one of them"
+        raise NoValueError(words, Lack.SEVERAL_RECORDS, *selector.key, str(len(records)), paths)
     value = next((value for metric, value in records[0].metrics() if metric == definition.metric), None)
     if value is None or value <= 0:
-        raise DashboardError(f"its record of {selector} has no {definition.metric.name} above 0")
+        words = f"its record of {selector} has no {definition.metric.name} above 0"
+        raise NoValueError(words, Lack.NO_METRIC, *selector.key)
     info = records[0].additional_info if definition.metric.name == "run_time" else {}
     low, high = info.get("execution_elapsed_ms_low"), info.get("execution_elapsed_ms_high")
     return WorkloadValue(workload, value, low, high)
@@ -171,14 +191,15 @@ def _measured(
 
 def _count(selector: Selector, night: ExperimentNight, workload: str) -> WorkloadValue:
     if night.lacking:
-        raise DashboardError(night.lacking)
+        raise _lacking(night)
     good = [record for record in _selected(selector, night) if _is(record.workload, workload)]
     bad = [failure for failure in _failed(selector, night) if _is(failure.workload, workload)]
     if not good and not bad:
-        raise DashboardError(f"neither a record nor a failure of {selector}")
+        raise NoValueError(f"neither a record nor a failure of {selector}", Lack.NO_RECORD, *selector.key)
     checked = sum("max_error" in record.additional_info for record in good)
     if not checked and not bad:
-        raise DashboardError(f"none of its {len(good)} answers was checked" if len(good) > 1 else "it was not checked")
+        words = f"none of its {len(good)} answers was checked" if len(good) > 1 else "it was not checked"
+        raise NoValueError(words, Lack.NOT_CHECKED, *selector.key, str(len(good)))
     return WorkloadValue(workload, float(checked), total=checked + len(bad), unchecked=len(good) - checked)
 
 

@@ -125,10 +125,13 @@ def _times(scored: Scored) -> str:
 
 
 def _format_missing(missing: Sequence[Missing]) -> str:
-    by_reason: dict[str, list[str]] = {}
+    groups: dict[tuple[str, ...], list[Missing]] = {}
     for item in missing:
-        by_reason.setdefault(item.reason, []).append(item.workload)
-    parts = [f"{format_list(names, 6)} ({reason.rstrip('.')})" for reason, names in by_reason.items()]
+        groups.setdefault(item.cause, []).append(item)
+    parts = [
+        f"{format_list([item.workload for item in group], 6)} ({group[0].reason.rstrip('.')})"
+        for group in groups.values()
+    ]
     rest = f"; and {len(parts) - _TOLD_MISSING} more reasons" if len(parts) > _TOLD_MISSING else ""
     return "; ".join(parts[:_TOLD_MISSING]) + rest + "."
 

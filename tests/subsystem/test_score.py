@@ -199,6 +199,7 @@ def test_a_workload_that_failed_tonight_makes_the_score_incomplete_and_is_said_w
     (missing,) = score["missing"]
     assert missing["workload"] == "b"
     assert missing["reason"].endswith("SIGSEGV")
+    assert (missing["lack"], missing["of"]) == ("failed", ["opt", "build_config.variant=zero", "SIGSEGV"])
     assert "incomplete and not comparable with other nights. Missing: b (failed" in home.report()
 
 

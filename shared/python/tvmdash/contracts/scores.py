@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,12 +25,33 @@ class WorkloadValue:
     unchecked: int = 0
 
 
+class Lack(enum.StrEnum):
+    """Why a workload has no value."""
+
+    NO_DATA = "no_data"
+    FAILED = "failed"
+    NO_RECORD = "no_record"
+    SEVERAL_RECORDS = "several_records"
+    NO_METRIC = "no_metric"
+    NOT_CHECKED = "not_checked"
+
+
 @dataclass(frozen=True)
 class Missing:
-    """A workload without a value, and why."""
+    """A workload without a value, and why: `reason` for people; for programs `lack`, with what it is `of`.
+
+    of: the experiment, or what selects the records; then the error, or how many records there are.
+    """
 
     workload: str
     reason: str
+    lack: Lack | None = None
+    of: tuple[str, ...] = ()
+
+    @property
+    def cause(self) -> tuple[str, ...]:
+        """The same for workloads that the same thing keeps from having a value."""
+        return (self.lack, *self.of) if self.lack else ("", self.reason)
 
 
 @dataclass(frozen=True)
