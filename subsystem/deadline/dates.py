@@ -90,11 +90,11 @@ def read(config: Mapping[str, Any], where: str) -> list[Deadline]:
     found: list[Deadline] = []
     faults: list[str] = []
     for name, given in config["deadlines"].items():
-        place = f"{where}: $.deadlines.{name}"
+        at = f"$.deadlines.{name}"
         try:
-            found.append(_parse(name, check(given, FIELDS, place), config, place))
+            found.append(_parse(name, check(given, FIELDS, where, at=at), config, f"{where}: {at}"))
         except ConfigError as error:
-            faults += [fault.replace(f"{place}: $", place) for fault in error.faults]
+            faults += error.faults
         except DashboardError as error:
             faults.append(str(error))
     if faults:

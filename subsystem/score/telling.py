@@ -121,7 +121,7 @@ def _format_value(scored: Scored, point: Point) -> Told:
 
 def _times(scored: Scored) -> str:
     """What a ratio of baseline to contender says of the contender."""
-    return "times as fast" if scored.definition.metric.name.endswith("time") else "times as small"
+    return "times as fast" if scored.definition.metric.kind == "time" else "times as small"
 
 
 def _format_missing(missing: Sequence[Missing]) -> str:

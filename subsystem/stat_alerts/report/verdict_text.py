@@ -47,8 +47,8 @@ def _regression(found: Findings) -> str:
 
 
 def _direction(incidents: Sequence[Incident]) -> str:
-    metrics = {moved.metric for one in incidents for moved in one.moved if moved.worse}
-    return "slower" if all(metric.endswith("time") for metric in metrics) else "worse"
+    are_times = all(moved.is_time for one in incidents for moved in one.moved if moved.worse)
+    return "slower" if are_times else "worse"
 
 
 def _worst(incidents: Sequence[Incident]) -> str:

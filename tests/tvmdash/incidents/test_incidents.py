@@ -319,6 +319,19 @@ def test_whether_a_machine_got_slower_is_known_by_the_kind_of_its_fleet(of_fleet
     assert headline(incident).startswith(f"The machine got {word}")
 
 
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [
+        ({"metric": "latency", "kind": "time"}, "slower"),
+        ({"metric": "lifetime", "kind": "number"}, "higher"),
+        ({"metric": "run_time", "kind": ""}, "slower"),
+    ],
+)
+def test_a_number_is_slower_where_its_kind_is_a_time_whatever_its_name(number: dict[str, str], word: str) -> None:
+    incident = ledgers.fold([opened(ONE, moved(**number))]).incidents[ONE]  # type: ignore[arg-type]
+    assert f" is {word}" in incident_text(incident).lines[0]
+
+
 def test_many_series_are_told_as_one_with_the_worst_first() -> None:
     many = [moved(f"s{at}", effect=at / 100) for at in range(1, 10)] + [moved("b", worse=False, effect=-0.3)]
     incident = ledgers.fold([opened(ONE, *many)]).incidents[ONE]

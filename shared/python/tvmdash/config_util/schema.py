@@ -89,15 +89,16 @@ def read_config(path: Path, fields: Fields, *, shown_as: str = "") -> dict[str, 
     return check(value, fields, shown)
 
 
-def check(value: common.Json, fields: Fields, shown: str) -> dict[str, Any]:
+def check(value: common.Json, fields: Fields, shown: str, *, at: str = "$") -> dict[str, Any]:
     """`value` with the defaults of its size filled in; ConfigError lists every fault, `shown` names the file.
 
+    at: the JSON path of `value` in it.
     What it says under the name of its size stands in the place of those fields; what it says of another, nowhere.
     """
     if not isinstance(value, dict):
-        raise ConfigError([f"{shown}: $: {_brief(value)} is not an object. Write {{...}} with the fields in it."])
+        raise ConfigError([f"{shown}: {at}: {_brief(value)} is not an object. Write {{...}} with the fields in it."])
     errors = Schema(compile_schema(fields)).errors(value)
-    faults = sorted({f"{shown}: {fault}" for error in errors for fault in faults_of(error)})
+    faults = sorted({f"{shown}: {fault}" for error in errors for fault in faults_of(error, at)})
     if faults:
         raise ConfigError(faults)
     size = value.get("size", NIGHTLY)
@@ -107,9 +108,9 @@ def check(value: common.Json, fields: Fields, shown: str) -> dict[str, Any]:
     return {**filled, **of_sizes.get(size, {})}
 
 
-def faults_of(error: ValidationError) -> Iterator[str]:
-    """One error of the schema validator as sentences: place, value, remedy."""
-    place = "$" + "".join(map(_step, error.absolute_path))
+def faults_of(error: ValidationError, at: str = "$") -> Iterator[str]:
+    """One error of the schema validator as sentences: place, value, remedy. at: where the checked value stands."""
+    place = at + "".join(map(_step, error.absolute_path))
     wanted: Any = error.validator_value
     given: Any = error.instance
     schema: Any = error.schema

@@ -71,6 +71,11 @@ class Moved:
         return self.processes is not None
 
     @property
+    def is_time(self) -> bool:
+        """Whether its number is a time; in an incident from before there were kinds, by its metric."""
+        return self.kind == "time" if self.kind else self.metric.endswith("time")
+
+    @property
     def way(self) -> Way:
         """Worse, better or changed."""
         return way(self.worse)

@@ -121,7 +121,7 @@ def _suspect(one: Mapping[str, Any]) -> str:
 
 def _verdict(moved: Moved) -> str:
     up = moved.after > moved.before
-    if moved.metric.endswith("time") or moved.kind == "time":
+    if moved.is_time:
         return "slower" if up else "faster"
     if moved.unit in ("bytes", "B"):
         return "larger" if up else "smaller"
