@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, records
+from tvmdash import common, records, structured
+from tvmdash.contracts import receipts
+from tvmdash.contracts.receipts import Pins
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
-
-_PINS = ("config", "seed", "artifact", "fingerprint")
 
 
 @dataclass(frozen=True)
@@ -40,29 +40,28 @@ def read(home: Home, name: str) -> Receipt:
     night = value.get("night") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(night, dict):
         raise DashboardError(f"{path}: names no night. Give a data_<stamp>.json, a receipt, or EXPERIMENT/STAMP.")
-    lacks = [pin for pin in _PINS if night.get(pin) is None]
+    lacks = Pins.lacking(night)
     if lacks:
         why = "imported, added by hand, or measured without TVM"
         raise DashboardError(f"{path}: its night does not say its {' and '.join(lacks)}: {why}.")
-    owner = str(night.get("experiment") or value.get("experiment") or path.parent.name)
-    when = str(night.get("stamp") or value.get("stamp") or "")
-    try:
-        values = tuple(_values(home, path, value, owner, when))
-        return Receipt(
-            str(path), owner, when, values, dict(night["config"]), int(night["seed"]),
-            str(night["fingerprint"]), dict(night["artifact"]), dict(night.get("repository") or {}),
-            dict(value.get("environment") or {}),
-        )  # fmt: skip
-    except (KeyError, TypeError, ValueError) as error:
-        raise DashboardError(f"{path}: is no receipt: {error!r}.") from error
+    pins = structured.from_json(Pins, night, path, at="$.night")
+    owner = pins.experiment or str(value.get("experiment") or path.parent.name)
+    when = pins.stamp or str(value.get("stamp") or "")
+    values = tuple(_values(home, path, value, owner, when))
+    environment = common.object_in(value, "environment")
+    return Receipt(
+        str(path), owner, when, values, pins.config, pins.seed, pins.fingerprint, pins.artifact, pins.repository or {},
+        environment,
+    )  # fmt: skip
 
 
 def _values(home: Home, path: Path, value: Mapping[str, Any], experiment: str, stamp: str) -> Iterator[PointValue]:
     if "data_file" not in value:  # a data file
         yield from records.read_data(path, experiment, home=home.machine()).values()
         return
-    told = [entry["record"] for entry in value["records"]]
+    receipt = structured.from_json(receipts.Receipt, value, path)
+    told = [entry.record for entry in receipt.records]
     leaves = {str(record["path"]): float(record["value"]) for record in told if "path" in record}
     whole = [record for record in told if "path" not in record]
-    night = records.night_of({"night": value["night"], "records": whole}, experiment, stamp, home.machine())
+    night = records.night_of({"night": receipt.night, "records": whole}, experiment, stamp, home.machine())
     yield from replace(night, leaves=leaves).values()

@@ -7,7 +7,7 @@ import logging
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +19,19 @@ from inputs.raw_points import CATALOGUE, Measured, identity_of, read_measured, w
 from views.context import SiteContext
 
 from data.catalogue import Catalogue
-from tvmdash import common, config_util, records
+from tvmdash import common, config_util, records, structured
+from tvmdash.contracts.receipts import SCHEMA_VERSION, Pins, Receipt, ReceiptRecord
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import identity as machine_identity
 from tvmdash.records.metrics import FOREIGN, Declarations
 
-SCHEMA_VERSION = 1
 FOLDER = "receipts"
 Ids = Mapping[tuple[str, str], str]
 """The name of a series' files, by its ID and unit."""
 _LEAST_IN_PROCESS = 30
 """Fewer receipts are made sooner than a process is forked."""
-_PINS = ("config", "seed", "artifact", "fingerprint")
-"""What `reproduce` needs of a night."""
+_NO_TRACE = "Only the last night has its trace here."
 _log = logging.getLogger("website")
 
 
@@ -164,60 +163,58 @@ def _make(wanted: _Wanted, names: _Names, carrier: IncrementalSite) -> None:
     file, trace = wanted.file, wanted.trace
     source = carrier.old / file if wanted.keeps else wanted.place.data
     try:
-        receipt = _without_trace(common.read_json(source)) if wanted.keeps else _made(wanted.place, names)
+        receipt = _kept(source) if wanted.keeps else _made(wanted.place, names)
     except WRONG as error:
         raise DashboardError(reason_of(source, error)) from error
     if wanted.is_tonight and not wanted.keeps:
         words = write_trace(wanted.place.raw, carrier.new / trace)
-        receipt = {**receipt, "trace": None if words else Path(trace).name, "trace_words": words}
+        receipt = replace(receipt, trace=None if words else Path(trace).name, trace_words=words)
         if not words:
             carrier.adopt(trace, wanted.made_from)
-    content = json.dumps(receipt, separators=(",", ":"), allow_nan=False)
-    carrier.write(file, content.encode("ascii"), wanted.made_from)
+    value = {"schema_version": SCHEMA_VERSION, **structured.to_json(receipt)}
+    carrier.write(file, json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii"), wanted.made_from)
 
 
-def _without_trace(receipt: Mapping[str, Any]) -> dict[str, Any]:
-    return {**receipt, "trace": None, "trace_words": "Only the last night has its trace here."}
+def _kept(path: Path) -> Receipt:
+    receipt = structured.from_json(Receipt, common.read_json(path), path)
+    return replace(receipt, trace=None, trace_words=_NO_TRACE)
 
 
-def _made(place: Place, names: _Names) -> dict[str, Any]:
+def _made(place: Place, names: _Names) -> Receipt:
     value = common.read_json(place.data)  # it was checked when it was taken into the index
     measured, fault = read_measured(place.raw)
-    night = records.night_of(value, place.experiment, place.stamp, machine_identity.of_folder(place.data.parent))
-    told = {"samples_words": fault, "records": list(_records(night, names, measured))}
-    return _without_trace({**_receipt(place, value), **told})
+    data = records.night_of(value, place.experiment, place.stamp, machine_identity.of_folder(place.data.parent))
+    night = common.object_in(value, "night")
+    return Receipt(
+        stamp=place.stamp,
+        experiment=place.experiment,
+        tvm_hash=value.get("tvm_hash"),
+        night=night,
+        environment=common.object_in(value, "environment"),
+        failures=tuple(value.get("failures", ())) if "records" in value else (),
+        repeat=repeat_of(place, night),
+        data_file=f"results/experiments/data/{place.experiment}/{place.data.name}",
+        records=tuple(_records(data, names, measured)),
+        samples_words=fault,
+        trace_words=_NO_TRACE,
+    )
 
 
-def _receipt(place: Place, data: Mapping[str, Any]) -> dict[str, Any]:
-    night = common.object_in(data, "night")
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "stamp": place.stamp,
-        "experiment": place.experiment,
-        "tvm_hash": data.get("tvm_hash"),
-        "night": night,
-        "environment": data.get("environment", {}),
-        "failures": data.get("failures", []) if "records" in data else [],
-        "repeat": repeat_of(place, night),
-        "data_file": f"results/experiments/data/{place.experiment}/{place.data.name}",
-    }
-
-
-def _records(night: records.NightData, names: _Names, measured: Mapping[str, Measured]) -> Iterator[dict[str, Any]]:
+def _records(night: records.NightData, names: _Names, measured: Mapping[str, Measured]) -> Iterator[ReceiptRecord]:
     """Each record with the IDs of its series by metric; of a foreign experiment, each of its numbers."""
     declarations = Declarations(night.declarations)
     for record in night.records:
         value = dict(vars(record))
         identity = identity_of(record.workload, record.engine, record.target, value)
         raw = measured.get(identity, Measured())
-        yield {"series": names.of_record(night, record, identity), "record": value, **raw.to_json()}
+        yield raw.of_record(names.of_record(night, record, identity), value)
     for path, number in night.leaves.items():
         series = {FOREIGN.name: names.of(night.key_of_leaf(path), declarations.of(path).unit)}
-        yield {"series": series, "record": {"path": path, "value": number}, **Measured().to_json()}
+        yield ReceiptRecord(series, {"path": path, "value": number})
 
 
 def repeat_of(place: Place, night: Mapping[str, Any]) -> str:
     """The command that measures the receipt again; empty where the night does not pin what that needs."""
-    if any(night.get(pin) is None for pin in _PINS):
+    if Pins.lacking(night):
         return ""
     return f"python3 -m dashboard reproduce HOME {shlex.quote(f'{place.experiment}/{place.stamp}')}"

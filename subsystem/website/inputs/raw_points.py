@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.contracts.receipts import ReceiptRecord
 from tvmdash.errors import DashboardError
 from tvmdash.text import format_bytes
 
@@ -20,19 +21,17 @@ _COLUMNS = ("workload_args", "engine_config", "build_config", "runtime_config")
 
 @dataclass
 class Measured:
-    """One point. operators: [name, calls, ns of all calls] over `runs` profiled runs, the longest first.
-
-    passes: [name, ns] in the order in which the compiler ran them first.
-    """
+    """One point, as a receipt holds it, while it is read."""
 
     samples_ms: list[float] = field(default_factory=list)
     runs: int = 0
-    operators: list[list[Any]] = field(default_factory=list)
-    passes: list[list[Any]] = field(default_factory=list)
+    operators: list[tuple[str, int, int]] = field(default_factory=list)
+    passes: list[tuple[str, int]] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
-        """As a receipt holds it."""
-        return dict(vars(self))
+    def of_record(self, series: Mapping[str, str | None], record: Mapping[str, Any]) -> ReceiptRecord:
+        """The record with what was measured of it."""
+        lists = (tuple(self.operators), tuple(self.passes))
+        return ReceiptRecord(series, record, tuple(self.samples_ms), self.runs, *lists)
 
 
 def identity_of(workload: str, engine: str, target: str, columns: Mapping[str, Any]) -> str:
@@ -72,7 +71,7 @@ def _measured(traces: Any) -> dict[str, Measured]:
         "SELECT guid, trial, name, count(*), sum(duration) FROM kernels GROUP BY guid, trial, name"
         " ORDER BY 5 DESC, name"
     ):
-        of_trial.get((guid, trial), nothing).operators.append([name, int(calls), int(total)])
+        of_trial.get((guid, trial), nothing).operators.append((name, int(calls), int(total)))
     for guid, trial, runs in traces.execute(
         "SELECT guid, trial, count(DISTINCT repetition) FROM kernels GROUP BY guid, trial"
     ):
@@ -80,7 +79,7 @@ def _measured(traces: Any) -> dict[str, Measured]:
     for guid, trial, name, total, _ in traces.execute(
         "SELECT guid, trial, name, sum(duration), min(position) FROM passes GROUP BY guid, trial, name ORDER BY 5, name"
     ):
-        of_trial.get((guid, trial), nothing).passes.append([name, int(total)])
+        of_trial.get((guid, trial), nothing).passes.append((name, int(total)))
     return found
 
 

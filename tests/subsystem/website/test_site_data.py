@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests import make_site_home
 from tests.make_site_home import Truth, make_home
@@ -22,6 +23,7 @@ from tests.site_transfer import sent, with_imports
 from tests.subsystem import scripts
 from tvmdash import common
 from tvmdash.dashboard_info import OK, RUNNING, Home, JobResult, Night, StepResult
+from tvmdash.records import SCHEMAS
 from tvmdash.series import store
 
 REPO = Path(__file__).resolve().parents[3]
@@ -457,6 +459,7 @@ def test_one_series_of_one_night(tmp_path: Path) -> None:
     receipt = read(next(site.glob("receipts/*/*.json")))
     assert receipt["records"][0]["series"] == {"value": columns["id"]}
     assert receipt["records"][0]["record"] == {"path": "$.gpu.O3", "value": 1.25}
+    Draft202012Validator(common.read_json(SCHEMAS / "receipt_v1.json")).validate(receipt)
     lines = (site / "series" / f"{columns['id']}.csv").read_text(encoding="utf-8").splitlines()
     assert lines[1] == f"{STAMP},1.25,,,,,'=1+1,0,"
 

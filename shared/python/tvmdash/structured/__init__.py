@@ -111,6 +111,7 @@ def _converter(*, detailed: bool) -> Converter:
     made.register_structure_hook_factory(_is_mapping, lambda kind: _mapping_hook(kind, made))
     made.register_structure_hook_factory(_is_dataclass, lambda kind: _dataclass_hook(kind, made))
     made.register_unstructure_hook_factory(_is_dataclass, lambda kind: _dataclass_to_json(kind, made))
+    made.register_unstructure_hook_func(_holds_json, lambda value: value)
     return made
 
 
@@ -161,6 +162,7 @@ def choices_of(kind: Any) -> Mapping[str, Any]:
     return {item: item for item in get_args(kind)} or {item.value: item for item in kind}
 
 
+_PLAIN = frozenset((str, int, float, bool))
 _SCALARS: Mapping[Any, _Hook] = {
     enum.StrEnum: _choice, str: _text, bool: _flag, int: _whole, float: _number, Stamp: _stamp,
 }  # fmt: skip
@@ -178,6 +180,13 @@ def _is_tuple(kind: Any) -> bool:
 
 def _is_mapping(kind: Any) -> bool:
     return get_origin(kind) in (Mapping, dict)
+
+
+def _holds_json(kind: Any) -> bool:
+    """Whether what it holds can go into a file as it is: a mapping to anything, or lists of texts and numbers."""
+    if _is_mapping(kind):
+        return get_args(kind)[1] is Any
+    return _is_tuple(kind) and all(part in _PLAIN or part is ... or _holds_json(part) for part in get_args(kind))
 
 
 def _is_dataclass(kind: Any) -> bool:

@@ -1,0 +1,67 @@
+"""What the website leaves of an experiment's points of one night, and `reproduce` measures again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvmdash.structured import Stamp
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ReceiptRecord:
+    """A point: its record as in the data file, or `path` and `value` of a foreign number; its series' ID by metric.
+
+    samples_ms: in their order. operators: name, calls and ns of all calls over `runs` profiled runs, the longest first.
+    passes: name and ns, in the order in which the compiler ran them first.
+    """
+
+    series: Mapping[str, str | None]
+    record: Mapping[str, Any]
+    samples_ms: tuple[float, ...] = ()
+    runs: int = 0
+    operators: tuple[tuple[str, int, int], ...] = ()
+    passes: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """One experiment of the night `stamp`; `night`, `environment` and `failures` are those of its data file.
+
+    repeat: the command that measures it again, "" where the night does not pin what that needs. trace: a file beside
+    it. samples_words, trace_words: why there are none of these.
+    """
+
+    stamp: Stamp
+    experiment: str
+    night: Mapping[str, Any]
+    data_file: str
+    records: tuple[ReceiptRecord, ...]
+    tvm_hash: str | None = None
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    failures: tuple[Mapping[str, Any], ...] = ()
+    repeat: str = ""
+    samples_words: str = ""
+    trace: str | None = None
+    trace_words: str = ""
+
+
+@dataclass(frozen=True)
+class Pins:
+    """What measuring a night's experiment again needs of the `night` in its data file or receipt."""
+
+    config: Mapping[str, Any]
+    seed: int
+    artifact: Mapping[str, Any]
+    fingerprint: str
+    repository: Mapping[str, Any] | None = None
+    experiment: str | None = None
+    stamp: str | None = None
+
+    @staticmethod
+    def lacking(night: Mapping[str, Any]) -> list[str]:
+        """The names of what the night does not say: it was imported, added by hand, or measured without TVM."""
+        return [name for name in ("config", "seed", "artifact", "fingerprint") if night.get(name) is None]
