@@ -16,6 +16,8 @@ from tvmdash.backfill.calls import Call
 from tvmdash.contracts.alerts import AlertsPage
 from tvmdash.contracts.deadlines import DeadlinesAhead
 from tvmdash.contracts.in_slack import InSlack
+from tvmdash.contracts.receipts import Receipt
+from tvmdash.contracts.remeasured import Remeasured
 from tvmdash.contracts.scores import ScorePage, Scores
 from tvmdash.contracts.telemetry import TelemetryPage
 from tvmdash.dashboard_info import Night
@@ -53,6 +55,8 @@ FILES = (
     File("telemetry_page_v1.json", f"{_OUTPUT}/telemetry/page.json", TelemetryPage),
     File("deadlines_v1.json", f"{_OUTPUT}/deadline/deadlines.json", DeadlinesAhead),
     File("alerts_page_v1.json", f"{_STAT_ALERTS}/page.json", AlertsPage),
+    File("receipt_v1.json", f"{_OUTPUT}/website/receipts/<stamp>/NAME.json", Receipt),
+    File("remeasured_v1.json", f"{_STAT_ALERTS}/remeasured/<stamp>.json", Remeasured),
     File("in_slack_v1.json", f"{_OUTPUT}/NAME/in_slack.json", InSlack),
     File("incidents_v1.json", f"{_STAT_ALERTS}/incidents.json", Incidents),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from rerun import allowed
 from threads import post as threads
 
 from tvmdash import common, structured
+from tvmdash.contracts.alerts import PAGE_FILE, SCHEMA_VERSION, StddevPage, StddevSeries
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.detect.rules import StddevSettings, stddev
 from tvmdash.detect.series import Settings
@@ -29,7 +31,6 @@ from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide, format_list
 from tvmdash.verdict import write_verdict
 
-PAGE_FILE = "page.json"
 VIEW_FILE = "incidents.json"
 
 
@@ -50,7 +51,8 @@ class StatAlerts(Subsystem):
         verdict, stands = concluding.conclude(home, tonight, done.table, done.judged, done.ledger, options)
         write_verdict(home, verdict)
         page = telling.page(done.table, done.judged, done.ledger, rates, options, stands)
-        common.write_json(output / PAGE_FILE, {**page, "partial": _partial(home, page["stamps"])})
+        page = replace(page, partial=_partial(home, page.stamps))
+        common.write_json(output / PAGE_FILE, telling.page_to_json(page, done.ledger))
         lines = telling.report_lines(done.table, done.judged, done.ledger, done.events, rates, verdict)
         report = telling.report(verdict, lines)
         return threads.told(report, config, output, home, tonight, done.ledger, lines)
@@ -67,12 +69,12 @@ def _options(config: Mapping[str, Any], home: Home, tonight: Night) -> Options:
     )
 
 
-def _partial(home: Home, stamps: Sequence[str]) -> dict[str, list[str]]:
+def _partial(home: Home, stamps: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The experiments with partial data by night: what such a night lacks has not ended, it was not measured."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, tuple[str, ...]] = {}
     for stamp in stamps:
         with contextlib.suppress(DashboardError):  # an imported night has no record
-            found[stamp] = [partial.experiment for partial in home.read_night(stamp).partial]
+            found[stamp] = tuple(partial.experiment for partial in home.read_night(stamp).partial)
     return {stamp: names for stamp, names in found.items() if names}
 
 
@@ -94,13 +96,14 @@ def _stddev(config: Mapping[str, Any], output: Path, home: Home, stamp: str) -> 
     settings = StddevSettings(config["window"], config["deviations"])
     table = read_table(home, stamp, config["window"] + 1)
     found = []
-    page = []
+    series_on_page = []
     for row, series in enumerate(table.rows):
         decision = stddev(_up_to(table, row, stamp), settings)
-        page.append({"id": series.key, "name": series.name, "alert": decision.alert, "reason": decision.reason})
+        series_on_page.append(StddevSeries(series.key, series.name, decision.alert, decision.reason))
         if decision.alert:
             found.append(series.name)
-    common.write_json(output / PAGE_FILE, {"schema_version": 1, "night": stamp, "rule": "stddev", "series": page})
+    page = StddevPage(stamp, tuple(series_on_page))
+    common.write_json(output / PAGE_FILE, {"schema_version": SCHEMA_VERSION, **structured.to_json(page)})
     if not found:
         words = f"No series of {len(table.rows)} is beyond {settings.deviations:g} standard deviations of its mean."
         return Report("Nothing stands out", words)

@@ -4,52 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tvmdash import common, structured
+from tvmdash.contracts.remeasured import SCHEMA_VERSION, ConfirmationSummary, Lack, Outcome, Remeasured, Run
 
 FOLDER = "remeasured"
-SCHEMA_VERSION = 1
 RUNNING, COMPLETE, BUDGET, BROKEN = "running", "complete", "budget", "broken"
 """Why measuring ended: it has not; all is clear; the time was over; it could not be called."""
 MEASURED = "measured"
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run of an experiment with the artifact of the night `stamp`; values by the ID of the series."""
-
-    experiment: str
-    stamp: str
-    artifact: str
-    values: Mapping[str, float]
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Lack:
-    """What could not be measured: an artifact (`state`: gone, failed, ...), or one series with it."""
-
-    experiment: str
-    stamp: str
-    artifact: str
-    state: str
-    error: str
-    series: str = ""
-
-
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Remeasured):
     """All of one night, in the order of time."""
-
-    night: str
-    budget_s: float = 0.0
-    runs: tuple[Run, ...] = ()
-    lacks: tuple[Lack, ...] = ()
-    ended: str = RUNNING
-    words: str = ""
 
     @property
     def seconds(self) -> float:
@@ -99,29 +68,6 @@ MODES, YOUNG, UNMEASURED = "modes", "young", "unmeasured"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What measuring one series again came to. new, old: how many runs of artifacts since and before the suspected cut.
-
-    same: all were of one artifact. changed: the experiment's code or config did, within what was compared.
-    effect, low, high: of the new against the old, both measured tonight, with 95 % confidence. evidence: what says that
-    it was the machine, in the words of change_cause.
-    """
-
-    series: str
-    name: str
-    outcome: str
-    new: int = 0
-    old: int = 0
-    effect: float | None = None
-    low: float | None = None
-    high: float | None = None
-    same: bool = False
-    changed: bool = False
-    why: str = ""
-    evidence: str = ""
-
-
-@dataclass(frozen=True)
 class Confirmation:
     """The night's re-measuring as a whole. `off`: why there is none."""
 
@@ -129,16 +75,17 @@ class Confirmation:
     outcomes: tuple[Outcome, ...] = ()
     off: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def summary(self) -> ConfirmationSummary:
         """As the page holds it."""
         evidence = self.evidence
-        return {
-            "off": self.off,
-            "runs": len(evidence.runs),
-            "seconds": round(evidence.seconds, 3),
-            "budget_s": evidence.budget_s,
-            "ended": evidence.ended,
-            "words": evidence.words,
-            "series": [asdict(one) for one in self.outcomes],
-            "lacking": [asdict(one) for one in evidence.lacks],
-        }
+        return ConfirmationSummary(
+            self.off,
+            len(evidence.runs),
+            round(evidence.seconds, 3),
+            evidence.budget_s,
+            evidence.ended,
+            evidence.words,
+            self.outcomes,
+            evidence.lacks,
+        )

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from judging.judge import FleetNight, Judged, Options
 from judging.memory import BREAK, WHOLE
 from judging.table import Table
-from tvmdash import common
+from tvmdash import common, structured
+from tvmdash.contracts.alerts import AlertRate
 from tvmdash.detect.change_points import change_points
 from tvmdash.detect.fleet.fleet import night_threshold
 from tvmdash.detect.noise import IntArray
 from tvmdash.detect.series import KEPT_NIGHTS as CORRECTED_NIGHTS
 from tvmdash.detect.series import History, SeriesState, Settings, scaled
 from tvmdash.errors import DashboardError
+from tvmdash.structured import Stamp
 
 HONESTY_FILE = "honesty.json"
 VERSION = 2
@@ -50,8 +52,10 @@ class Rate:
         """What the true rate is below, with 95 % confidence, if alerts are independent."""
         return 1000 * _poisson_limit(self.alerts) / self.nights if self.nights else None
 
-    def to_json(self) -> dict[str, Any]:
-        return {"nights": self.nights, "alerts": self.alerts, "per_1000": self.rate, "at_most_per_1000": self.at_most}
+    @property
+    def on_page(self) -> AlertRate:
+        """As the page holds it."""
+        return AlertRate(self.nights, self.alerts, self.rate, self.at_most)
 
 
 @dataclass(frozen=True)
@@ -64,15 +68,13 @@ class _Count:
     nights: int
     alerts: int
 
-    @classmethod
-    def from_json(cls, value: list[Any]) -> _Count:
-        kind, series, until, nights, alerts = value
-        if kind not in (SHUFFLED, UNCHANGED) or not common.is_stamp(until):
-            raise ValueError(value)
-        return cls(kind, str(series), until, int(nights), int(alerts))
 
-    def to_json(self) -> list[Any]:
-        return [self.kind, self.series, self.until, self.nights, self.alerts]
+@dataclass(frozen=True)
+class _Kept:
+    """What the file holds: the counts of each night, in the order of their fields."""
+
+    version: int
+    nights: Mapping[Stamp, tuple[tuple[Literal["shuffled", "unchanged"], str, Stamp, int, int], ...]]
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def measured(output: Path, table: Table, judged: Judged, options: Options, count
     tests = dict(sorted((stamp, test) for stamp, test in _read(path).items() if stamp < tonight)[1 - KEPT_NIGHTS :])
     counted = {(one.kind, one.series): one.until for test in tests.values() for one in test}
     tests[tonight] = list(_tonight(table, judged, options, count, counted))
-    nights = {stamp: [one.to_json() for one in test] for stamp, test in tests.items()}
+    nights = {stamp: [astuple(count) for count in test] for stamp, test in tests.items()}
     common.write_json(path, {"version": VERSION, "nights": nights}, durable=False)
     return {kind: _sum(tests, kind) for kind in (SHUFFLED, UNCHANGED)}
 
@@ -117,13 +119,12 @@ def measured(output: Path, table: Table, judged: Judged, options: Options, count
 def _read(path: Path) -> dict[str, list[_Count]]:
     """The tests of earlier nights; none where there is no usable file, and all is measured anew."""
     try:
-        value = common.read_json(path)
-        if value["version"] != VERSION:
-            return {}
-        tests = {stamp: [_Count.from_json(one) for one in test] for stamp, test in value["nights"].items()}
-    except (DashboardError, KeyError, TypeError, ValueError, AttributeError):
+        kept = structured.read(_Kept, path)
+    except DashboardError:
         return {}
-    return {stamp: test for stamp, test in tests.items() if common.is_stamp(stamp)}
+    if kept is None or kept.version != VERSION:
+        return {}
+    return {stamp: [_Count(*count) for count in test] for stamp, test in kept.nights.items()}
 
 
 def _sum(tests: Mapping[str, list[_Count]], kind: str) -> Rate:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.detect.fleet.fleet import FleetState
 from tvmdash.errors import DashboardError
+from tvmdash.structured import Stamp
 
 STATE_FILE = "state.json"
 VERSION = 1
@@ -43,19 +44,38 @@ class Memory:
             steps[key] = (*steps.get(key, ()), step)[-KEPT_STEPS:]
         return replace(self, steps=steps)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "night": self.night,
-            "count": self.count,
-            "fleets": {name: fleet.to_json() for name, fleet in self.fleets.items()},
-            "steps": {key: [[step.stamp, step.size, step.kind] for step in steps] for key, steps in self.steps.items()},
-        }
+    def in_file(self) -> _SavedMemory:
+        """As the file holds it."""
+        steps = {key: tuple((step.stamp, step.size, step.kind) for step in steps) for key, steps in self.steps.items()}
+        return _SavedMemory(
+            self.night, self.count, {name: fleet.to_json() for name, fleet in self.fleets.items()}, steps
+        )
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Memory:
-        fleets = {name: FleetState.from_json(fleet) for name, fleet in value["fleets"].items()}
-        steps = {key: tuple(Step(*step) for step in steps) for key, steps in value["steps"].items()}
-        return cls(value["night"], value["count"], fleets, steps)
+    def of_file(cls, saved: _SavedMemory) -> Memory:
+        """What `in_file` made."""
+        fleets = {name: FleetState.from_json(fleet) for name, fleet in saved.fleets.items()}
+        steps = {key: tuple(Step(*step) for step in steps) for key, steps in saved.steps.items()}
+        return cls(saved.night, saved.count, fleets, steps)
+
+
+@dataclass(frozen=True)
+class _SavedMemory:
+    """A memory in the file; a step has its fields in their order."""
+
+    night: str
+    count: int
+    fleets: Mapping[str, Any]
+    steps: Mapping[str, tuple[tuple[Stamp, float, str], ...]]
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """What the file holds: the memory before its last night and after it."""
+
+    version: int
+    before: _SavedMemory
+    after: _SavedMemory
 
 
 def read(output: Path, tonight: str) -> Memory:
@@ -64,11 +84,11 @@ def read(output: Path, tonight: str) -> Memory:
     DashboardError where there is no usable state: missing, damaged, of another version, of a later night.
     """
     path = output / STATE_FILE
-    value = common.read_json(path)
+    saved = structured.from_json(_Saved, common.read_json(path), path)
+    if saved.version != VERSION:
+        raise DashboardError(f"{path}: $.version: {saved.version!r} is not {VERSION}.")
     try:
-        if value["version"] != VERSION:
-            raise DashboardError(f"{path}: $.version: {value['version']!r} is not {VERSION}.")
-        kept = [Memory.from_json(value[name]) for name in ("after", "before")]
+        kept = [Memory.of_file(saved.after), Memory.of_file(saved.before)]
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DashboardError(f"{path}: damaged: {error!r}.") from error
     usable = next((memory for memory in kept if memory.night < tonight), None)
@@ -79,5 +99,4 @@ def read(output: Path, tonight: str) -> Memory:
 
 def write(output: Path, before: Memory, after: Memory) -> None:
     """Leave both for the next night and for a rerun of this one."""
-    text = {"version": VERSION, "before": before.to_json(), "after": after.to_json()}
-    common.write_json(output / STATE_FILE, text)
+    common.write_json(output / STATE_FILE, structured.to_json(_Saved(VERSION, before.in_file(), after.in_file())))

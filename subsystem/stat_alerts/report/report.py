@@ -17,7 +17,8 @@ from report.line import Line, lines_about
 from report.standings import SeriesStanding
 from report.verdict_text import suspect_text
 from tvmdash import structured
-from tvmdash.contracts.alerts import AnnotationNote, SeriesVerdict
+from tvmdash.contracts.alerts import SCHEMA_VERSION, AlertsPage, AnnotationNote, Honesty, SeriesVerdict, ToldIncident
+from tvmdash.contracts.remeasured import ConfirmationSummary
 from tvmdash.detect.grade import noise_grade, smallest_visible_change
 from tvmdash.detect.reason import ReasonKind
 from tvmdash.incidents import ledger as ledgers
@@ -29,7 +30,6 @@ from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, format_list, format_percent
 from tvmdash.verdict import NightVerdict
 
-SCHEMA_VERSION = 1
 MOST_CHARS = 6000
 _SHOWN_NIGHTS = 30
 _SHOWN_SUSPECTS = 8
@@ -162,50 +162,53 @@ def page(
     rates: Mapping[str, Rate],
     options: Options,
     stands: Mapping[int, SeriesStanding],
-) -> dict[str, Any]:
+) -> AlertsPage:
     """What the website shows."""
-    now = iso_of(table.stamps[judged.night])
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "night": table.stamps[judged.night],
-        "series": [
-            *(
-                _series(table, row, decision, fleet, options, stands[row])
-                for row, decision, fleet in judged.decisions()
-            ),
-            *(_exact(table, one, stands[one.row]) for one in judged.exact.values()),
-        ],
-        "stamps": list(table.stamps[-_SHOWN_NIGHTS:]),
-        "incidents": [
-            {
-                **one.to_json(),
-                "headline": headline(one),
-                "words": describe(one),
-                "silent": ledger.silent(one, now) is not None,
-            }
-            for one in reversed(list(ledger.incidents.values()))
-        ],
-        "honesty": {"target_per_1000": TARGET, **{kind: rate.to_json() for kind, rate in rates.items()}},
-        "confirmation": _confirmation(judged, options),
-        "annotations": [_annotation(table, one) for one in options.annotations],
-    }
+    decided = [
+        _series(table, row, decision, fleet, options, stands[row]) for row, decision, fleet in judged.decisions()
+    ]
+    return AlertsPage(
+        night=table.stamps[judged.night],
+        series=(*decided, *(_exact(table, one, stands[one.row]) for one in judged.exact.values())),
+        incidents=tuple(_told(incident, ledger, iso_of(table.stamps[judged.night])) for incident in _newest(ledger)),
+        honesty=Honesty(TARGET, **{kind: rate.on_page for kind, rate in rates.items()}),
+        annotations=tuple(_annotation(table, one) for one in options.annotations),
+        stamps=tuple(table.stamps[-_SHOWN_NIGHTS:]),
+        confirmation=_confirmation(judged, options),
+    )
 
 
-def _confirmation(judged: Judged, options: Options) -> dict[str, Any]:
+def page_to_json(page: AlertsPage, ledger: Ledger) -> dict[str, Any]:
+    """As page.json holds it: each incident with all that is known of it."""
+    value = structured.to_json(page)
+    whole = [{**incident.to_json(), **told} for incident, told in zip(_newest(ledger), value["incidents"], strict=True)]
+    return {"schema_version": SCHEMA_VERSION, **value, "incidents": whole}
+
+
+def _newest(ledger: Ledger) -> list[Incident]:
+    """All incidents, newest first."""
+    return list(ledger.incidents.values())[::-1]
+
+
+def _told(incident: Incident, ledger: Ledger, now: str) -> ToldIncident:
+    is_silent = ledger.silent(incident, now) is not None
+    return ToldIncident(incident.id, is_silent, headline(incident), describe(incident))
+
+
+def _confirmation(judged: Judged, options: Options) -> ConfirmationSummary:
     if judged.confirmation is None:
-        return Confirmation(Evidence(""), off=options.confirm_off or "nothing is kept of this night").to_json()
-    return judged.confirmation.to_json()
+        return Confirmation(Evidence(""), off=options.confirm_off or "nothing is kept of this night").summary
+    return judged.confirmation.summary
 
 
-def _annotation(table: Table, annotation: Annotation) -> dict[str, Any]:
+def _annotation(table: Table, annotation: Annotation) -> AnnotationNote:
     versions: dict[str, str] = {}
     for one in table.versions.values():
         versions.update(one)
     stamp = annotation.night({stamp: versions.get(stamp, "") for stamp in table.stamps})
-    note = AnnotationNote(
+    return AnnotationNote(
         stamp, annotation.kind, annotation.words, annotation.scope, is_break=annotation.is_break, id=annotation.id
     )
-    return structured.to_json(note)
 
 
 def _named(table: Table, row: int, stand: SeriesStanding) -> dict[str, Any]:
@@ -223,8 +226,8 @@ def _named(table: Table, row: int, stand: SeriesStanding) -> dict[str, Any]:
     }
 
 
-def _exact(table: Table, one: Exact, stand: SeriesStanding) -> dict[str, Any]:
-    verdict = SeriesVerdict(
+def _exact(table: Table, one: Exact, stand: SeriesStanding) -> SeriesVerdict:
+    return SeriesVerdict(
         **_named(table, one.row, stand),
         verdict="alert" if one.is_changed else "quiet",
         reason=one.reason,
@@ -235,16 +238,15 @@ def _exact(table: Table, one: Exact, stand: SeriesStanding) -> dict[str, Any]:
         control=False,
         last=tuple(last_values(table, one.row, _SHOWN_NIGHTS)),
     )
-    return structured.to_json(verdict)
 
 
 def _series(
     table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: SeriesStanding
-) -> dict[str, Any]:
+) -> SeriesVerdict:
     series = table.rows[row]
     history = fleet.histories[series.key]
     grade = noise_grade(history, decision.state)
-    verdict = SeriesVerdict(
+    return SeriesVerdict(
         **_named(table, row, stand),
         verdict=decision.kind,
         reason=format_reason(decision),
@@ -257,4 +259,3 @@ def _series(
         control=series.key in fleet.controls,
         last=tuple(last_values(table, row, _SHOWN_NIGHTS)),
     )
-    return structured.to_json(verdict)

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from judging.evidence import UNCLEAR, YOUNG, Outcome
+from judging.evidence import UNCLEAR, YOUNG
 from judging.judge import FleetNight, Judged
 from judging.table import Table, finite
 
+from tvmdash.contracts.remeasured import Outcome
 from tvmdash.detect.grade import smallest_visible_change
 from tvmdash.detect.noise import CLIP, MAD_TO_SD, WIDTH, FloatArray
 from tvmdash.detect.series import Decision, Settings

@@ -18,13 +18,14 @@ from statistics import NormalDist
 from typing import Any
 
 from judging import evidence as remeasured
-from judging.evidence import BROKEN, BUDGET, COMPLETE, MEASURED, RUNNING, Confirmation, Evidence, Lack, Run
+from judging.evidence import BROKEN, BUDGET, COMPLETE, MEASURED, RUNNING, Confirmation, Evidence
 from judging.judge import Judged
 from judging.table import Table
 
 from rerun import command as calling
 from rerun import outcomes
 from rerun.questions import Asking, Wanted
+from tvmdash.contracts.remeasured import Lack, Run
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.series.naming import id_of

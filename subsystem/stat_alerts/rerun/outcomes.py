@@ -18,12 +18,12 @@ from judging.evidence import (
     YOUNG,
     Confirmation,
     Evidence,
-    Outcome,
 )
 from judging.judge import Judged
 from judging.table import Table
 
 from rerun.questions import Asking
+from tvmdash.contracts.remeasured import Outcome
 from tvmdash.detect.cause import CONTROLS, OLDER_ARTIFACTS, SAME_ARTIFACT, SAME_VERSION
 from tvmdash.detect.reason import ReasonKind
 from tvmdash.detect.series import Decision

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from tvmdash.contracts.remeasured import ConfirmationSummary
 from tvmdash.detect.reason import Reason
 from tvmdash.structured import Stamp, named
 from tvmdash.verdict import Standing
@@ -97,7 +97,7 @@ class AlertsPage:
     honesty: Honesty
     annotations: tuple[AnnotationNote, ...]
     stamps: tuple[str, ...] = ()
-    confirmation: Mapping[str, Any] = field(default_factory=dict)
+    confirmation: ConfirmationSummary = field(default_factory=ConfirmationSummary)
     partial: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

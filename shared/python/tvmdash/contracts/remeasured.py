@@ -1,0 +1,80 @@
+"""What stat_alerts keeps of measuring suspects again, remeasured/<stamp>.json, and what its page says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of an experiment with the artifact of the night `stamp`; values by the ID of the series."""
+
+    experiment: str
+    stamp: str
+    artifact: str
+    values: Mapping[str, float]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What could not be measured: an artifact (`state`: gone, failed, ...), or one series with it."""
+
+    experiment: str
+    stamp: str
+    artifact: str
+    state: str
+    error: str
+    series: str = ""
+
+
+@dataclass(frozen=True)
+class Remeasured:
+    """All of one night, in the order of time. ended: why; `words` say more of it."""
+
+    night: str
+    budget_s: float = 0.0
+    runs: tuple[Run, ...] = ()
+    lacks: tuple[Lack, ...] = ()
+    ended: str = "running"
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What measuring one series again came to. new, old: how many runs of artifacts since and before the suspected cut.
+
+    same: all were of one artifact. changed: the experiment's code or config did, within what was compared.
+    effect, low, high: of the new against the old, both measured tonight, with 95 % confidence. evidence: what says that
+    it was the machine, as the kinds of evidence of a cause are named.
+    """
+
+    series: str
+    name: str
+    outcome: str
+    new: int = 0
+    old: int = 0
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    same: bool = False
+    changed: bool = False
+    why: str = ""
+    evidence: str = ""
+
+
+@dataclass(frozen=True)
+class ConfirmationSummary:
+    """Tonight's measuring again as a whole. `off`: why there was none; runs: how many."""
+
+    off: str = ""
+    runs: int = 0
+    seconds: float = 0.0
+    budget_s: float = 0.0
+    ended: str = ""
+    words: str = ""
+    series: tuple[Outcome, ...] = ()
+    lacking: tuple[Lack, ...] = ()
