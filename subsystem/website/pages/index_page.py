@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from inputs.alerts import Alerts
 from inputs.others import Deadlines
-from inputs.scores import Score
 from views import incidents as incident_views
 from views import night as night_views
 from views import night_facts
@@ -21,6 +20,7 @@ from views.strip import Strip, machine_changes, make_strip
 from views.tally import Sentence, Tally, Went
 from views.tonight import ExperimentView, ReportView, report_views
 
+from tvmdash.contracts.scores import ScoreTonight
 from tvmdash.dashboard_info import RUNNING, Night
 
 MOST_SERIES = 50
@@ -61,7 +61,7 @@ class FirstScreen:
     with_failed_points: list[ExperimentView]
     experiments: list[ExperimentView]
     inactive: list[ExperimentView]
-    scores: tuple[Score, ...]
+    scores: tuple[ScoreTonight, ...]
     scores_stamp: str
     reports: list[ReportView]
 

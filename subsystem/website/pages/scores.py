@@ -8,13 +8,14 @@ from pathlib import Path
 
 from files import graphs
 from files.graphs import Graph
-from inputs.scores import SUBSYSTEM, Point, Score
+from inputs.scores import SUBSYSTEM
 from markup.sparks import Curve, Labels, chart
 from markupsafe import Markup
 from render import page as pages
 from views.context import SiteContext
 from views.night_results import amount
 
+from tvmdash.contracts.scores import ScoredNight, ScoreTonight
 from tvmdash.text import format_percent, three_digits
 
 MOST_NIGHTS = 365
@@ -26,7 +27,7 @@ _LEAST_POINTS = 2
 class ScoreView:
     """A score; `change` since the night before that it may be compared with; `words` say what the others do not."""
 
-    score: Score
+    score: ScoreTonight
     value: str
     words: str
     interval: str
@@ -55,9 +56,9 @@ def write_scores(context: SiteContext, new: Path) -> None:
         context.frame("scores"),
         scores=[_view(context, score, new) for score in scores.scores],
         retired=[
-            Retired(title, _line(title, unit, points), points[-1].stamp)
-            for name, title, unit, points in scores.history
-            if name not in defined and points
+            Retired(history.title, _line(history.title, history.unit, history.points), history.points[-1].stamp)
+            for history in scores.history
+            if history.id not in defined and history.points
         ],
         stamp=scores.stamp,
         tonight=context.tonight.stamp,
@@ -68,10 +69,10 @@ def write_scores(context: SiteContext, new: Path) -> None:
     (new / "scores.html").write_text(text, encoding="utf-8")
 
 
-def _view(context: SiteContext, score: Score, new: Path) -> ScoreView:
+def _view(context: SiteContext, score: ScoreTonight, new: Path) -> ScoreView:
     folder = context.home.output(SUBSYSTEM)
-    pictures = [graphs.take_picture(folder / item.file, SUBSYSTEM, new, context.old) for item in score.pictures]
-    points = score.points[-MOST_NIGHTS:]
+    pictures = [graphs.take_picture(folder / item.file, SUBSYSTEM, new, context.old) for item in score.graphs]
+    points = context.scores.points(score.id)[-MOST_NIGHTS:]
     value, words = _headline(score)
     told = bool(score.headline)  # its words tell the interval and the change
     return ScoreView(
@@ -87,20 +88,20 @@ def _view(context: SiteContext, score: Score, new: Path) -> ScoreView:
     )
 
 
-def _interval(score: Score) -> str:
+def _interval(score: ScoreTonight) -> str:
     if score.low is None or score.high is None:
         return ""
     return f"{three_digits(score.low)} to {three_digits(score.high)}"
 
 
-def _change(score: Score) -> str:
-    if not score.before or score.value is None or score.before[1] <= 0:
+def _change(score: ScoreTonight) -> str:
+    before = score.before.value if score.before else None
+    if before is None or score.value is None or before <= 0:
         return ""
-    same = score.value == score.before[1]
-    return "unchanged" if same else format_percent(score.value / score.before[1] - 1)
+    return "unchanged" if score.value == before else format_percent(score.value / before - 1)
 
 
-def _headline(score: Score) -> tuple[str, str]:
+def _headline(score: ScoreTonight) -> tuple[str, str]:
     """The score's value as it is told, and the rest of its words, which do not tell the value again."""
     if score.value is None:
         return "no value", score.words
@@ -109,7 +110,7 @@ def _headline(score: Score) -> tuple[str, str]:
     return amount(score.value, score.unit), score.words
 
 
-def _line(title: str, unit: str, points: Sequence[Point]) -> Markup:
+def _line(title: str, unit: str, points: Sequence[ScoredNight]) -> Markup:
     """Complete nights alone are points; an incomplete one is a gap. Empty where there is one point, which is told."""
     shown = points[-MOST_NIGHTS:]
     values = [point.value if point.complete else None for point in shown]

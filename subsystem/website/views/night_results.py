@@ -103,14 +103,14 @@ class NightResults:
 
 def _scores(context: SiteContext) -> Iterator[tuple[str, ScoreValue]]:
     shown = {score.id for score in context.scores.scores}
-    for name, title, unit, points in context.scores.history:
-        for point in points:
+    for history in context.scores.history:
+        for point in history.points:
             if point.value is not None:
-                words = amount(point.value, unit)
+                words = amount(point.value, history.unit)
                 if point.low is not None and point.high is not None:
                     words += f" ({three_digits(point.low)} to {three_digits(point.high)})"
                 words += "" if point.complete else ", incomplete"
-                yield point.stamp, ScoreValue(name if name in shown else None, title, words)
+                yield point.stamp, ScoreValue(history.id if history.id in shown else None, history.title, words)
 
 
 def _tonight(context: SiteContext, experiments: Sequence[ExperimentView], sentence: Sentence) -> Kept:

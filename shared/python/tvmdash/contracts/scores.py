@@ -133,6 +133,11 @@ class ScoredNight:
     has_data: bool = True
     tvm_hash: str = ""
 
+    @property
+    def complete(self) -> bool:
+        """Whether no workload is missing; an incomplete score is compared with nothing."""
+        return self.value is not None and bool(self.expected) and not self.missing
+
 
 @dataclass(frozen=True)
 class ScoreHistory:
