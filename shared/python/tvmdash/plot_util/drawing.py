@@ -12,7 +12,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
@@ -138,5 +137,3 @@ def _settings() -> Iterator[None]:
         warnings.simplefilter("ignore", matplotlib.MatplotlibDeprecationWarning)
         matplotlib.rcParams.update({**defaults, **ours})
         yield
-
-
