@@ -8,7 +8,7 @@ usage: tests/run.sh [--slow | --quick | --measure] [pytest arguments]
 
 Makes its own virtual environment, fetches the TVM that the tests use, and runs ruff (rules and layout), mypy,
 shellcheck and pytest. Every step runs whatever the earlier ones said, mypy beside pytest; the exit code is not 0 if
-one failed. Two pytest workers; `-n 0` for one process, as --pdb needs.
+one failed. One pytest worker more than there are cores, as tests wait as well; `-n 0` for one process, as --pdb needs.
 
   --slow               also tests/slow and what is marked slow
   --quick              a minute: without the tests that cost much, which tests/costs.txt lists
@@ -97,7 +97,7 @@ main() {
   step shellcheck shell
   step "TVM for tests" artifact
   begin_types
-  "$VENV_PYTHON" -m pytest -n 2 --dist loadscope --no-loadscope-reorder "${selection[@]}" "$@" || failed+=(pytest)
+  "$VENV_PYTHON" -m pytest -n "$(($(nproc) + 1))" --dist loadscope --no-loadscope-reorder "${selection[@]}" "$@" || failed+=(pytest)
   step mypy end_types
   [ ${#failed[@]} = 0 ] || { say "FAILED: ${failed[*]}" && exit 1; }
 }

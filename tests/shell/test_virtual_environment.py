@@ -130,6 +130,7 @@ def test_two_first_starts_at_once_set_up_once(repo: Any) -> None:
     assert said.count("setting up the Python packages") == 1
 
 
+@pytest.mark.slow  # it makes an environment and a half
 def test_a_set_up_killed_while_the_environment_is_made_is_repaired(repo: Any) -> None:
     process = repo.popen([str(repo.script), "home"])
     wait_until(lambda: any(repo.path.glob(".venv/*/pyvenv.cfg")))
@@ -167,6 +168,7 @@ def test_an_interrupt_in_set_up_ends_it_with_130(repo: Any, silent_index: socket
     assert repo.environments == []
 
 
+@pytest.mark.slow  # it makes two environments
 def test_changed_requirements_get_an_environment_of_their_own(ready_repo: Any, repo: Any) -> None:
     shutil.copytree(ready_repo.path / ".venv", repo.path / ".venv", symlinks=True)
     (repo.path / "requirements.txt").write_text("tvmdash-probe==1.0  # changed\n")

@@ -296,7 +296,9 @@ def _processes_with(text: str) -> Iterator[int]:
             continue
 
 
-@pytest.mark.parametrize("step", ["fetch", "configure", "compile", "install"])
+@pytest.mark.parametrize(
+    "step", ["compile", *(pytest.param(step, marks=pytest.mark.slow) for step in ("fetch", "configure", "install"))]
+)
 def test_a_build_killed_in_any_step_leaves_nothing_and_the_next_one_succeeds(
     remotes: standin.Remotes, context: BuildContext, patient_git: Path, tmp_path: Path, step: str
 ) -> None:

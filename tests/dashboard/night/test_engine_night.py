@@ -110,7 +110,7 @@ def test_an_engine_that_is_wrong_or_missing_costs_its_own_points_and_says_why(ho
 
 
 def test_a_setup_that_lacks_an_engine_is_tried_again_and_keeps_what_is_there(home: homes.HomeForTests) -> None:
-    home.experiment("sums", config={"size": "smoke"}, **SCRIPTS)
+    home.experiment("sums", config={"size": "smoke"}, setup=SCRIPTS["setup"])
     home.run()
     before = {path: path.stat().st_mtime_ns for path in (home.root / "setup" / ".engines").glob("*/.complete")}
     assert len(before) == 2

@@ -72,7 +72,14 @@ class Reader(threading.Thread):
         self.join()
 
 
-@pytest.mark.parametrize("stage", ["setup", "run", "analyze", "visualize", "summarize", "subsystem"])
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "run",
+        "subsystem",
+        *(pytest.param(stage, marks=pytest.mark.slow) for stage in ("setup", "analyze", "visualize", "summarize")),
+    ],
+)
 def test_a_night_killed_in_any_stage_loses_nothing_and_leaves_no_process(home: homes.HomeForTests, stage: str) -> None:
     home.experiment("cnn", setup=homes.good("setup"))
     home.experiment("a-first")
