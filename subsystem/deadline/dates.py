@@ -14,6 +14,7 @@ from tvmdash.config_util import ConfigError, Field, check
 from tvmdash.contracts.deadlines import DeadlineAhead
 from tvmdash.errors import DashboardError
 from tvmdash.slack_util.payloads import mention
+from tvmdash.structured import from_json
 
 FIELDS = {
     "date": Field("str", "2027-01-15 (the end of that day) or 2027-01-15T17:00, with Z or +01:00 if wanted.", min=1),
@@ -26,6 +27,27 @@ FIELDS = {
 ANYWHERE_ON_EARTH = "AoE"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?) ?(Z|[+-]\d{2}:\d{2})?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatesConfig:
+    """What the config says of deadlines; each of `deadlines` is an object of `FIELDS`."""
+
+    deadlines: Mapping[str, Any]
+    time_zone: str
+    ping_days: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Given:
+    """One deadline as the config gives it."""
+
+    date: str
+    time_zone: str
+    ping: tuple[str, ...]
+    ping_days: int | None
+    title: str
+    url: str
 
 
 @dataclass(frozen=True)
@@ -85,14 +107,15 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def read(config: Mapping[str, Any], where: str) -> list[Deadline]:
+def read(config: DatesConfig, where: str) -> list[Deadline]:
     """The config's deadlines; ConfigError has a line for each fault of each, `where` names the file."""
     found: list[Deadline] = []
     faults: list[str] = []
-    for name, given in config["deadlines"].items():
+    for name, given in config.deadlines.items():
         at = f"$.deadlines.{name}"
         try:
-            found.append(_parse(name, check(given, FIELDS, where, at=at), config, f"{where}: {at}"))
+            checked = from_json(_Given, check(given, FIELDS, where, at=at), where, at=at)
+            found.append(_parse(name, checked, config, f"{where}: {at}"))
         except ConfigError as error:
             faults += error.faults
         except DashboardError as error:
@@ -102,14 +125,14 @@ def read(config: Mapping[str, Any], where: str) -> list[Deadline]:
     return found
 
 
-def _parse(name: str, given: Mapping[str, Any], config: Mapping[str, Any], place: str) -> Deadline:
-    wrong = [identity for identity in given["ping"] if mention(identity) is None]
+def _parse(name: str, given: _Given, config: DatesConfig, place: str) -> Deadline:
+    wrong = [identity for identity in given.ping if mention(identity) is None]
     if wrong:
         raise DashboardError(f"{place}.ping: {wrong[0]!r:.60} is not a Slack ID. Copy it from the profile (U...).")
-    days = config["ping_days"] if given["ping_days"] is None else given["ping_days"]
-    moment, zone = _moment(given["date"], given["time_zone"], config["time_zone"], place)
-    pings = tuple(filter(None, map(mention, dict.fromkeys(given["ping"]))))
-    return Deadline(name, given["title"].strip() or name, moment, zone, pings, days, given["url"])
+    days = config.ping_days if given.ping_days is None else given.ping_days
+    moment, zone = _moment(given.date, given.time_zone, config.time_zone, place)
+    pings = tuple(filter(None, map(mention, dict.fromkeys(given.ping))))
+    return Deadline(name, given.title.strip() or name, moment, zone, pings, days, given.url)
 
 
 def _moment(date: str, own_zone: str, default_zone: str, place: str) -> tuple[datetime.datetime, str]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import dates
 
 from tvmdash import common, structured
-from tvmdash.config_util import ConfigError
+from tvmdash.config_util import ConfigError, JobConfig
 from tvmdash.contracts.deadlines import DEADLINES_FILE, SCHEMA_VERSION, DeadlinesAhead
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.slack_util.delivery import open_slack, tell
+from tvmdash.slack_util.delivery import SlackConfig, open_slack, tell
 from tvmdash.slack_util.parts import in_a_line
 from tvmdash.slack_util.payloads import Message, Part, bold, build, escape, link
 from tvmdash.subsys_templates import Report, Subsystem
@@ -22,17 +22,22 @@ from tvmdash.text import elide
 WHERE = "config/subsystem/deadline/config.json"
 
 
-class DeadlineSubsystem(Subsystem):
+@dataclass(frozen=True, kw_only=True)
+class DeadlineConfig(dates.DatesConfig, SlackConfig, JobConfig):
+    """As fields.json describes it."""
+
+
+class DeadlineSubsystem(Subsystem[DeadlineConfig]):
     """Tells how long is left, with pings where a deadline is near; says nothing where none is."""
 
-    def faults(self, config: Mapping[str, Any], shown: str, home: Home) -> Sequence[str]:
+    def faults(self, config: DeadlineConfig, shown: str, home: Home) -> Sequence[str]:
         try:
             dates.read(config, shown)
         except ConfigError as error:
             return error.faults
         return ()
 
-    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
+    def work(self, config: DeadlineConfig, output: Path, home: Home, tonight: Night) -> Report:
         found = dates.read(config, WHERE)
         now = common.parse_stamp(tonight.stamp)
         coming = sorted((item for item in found if item.moment > now), key=lambda item: (item.moment, item.name))

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import graphs
 import message
 
+from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.slack_util.delivery import attach, open_slack, tell
+from tvmdash.slack_util.delivery import SlackConfig, attach, open_slack, tell
 from tvmdash.subsys_templates import Report, Subsystem
 
 
-class ExpReports(Subsystem):
+@dataclass(frozen=True, kw_only=True)
+class ExpReportsConfig(SlackConfig, JobConfig):
+    """As fields.json describes it."""
+
+    graphs: int
+
+
+class ExpReports(Subsystem[ExpReportsConfig]):
     """Tells Slack, or where there is none its output folder, how the experiments went."""
 
-    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
+    def work(self, config: ExpReportsConfig, output: Path, home: Home, tonight: Night) -> Report:
         said = message.of_night(home, tonight, str(output / "message.txt"))
         slack = open_slack(config, home, "config/subsystem/exp_reports/config.json")
         words = tell(slack, output, tonight.stamp, said)
-        if slack is not None and config["graphs"]:
-            found = graphs.of_night(home, tonight, config["graphs"])
+        if slack is not None and config.graphs:
+            found = graphs.of_night(home, tonight, config.graphs)
             words = f"{words} {attach(slack, output, tonight.stamp, found.files, found.note)}".rstrip()
         logging.getLogger("exp_reports").info("%s", words)
         return Report("Experiments in Slack", f"{message.verdict(tonight)}. {words}")

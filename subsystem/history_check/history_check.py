@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import history
 from history import Check
 
 from tvmdash import common
+from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.measure import within_night
 from tvmdash.stats.comparison import CANNOT_TELL
@@ -23,30 +23,40 @@ _PATIENCE_S = 90.0
 _ENDED = 130
 
 
-class HistoryCheck(Subsystem):
+@dataclass(frozen=True, kw_only=True)
+class HistoryCheckConfig(JobConfig):
+    """As fields.json describes it."""
+
+    seconds: int
+    rounds: int
+    points: int
+    matters_percent: float
+
+
+class HistoryCheck(Subsystem[HistoryCheckConfig]):
     """Has `dashboard reproduce` repeat an old receipt; keeps what came of it; tells it each night."""
 
-    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
+    def work(self, config: HistoryCheckConfig, output: Path, home: Home, tonight: Night) -> Report:
         check = repeated(config, home, tonight)
         checks, damage = history.add(output, check)
         words = history.describe(checks, check)
         return Report(history.title(check), f"{words}\n{damage}".rstrip())
 
 
-def repeated(config: Mapping[str, Any], home: Home, tonight: Night) -> Check:
+def repeated(config: HistoryCheckConfig, home: Home, tonight: Night) -> Check:
     """Tonight's check; what keeps it from being made is told in it."""
-    seconds, why = within_night.allowed_s(float(config["seconds"]), config, home, tonight)
+    seconds, why = within_night.allowed_s(config.seconds, config, home, tonight)
     if why:
         return Check(tonight.stamp, CANNOT_TELL, f"Nothing was measured: {why}.")
     with tempfile.TemporaryDirectory() as scratch:
         result = Path(scratch) / "result.json"
         options = {
             "budget": f"{seconds:.0f}s",
-            "rounds": config["rounds"],
-            "matters": config["matters_percent"],
+            "rounds": config.rounds,
+            "matters": config.matters_percent,
             "seed": tonight.seed or 0,
             "result": result,
-            **({"sample": config["points"]} if config["points"] else {}),
+            **({"sample": config.points} if config.points else {}),
         }
         words = ["--no-rebuild-tvm", *(f"--{name}={value}" for name, value in options.items())]
         code = within_night.call("reproduce", str(home.root), "random", *words, timeout_s=seconds + _PATIENCE_S)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from intervals import Resampling
 
 from tvmdash import common, structured
 from tvmdash.check_prerequisites import is_switched_off, needs_any, needs_experiment, unmet
+from tvmdash.config_util import JobConfig
 from tvmdash.contracts.scores import PAGE_FILE, SCHEMA_VERSION, SCORES_FILE, LeftOut
 from tvmdash.dashboard_info import Home, Night, experiment_of
 from tvmdash.plot_util import files as plot_files
@@ -28,11 +30,20 @@ from tvmdash.subsys_templates import Report, Subsystem
 REBUILD = "rebuild"
 
 
-class Score(Subsystem):
+@dataclass(frozen=True, kw_only=True)
+class ScoreConfig(JobConfig):
+    """As fields.json describes it."""
+
+    scores: tuple[Any, ...]
+    bootstrap: int
+    seed: int
+
+
+class Score(Subsystem[ScoreConfig]):
     """Scores tonight, without those of experiments that are switched off; blocked where no other one has data."""
 
-    def faults(self, config: Mapping[str, Any], shown: str, home: Home) -> Sequence[str]:
-        good, faults = definitions.parse_all(config["scores"], shown)
+    def faults(self, config: ScoreConfig, shown: str, home: Home) -> Sequence[str]:
+        good, faults = definitions.parse_all(config.scores, shown)
         known = sorted(path.parent.name for path in home.configs("experiment").glob("*/config.json"))
         for definition in good:
             for name in definition.experiments:
@@ -44,13 +55,13 @@ class Score(Subsystem):
                     )
         return faults
 
-    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
-        good, faults = definitions.parse_all(config["scores"])
+    def work(self, config: ScoreConfig, output: Path, home: Home, tonight: Night) -> Report:
+        good, faults = definitions.parse_all(config.scores)
         off = {item.id: _switched_off(item, home) for item in good}
         used = [item for item in good if not off[item.id]]
         left_out = [LeftOut(item.id, item.title, off[item.id]) for item in good if off[item.id]]
         _refuse_without_data(used, home, tonight)
-        resampling = Resampling(config["bootstrap"], config["seed"])
+        resampling = Resampling(config.bootstrap, config.seed)
         scored = history.bring_up_to_date(used, home, output, tonight.stamp, resampling)
         plot_files.draw_changed(telling.plots(scored), output / "graphs")
         page = structured.to_json(telling.page(tonight.stamp, scored, left_out, faults))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from judging import false_positive_rate
 from judging.judge import Options
@@ -18,8 +18,10 @@ from report import verdict as concluding
 from report.line import Line
 from rerun import allowed
 from threads import post as threads
+from threads.post import ThreadsConfig
 
 from tvmdash import common, structured
+from tvmdash.config_util import JobConfig
 from tvmdash.contracts.alerts import PAGE_FILE, SCHEMA_VERSION, StddevPage, StddevSeries
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.detect.rules import StddevSettings, stddev
@@ -34,11 +36,26 @@ from tvmdash.verdict import write_verdict
 VIEW_FILE = "incidents.json"
 
 
-class StatAlerts(Subsystem):
+@dataclass(frozen=True, kw_only=True)
+class StatAlertsConfig(ThreadsConfig, JobConfig):
+    """As fields.json describes it."""
+
+    rule: Literal["change_points", "stddev"]
+    least_effect: float
+    window: int
+    deviations: float
+    controls: tuple[str, ...]
+    confirm_nights: int
+    confirm_seconds: int
+    creep_percent: float
+    honesty_series: int
+
+
+class StatAlerts(Subsystem[StatAlertsConfig]):
     """Judges all series of the home's store, each night once."""
 
-    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
-        if config["rule"] == "stddev":
+    def work(self, config: StatAlertsConfig, output: Path, home: Home, tonight: Night) -> Report:
+        if config.rule == "stddev":
             return _stddev(config, output, home, tonight.stamp)
         options = _options(config, home, tonight)
         done = judge_pending(home, output, tonight.stamp, options)
@@ -47,7 +64,7 @@ class StatAlerts(Subsystem):
             write_verdict(home, concluding.nothing_measured(tonight))
             report = _without_data(done, tonight.stamp)
             return threads.told(report, config, output, home, tonight, done.ledger, [Line(report.value)])
-        rates = false_positive_rate.measured(output, done.table, done.judged, options, config["honesty_series"])
+        rates = false_positive_rate.measured(output, done.table, done.judged, options, config.honesty_series)
         verdict, stands = concluding.conclude(home, tonight, done.table, done.judged, done.ledger, options)
         write_verdict(home, verdict)
         page = telling.page(done.table, done.judged, done.ledger, rates, options, stands)
@@ -58,14 +75,14 @@ class StatAlerts(Subsystem):
         return threads.told(report, config, output, home, tonight, done.ledger, lines)
 
 
-def _options(config: Mapping[str, Any], home: Home, tonight: Night) -> Options:
+def _options(config: StatAlertsConfig, home: Home, tonight: Night) -> Options:
     return Options(
-        Settings(least_effect=config["least_effect"]),
-        frozenset(config["controls"]),
-        config["confirm_nights"],
-        config["creep_percent"] / 100,
+        Settings(least_effect=config.least_effect),
+        frozenset(config.controls),
+        config.confirm_nights,
+        config.creep_percent / 100,
         tuple(known.read(home.root)),
-        *allowed.confirming(config, home, tonight),
+        *allowed.confirming(config.confirm_seconds, config, home, tonight),
     )
 
 
@@ -91,10 +108,10 @@ def _without_data(done: Tonight, stamp: str) -> Report:
     return Report("No data tonight: nothing was judged", f"No experiment left data in the night {stamp}.{last}{more}")
 
 
-def _stddev(config: Mapping[str, Any], output: Path, home: Home, stamp: str) -> Report:
+def _stddev(config: StatAlertsConfig, output: Path, home: Home, stamp: str) -> Report:
     """The ancestor's rule: a list of tonight's series that are further from their mean than so many deviations."""
-    settings = StddevSettings(config["window"], config["deviations"])
-    table = read_table(home, stamp, config["window"] + 1)
+    settings = StddevSettings(config.window, config.deviations)
+    table = read_table(home, stamp, config.window + 1)
     found = []
     series_on_page = []
     for row, series in enumerate(table.rows):

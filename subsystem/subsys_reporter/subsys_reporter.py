@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tvmdash import common, structured
+from tvmdash.config_util import JobConfig
 from tvmdash.contracts.in_slack import IN_SLACK_FILE, InSlack
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night
 from tvmdash.errors import DashboardError
-from tvmdash.slack_util.delivery import open_slack, tell
+from tvmdash.slack_util.delivery import SlackConfig, open_slack, tell
 from tvmdash.slack_util.parts import (
     BAD,
     GOOD,
@@ -33,10 +34,15 @@ NAME = "subsys_reporter"
 _NAMED, _NAME, _VALUE = 3, 40, 1200
 
 
-class SubsysReporter(Subsystem):
+@dataclass(frozen=True, kw_only=True)
+class SubsysReporterConfig(SlackConfig, JobConfig):
+    """As fields.json describes it."""
+
+
+class SubsysReporter(Subsystem[SubsysReporterConfig]):
     """Tells Slack, or where there is none its output folder, how the subsystems before it went."""
 
-    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
+    def work(self, config: SubsysReporterConfig, output: Path, home: Home, tonight: Night) -> Report:
         jobs = [job for job in tonight.subsystems if job.name != NAME]
         slack = open_slack(config, home, f"config/subsystem/{NAME}/config.json")
         words = tell(slack, output, tonight.stamp, of_night(home, tonight, jobs, str(output / "message.txt")))

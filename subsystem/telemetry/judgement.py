@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +29,6 @@ class Limits:
     others_cores: float = 1.0
     stolen_cores: float = 0.1
     memory_percent: float = 5.0
-
-    @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Limits:
-        """As the config says."""
-        return cls(**{name: config[name] for name in cls.__dataclass_fields__})
 
 
 @dataclass(frozen=True)

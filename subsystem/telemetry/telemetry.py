@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import courses
 import judgement
@@ -17,6 +16,7 @@ from outliers import Outlier
 
 from tvmdash import common, structured
 from tvmdash.check_prerequisites import Need, needs_setting
+from tvmdash.config_util import JobConfig
 from tvmdash.contracts.scores import Graph
 from tvmdash.contracts.telemetry import PAGE_FILE, SCHEMA_VERSION, OutlierTrial, TelemetryPage, TelemetryRun
 from tvmdash.dashboard_info import Home, Night
@@ -46,14 +46,19 @@ class Run:
         return _SAFE.sub("_", self.telemetry.experiment)[:80]
 
 
-class TelemetrySubsystem(Subsystem):
+@dataclass(frozen=True, kw_only=True)
+class TelemetryConfig(Limits, JobConfig):
+    """As fields.json describes it."""
+
+
+class TelemetrySubsystem(Subsystem[TelemetryConfig]):
     """Draws each run of tonight; tells what was abnormal, and nothing where all was well."""
 
-    def needs(self, config: Mapping[str, Any]) -> Sequence[Need]:
+    def needs(self, config: TelemetryConfig) -> Sequence[Need]:
         return (needs_setting("telemetry_rate", above=0),)
 
-    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report | None:
-        runs, faults = read_runs(home, tonight, Limits.of(config))
+    def work(self, config: TelemetryConfig, output: Path, home: Home, tonight: Night) -> Report | None:
+        runs, faults = read_runs(home, tonight, config)
         plot_files.draw_changed({run.name: run.course for run in runs}, output / "graphs")
         told = structured.to_json(page(tonight.stamp, runs, faults))
         common.write_json(output / PAGE_FILE, {"schema_version": SCHEMA_VERSION, **told})

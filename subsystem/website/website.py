@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import publishing
 
 from tvmdash import common
+from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.subsys_templates import Report, Subsystem
 
 
-class Website(Subsystem):
+@dataclass(frozen=True, kw_only=True)
+class WebsiteConfig(JobConfig):
+    """As fields.json describes it."""
+
+    receipt_nights: int
+
+
+class Website(Subsystem[WebsiteConfig]):
     """Publishes tonight's page and the pages of the nights that changed."""
 
-    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report:
-        done = publishing.publish(home, tonight, output, common.utc_now(), receipt_nights=config["receipt_nights"])
+    def work(self, config: WebsiteConfig, output: Path, home: Home, tonight: Night) -> Report:
+        done = publishing.publish(home, tonight, output, common.utc_now(), receipt_nights=config.receipt_nights)
         pages = f"{done.rendered_nights} of {done.nights} nights' pages were written anew"
         return Report("Website", f"The page of night {tonight.stamp} is {done.page}; {pages}.")
 

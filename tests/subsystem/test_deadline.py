@@ -53,7 +53,7 @@ NOW = slack_homes.common.parse_stamp(slack_homes.STAMP)
 
 def read(given: Any, time_zone: str = "UTC") -> Any:
     """The one deadline of a config."""
-    config = {"deadlines": {"x": given}, "time_zone": time_zone, "ping_days": 7}
+    config = dates.DatesConfig(deadlines={"x": given}, time_zone=time_zone, ping_days=7)
     (found,) = dates.read(config, "config.json")
     return found
 

@@ -117,7 +117,8 @@ def test_tonights_copy_of_private_code_is_measured_without_what_setup_left_in_it
 def test_by_hand_outside_a_night_nothing_is_measured(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TVMDASH_NIGHT", raising=False)
     night = lab.home.home.read_night(lab.home.stamps()[-1])
-    check = HISTORY_CHECK.repeated({"seconds": 60}, lab.home.home, night)
+    config = HISTORY_CHECK.HistoryCheck().load_config(lab.home.home.config("subsystem", "history_check"))
+    check = HISTORY_CHECK.repeated(config, lab.home.home, night)
     assert (check.verdict, check.why) == (CANNOT_TELL, "Nothing was measured: not within a night.")
     assert len(lab.runs()) == 1
 

@@ -1,17 +1,21 @@
-"""What a subsystem's author writes against: the home's nights as values, an output folder, words for people."""
+"""What a subsystem's author writes against: the home's nights as values, an output folder, words for people.
+
+A subsystem's config is a mapping, or the frozen dataclass that it names: `class Score(Subsystem[ScoreConfig])`.
+"""
 
 from __future__ import annotations
 
 import inspect
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from tvmdash import common, config_util
 from tvmdash.check_prerequisites import Need, unmet
+from tvmdash.config_util import Config
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.stages import Blocked, run_stage
@@ -28,18 +32,22 @@ class Report:
     value: str
 
 
-class Subsystem:
+class Subsystem(Generic[Config]):
     """A subsystem whose `work` reads the home and writes into `output`."""
 
-    def needs(self, config: Mapping[str, Any]) -> Sequence[Need]:
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        config_util.resolve_annotations(cls)
+
+    def needs(self, config: Config) -> Sequence[Need]:
         """What must be there before `work` is called; where it is not, the subsystem is blocked with the reason."""
         return ()
 
-    def faults(self, config: Mapping[str, Any], shown: str, home: Home) -> Sequence[str]:
+    def faults(self, config: Config, shown: str, home: Home) -> Sequence[str]:
         """What is wrong in the config beyond what its fields can say, for `check`; `shown` is the config's file."""
         return ()
 
-    def work(self, config: Mapping[str, Any], output: Path, home: Home, tonight: Night) -> Report | None:
+    def work(self, config: Config, output: Path, home: Home, tonight: Night) -> Report | None:
         """Do the night's work; what is returned is left as report.json, None where there is nothing to tell.
 
         Where only the home tells what must be there, it may raise Blocked as well.
@@ -84,11 +92,13 @@ class Subsystem:
         common.write_json(output / _REPORT_FILE, {"title": report.title, "value": report.value})
         return report.title
 
-    def load_config(self, folder: Path) -> dict[str, Any]:
-        """The checked config with defaults."""
-        fields_file = Path(inspect.getfile(type(self))).parent / config_util.FIELDS_FILE
-        fields = {**config_util.SUBSYSTEM_FIELDS, **config_util.read_fields(fields_file)}
-        return config_util.read_config(folder / config_util.CONFIG_FILE, fields)
+    def load_config(self, folder: Path) -> Config:
+        """The checked config with defaults, as the dataclass that the class names, else as a mapping."""
+        file = Path(inspect.getfile(type(self))).parent / config_util.FIELDS_FILE
+        fields = {**config_util.SUBSYSTEM_FIELDS, **config_util.read_fields(file)}
+        values = config_util.read_config(folder / config_util.CONFIG_FILE, fields)
+        typed: Config = config_util.structure(type(self), values, fields, file)
+        return typed
 
 
 def _tonight(home: Home) -> Night:

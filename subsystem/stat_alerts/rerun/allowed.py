@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.measure import within_night
 
 
-def confirming(config: Mapping[str, Any], home: Home, tonight: Night) -> tuple[float, str]:
+def confirming(wanted_s: float, config: JobConfig, home: Home, tonight: Night) -> tuple[float, str]:
     """The seconds allowed, and in words why there are none (else empty)."""
-    if not config["confirm_seconds"]:
+    if not wanted_s:
         return 0.0, "confirm_seconds is 0"
-    return within_night.allowed_s(float(config["confirm_seconds"]), config, home, tonight)
+    return within_night.allowed_s(wanted_s, config, home, tonight)

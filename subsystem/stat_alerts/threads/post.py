@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from report.line import Line
 
@@ -18,7 +17,7 @@ from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident, Ledger, iso_of
 from tvmdash.slack_util import Slack
-from tvmdash.slack_util.delivery import deliver, open_slack
+from tvmdash.slack_util.delivery import SlackConfig, deliver, open_slack
 from tvmdash.slack_util.ledger import QUEUED, SENT
 from tvmdash.slack_util.parts import website_url
 from tvmdash.slack_util.threads import Reply, entry_of, reply
@@ -30,9 +29,16 @@ _REFUSALS = 2
 """Slack's refusals after which the night asks no further."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ThreadsConfig(SlackConfig):
+    """What the subsystem's config says of threads; `threads`: how many new incidents of a night get one each."""
+
+    threads: int
+
+
 def told(
     report: Report,
-    config: Mapping[str, Any],
+    config: ThreadsConfig,
     output: Path,
     home: Home,
     tonight: Night,
@@ -42,13 +48,13 @@ def told(
     """Bring the threads up to date; the night's report, with what Slack did not take. Slack never fails the night."""
     brief = output / IN_SLACK_FILE
     brief.unlink(missing_ok=True)
-    if not config["channel"]:
+    if not config.channel:
         return report
     try:
         slack = open_slack(config, home, "config/subsystem/stat_alerts/config.json")
         if slack is None or not slack.can_edit:
             return report
-        done = _Keeper(slack, output, tonight.stamp, ledger, config["threads"], website_url(home)).keep()
+        done = _Keeper(slack, output, tonight.stamp, ledger, config.threads, website_url(home)).keep()
     except DashboardError as error:
         return replace(report, value=f"{report.value}\nIncidents in Slack: {error}")
     if done.faults:

@@ -74,7 +74,7 @@ class Home:
             self.slack.configure(website_url=SITE)
         self.output.mkdir(parents=True, exist_ok=True)
         config = {"channel": CHANNEL, "token_file": str(self.slack.root / ".config/tvmdash/slack_token"), "env": {}}
-        config |= {"threads": 5, "slack_seconds": seconds, **self.config}
+        config = THREADS.ThreadsConfig(**{**config, "threads": 5, "slack_seconds": seconds, **self.config})
         tonight = Night(NIGHTS[at], "running")
         report, ledger = Report("title", "the report"), fold(self.events)
         told: Report = THREADS.told(report, config, self.output, self.slack.home, tonight, ledger, lines)

@@ -29,6 +29,7 @@ from tvmdash.config_util.schema import (
     read_needs_tvm,
     read_takes_minutes,
 )
+from tvmdash.config_util.typed import Config, JobConfig, resolve_annotations, structure
 
 __all__ = [
     "CONFIG_FILE",
@@ -42,9 +43,11 @@ __all__ = [
     "REQUIRED",
     "SIZES",
     "SUBSYSTEM_FIELDS",
+    "Config",
     "ConfigError",
     "Field",
     "Fields",
+    "JobConfig",
     "check",
     "check_metrics",
     "compile_schema",
@@ -54,4 +57,6 @@ __all__ = [
     "read_metrics",
     "read_needs_tvm",
     "read_takes_minutes",
+    "resolve_annotations",
+    "structure",
 ]

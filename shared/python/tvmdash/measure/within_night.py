@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.stages import pipeline
@@ -28,22 +29,25 @@ def repository() -> Path | None:
     return Path(deps).parent if deps and (Path(deps).parent / "dashboard").is_dir() else None
 
 
-def allowed_s(wanted_s: float, config: Mapping[str, Any], home: Home, tonight: Night) -> tuple[float, str]:
+def allowed_s(wanted_s: float, config: JobConfig | Mapping[str, Any], home: Home, tonight: Night) -> tuple[float, str]:
     """How many of these seconds a subsystem with this config may measure tonight, and why none (else empty)."""
     if os.environ.get("TVMDASH_NIGHT") != tonight.stamp or repository() is None:
         return 0.0, "not within a night"
-    return min(wanted_s, SHARE * _timeout_s(config, home)), ""
+    own = config.timeouts if isinstance(config, JobConfig) else config.get("timeouts", {})
+    return min(wanted_s, SHARE * _timeout_s(own, home)), ""
 
 
-def _timeout_s(config: Mapping[str, Any], home: Home) -> float:
+def _timeout_s(own: Mapping[str, int], home: Home) -> float:
     """The stage's own time limit, as the night takes it: the job's, else the home's, else the protocol's."""
     try:
         value = common.read_json(home.config_file)
     except DashboardError:  # the night has read it; what became of it meanwhile is not this stage's affair
         value = {}
     timeouts = value.get("timeouts", {}) if isinstance(value, dict) else {}
-    own = config.get("timeouts", {}).get("run") or (timeouts.get("run") if isinstance(timeouts, dict) else None)
-    return float(own) if isinstance(own, (int, float)) and own else float(pipeline("subsystem").stage("run").timeout_s)
+    run_s = own.get("run") or (timeouts.get("run") if isinstance(timeouts, dict) else None)
+    if not isinstance(run_s, (int, float)) or not run_s:
+        run_s = pipeline("subsystem").stage("run").timeout_s
+    return float(run_s)
 
 
 def call(*words: str, timeout_s: float) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, config_util
+from tvmdash import common, config_util, structured
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -47,17 +47,29 @@ class Attachment:
     path: Path
 
 
-def open_slack(config: Mapping[str, Any], home: Home, where: str) -> Slack | None:
-    """The Slack of a subsystem's config (channel, token_file, slack_seconds, env); None where there is no token."""
-    token.refuse_in_config(config["env"], where)
+@dataclass(frozen=True, kw_only=True)
+class SlackConfig:
+    """What the config of a subsystem that speaks in Slack has for it; `env` must not hold the token."""
+
+    channel: str
+    token_file: str
+    slack_seconds: float
+    env: Mapping[str, str]
+
+
+def open_slack(config: SlackConfig | Mapping[str, Any], home: Home, where: str) -> Slack | None:
+    """The Slack of a subsystem's config; None where there is no token."""
+    if not isinstance(config, SlackConfig):
+        config = structured.from_json(SlackConfig, dict(config), where)
+    token.refuse_in_config(config.env, where)
     with contextlib.suppress(ConfigError):  # a top-level config that cannot be read stops the night by itself
         everywhere = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
         token.refuse_in_config(everywhere["env"], "config/config.json")
-    secrets = token.find_secrets(config["token_file"], home.root)
+    secrets = token.find_secrets(config.token_file, home.root)
     if secrets is None:
         return None
     try:
-        return Slack(secrets, config["channel"], Patience(config["slack_seconds"]))
+        return Slack(secrets, config.channel, Patience(config.slack_seconds))
     except DashboardError as error:
         raise DashboardError(f"{where}: {error}") from error
 

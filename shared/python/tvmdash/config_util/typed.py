@@ -1,0 +1,122 @@
+"""A job's checked config as a frozen dataclass, which its class names: `class Score(Subsystem[ScoreConfig])`.
+
+fields.json says what a config may hold; the dataclass says the same to a type checker. A field of type list is a
+`tuple[..., ...]`, a map a `Mapping[str, ...]`, a choice a `str` or a `Literal`; a nullable one is `... | None`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from tvmdash import structured
+from tvmdash.config_util.fields import Field, Fields
+from tvmdash.errors import DashboardError
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Config = TypeVar("Config", default=Mapping[str, Any])
+    """What a job's class gets as its config: the dataclass that it names, else a mapping."""
+else:
+    from typing import TypeVar
+
+    Config = TypeVar("Config")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class JobConfig:
+    """What the config of every experiment and subsystem holds; the dataclass of one adds its own fields."""
+
+    active: bool
+    title: str
+    description: str
+    notify: tuple[str, ...]
+    priority: int
+    timeouts: Mapping[str, int]
+    env: Mapping[str, str]
+
+
+def config_class(job: type) -> type | None:
+    """The dataclass that a job's class names as its config, itself or by a class that it inherits from; else None."""
+    bases = [base for kind in job.__mro__ for base in vars(kind).get("__orig_bases__", ())]
+    named = [part for base in bases for part in get_args(base)]
+    return next((kind for kind in named if isinstance(kind, type) and dataclasses.is_dataclass(kind)), None)
+
+
+def resolve_annotations(job: type) -> None:
+    """Make types of the config's annotations, as soon as the job's class is there: its module can name them now."""
+    kind = config_class(job)
+    if kind is not None:
+        hints = get_type_hints(kind)
+        for item in dataclasses.fields(kind):
+            item.type = hints[item.name]
+
+
+def structure(job: type, values: Mapping[str, Any], fields: Fields, shown: str | Path) -> Any:
+    """A checked config as the dataclass that the job's class names, as it is where it names none.
+
+    DashboardError where the dataclass does not agree with the fields; `shown` names their file.
+    """
+    kind = config_class(job)
+    if kind is None:
+        return values
+    faults = [f"{shown}: {fault}" for fault in disagreements(kind, fields)]
+    if faults:
+        raise DashboardError("\n".join(faults))
+    return structured.from_json(kind, dict(values), shown)
+
+
+def disagreements(kind: type, fields: Fields) -> Iterator[str]:
+    """What no config of these fields can give the dataclass: for each such field its JSON path and the remedy."""
+    for item in dataclasses.fields(kind):
+        name = structured.name_in_file(item)
+        own = f"{kind.__name__}.{item.name}"
+        if name not in fields:
+            yield f"$.{name}: there is no such field for {own}. Declare it, or take it out of {kind.__name__}."
+        elif not _holds(item.type, fields[name]):
+            yield f"$.{name}: {own} is of another type. Make it `{_annotation(fields[name])}`."
+
+
+def unread(kind: type, fields: Fields) -> list[str]:
+    """The names of the fields that the dataclass lacks."""
+    known = {structured.name_in_file(item) for item in dataclasses.fields(kind)}
+    return [name for name in fields if name not in known]
+
+
+_PLAIN: Mapping[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
+
+
+def _holds(hint: Any, field: Field) -> bool:
+    """Whether a value of the field is one of the type, and None where it may be."""
+    if field.type != "any" and get_origin(hint) in (Union, types.UnionType):
+        parts = [part for part in get_args(hint) if part is not type(None)]
+        return field.nullable and len(parts) == 1 and _holds_plain(parts[0], field)
+    return not field.nullable and _holds_plain(hint, field)
+
+
+def _holds_plain(hint: Any, field: Field) -> bool:
+    origin, parts = get_origin(hint), get_args(hint)
+    if field.type == "choice":
+        return set(parts) == set(field.choices) if origin is Literal else {hint} == set(map(type, field.choices))
+    if field.type == "list":
+        return origin is tuple and parts[1:] == (...,) and _holds_each(parts[0], field)
+    if field.type == "map":
+        return origin is Mapping and parts[0] is str and _holds_each(parts[1], field)
+    return field.type == "any" or hint is _PLAIN[field.type]
+
+
+def _holds_each(hint: Any, field: Field) -> bool:
+    return field.of is None or _holds(hint, field.of)
+
+
+def _annotation(field: Field) -> str:
+    """The field's type as one writes it in the dataclass."""
+    inner = _annotation(field.of) if field.of else "Any"
+    kinds = {"list": f"tuple[{inner}, ...]", "map": f"Mapping[str, {inner}]", "any": "Any", "choice": "str"}
+    if field.type == "choice" and field.choices:
+        kinds["choice"] = type(field.choices[0]).__name__
+    return kinds.get(field.type, field.type) + (" | None" if field.nullable else "")
