@@ -14,28 +14,40 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
-from tvmdash import common, config_util, summary_util
+from tvmdash import common, config_util, structured, summary_util
+from tvmdash.config_util import Config
 from tvmdash.config_util.fields import Field
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.experiment import plots as series_plots
 from tvmdash.experiment import results, setup
+from tvmdash.experiment.config import ExperimentConfig, MeasuringConfig
 from tvmdash.experiment.engines import Engine, EngineFacts
 from tvmdash.experiment.info import Axis, History, Point, Prepared
 from tvmdash.experiment.measure import measure
 from tvmdash.experiment.points import Combination, axes_of, combinations
-from tvmdash.experiment.rounds import Precision
 from tvmdash.experiment.run import MEASURE, run
 from tvmdash.measure.capture import OperatorSpan
 from tvmdash.plot_util.specs import Plot
 from tvmdash.records import Record
 from tvmdash.stages import pipeline, run_stage
 
-__all__ = ["Axis", "Engine", "EngineFacts", "Experiment", "History", "OperatorSpan", "Point", "Prepared", "Record"]
+__all__ = [
+    "Axis",
+    "Engine",
+    "EngineFacts",
+    "Experiment",
+    "ExperimentConfig",
+    "History",
+    "OperatorSpan",
+    "Point",
+    "Prepared",
+    "Record",
+]
 
 
-class Experiment:
+class Experiment(Generic[Config]):
     """An experiment on records. Subclasses give `engines`, `prepare`; `axes` and `points` follow from fields.json."""
 
     engines: tuple[Engine, ...] = ()
@@ -44,38 +56,42 @@ class Experiment:
     inputs_engine: str = ""
     """The engine that `make_inputs` needs, where it needs one."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        config_util.resolve_annotations(cls)
+
     @functools.cached_property
     def axes(self) -> tuple[Axis, ...]:
         """What the points vary: the fields of fields.json that have an `axis`."""
         return axes_of(self._own_fields)
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
+    def points(self, config: Config) -> list[Point]:
         """Every point that this config asks for: the product of the axes, on each engine where none is an axis."""
         return [
             _point(self, combination, engine, config)
-            for combination in combinations(self._own_fields, config)
+            for combination in combinations(self._own_fields, config_util.values_of(config))
             for engine in ([combination.engine] if combination.engine else [engine.name for engine in self.engines])
         ]
 
-    def target(self, point: Point, config: Mapping[str, Any]) -> Mapping[str, Any] | str:
+    def target(self, point: Point, config: Config) -> Mapping[str, Any] | str:
         """What the point runs on, as its record says: a name, or TVM's target as a mapping."""
         return "cpu"
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: Config, seed: int) -> Prepared:
         """Build the point's workload, ready to be timed; `seed` is for its weights and inputs."""
         raise NotImplementedError
 
-    def environment(self, point: Point, config: Mapping[str, Any]) -> dict[str, str]:
+    def environment(self, point: Point, config: Config) -> dict[str, str]:
         """Environment variables of the processes that measure the point: its `threads`, else the config's.
 
         TVM would bind its threads, the first to core 0, whatever cores the night was given and whatever runs there. Its
         rivals bind none, and so shall it.
         """
-        threads = str(point.values.get("threads", config["threads"]))
+        threads = str({**config_util.values_of(config), **point.values}["threads"])
         names = ("TVM_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         return {**dict.fromkeys(names, threads), "TVM_BIND_THREADS": "0"}
 
-    def make_inputs(self, config: Mapping[str, Any], folder: Path, seed: int) -> None:
+    def make_inputs(self, config: Config, folder: Path, seed: int) -> None:
         """Leave in `folder` what the engines share (weights, inputs, reference answers).
 
         `setup` calls it, in a process of its own that sees the packages of `inputs_engine`; `self.inputs` is the folder
@@ -109,10 +125,9 @@ class Experiment:
         """The experiment's name: its config folder's in a night, else its own folder's."""
         return os.environ.get("TVMDASH_JOB") or self.folder.resolve().name
 
-    def load_config(self, folder: Path) -> dict[str, Any]:
-        """The checked config with the defaults of its size."""
-        fields = {**config_util.EXPERIMENT_FIELDS, **self._own_fields}
-        return config_util.read_config(folder / config_util.CONFIG_FILE, fields)
+    def load_config(self, folder: Path) -> Config:
+        """The checked config with the defaults of its size: the dataclass that the class names, else a mapping."""
+        return self._typed(self._read_config(folder))
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """Do the stage that the arguments name (`run CONFIG DESTINATION` and so on); the exit status for it."""
@@ -134,9 +149,28 @@ class Experiment:
             return 2
         return run_stage(lambda: {**stages, **inner}[verb](*paths), paths[-1])
 
+    @property
+    def _fields_file(self) -> Path:
+        return self.folder / config_util.FIELDS_FILE
+
     @functools.cached_property
     def _own_fields(self) -> dict[str, Field]:
-        return config_util.read_fields(self.folder / config_util.FIELDS_FILE)
+        return config_util.read_fields(self._fields_file)
+
+    @property
+    def _fields(self) -> dict[str, Field]:
+        return {**config_util.EXPERIMENT_FIELDS, **self._own_fields}
+
+    def _read_config(self, folder: Path) -> dict[str, Any]:
+        return config_util.read_config(folder / config_util.CONFIG_FILE, self._fields)
+
+    def _typed(self, values: dict[str, Any]) -> Config:
+        typed: Config = config_util.structure(type(self), values, self._fields, self._fields_file)
+        return typed
+
+    def _measuring(self, values: dict[str, Any]) -> MeasuringConfig:
+        remedy = 'Add "include": ["timing"].'
+        return structured.from_json(MeasuringConfig, values, self._fields_file, remedy=remedy)
 
     @property
     def _script(self) -> Path:
@@ -149,18 +183,20 @@ class Experiment:
         return setup.setup(self.engines, self.inputs_engine, config_dir, script, destination)
 
     def _inputs(self, config_dir: Path, folder: Path) -> str:
-        config = self.load_config(config_dir)
-        self.make_inputs(config, folder, config["data_seed"])
+        values = self._read_config(config_dir)
+        self.make_inputs(self._typed(values), folder, self._measuring(values).data_seed)
         return "inputs made"
 
     def _run(self, config_dir: Path, raw: Path) -> str:
-        return run(self, self.load_config(config_dir), config_dir, self._script, raw)
+        values = self._read_config(config_dir)
+        return run(self, self._typed(values), self._measuring(values), config_dir, self._script, raw)
 
     def _measure(self, config_dir: Path, folder: Path) -> str:
-        return measure(self, self.load_config(config_dir), folder)
+        values = self._read_config(config_dir)
+        return measure(self, self._typed(values), self._measuring(values), folder)
 
     def _analyze(self, config_dir: Path, raw: Path, analysis: Path) -> str:
-        value = results.results(raw, Precision.from_config(self.load_config(config_dir)))
+        value = results.results(raw, self._measuring(self._read_config(config_dir)).precision)
         derived = self.derive([Record.from_json(record) for record in value["records"]])
         for record, facts in zip(value["records"], derived, strict=True):
             record["additional_info"].update(facts)
@@ -185,7 +221,7 @@ class Experiment:
         return "summary written"
 
 
-def _point(experiment: Experiment, combination: Combination, engine: str, config: Mapping[str, Any]) -> Point:
+def _point(experiment: Experiment[Config], combination: Combination, engine: str, config: Config) -> Point:
     workload = combination.workload or experiment.workload or f"experiment.{experiment_of(experiment.name)}"
     bare = Point(workload, combination.values, group="", target="", engine=engine)
     target = experiment.target(bare, config)

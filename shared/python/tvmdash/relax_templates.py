@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tvmdash import config_util
+from tvmdash.config_util import Config
 from tvmdash.exp_templates import Experiment, Point, Prepared
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util import CompileOptions, lowering, workloads
@@ -19,24 +21,28 @@ def make_program(body: Callable[..., Any], inputs: Sequence[Array], expected: Ar
     return Program(lowering.lower_function(body, inputs), tuple(inputs), expected)
 
 
-class RelaxExperiment(Experiment):
+class RelaxExperiment(Experiment[Config]):
     """An experiment whose points are Relax programs, compiled by TVM for this machine's processor."""
 
     engines = (workloads.TVM,)
 
-    def program(self, point: Point, config: Mapping[str, Any], seed: int) -> Program:
+    def program(self, point: Point, config: Config, seed: int) -> Program:
         """What is compiled and timed: by default the network of `tvmdash.networks` that the workload names."""
-        return workloads.network_program(point.name, {**config, **point.values}["batch"], seed)
+        return workloads.network_program(point.name, {**config_util.values_of(config), **point.values}["batch"], seed)
 
-    def options(self, point: Point, config: Mapping[str, Any]) -> CompileOptions:
+    def options(self, point: Point, config: Config) -> CompileOptions:
         """How it is compiled: by default for the point's target through the zero pipeline."""
         return CompileOptions(json.loads(point.target))
 
-    def target(self, point: Point, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    def target(self, point: Point, config: Config) -> Mapping[str, Any]:
         """LLVM for as many threads as the point has; for the config's `mcpu` where fields.json includes `target`."""
-        return workloads.target({"mcpu": "", **config, **point.values})
+        given = {"mcpu": "", **config_util.values_of(config), **point.values}
+        return workloads.make_target(given["threads"], given["mcpu"])
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: Config, seed: int) -> Prepared:
         """The program compiled and loaded; its answer is checked where the program has one."""
-        program = self.program(point, config, seed)
-        return workloads.prepare_program(program, self.options(point, config), {**config, **point.values})
+        program, options = self.program(point, config, seed), self.options(point, config)
+        given = {"profile_repeats": 0, **config_util.values_of(config), **point.values}
+        return workloads.prepare_program(
+            program, options, threads=given["threads"], profile_repeats=given["profile_repeats"]
+        )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from tvmdash.measure.capture import Sample
 
@@ -25,11 +24,6 @@ class Timing:
     min_repeat_ms: float = 20.0
     warmup: int = 1
     max_seconds: float = 20.0
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Timing:
-        """The config's fields of these names (`"include": ["timing"]` in fields.json declares them)."""
-        return cls(**{name: config[name] for name in cls.__dataclass_fields__})
 
 
 def time_workload(timer: Timer, timing: Timing) -> list[Sample]:

@@ -29,7 +29,7 @@ from tvmdash.config_util.schema import (
     read_needs_tvm,
     read_takes_minutes,
 )
-from tvmdash.config_util.typed import Config, JobConfig, resolve_annotations, structure
+from tvmdash.config_util.typed import Config, JobConfig, resolve_annotations, structure, values_of
 
 __all__ = [
     "CONFIG_FILE",
@@ -59,4 +59,5 @@ __all__ = [
     "read_takes_minutes",
     "resolve_annotations",
     "structure",
+    "values_of",
 ]

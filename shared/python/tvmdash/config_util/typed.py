@@ -56,6 +56,15 @@ def resolve_annotations(job: type) -> None:
             item.type = hints[item.name]
 
 
+def values_of(config: Any) -> Mapping[str, Any]:
+    """The config's fields by their names, whether it is a mapping or a dataclass."""
+    return (
+        config
+        if isinstance(config, Mapping)
+        else {item.name: getattr(config, item.name) for item in dataclasses.fields(config)}
+    )
+
+
 def structure(job: type, values: Mapping[str, Any], fields: Fields, shown: str | Path) -> Any:
     """A checked config as the dataclass that the job's class names, as it is where it names none.
 

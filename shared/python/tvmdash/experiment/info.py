@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from tvmdash.config_util.fields import AXIS_COLUMNS
 from tvmdash.errors import DashboardError
@@ -14,6 +14,8 @@ from tvmdash.measure.capture import OperatorSpan
 from tvmdash.series.store import Series
 from tvmdash.summary_util import Failure
 from tvmdash.trial_util import Timer
+
+Config_contra = TypeVar("Config_contra", contravariant=True)
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Prepared:
         return {**{name: value for name, value in known.items() if value is not None}, **self.details}
 
 
-class Measurable(Protocol):
+class Measurable(Protocol[Config_contra]):
     """What measuring needs of an experiment; `exp_templates.Experiment` is one."""
 
     engines: tuple[Engine, ...]
@@ -94,13 +96,13 @@ class Measurable(Protocol):
     def folder(self) -> Path:
         """Where its files lie."""
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
+    def points(self, config: Config_contra) -> list[Point]:
         """Every point that the config asks for."""
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: Config_contra, seed: int) -> Prepared:
         """The point's workload, ready to be timed."""
 
-    def environment(self, point: Point, config: Mapping[str, Any]) -> dict[str, str]:
+    def environment(self, point: Point, config: Config_contra) -> dict[str, str]:
         """Environment variables of the processes that measure the point."""
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.config_util import Config
 from tvmdash.errors import DashboardError
+from tvmdash.experiment.config import MeasuringConfig
 from tvmdash.experiment.info import Measurable, Point, Prepared
 from tvmdash.experiment.points import key, named
 from tvmdash.machine import hardware
@@ -50,7 +52,7 @@ class Task:
         return cls(value["engine"], value["environment"], tuple(Job(**job) for job in value["jobs"]))
 
 
-def measure(experiment: Measurable, config: Mapping[str, Any], folder: Path) -> str:
+def measure(experiment: Measurable[Config], config: Config, measuring: MeasuringConfig, folder: Path) -> str:
     """Do the task in `folder` and leave the raw database beside it; how much was done, in words."""
     task = Task.read(folder)
     engine = next(engine for engine in experiment.engines if engine.name == task.engine)
@@ -65,18 +67,24 @@ def measure(experiment: Measurable, config: Mapping[str, Any], folder: Path) -> 
         for number, job in enumerate(task.jobs, start=1):
             point = known[key(job.point)]
             _log.info("%s %s %s (%d of %d)", point.workload, point.engine, dict(point.values), number, len(task.jobs))
-            _trial(experiment, config, capture, (point, job, task))
+            _trial(experiment, config, measuring, capture, (point, job, task))
     return f"{len(task.jobs)} points"
 
 
-def _trial(experiment: Measurable, config: Mapping[str, Any], capture: Capture, asked: tuple[Point, Job, Task]) -> None:
+def _trial(
+    experiment: Measurable[Config],
+    config: Config,
+    measuring: MeasuringConfig,
+    capture: Capture,
+    asked: tuple[Point, Job, Task],
+) -> None:
     point, job, task = asked
     trial = capture.begin(job.point)
     before = hardware.load()
-    timing = replace(Timing.from_config(config), repeat=job.repeat)
+    timing = replace(measuring.timing, repeat=job.repeat)
     try:
         with phase("prepare"):
-            prepared = experiment.prepare(point, config, config["data_seed"])
+            prepared = experiment.prepare(point, config, measuring.data_seed)
         with phase("check"):
             checked = dict(prepared.check()) if prepared.check else {}
         with phase(TIMING):

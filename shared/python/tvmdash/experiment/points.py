@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.config_util import Config
 from tvmdash.config_util.fields import ENGINE, FIELD_SETS, WORKLOAD, Fields
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
@@ -38,10 +39,10 @@ class VariedField:
     column: str
     name: str
 
-    def values(self, config: Mapping[str, Any]) -> list[Any]:
+    def values(self, config: Mapping[str, Any]) -> Sequence[Any]:
         """What the config asks for."""
         value = config[self.field]
-        return value if isinstance(value, list) else [value]
+        return value if isinstance(value, (list, tuple)) else [value]
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def key(named_point: Mapping[str, Any]) -> str:
     return json.dumps(named_point, sort_keys=True)
 
 
-def planned(experiment: Measurable, config: Mapping[str, Any]) -> list[Point]:
+def planned(experiment: Measurable[Config], config: Config) -> list[Point]:
     """The points that this run is asked for: the config's, or those of them that TVMDASH_POINTS lists."""
     points = experiment.points(config)
     known = {engine.name for engine in experiment.engines}
@@ -129,7 +130,7 @@ def _identity(point: Mapping[str, Any]) -> str:
     return json.dumps([columns[name] if name in columns else point[name] for name in IDENTITY], sort_keys=True)
 
 
-def grouped(experiment: Measurable, points: Sequence[Point], config: Mapping[str, Any]) -> list[Group]:
+def grouped(experiment: Measurable[Config], points: Sequence[Point], config: Config) -> list[Group]:
     """The points by processes, in the order of the author: one engine and one environment in each."""
     engines = {engine.name: engine for engine in experiment.engines}
     environments: dict[str, dict[str, str]] = {}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tvmdash.measure.capture import Trial
 from tvmdash.stats.reduction import Reduced, reduce_processes
@@ -31,11 +30,6 @@ class Precision:
     max_processes: int = 1
     interval_percent: float = 0.0
     max_minutes: float = math.inf
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Precision:
-        """The config's fields of these names."""
-        return cls(**{name: config[name] for name in cls.__dataclass_fields__})
 
     @property
     def rounds(self) -> int:

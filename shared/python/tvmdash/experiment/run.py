@@ -13,18 +13,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from tvmdash import common
+from tvmdash.config_util import Config
 from tvmdash.errors import DashboardError
 from tvmdash.experiment import engine_store
+from tvmdash.experiment.config import MeasuringConfig
 from tvmdash.experiment.info import Measurable
 from tvmdash.experiment.measure import Job, Task
 from tvmdash.experiment.points import Group, grouped, key, named, planned
-from tvmdash.experiment.rounds import Precision, samples_of_next, wanted
+from tvmdash.experiment.rounds import samples_of_next, wanted
 from tvmdash.measure.capture import Trial, read_trials
 from tvmdash.stages import read_status
 
@@ -35,15 +37,14 @@ _log = logging.getLogger("experiment")
 
 
 @dataclass
-class _Run:
+class _Run(Generic[Config]):
     """A run under way: what each point has so far, and how each group's last process ended where not well."""
 
-    experiment: Measurable
-    config: Mapping[str, Any]
+    experiment: Measurable[Config]
+    measuring: MeasuringConfig
     config_dir: Path
     script: Path
     raw: Path
-    precision: Precision
     trials: dict[str, list[Trial]] = field(default_factory=dict)
     ended: dict[str, str] = field(default_factory=dict)
     took_s: dict[str, float] = field(default_factory=dict)
@@ -52,11 +53,11 @@ class _Run:
 
     def jobs(self, group: Group, number: int) -> tuple[Job, ...]:
         """What is still to be measured of the group in this round, in an order of this round's."""
-        repeat, found = self.config["repeat"], []
+        repeat, found = self.measuring.repeat, []
         for point in group.points:
             name = named(self.experiment.axes, point)
             trials = self.trials.get(key(name), [])
-            if wanted(trials, self.precision) and not (point.once and trials):
+            if wanted(trials, self.measuring.precision) and not (point.once and trials):
                 samples = 1 if point.once else samples_of_next(trials, repeat)
                 found.append(Job(name, samples, profile=not trials))
         random.Random(f"{_seed()} {group.name} {number}").shuffle(found)
@@ -66,7 +67,7 @@ class _Run:
         """Whether another process of the group would end within `max_minutes`; the first one always may begin."""
         age_s = time.monotonic() - self.begun
         took_s = self.took_s.get(group.name)
-        return took_s is None or age_s + took_s <= self.precision.max_minutes * 60
+        return took_s is None or age_s + took_s <= self.measuring.precision.max_minutes * 60
 
     def measure(self, group: Group, jobs: tuple[Job, ...]) -> None:
         """One process."""
@@ -88,7 +89,7 @@ class _Run:
         path = [*filter(None, [place.path, os.environ.get("PYTHONPATH", "")])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), **group.environment}
         argv = [sys.executable, str(self.script), MEASURE, str(self.config_dir), str(folder)]
-        minutes: float = self.config["process_minutes"]
+        minutes = self.measuring.process_minutes
         try:
             code = subprocess.run(argv, env=environment, check=False, timeout=minutes * 60).returncode
         except subprocess.TimeoutExpired:
@@ -102,7 +103,14 @@ class _Run:
         return None if status.success else status.message
 
 
-def run(experiment: Measurable, config: Mapping[str, Any], config_dir: Path, script: Path, raw: Path) -> str:
+def run(
+    experiment: Measurable[Config],
+    config: Config,
+    measuring: MeasuringConfig,
+    config_dir: Path,
+    script: Path,
+    raw: Path,
+) -> str:
     """Measure every point, each in several processes; how it went in words.
 
     `script` is the experiment's file, which each measuring process executes. DashboardError where nothing could be
@@ -111,7 +119,6 @@ def run(experiment: Measurable, config: Mapping[str, Any], config_dir: Path, scr
     points = planned(experiment, config)
     groups = grouped(experiment, points, config)
     names = {key(name): group.name for group in groups for name in _names(experiment, group)}
-    precision = Precision.from_config(config)
     listed = [named(experiment.axes, point) for point in points]
     plan = {
         "points": listed,
@@ -120,15 +127,15 @@ def run(experiment: Measurable, config: Mapping[str, Any], config_dir: Path, scr
         "seed": _seed(),
     }
     common.write_json(raw / PLAN_FILE, plan)
-    going = _Run(experiment, config, config_dir, script, raw, precision)
+    going = _Run(experiment, measuring, config_dir, script, raw)
     _rounds(going, groups)
     common.write_json(raw / ENDED_FILE, going.ended)
     return _told(going, points=len(points))
 
 
-def _rounds(going: _Run, groups: Sequence[Group]) -> None:
+def _rounds(going: _Run[Config], groups: Sequence[Group]) -> None:
     left = [group for group in groups if _is_there(going, group)]
-    for number in range(going.precision.rounds):
+    for number in range(going.measuring.precision.rounds):
         random.Random(f"{_seed()} {number}").shuffle(left)
         for group in tuple(left):
             jobs = going.jobs(group, number)
@@ -140,14 +147,14 @@ def _rounds(going: _Run, groups: Sequence[Group]) -> None:
                 left.remove(group)  # a process that begins no point at all would do so again
 
 
-def _is_there(going: _Run, group: Group) -> bool:
+def _is_there(going: _Run[Config], group: Group) -> bool:
     place = engine_store.find(going.experiment.folder / "setup", group.engine)
     if place.reason:
         going.ended[group.name] = f"the engine {group.engine.name} is not here: {place.reason}"
     return not place.reason
 
 
-def _names(experiment: Measurable, group: Group) -> list[dict[str, Any]]:
+def _names(experiment: Measurable[Config], group: Group) -> list[dict[str, Any]]:
     return [named(experiment.axes, point) for point in group.points]
 
 
@@ -155,7 +162,7 @@ def _seed() -> int:
     return int(os.environ.get("TVMDASH_SEED", "0"))
 
 
-def _told(going: _Run, *, points: int) -> str:
+def _told(going: _Run[Config], *, points: int) -> str:
     """How many points were measured, in how many processes, and why others were not; DashboardError where none was."""
     good = [trials for trials in going.trials.values() if not any(trial.error for trial in trials)]
     reasons = [trial.error for trials in going.trials.values() for trial in trials if trial.error]

@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from tvmdash import networks
 from tvmdash.experiment.engines import Engine, EngineFacts
@@ -23,13 +23,32 @@ PASSES_TOLD = 10
 """How many of the longest passes stand in a record; the raw data has all."""
 
 
-def target(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The LLVM target that the config's `mcpu` and `threads` ask for; an empty `mcpu` is a level this machine has."""
-    made = targets.default_target(config["threads"], hardware.facts()["cpu_flags"])
-    return {**made, "mcpu": config["mcpu"]} if config["mcpu"] else made
+class TargetConfig(Protocol):
+    """What a config says of the target; an empty `mcpu` is a level that this machine has."""
+
+    @property
+    def threads(self) -> int:
+        """As many as the runtime has."""
+
+    @property
+    def mcpu(self) -> str:
+        """LLVM's name of the processor."""
 
 
-def target_text(config: Mapping[str, Any]) -> str:
+def make_target(threads: int, mcpu: str) -> dict[str, Any]:
+    """The LLVM target for so many threads; an empty `mcpu` is a level that this machine has."""
+    made = targets.default_target(threads, hardware.facts()["cpu_flags"])
+    return {**made, "mcpu": mcpu} if mcpu else made
+
+
+def target(config: TargetConfig | Mapping[str, Any]) -> dict[str, Any]:
+    """The LLVM target that the config asks for."""
+    if isinstance(config, Mapping):
+        return make_target(config["threads"], config["mcpu"])
+    return make_target(config.threads, config.mcpu)
+
+
+def target_text(config: TargetConfig | Mapping[str, Any]) -> str:
     """That target as a point and its record hold it."""
     return json.dumps(target(config), sort_keys=True)
 
@@ -73,7 +92,8 @@ def prepare(network: str, options: CompileOptions, config: Mapping[str, Any], se
 
     `config` gives `batch`, `threads` and `profile_repeats`; `check` compares with the numpy reference.
     """
-    return prepare_program(network_program(network, config["batch"], seed), options, config)
+    program, repeats = network_program(network, config["batch"], seed), config.get("profile_repeats", 0)
+    return prepare_program(program, options, threads=config["threads"], profile_repeats=repeats)
 
 
 def network_program(network: str, batch: int, seed: int) -> Program:
@@ -82,11 +102,11 @@ def network_program(network: str, batch: int, seed: int) -> Program:
     return Program(lowering.lower(graph, weights, batch), (x,), expected, layout="NCHW")
 
 
-def prepare_program(program: Program, options: CompileOptions, config: Mapping[str, Any]) -> Prepared:
-    """The program compiled, loaded and ready to be timed; `config` gives `threads` and perhaps `profile_repeats`."""
+def prepare_program(program: Program, options: CompileOptions, *, threads: int, profile_repeats: int = 0) -> Prepared:
+    """The program compiled, loaded and ready to be timed on so many threads; profiled by so many calls."""
     compiled = build.compile_module(program.module, options)
-    loaded, inputs, expected = build.load(compiled, config["threads"]), program.inputs, program.expected
-    repeats = config.get("profile_repeats", 0) if len(inputs) == 1 else 0
+    loaded, inputs, expected = build.load(compiled, threads), program.inputs, program.expected
+    repeats = profile_repeats if len(inputs) == 1 else 0
     ready = make_prepared(
         compiled,
         loaded.timer(*inputs),
