@@ -14,6 +14,7 @@ from typing import Any
 from tvmdash import common
 from tvmdash.backfill.calls import Call
 from tvmdash.contracts.alerts import AlertsPage
+from tvmdash.contracts.bisection import Bisection
 from tvmdash.contracts.deadlines import DeadlinesAhead
 from tvmdash.contracts.in_slack import InSlack
 from tvmdash.contracts.receipts import Receipt
@@ -50,6 +51,7 @@ FILES = (
     File("night_v1.json", "results/nights/<stamp>.json", Night, version=None),
     File("verdict_v1.json", f"{_STAT_ALERTS}/verdict.json", NightVerdict),
     File("backfill_v1.json", "results/backfills/<stamp>.json", Call, version=None),
+    File("bisection_v1.json", "results/bisections/NAME.json", Bisection),
     File("scores_v1.json", f"{_OUTPUT}/score/scores.json", Scores),
     File("score_page_v1.json", f"{_OUTPUT}/score/page.json", ScorePage),
     File("telemetry_page_v1.json", f"{_OUTPUT}/telemetry/page.json", TelemetryPage),

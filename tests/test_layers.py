@@ -43,7 +43,7 @@ FLOORS: dict[str, str] = {
     "plot_util": "common errors text",
     "check_prerequisites": "common config_util dashboard_info errors stages text",
     "traces": "common convert errors machine measure records text",
-    "incidents": "common dashboard_info detect errors files records structured text",
+    "incidents": "common contracts dashboard_info detect errors files records structured text",
     "backfill": "common dashboard_info errors records series stats structured text",
     "slack_util": "common config_util dashboard_info errors files redaction stages structured text verdict",
     "experiment": "analysis_util common config_util errors files machine measure plot_util records series stages stats"

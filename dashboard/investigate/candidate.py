@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from dashboard.artifacts.artifact import ArtifactSpec
+from tvmdash.contracts.bisection import Suspect
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,12 @@ class Candidate:
     author: str = ""
     date: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Without how it is built."""
-        return {name: value for name, value in asdict(self).items() if name != "spec"}
+    @property
+    def suspect(self) -> Suspect:
+        """It without how it is built."""
+        return Suspect(self.id, self.title, self.author, self.date)
 
     @property
     def text(self) -> str:
         """As in `1b565e7c3 "Title" by Ada, 2026-08-07`."""
-        if not self.title:
-            return self.id
-        return f'{self.id[:12]} "{self.title}" by {self.author}, {self.date[:10]}'
+        return self.suspect.text

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from dashboard.artifacts.artifact import Artifact
 from dashboard.investigate.bisect.journal import BisectJournal, facts_of, path_of
-from dashboard.investigate.bisect.result import FOUND, NO_STEP, OVER, RANGE, Result
 from dashboard.investigate.candidate import Candidate
 from dashboard.investigate.request import MeasuringRequest
 from dashboard.investigate.rounds import MeasuringError, Round, RoundOutcome, RoundState
@@ -19,7 +18,8 @@ from dashboard.investigate.series_selection import WantedSeries, find
 from dashboard.investigate.session import MeasuringSession, open_session
 from dashboard.investigate.tvm_range import between
 from dashboard.plan.job import CodeFolders
-from tvmdash import common
+from tvmdash import common, structured
+from tvmdash.contracts.bisection import SCHEMA_VERSION, Bisection, BisectionState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -34,7 +34,7 @@ _log = logging.getLogger("bisect")
 
 def bisect(
     home: Home, request: MeasuringRequest, *, code: CodeFolders, error: float = ERROR, fresh: bool = False
-) -> tuple[Result, Path]:
+) -> tuple[Bisection, Path]:
     """Which build after the first of the request's two TVMs and not after the second moved its series; and the file.
 
     It searches until the culprit is known well enough or the budget is over, and is wrong as often as `error` says.
@@ -51,7 +51,7 @@ def bisect(
         path = path_of(home, series, good, bad)
         journal = BisectJournal.open(path, facts_of(fingerprint, series, good, bad), fresh=fresh)
         result = _Bisection(session, series, candidates, journal, good, bad, error).search()
-    common.write_json(path.with_suffix(".json"), result.to_json())
+    common.write_json(path.with_suffix(".json"), {"schema_version": SCHEMA_VERSION, **structured.to_json(result)})
     return result, path.with_suffix(".json")
 
 
@@ -65,7 +65,7 @@ class _Bisection:
     bad: Artifact
     error: float
 
-    def search(self) -> Result:
+    def search(self) -> Bisection:
         """To the end, or to that of the budget."""
         from tvmdash.stats.bisection import ends_are_clear
 
@@ -76,7 +76,7 @@ class _Bisection:
             if error.state is not RoundState.BUDGET:
                 raise
             _log.info("%s", error)
-            return self._result(OVER, self._model() if ends_are_clear(self._ends) else None)
+            return self._result(BisectionState.OVER, self._model() if ends_are_clear(self._ends) else None)
         return self._conclude()
 
     @property
@@ -153,43 +153,43 @@ class _Bisection:
             )
         return known
 
-    def _conclude(self) -> Result:
+    def _conclude(self) -> Bisection:
         from tvmdash.stats.bisection import ends_are_clear
 
         if not ends_are_clear(self._ends):
-            return self._result(NO_STEP, None)
+            return self._result(BisectionState.NO_STEP, None)
         model = self._model()
         verdict = model.verdict()
         known = verdict.first == verdict.last and verdict.probability >= 1 - self.error
-        return self._result(FOUND if known else RANGE, model)
+        return self._result(BisectionState.FOUND if known else BisectionState.RANGE, model)
 
-    def _result(self, state: str, model: Search | None) -> Result:
-        empty = Result(
+    def _result(self, state: BisectionState, model: Search | None) -> Bisection:
+        empty = Bisection(
             state,
-            self.series.experiment,
-            self.series.id,
-            self.series.name,
-            self.series.direction,
-            good=self.candidates[0],
-            bad=self.candidates[-1],
-            candidates=len(self.candidates) - 1,
-            ends=len(self._ends),
+            series=self.series.id,
+            name=self.series.name,
             builds=self.journal.built,
-            failed=dict(self.journal.failed),
             measurements=self.journal.measurements,
             elapsed_s=round(self.journal.elapsed_s, 3),
+            experiment=self.series.experiment,
+            direction=self.series.direction,
+            good=self.candidates[0].suspect,
+            bad=self.candidates[-1].suspect,
+            candidates=len(self.candidates) - 1,
+            ends=len(self._ends),
+            failed=dict(self.journal.failed),
             error=self.error,
             journal=str(self.journal.path),
         )
         return empty if model is None else self._with_model(empty, model)
 
-    def _with_model(self, empty: Result, model: Search) -> Result:
+    def _with_model(self, empty: Bisection, model: Search) -> Bisection:
         from tvmdash.stats.bisection import least_measurements
 
         verdict, (size, half) = model.verdict(), model.size()
         return replace(
             empty,
-            suspects=tuple(self.candidates[verdict.first : verdict.last + 1]),
+            suspects=tuple(candidate.suspect for candidate in self.candidates[verdict.first : verdict.last + 1]),
             probability=verdict.probability,
             effect=math.expm1(size),
             low=math.expm1(size - half),

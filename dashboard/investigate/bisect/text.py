@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dashboard.investigate.bisect.result import FOUND, NO_STEP, OVER, Result
-from dashboard.investigate.candidate import Candidate
+from tvmdash.contracts.bisection import Bisection, BisectionState, Suspect
 from tvmdash.text import elide, format_duration
 
 _SHOWN = 10
 
 
-def summarize(result: Result) -> str:
+def summarize(result: Bisection) -> str:
     """A few lines for people."""
     return "\n".join(_lines(result))
 
 
-def _lines(result: Result) -> Iterator[str]:
+def _lines(result: Bisection) -> Iterator[str]:
     ends = f"{result.good.id[:12]} and {result.bad.id[:12]}"
-    if result.state == NO_STEP:
+    if result.state == BisectionState.NO_STEP:
         yield f"There is no step: {result.name} is the same at {ends}, as far as {result.ends} pairs can tell."
     elif not result.suspects:
         yield f"Whether {result.name} differs between {ends} is not clear yet, after {result.ends} pairs of the two."
-    elif result.state == FOUND:
+    elif result.state == BisectionState.FOUND:
         yield f"{elide(result.name, 90)} {_became(result)} with {result.suspects[0].text}."
     else:
         yield f"{elide(result.name, 90)} {_became(result)} with one of {len(result.suspects)}:"
         yield from (f"  {suspect.text}{_why(result, suspect)}" for suspect in result.suspects[-_SHOWN:])
         if len(result.suspects) > _SHOWN:
             yield f"  and {len(result.suspects) - _SHOWN} before them"
-    if result.state == OVER:
+    if result.state == BisectionState.OVER:
         yield "The time was over. The same command goes on from here."
     if result.effect is not None and result.noise is not None and result.least is not None:
         yield (
@@ -40,7 +39,7 @@ def _lines(result: Result) -> Iterator[str]:
     yield _cost(result)
 
 
-def _became(result: Result) -> str:
+def _became(result: Bisection) -> str:
     assert result.effect is not None
     assert result.low is not None
     assert result.high is not None
@@ -49,12 +48,12 @@ def _became(result: Result) -> str:
     return f"became {word}, {size},"
 
 
-def _why(result: Result, suspect: Candidate) -> str:
+def _why(result: Bisection, suspect: Suspect) -> str:
     why = result.failed.get(suspect.id)
     return f" (not measured: {elide(why, 100)})" if why else ""
 
 
-def _cost(result: Result) -> str:
+def _cost(result: Bisection) -> str:
     failed = f", {len(result.failed)} could not be measured" if result.failed else ""
     runs = f"{result.measurements} measurements, {2 * result.ends} of them of the ends"
     return f"{result.builds} builds besides the ends{failed}; {runs}; {format_duration(result.elapsed_s)} altogether."

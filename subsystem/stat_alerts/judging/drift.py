@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from judging.judge import Options
 from judging.memory import BREAK, Memory, Step
 from judging.table import Table
 from tvmdash.detect.noise import MAD_TO_SD, FloatArray, row_medians
-from tvmdash.incidents.ledger import CREEP, DETECTOR, OPENED, Event, Incident, Ledger, Moved, iso_of
+from tvmdash.incidents.events import Moved, Opened
+from tvmdash.incidents.ledger import CREEP, DETECTOR, OPENED, Event, Incident, Ledger, iso_of
 from tvmdash.records.metrics import is_worse
 
 ANCHORS = (30, 90, 365)
@@ -138,21 +139,20 @@ def _moved(table: Table, drift: _Drift) -> Moved:
 def _event(table: Table, night: int, fleet: str, anchor: int, moved: Sequence[Moved], size: float | None) -> Event:
     rows = [index for index, series in enumerate(table.rows) if series.fleet == fleet]
     row = rows[0]
-    data: Mapping[str, object] = {
-        "kind": CREEP,
-        "begin": table.stamps[anchor],
-        "after": table.stamps[anchor],
-        "found": table.stamps[night],
-        "versions": [table.version(row, anchor), table.version(row, night)],
-        "blame": "unknown",
-        "notes": [],
-        "moved": [asdict(one) for one in moved],
-        "size": None if size is None else math.expm1(size),
-        "fleet": fleet,
-        "direction": table.direction(rows),
-        "fleet_name": table.rows[row].fleet_name,
-        "fleet_kind": table.rows[row].fleet_kind,
-    }
+    opened = Opened(
+        kind=CREEP,
+        begin=table.stamps[anchor],
+        after=table.stamps[anchor],
+        found=table.stamps[night],
+        versions=(table.version(row, anchor), table.version(row, night)),
+        blame="unknown",
+        moved=tuple(moved),
+        size=None if size is None else math.expm1(size),
+        fleet=fleet,
+        fleet_name=table.rows[row].fleet_name,
+        fleet_kind=table.rows[row].fleet_kind,
+        direction=table.direction(rows),
+    )
     digest = hashlib.sha256(f"{fleet} {size is None}".encode()).hexdigest()[:4]
     name = f"c{table.stamps[night][:8]}-{digest}"
-    return Event(iso_of(table.stamps[night]), DETECTOR, OPENED, name, data)
+    return Event.of(iso_of(table.stamps[night]), DETECTOR, OPENED, name, opened)

@@ -6,14 +6,14 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from judging.exact import RECENT, Exact, by_experiment
 from judging.judge import Judged
 from judging.table import Table
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.incidents.ledger import CHANGE, CONFIRMED, DETECTOR, Event, Moved, iso_of
+from tvmdash.incidents.events import Moved, Opened
+from tvmdash.incidents.ledger import CHANGE, CONFIRMED, DETECTOR, Event, iso_of
 from tvmdash.records import Build
 
 
@@ -29,20 +29,19 @@ def _events(table: Table, experiment: str, found: Sequence[Exact]) -> Iterator[E
     begin, last = table.stamps[night], table.stamps[after]
     keys = sorted(table.rows[one.row].key for one in found)
     digest = hashlib.sha256(json.dumps(["exact", begin, keys]).encode()).hexdigest()[:4]
-    version = [table.version(found[0].row, at) for at in (after, night)]
-    data = {
-        "kind": CHANGE,
-        "begin": begin,
-        "after": last,
-        "found": begin,
-        "versions": version,
-        "blame": _blame(table.build(experiment, after), table.build(experiment, night), version),
-        "notes": [],
-        "moved": [asdict(_moved(table, one)) for one in sorted(found, key=lambda one: table.rows[one.row].key)],
-        "fleet": table.rows[found[0].row].fleet,
-        "direction": "none",
-    }
-    told = Event(iso_of(begin), DETECTOR, ledgers.OPENED, f"i{begin[:8]}-{digest}", data)
+    versions = (table.version(found[0].row, after), table.version(found[0].row, night))
+    opened = Opened(
+        kind=CHANGE,
+        begin=begin,
+        after=last,
+        found=begin,
+        versions=versions,
+        blame=_blame(table.build(experiment, after), table.build(experiment, night), versions),
+        moved=tuple(_moved(table, one) for one in sorted(found, key=lambda one: table.rows[one.row].key)),
+        fleet=table.rows[found[0].row].fleet,
+        direction="none",
+    )
+    told = Event.of(iso_of(begin), DETECTOR, ledgers.OPENED, f"i{begin[:8]}-{digest}", opened)
     yield told
     words = "an exact number has no noise: the difference is there"
     yield ledgers.changed(told.incident, CONFIRMED, at=told.at, who=DETECTOR, words=words)

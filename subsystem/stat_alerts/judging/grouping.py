@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from judging.table import Table, finite
 from tvmdash.detect.cause import Cause, of_many
 from tvmdash.detect.series import Decision, SeriesState
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.incidents.ledger import CHANGE, DETECTOR, MACHINE, NEW, Event, Incident, Ledger, Moved, iso_of
+from tvmdash.incidents.events import Joined, Moved, Opened
+from tvmdash.incidents.ledger import CHANGE, DETECTOR, MACHINE, NEW, Event, Incident, Ledger, iso_of
 from tvmdash.records.metrics import is_worse
 
 JOIN_NIGHTS = 1
@@ -74,9 +75,9 @@ def events_of(table: Table, judged: Judged, ledger: Ledger, options: Options) ->
             groups.append(group)
         group[1].append(hit)
     for incident, members in groups:
-        moved = [asdict(_moved(table, hit)) for hit in members]
+        moved = tuple(_moved(table, hit) for hit in members)
         if incident is not None:
-            events.append(Event(at, DETECTOR, ledgers.JOINED, incident.id, {"moved": moved}))
+            events.append(Event.of(at, DETECTOR, ledgers.JOINED, incident.id, Joined(moved)))
         else:
             events.append(_opened(table, at, members, moved, judged.night))
             events += _confirmed_tonight(events[-1], members, judged.night)
@@ -127,22 +128,22 @@ def _level_before(table: Table, hit: _Hit) -> float:
     return float(np.median(values)) if len(values) else math.nan
 
 
-def _opened(table: Table, at: str, members: Sequence[_Hit], moved: list[dict[str, object]], night: int) -> Event:
+def _opened(table: Table, at: str, members: Sequence[_Hit], moved: tuple[Moved, ...], night: int) -> Event:
     first = members[0]
     cause = of_many([hit.cause for hit in members])
-    data = {
-        "kind": first.kind,
-        "begin": table.stamps[first.cut],
-        "after": table.stamps[first.after],
-        "found": table.stamps[night],
-        "versions": [table.version(first.row, first.after), table.version(first.row, first.cut)],
-        "blame": cause.blame,
-        "cause": cause.to_json(),
-        "notes": [],
-        "moved": moved,
-        "fleet": first.fleet.name,
-    }
-    return Event(at, DETECTOR, ledgers.OPENED, _name(data["begin"], [table.rows[hit.row].key for hit in members]), data)
+    opened = Opened(
+        kind=first.kind,
+        begin=table.stamps[first.cut],
+        after=table.stamps[first.after],
+        found=table.stamps[night],
+        versions=(table.version(first.row, first.after), table.version(first.row, first.cut)),
+        blame=cause.blame,
+        cause=cause,
+        moved=moved,
+        fleet=first.fleet.name,
+    )
+    name = _name(opened.begin, [table.rows[hit.row].key for hit in members])
+    return Event.of(at, DETECTOR, ledgers.OPENED, name, opened)
 
 
 def _confirmed_tonight(told: Event, members: Sequence[_Hit], night: int) -> Iterator[Event]:
@@ -159,24 +160,22 @@ def _machine(table: Table, night: int, fleet: FleetNight) -> Event:
     assert cut is not None
     row = next(iter(fleet.rows.values()))
     after = max(0, cut - 1)
-    share = f"{100 * machine.share:.0f} % of {machine.series} series went the same way"
-    data = {
-        "kind": MACHINE,
-        "begin": table.stamps[cut],
-        "after": table.stamps[after],
-        "found": table.stamps[night],
-        "versions": [table.version(row, after), table.version(row, cut)],
-        "blame": machine.blame,
-        "cause": machine.cause.to_json(),
-        "notes": [share],
-        "moved": [],
-        "size": math.expm1(machine.shift),
-        "fleet": fleet.name,
-        "direction": table.direction(fleet.rows.values()),
-        "fleet_name": table.rows[row].fleet_name,
-        "fleet_kind": table.rows[row].fleet_kind,
-    }
-    return Event(iso_of(table.stamps[night]), DETECTOR, ledgers.OPENED, _name(data["begin"], [fleet.name]), data)
+    opened = Opened(
+        kind=MACHINE,
+        begin=table.stamps[cut],
+        after=table.stamps[after],
+        found=table.stamps[night],
+        versions=(table.version(row, after), table.version(row, cut)),
+        blame=machine.blame,
+        cause=machine.cause,
+        notes=(f"{100 * machine.share:.0f} % of {machine.series} series went the same way",),
+        size=math.expm1(machine.shift),
+        fleet=fleet.name,
+        fleet_name=table.rows[row].fleet_name,
+        fleet_kind=table.rows[row].fleet_kind,
+        direction=table.direction(fleet.rows.values()),
+    )
+    return Event.of(iso_of(table.stamps[night]), DETECTOR, ledgers.OPENED, _name(opened.begin, [fleet.name]), opened)
 
 
 def _undone(told: Event, ledger: Ledger) -> Iterator[Event]:

@@ -15,7 +15,8 @@ from tvmdash.detect.cause import MEASURED_AGAIN
 from tvmdash.detect.fleet.fleet import FleetState
 from tvmdash.detect.series import SeriesState
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.incidents.ledger import CHANGE, DETECTOR, Event, Incident, Ledger, Moved, iso_of
+from tvmdash.incidents.events import Moved, Recovered
+from tvmdash.incidents.ledger import CHANGE, DETECTOR, Event, Incident, Ledger, iso_of
 
 BACK_NIGHTS, LEAST_BACK = 5, 4
 BACK = 0.4
@@ -76,7 +77,8 @@ def _recovered(
 ) -> Iterator[Event]:
     at, since = iso_of(table.stamps[night]), min(back.values())
     series = sorted(back)
-    yield Event(at, DETECTOR, ledgers.RECOVERED, incident.id, {"series": series, "since": table.stamps[since]})
+    back_again = Recovered(tuple(series), table.stamps[since])
+    yield Event.of(at, DETECTOR, ledgers.RECOVERED, incident.id, back_again)
     left = [moved for moved in incident.moved if moved.worse and not moved.recovered and moved.series not in back]
     if left:
         return

@@ -9,7 +9,8 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.incidents.ledger import Change, Incident, Moved
+from tvmdash.incidents.events import Moved
+from tvmdash.incidents.ledger import Change, Incident
 from tvmdash.incidents.text import format_night, headline, incident_text
 from tvmdash.records.metrics import CHANGED
 from tvmdash.slack_util.parts import GOOD, NOTE

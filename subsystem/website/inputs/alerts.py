@@ -14,7 +14,8 @@ from tvmdash.contracts.alerts import PAGE_FILE, AlertRate, AlertsPage, SeriesVer
 from tvmdash.dashboard_info import Home
 from tvmdash.detect.reason import Reason
 from tvmdash.errors import DashboardError
-from tvmdash.incidents.ledger import MACHINE, OPEN_STATES, SUBSYSTEM, Incident, Moved
+from tvmdash.incidents.events import Moved
+from tvmdash.incidents.ledger import MACHINE, OPEN_STATES, SUBSYSTEM, Incident
 from tvmdash.verdict import Standing
 
 LEDGER_VIEW = "incidents.json"

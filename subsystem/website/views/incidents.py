@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from tvmdash.incidents.cause_text import cause_in_short
-from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident, Moved
+from tvmdash.incidents.events import Moved
+from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident
 from tvmdash.incidents.text import format_level, format_night, format_size, headline, incident_text
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE, Way
 from tvmdash.text import format_percent, format_percent_range

@@ -14,7 +14,8 @@ from markupsafe import Markup
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home
-from tvmdash.incidents.ledger import Incident, Moved
+from tvmdash.incidents.events import Moved
+from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.text import format_size
 from tvmdash.records.metrics import BETTER, CHANGED, WAYS, WORSE, Direction
 from tvmdash.series import naming, store

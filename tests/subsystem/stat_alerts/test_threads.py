@@ -19,7 +19,8 @@ from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
 from tvmdash.dashboard_info import Night
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.incidents.ledger import Event, Moved, fold, iso_of
+from tvmdash.incidents.events import Moved
+from tvmdash.incidents.ledger import Event, fold, iso_of
 from tvmdash.incidents.text import describe
 from tvmdash.slack_util import Slack
 from tvmdash.subsys_templates import Report

@@ -11,7 +11,8 @@ import pytest
 from tests.subsystem.website.sites import STAMP, Site, assert_whole, failure, job, record, stamp
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, MissingBackup, PartialData
-from tvmdash.incidents.ledger import Change, Incident, Moved
+from tvmdash.incidents.events import Moved
+from tvmdash.incidents.ledger import Change, Incident
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineChange, MachineIdentity
 

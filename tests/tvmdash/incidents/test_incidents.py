@@ -14,7 +14,8 @@ from tvmdash.errors import DashboardError
 from tvmdash.incidents import command as incidents
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.incidents.ledger import DETECTOR, Event, Ledger, Moved, Silence
+from tvmdash.incidents.events import Moved
+from tvmdash.incidents.ledger import DETECTOR, Event, Ledger, Silence
 from tvmdash.incidents.text import describe, headline, incident_text
 from tvmdash.text import format_percent, format_percent_range
 
@@ -123,13 +124,17 @@ def test_a_torn_line_costs_itself_only_and_stays(tmp_path: Path, caplog: pytest.
         '{"at": "x", "who": "a", "event": "opened", "incident": "i", "data": {}}',
         '{"at": "x", "who": "a", "event": "opened", "incident": "i", "data": {"versions": [1]}}',
         '{"at": "x", "who": "a", "event": "silenced", "incident": "", "data": {}}',
+        json.dumps({"at": "x", "who": "a", "event": "state", "incident": ONE, "data": {}}),
+        json.dumps({"at": "x", "who": "a", "event": "of a later dashboard", "incident": ONE, "data": {}}),
     ],
 )
 def test_a_foreign_line_is_passed_over(tmp_path: Path, line: str) -> None:
     path = tmp_path / "l.jsonl"
     path.write_text(line + "\n")
     incident_file.append(path, [opened()])
-    assert [event.incident for event in incident_file.read(path)] == [ONE]
+    events = incident_file.read(path)
+    assert [event.incident for event in events] == [ONE]
+    assert list(ledgers.fold(events).incidents) == [ONE]
 
 
 def test_the_same_event_has_the_same_key_and_another_has_not() -> None:

@@ -11,12 +11,14 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tvmdash import common
+from tvmdash import common, structured
+from tvmdash.contracts.bisection import Bisection
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import whoever
+from tvmdash.incidents.events import BisectionAnswer, Silenced, Unsilenced
 from tvmdash.incidents.ledger import Event, Incident, Ledger
 from tvmdash.incidents.replay import explain
 from tvmdash.incidents.text import bisected, describe, format_night, headline
@@ -73,20 +75,18 @@ def _settle(state: str) -> Callable[[argparse.Namespace, Ledger], str]:
 
 def _bisected(parsed: argparse.Namespace, ledger: Ledger) -> str:
     incident = ledger.find(parsed.incident)
-    result = common.read_json(parsed.result)
-    if not isinstance(result, dict):
-        raise DashboardError(f"{parsed.result}: is no result of a bisection.")
-    event = ledgers.bisected_by(incident.id, result, at=_now(), who=_who(parsed))
+    found = structured.from_json(Bisection, common.read_json(parsed.result), parsed.result)
+    event = ledgers.bisected_by(incident.id, found, at=_now(), who=_who(parsed))
     incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
-    return f"{incident.id}: {bisected(event.data)}\n"
+    return f"{incident.id}: {bisected(event.read(BisectionAnswer))}\n"
 
 
 def _silence(parsed: argparse.Namespace, ledger: Ledger) -> str:
     if not 0 < parsed.days <= 365:
         raise DashboardError(f"--days {parsed.days:g}: a silence lasts from more than 0 to 365 days, so that it ends.")
     until = f"{common.utc_now() + datetime.timedelta(days=parsed.days):%Y-%m-%dT%H:%M:%SZ}"
-    data = {"pattern": parsed.pattern, "until": until, "words": parsed.words}
-    event = Event(_now(), _who(parsed), ledgers.SILENCED, "", data)
+    told = Silenced(parsed.pattern, until, parsed.words)
+    event = Event.of(_now(), _who(parsed), ledgers.SILENCED, "", told)
     incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
     return f"{parsed.pattern} is silent until {until}. It is judged all the same.\n"
 
@@ -96,8 +96,7 @@ def _unsilence(parsed: argparse.Namespace, ledger: Ledger) -> str:
     if all(one.pattern != parsed.pattern for one in standing):
         known = ", ".join(dict.fromkeys(one.pattern for one in standing)) or "none"
         raise DashboardError(f"{parsed.pattern!r} is the pattern of no silence. In force now: {known}.")
-    data = {"pattern": parsed.pattern, "words": parsed.words}
-    event = Event(_now(), _who(parsed), ledgers.UNSILENCED, "", data)
+    event = Event.of(_now(), _who(parsed), ledgers.UNSILENCED, "", Unsilenced(parsed.pattern, parsed.words))
     incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
     return f"{parsed.pattern} is told again from the next night on.\n"
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.errors import DashboardError
 from tvmdash.files.lock import wait_for_descriptor
-from tvmdash.incidents.ledger import Event, fold
+from tvmdash.incidents.ledger import Event, check
 
 _log = logging.getLogger("incidents")
 
@@ -36,11 +36,9 @@ class _BadLineError(Exception):
 
 def _parse(line: bytes, where: str) -> Event:
     try:
-        event = Event(**common.parse_json(line, where))
-        fold([event])
-        if not all(isinstance(text, str) for text in (event.at, event.who, event.event, event.incident)):
-            raise TypeError("at, who, event and incident are strings")
-    except (DashboardError, TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
+        event = structured.from_json(Event, common.parse_json(line, where), where)
+        check(event)
+    except DashboardError as error:
         _log.warning("%s: not an event of the ledger: %s. It is passed over and stays in the file.", where, error)
         raise _BadLineError from error
     return event

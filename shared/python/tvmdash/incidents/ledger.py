@@ -11,15 +11,30 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tvmdash import common, structured
+from tvmdash.contracts.bisection import Bisection
 from tvmdash.detect.cause import Cause
 from tvmdash.errors import DashboardError
+from tvmdash.incidents.events import (
+    BisectionAnswer,
+    Joined,
+    Moved,
+    Opened,
+    Recovered,
+    Silenced,
+    StateSet,
+    Unsilenced,
+)
 from tvmdash.records import metrics
 from tvmdash.records.metrics import Direction, FleetKind, Way, is_worse, way
 from tvmdash.structured import Stamp, among, written_as
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_T = TypeVar("_T")
 SUBSYSTEM = "stat_alerts"
 LEDGER_FILE = "incidents.jsonl"
 DETECTOR = "detector"
@@ -33,52 +48,6 @@ COMPILER = "compiler"
 OPENED, JOINED, RECOVERED, STATE, SILENCED = "opened", "joined", "recovered", "state", "silenced"
 UNSILENCED, BISECTED = "unsilenced", "bisected"
 _MOST_SUSPECTS = 20
-
-
-@dataclass(frozen=True)
-class Moved:
-    """One series of an incident. effect: fraction of the value, `low` to `high` with 95 % confidence.
-
-    For a series that is not positive, effects are in units of its own scatter (`relative` is False).
-    worse: None where it is neither worse nor better: changed. kind: of the number, "" in old incidents.
-    processes: of an exact number, how many agreed on `after` (1: declared exact, 0: one alone measured it); else None.
-    recovered: the stamp of the night since which it is back. z: standard errors, over so many `nights`.
-    again_new, again_old: how often it was measured again the night it was found, with artifacts since and before.
-    """
-
-    series: str
-    name: str
-    metric: str
-    unit: str
-    worse: bool | None
-    before: float
-    after: float
-    effect: float
-    low: float | None = None
-    high: float | None = None
-    relative: bool = True
-    recovered: str | None = None
-    z: float | None = None
-    nights: int | None = None
-    again_new: int = 0
-    again_old: int = 0
-    kind: str = ""
-    processes: int | None = None
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether it was told as an exact number, which has no noise."""
-        return self.processes is not None
-
-    @property
-    def is_time(self) -> bool:
-        """Whether its number is a time; in an incident from before there were kinds, by its metric."""
-        return self.kind == "time" if self.kind else self.metric.endswith("time")
-
-    @property
-    def way(self) -> Way:
-        """Worse, better or changed."""
-        return way(self.worse)
 
 
 @dataclass(frozen=True)
@@ -96,7 +65,7 @@ class Incident:
     """Series that moved together. begin: first night of the new level; after: the last one before it.
 
     The culprit came after version `versions[0]` and not later than `versions[1]`. found: the night that told it.
-    bisected: what `bisect` found out since, as its event holds it (see `bisected_by`). cause: whose doing it was, by
+    bisected: what `bisect` found out since. cause: whose doing it was, by
     which evidence; None in an incident of a ledger from before there were causes.
     direction: of the fleet whose `size` it is. fleet: the key of that, fleet_name the same for people. fleet_kind: what
     its series are; None in incidents of long ago, where the key alone tells it.
@@ -118,7 +87,7 @@ class Incident:
     fleet: str = ""
     fleet_name: str = ""
     fleet_kind: FleetKind | None = None
-    bisected: Mapping[str, Any] | None = None
+    bisected: BisectionAnswer | None = None
     direction: Direction = "lower"
     cause: Cause | None = None
 
@@ -201,6 +170,15 @@ class Event:
     incident: str
     data: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, at: str, who: str, event: str, incident: str, data: DataclassInstance) -> Event:
+        """The event whose data a class of `events` holds."""
+        return cls(at, who, event, incident, structured.to_json(data))
+
+    def read(self, kind: type[_T]) -> _T:
+        """Its data as a class of `events`; DashboardError where it is anything else."""
+        return structured.from_json(kind, self.data, f"{self.event} {self.incident}".strip(), at="$.data")
+
     @property
     def key(self) -> str:
         """The same for the same event told twice."""
@@ -247,10 +225,10 @@ def fold(events: Iterable[Event], ledger: Ledger | None = None) -> Ledger:
     incidents, silences = dict(ledger.incidents), list(ledger.silences)
     for event in events:
         if event.event == SILENCED:
-            data = event.data
-            silences.append(Silence(data["pattern"], data["until"], event.at, event.who, data.get("words", "")))
+            told = event.read(Silenced)
+            silences.append(Silence(told.pattern, told.until, event.at, event.who, told.words))
         elif event.event == UNSILENCED:
-            silences = [_ended(one, event) for one in silences]
+            silences = [_ended(silence, event) for silence in silences]
         elif event.event == OPENED:
             incidents.setdefault(event.incident, _opened(event))
         elif event.incident in incidents:
@@ -258,54 +236,70 @@ def fold(events: Iterable[Event], ledger: Ledger | None = None) -> Ledger:
     return Ledger(incidents, tuple(silences))
 
 
+def check(event: Event) -> None:
+    """DashboardError where the event is of no kind that is known here, or its data is not of its kind."""
+    kind = _DATA.get(event.event)
+    if kind is None:
+        raise DashboardError(f"$.event: {event.event!r:.40} is not one of: {', '.join(_DATA)}.")
+    event.read(kind)
+
+
+_DATA: Mapping[str, type] = {
+    OPENED: Opened,
+    JOINED: Joined,
+    RECOVERED: Recovered,
+    STATE: StateSet,
+    SILENCED: Silenced,
+    UNSILENCED: Unsilenced,
+    BISECTED: BisectionAnswer,
+}
+"""What the data of each kind of event is."""
+
+
 def _ended(silence: Silence, event: Event) -> Silence:
     """The silence after an event that ends those of one pattern."""
-    ends = silence.pattern == event.data["pattern"] and silence.holds(event.at)
+    ends = silence.pattern == event.read(Unsilenced).pattern and silence.holds(event.at)
     return replace(silence, until=event.at) if ends else silence
 
 
 def _opened(event: Event) -> Incident:
-    data = dict(event.data)
-    moved = tuple(Moved(**one) for one in data.pop("moved", ()))
-    versions = (str(data["versions"][0]), str(data["versions"][1]))
-    cause = Cause.from_json(data["cause"]) if data.get("cause") else None
-    data.update(moved=moved, versions=versions, notes=tuple(data.get("notes", ())), cause=cause)
-    return Incident(id=event.incident, state=NEW, changes=(Change(event.at, event.who, NEW),), **data)
+    opened = event.read(Opened)
+    return Incident(id=event.incident, state=NEW, changes=(Change(event.at, event.who, NEW),), **vars(opened))
 
 
 def _after(incident: Incident, event: Event) -> Incident:
     if event.event == JOINED:
         known = {moved.series for moved in incident.moved}
-        more = tuple(Moved(**one) for one in event.data["moved"] if one["series"] not in known)
+        more = tuple(moved for moved in event.read(Joined).moved if moved.series not in known)
         return replace(incident, moved=incident.moved + more)
     if event.event == RECOVERED:
-        back = set(event.data["series"])
-        since = event.data["since"]
-        moved = tuple(replace(one, recovered=since) if one.series in back else one for one in incident.moved)
-        return replace(incident, moved=moved)
+        back = event.read(Recovered)
+        moved = (replace(one, recovered=back.since) if one.series in back.series else one for one in incident.moved)
+        return replace(incident, moved=tuple(moved))
     if event.event == BISECTED:
-        return replace(incident, bisected=dict(event.data))
-    state = str(event.data["state"])
-    change = Change(event.at, event.who, state, str(event.data.get("words", "")))
-    end = event.data.get("end") if state not in OPEN_STATES else None
-    return replace(incident, state=state, end=end, changes=(*incident.changes, change))
+        return replace(incident, bisected=event.read(BisectionAnswer))
+    told = event.read(StateSet)
+    change = Change(event.at, event.who, told.state, told.words)
+    end = told.end if told.state not in OPEN_STATES else None
+    return replace(incident, state=told.state, end=end, changes=(*incident.changes, change))
 
 
 def changed(incident: str, state: str, *, at: str, who: str, words: str = "", end: str | None = None) -> Event:
     """The event that sets an incident's state; `end` is the night that ended it."""
     if state not in STATES:
         raise DashboardError(f"{state!r} is not a state. Use one of: {', '.join(STATES)}.")
-    return Event(at, who, STATE, incident, {"state": state, "words": words, "end": end})
+    return Event.of(at, who, STATE, incident, StateSet(state, words, end))
 
 
-def bisected_by(incident: str, result: Mapping[str, Any], *, at: str, who: str) -> Event:
-    """The event that tells the answer of `bisect`, the value of its result file; DashboardError where it has none."""
-    kept = ("series", "name", "effect", "low", "high", "probability", "suspects", "builds", "measurements", "elapsed_s")
-    suspects = result.get("suspects")
-    if result.get("state") not in ("found", "range") or not isinstance(suspects, list) or set(kept) - set(result):
-        raise DashboardError(f"the bisection has no answer yet; its state is {result.get('state')!r:.40}.")
-    fewer = {"suspects": suspects[-_MOST_SUSPECTS:], "count": len(suspects)}
-    return Event(at, who, BISECTED, incident, {**{name: result[name] for name in kept}, **fewer})
+def bisected_by(incident: str, found: Bisection, *, at: str, who: str) -> Event:
+    """The event that tells the answer of `bisect`; DashboardError where it has none."""
+    if not found.is_answered or found.effect is None or found.low is None or found.high is None:
+        raise DashboardError(f"the bisection has no answer yet; its state is {str(found.state)!r}.")
+    answer = BisectionAnswer(
+        found.series, found.name, found.effect, found.low, found.high, found.probability,
+        found.suspects[-_MOST_SUSPECTS:], found.builds, found.measurements, found.elapsed_s, len(found.suspects),
+    )  # fmt: skip
+    return Event.of(at, who, BISECTED, incident, answer)
 
 
 def iso_of(stamp: str) -> str:

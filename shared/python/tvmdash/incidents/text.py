@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tvmdash.common import parse_stamp
 from tvmdash.incidents.cause_text import describe_cause
-from tvmdash.incidents.ledger import CREEP, MACHINE, Incident, Moved
+from tvmdash.incidents.events import BisectionAnswer, Moved
+from tvmdash.incidents.ledger import CREEP, MACHINE, Incident
 from tvmdash.text import elide, format_exact, format_list, format_percent, format_quantity
 
 _TOLD_SERIES = 4
@@ -101,22 +101,16 @@ def _lines(incident: Incident) -> Iterator[str]:
         yield bisected(incident.bisected)
 
 
-def bisected(found: Mapping[str, Any]) -> str:
+def bisected(found: BisectionAnswer) -> str:
     """What a bisection found, in one sentence or two."""
-    suspects, count = found["suspects"], found["count"]
-    effect, low, high = (format_percent(found[name]) for name in ("effect", "low", "high"))
+    effect, low, high = map(format_percent, (found.effect, found.low, found.high))
     size = f"{effect} (95 %: {low} to {high})"
-    how = f"{100 * min(found['probability'], 0.999):.3g} % sure, {found['builds']} builds"
-    if count == 1:
-        return f"Bisected: it came with {_suspect(suspects[0])}, {size}; {how}."
-    named = format_list([_suspect(one) for one in suspects], 3)
-    return f"Bisected: it came with one of {count} that could not be told apart: {named}; {size}; {how}."
-
-
-def _suspect(one: Mapping[str, Any]) -> str:
-    if not one["title"]:
-        return str(one["id"])
-    return f'{one["id"][:12]} "{elide(one["title"], 80)}" by {one["author"]}, {one["date"][:10]}'
+    how = f"{100 * min(found.probability, 0.999):.3g} % sure, {found.builds} builds"
+    named = [replace(suspect, title=elide(suspect.title, 80)).text for suspect in found.suspects]
+    if found.count == 1:
+        return f"Bisected: it came with {named[0]}, {size}; {how}."
+    several = format_list(named, 3)
+    return f"Bisected: it came with one of {found.count} that could not be told apart: {several}; {size}; {how}."
 
 
 def _verdict(moved: Moved) -> str:

@@ -1,0 +1,134 @@
+"""What the events of the ledger tell of: a class for each kind, as a line of incidents.jsonl holds its `data`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tvmdash.contracts.bisection import Suspect
+from tvmdash.detect.cause import Cause
+from tvmdash.records.metrics import Direction, FleetKind, Way, way
+from tvmdash.structured import Stamp
+
+
+@dataclass(frozen=True)
+class Moved:
+    """One series of an incident. effect: fraction of the value, `low` to `high` with 95 % confidence.
+
+    For a series that is not positive, effects are in units of its own scatter (`relative` is False).
+    worse: None where it is neither worse nor better: changed. kind: of the number, "" in old incidents.
+    processes: of an exact number, how many agreed on `after` (1: declared exact, 0: one alone measured it); else None.
+    recovered: the stamp of the night since which it is back. z: standard errors, over so many `nights`.
+    again_new, again_old: how often it was measured again the night it was found, with artifacts since and before.
+    """
+
+    series: str
+    name: str
+    metric: str
+    unit: str
+    worse: bool | None
+    before: float
+    after: float
+    effect: float
+    low: float | None = None
+    high: float | None = None
+    relative: bool = True
+    recovered: str | None = None
+    z: float | None = None
+    nights: int | None = None
+    again_new: int = 0
+    again_old: int = 0
+    kind: str = ""
+    processes: int | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it was told as an exact number, which has no noise."""
+        return self.processes is not None
+
+    @property
+    def is_time(self) -> bool:
+        """Whether its number is a time; in an incident from before there were kinds, by its metric."""
+        return self.kind == "time" if self.kind else self.metric.endswith("time")
+
+    @property
+    def way(self) -> Way:
+        """Worse, better or changed."""
+        return way(self.worse)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A new incident; the fields are those of `Incident`."""
+
+    kind: str
+    begin: Stamp
+    after: Stamp
+    found: Stamp
+    versions: tuple[str, str]
+    blame: str
+    moved: tuple[Moved, ...] = ()
+    notes: tuple[str, ...] = ()
+    size: float | None = None
+    fleet: str = ""
+    fleet_name: str = ""
+    fleet_kind: FleetKind | None = None
+    direction: Direction = "lower"
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True)
+class Joined:
+    """More series of a known incident."""
+
+    moved: tuple[Moved, ...]
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """These series are back since that night."""
+
+    series: tuple[str, ...]
+    since: str
+
+
+@dataclass(frozen=True)
+class StateSet:
+    """The incident's state is another; `end` is the night that ended it."""
+
+    state: str
+    words: str = ""
+    end: str | None = None
+
+
+@dataclass(frozen=True)
+class Silenced:
+    """Incidents that match `pattern` are not told until `until`."""
+
+    pattern: str
+    until: str
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Unsilenced:
+    """The silences of this pattern end now."""
+
+    pattern: str
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class BisectionAnswer:
+    """What `bisect` found: the last of `count` suspects."""
+
+    series: str
+    name: str
+    effect: float
+    low: float
+    high: float
+    probability: float
+    suspects: tuple[Suspect, ...]
+    builds: int
+    measurements: int
+    elapsed_s: float
+    count: int
