@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
 
 import telling
 import workloads
@@ -13,7 +13,7 @@ from buffers import on_one_core
 from machine_code import Kernel, kernels, load
 
 from tvmdash.errors import DashboardError
-from tvmdash.exp_templates import Axis, Engine, EngineFacts, Experiment, History, Point, Prepared
+from tvmdash.exp_templates import Axis, Engine, EngineFacts, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.machine import hardware
 from tvmdash.summary_util import Summary
 from tvmdash.trial_util import Timer, python_timer
@@ -30,7 +30,16 @@ def facts() -> EngineFacts:
 MACHINE_CODE = Engine("machine code", facts=facts)
 
 
-class Canary(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class CanaryConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    buffer_mib: int
+    shorter: int
+    threads: int
+
+
+class Canary(Experiment[CanaryConfig]):
     """Every workload once; those with instructions that a processor may lack in processes of their own."""
 
     engines = (MACHINE_CODE,)
@@ -42,11 +51,12 @@ class Canary(Experiment):
         Axis("passes", "workload_args"),
     )
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
+    def points(self, config: CanaryConfig) -> list[Point]:
+        sizes = {"shorter": config.shorter, "buffer_mib": config.buffer_mib}
         return [
             Point(
                 f"canary.{workload}",
-                {"instructions": instructions, **workloads.arguments(workload, instructions, config)},
+                {"instructions": instructions, **workloads.arguments(workload, instructions, **sizes)},
                 group="avx2" if instructions == "avx2" else "base",
                 target=platform.machine(),
                 engine=MACHINE_CODE.name,
@@ -54,7 +64,7 @@ class Canary(Experiment):
             for workload, instructions in variants(platform.machine())
         ]
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: CanaryConfig, seed: int) -> Prepared:
         workload = point.workload.partition(".")[2]
         kernel = kernel_of(workload, point.values["instructions"])
         function = load(kernel)

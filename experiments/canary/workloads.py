@@ -198,10 +198,10 @@ STEPS: Mapping[str, int] = {
 """Steps, or passes, of one call: about a millisecond, and several for the walk."""
 
 
-def arguments(workload: str, instructions: str, config: Mapping[str, Any]) -> dict[str, int]:
+def arguments(workload: str, instructions: str, *, shorter: int, buffer_mib: int) -> dict[str, int]:
     """How much one call does: what the record names as the workload's arguments."""
-    count = max(64, STEPS.get(workload, 1) // config["shorter"])
-    buffer = config["buffer_mib"] << 20
+    count = max(64, STEPS.get(workload, 1) // shorter)
+    buffer = buffer_mib << 20
     if workload == "multiply_add":
         return {"steps": count, "lanes": LANES[instructions]}
     if workload in {"l1_read", "memory_read"}:

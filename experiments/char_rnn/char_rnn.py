@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import on_relax
 import on_torch
 from generator import Size, Task, checked, task
 
-from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import configuration_text, reference_engines
 from tvmdash.plot_util.specs import Bar, BarValue, Plot
 from tvmdash.relax_util import workloads
@@ -18,7 +19,19 @@ from tvmdash.summary_util import Summary
 from tvmdash.trial_util import python_timer
 
 
-class CharRnn(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class CharRnnConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    ways: tuple[str, ...]
+    hidden: int
+    names: int
+    longest: int
+    threads: int
+    mcpu: str
+
+
+class CharRnn(Experiment[CharRnnConfig]):
     """The same names in every way; one process for each engine."""
 
     engines = (workloads.TVM, reference_engines.TORCH)
@@ -31,14 +44,14 @@ class CharRnn(Experiment):
         Axis("threads", "runtime_config"),
     )
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
-        asked = _task(config, config["data_seed"])
+    def points(self, config: CharRnnConfig) -> list[Point]:
+        asked = _task(config, config.data_seed)
         sizes = {"hidden": asked.size.hidden, "names": asked.size.names, "letters": asked.letters}
-        shared = {**sizes, "threads": config["threads"]}
-        return [_point(way, shared, config) for way in config["ways"]]
+        shared = {**sizes, "threads": config.threads}
+        return [_point(way, shared, config) for way in config.ways]
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
-        asked, threads = _task(config, seed), config["threads"]
+    def prepare(self, point: Point, config: CharRnnConfig, seed: int) -> Prepared:
+        asked, threads = _task(config, seed), config.threads
         if point.engine == "torch":
             names = on_torch.make(asked, threads)
             return Prepared(python_timer(names), lambda: checked(names(), asked.names))
@@ -79,11 +92,11 @@ def _rate(series: Series, ms: float | None) -> float | None:
     return 1e3 * series.labels["workload_args"]["letters"] / ms if ms else None
 
 
-def _task(config: Mapping[str, Any], seed: int) -> Task:
-    return task(Size(config["hidden"], config["names"], config["longest"]), seed)
+def _task(config: CharRnnConfig, seed: int) -> Task:
+    return task(Size(config.hidden, config.names, config.longest), seed)
 
 
-def _point(way: str, shared: Mapping[str, Any], config: Mapping[str, Any]) -> Point:
+def _point(way: str, shared: Mapping[str, Any], config: CharRnnConfig) -> Point:
     engine, program, *mode = way.split()
     values = {**shared, "program": program, **dict(zip(("mode",), mode, strict=False))}
     target = workloads.target_text(config) if engine == "tvm" else "cpu"

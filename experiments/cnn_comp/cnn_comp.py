@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import rival_words
 import runners
 
-from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import reference_engines
 from tvmdash.networks import accuracy
 from tvmdash.relax_util import workloads
@@ -34,7 +33,19 @@ SLOW = {("vgg16", "tvm untuned")}
 """What takes many seconds a call: measured once."""
 
 
-class CnnComp(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class CnnCompConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    networks: tuple[str, ...]
+    engines: tuple[str, ...]
+    batches: tuple[int, ...]
+    threads: tuple[int, ...]
+    pipeline: str
+    mcpu: str
+
+
+class CnnComp(Experiment[CnnCompConfig]):
     """Every network on every engine; a process for each network and engine."""
 
     engines = (workloads.TVM, ONNXRUNTIME, reference_engines.TORCH)
@@ -44,18 +55,18 @@ class CnnComp(Experiment):
         Axis("threads", "runtime_config"),
     )
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
+    def points(self, config: CnnCompConfig) -> list[Point]:
         return [
             self._point_of(network, named, batch, threads, config)
-            for network in config["networks"]
-            for named in config["engines"]
-            for batch in config["batches"]
-            for threads in config["threads"]
+            for network in config.networks
+            for named in config.engines
+            for batch in config.batches
+            for threads in config.threads
         ]
 
-    def _point_of(self, network: str, named: str, batch: int, threads: int, config: Mapping[str, Any]) -> Point:
+    def _point_of(self, network: str, named: str, batch: int, threads: int, config: CnnCompConfig) -> Point:
         engine, variant = VARIANTS[named]
-        target = workloads.target({**config, "threads": threads}) if engine == "tvm" else {"kind": "cpu"}
+        target = workloads.make_target(threads, config.mcpu) if engine == "tvm" else {"kind": "cpu"}
         return Point(
             f"network.{network}",
             {"variant": variant, "batch": batch, "threads": threads},
@@ -65,13 +76,13 @@ class CnnComp(Experiment):
             once=(network, named) in SLOW,
         )
 
-    def environment(self, point: Point, config: Mapping[str, Any]) -> dict[str, str]:
+    def environment(self, point: Point, config: CnnCompConfig) -> dict[str, str]:
         """As everywhere; and inductor compiles in its own process."""
         return {**super().environment(point, config), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: CnnCompConfig, seed: int) -> Prepared:
         problem = runners.problem(point.workload.partition(".")[2], point.values["batch"], seed)
-        ready = runners.RUNNERS[point.engine](problem, point, config)
+        ready = runners.RUNNERS[point.engine](problem, point, config.pipeline)
         return Prepared(
             timer=python_timer(ready.call),
             check=lambda: accuracy.check_answer(ready.answer(), problem.expected),

@@ -51,11 +51,11 @@ def problem(name: str, batch: int, seed: int) -> Problem:
     return Problem(network, weights, x, networks.reference(network, weights, x))
 
 
-def on_tvm(asked: Problem, point: Point, config: Mapping[str, Any]) -> Ready:
-    """The pipeline of the config; where tuned, with the schedules that the experiment tuning left for this build."""
+def on_tvm(asked: Problem, point: Point, pipeline: str) -> Ready:
+    """Through this pipeline; where tuned, with the schedules that the experiment tuning left for this build."""
     target, batch = json.loads(point.target), point.values["batch"]
     module = lowering.lower(asked.network, asked.weights, batch)
-    pipeline, before_ms, details = config["pipeline"], 0.0, {}
+    before_ms, details = 0.0, {}
     if point.values["variant"] == "tuned":
         subject = tuning.Subject(asked.network.name, batch, target, pipeline)
         database, facts = tuning.find(subject)
@@ -75,7 +75,7 @@ def on_tvm(asked: Problem, point: Point, config: Mapping[str, Any]) -> Ready:
     )
 
 
-def on_onnxruntime(asked: Problem, point: Point, _config: Mapping[str, Any]) -> Ready:
+def on_onnxruntime(asked: Problem, point: Point, _pipeline: str) -> Ready:
     """Every graph optimisation, as by default; input and output are bound, so that nothing is copied in a call."""
     import onnxruntime
 
@@ -98,7 +98,7 @@ def on_onnxruntime(asked: Problem, point: Point, _config: Mapping[str, Any]) -> 
     return Ready(call, answer, compile_ms)
 
 
-def on_torch(asked: Problem, point: Point, _config: Mapping[str, Any]) -> Ready:
+def on_torch(asked: Problem, point: Point, _pipeline: str) -> Ready:
     """Eager, or through torch.compile with its defaults; the first call of that one compiles."""
     import torch
 
@@ -141,7 +141,7 @@ def _ms_since(begun_ns: int) -> float:
     return (time.perf_counter_ns() - begun_ns) / 1e6
 
 
-RUNNERS: Mapping[str, Callable[[Problem, Point, Mapping[str, Any]], Ready]] = {
+RUNNERS: Mapping[str, Callable[[Problem, Point, str], Ready]] = {
     "tvm": on_tvm,
     "onnxruntime": on_onnxruntime,
     "torch": on_torch,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import phase_words
 from compilation import IMPORT, PHASES, TOTAL, Cost, Source, compile_once, import_tvm, timed_facts
 
 from tvmdash.errors import DashboardError
-from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import engine_store
 from tvmdash.experiment.engines import Engine
 from tvmdash.plot_util.specs import Plot
@@ -23,7 +24,19 @@ ONNX = Engine("onnx", requirements=("onnx==1.23.2", "protobuf==7.36.2"))
 """It measures nothing: setup installs it, and TVM's ONNX frontend reads models with it."""
 
 
-class CompileTime(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class CompileTimeConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    networks: tuple[str, ...]
+    frontends: tuple[str, ...]
+    pipeline: str
+    batch: int
+    threads: int
+    mcpu: str
+
+
+class CompileTime(Experiment[CompileTimeConfig]):
     """Every phase of every network's compilation; a process for each compilation, so that each is its first."""
 
     engines = (TVM, ONNX)
@@ -35,11 +48,11 @@ class CompileTime(Experiment):
         Axis("threads", "runtime_config"),
     )
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
+    def points(self, config: CompileTimeConfig) -> list[Point]:
         target = workloads.target_text(config)
-        shared = {"threads": config["threads"]}
+        shared = {"threads": config.threads}
         imported = Point("compile.import_tvm", {"phase": IMPORT, **shared}, group=IMPORT, target=target)
-        more = {"pipeline": config["pipeline"], "batch": config["batch"], **shared}
+        more = {"pipeline": config.pipeline, "batch": config.batch, **shared}
         return [imported] + [
             Point(
                 f"compile.{network}",
@@ -47,21 +60,21 @@ class CompileTime(Experiment):
                 group=f"{network} from {frontend}",
                 target=target,
             )
-            for network in config["networks"]
-            for frontend in config["frontends"]
+            for network in config.networks
+            for frontend in config.frontends
             for phase in PHASES
         ]
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: CompileTimeConfig, seed: int) -> Prepared:
         """The process's one compilation, done when its first phase is asked for; the timer tells what it took."""
         phase = point.values["phase"]
         if phase == IMPORT:
             return _told(phase, import_tvm())
         if point.values["frontend"] == "onnx":
             self._see_onnx()
-        source = Source(point.workload.partition(".")[2], point.values["frontend"], config["batch"], seed)
-        options = CompileOptions(json.loads(point.target), config["pipeline"])
-        done = compile_once(source, options, config["threads"])
+        source = Source(point.workload.partition(".")[2], point.values["frontend"], config.batch, seed)
+        options = CompileOptions(json.loads(point.target), config.pipeline)
+        done = compile_once(source, options, config.threads)
         if phase != TOTAL:
             return _told(phase, Cost(done.cost.phases_ms, {}, {}), check=done.check)
         return _told(

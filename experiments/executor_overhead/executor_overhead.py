@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 import costs
 from executors import MODES, executor
-from programs import arguments, program
+from programs import Sizes, arguments, program
 
 from tvmdash import relax_util
-from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.plot_util.specs import Plot
@@ -19,7 +19,17 @@ from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.summary_util import SectionKind, Summary
 
 
-class ExecutorOverhead(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class ExecutorOverheadConfig(Sizes, ExperimentConfig):
+    """As fields.json describes it."""
+
+    programs: tuple[str, ...]
+    executors: tuple[str, ...]
+    threads: int
+    mcpu: str
+
+
+class ExecutorOverhead(Experiment[ExecutorOverheadConfig]):
     """Every program on every executor; a process for each program, as deep recursion may end one."""
 
     engines = (workloads.TVM,)
@@ -29,20 +39,20 @@ class ExecutorOverhead(Experiment):
         Axis("threads", "runtime_config"),
     )
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
+    def points(self, config: ExecutorOverheadConfig) -> list[Point]:
         target = workloads.target_text(config)
         return [
             Point(_workload(name), {"executor": executor, **arguments(name, config), **shared}, name, target)
-            for shared in [{"threads": config["threads"]}]
-            for name in config["programs"]
-            for executor in config["executors"]
+            for shared in [{"threads": config.threads}]
+            for name in config.programs
+            for executor in config.executors
         ]
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: ExecutorOverheadConfig, seed: int) -> Prepared:
         what, how = program(point.group, arguments(point.group, config), seed), point.values["executor"]
         options = CompileOptions(json.loads(point.target), what.pipeline, exec_mode=MODES[how][0])
         compiled = relax_util.compile_module(what.build(), options)
-        made = executor(how, compiled, what.inputs, config["threads"])
+        made = executor(how, compiled, what.inputs, config.threads)
         return workloads.make_prepared(
             compiled, made.timer, lambda: _checked(made.run(), what.expected), details=made.facts
         )

@@ -57,18 +57,27 @@ class Fibonacci:
 """
 
 
-def arguments(name: str, config: Mapping[str, Any]) -> dict[str, int]:
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How large the programs are."""
+
+    steps: int
+    arguments: int
+    fibonacci: int
+
+
+def arguments(name: str, sizes: Sizes) -> dict[str, int]:
     """A program's size, as its record names it: with how many calls of Relax functions, or of operators, a run has."""
-    steps, n = config["steps"], config["fibonacci"]
-    sizes: dict[str, dict[str, int]] = {
+    steps, n = sizes.steps, sizes.fibonacci
+    named: dict[str, dict[str, int]] = {
         "recursion": {"calls": steps},
         "fibonacci": {"n": n, "calls": fibonacci_calls(n)},
         "calls": {"calls": steps},
-        "arguments": {"calls": steps, "arguments": config["arguments"]},
+        "arguments": {"calls": steps, "arguments": sizes.arguments},
         "operators": {"operators": 2 * steps},
         "mlp": {"batch": 1},
     }
-    return sizes[name]
+    return named[name]
 
 
 def program(name: str, size: Mapping[str, int], seed: int) -> Program:

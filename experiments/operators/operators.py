@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import peaks
@@ -11,7 +12,7 @@ import roofline
 import running
 from table import chosen
 
-from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared, Record
+from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.plot_util.specs import Plot
 from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.summary_util import Summary
@@ -19,43 +20,56 @@ from tvmdash.summary_util import Summary
 ARGUMENTS = ("shape", "other", "stride", "padding", "axes", "dtype", "n", "kib")
 
 
-class Operators(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class OperatorsConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    operators: tuple[str, ...]
+    shapes: int
+    dtypes: tuple[str, ...]
+    matmul_size: int
+    bandwidth_kib: tuple[int, ...]
+    threads: int
+    mcpu: str
+
+
+class Operators(Experiment[OperatorsConfig]):
     """Every operator on each engine; a process for each kind of operator and engine, and one for the machine."""
 
     engines = (workloads.TVM, running.ONNXRUNTIME, peaks.NUMPY)
     axes = (*(Axis(name, "workload_args") for name in ARGUMENTS), Axis("threads", "runtime_config"))
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
+    def points(self, config: OperatorsConfig) -> list[Point]:
         target = workloads.target_text(config)
         targets = {workloads.TVM.name: target, running.ONNXRUNTIME.name: "cpu"}
         return self._machine(config) + [
             Point(
                 f"topi.{operator.kind}",
-                {**operator.args, "dtype": dtype, "threads": config["threads"]},
+                {**operator.args, "dtype": dtype, "threads": config.threads},
                 group=operator.kind,
                 target=target,
                 engine=engine,
             )
-            for operator in chosen(config["operators"], config["shapes"])
-            for dtype in config["dtypes"]
+            for operator in chosen(config.operators, config.shapes)
+            for dtype in config.dtypes
             for engine, target in targets.items()
         ]
 
-    def _machine(self, config: Mapping[str, Any]) -> list[Point]:
+    def _machine(self, config: OperatorsConfig) -> list[Point]:
         wanted: list[tuple[str, dict[str, Any]]] = [
-            (peaks.MATMUL, {"n": config["matmul_size"], "dtype": "float32"}),
-            *((workload, {"kib": kib}) for kib in config["bandwidth_kib"] for workload in peaks.ARRAYS),
+            (peaks.MATMUL, {"n": config.matmul_size, "dtype": "float32"}),
+            *((workload, {"kib": kib}) for kib in config.bandwidth_kib for workload in peaks.ARRAYS),
         ]
         return [
-            Point(workload, {**values, "threads": config["threads"]}, "machine", "cpu", peaks.NUMPY.name)
+            Point(workload, {**values, "threads": config.threads}, "machine", "cpu", peaks.NUMPY.name)
             for workload, values in wanted
         ]
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: OperatorsConfig, seed: int) -> Prepared:
         if point.engine == peaks.NUMPY.name:
             return peaks.prepare(point.workload, point.values, seed)
         operator = roofline.operator_of(point.workload, point.values)
-        dtype, threads = point.values["dtype"], config["threads"]
+        dtype, threads = point.values["dtype"], config.threads
         if point.engine == running.ONNXRUNTIME.name:
             return running.on_onnxruntime(operator, dtype, threads, seed)
         return running.on_tvm(operator, dtype, CompileOptions(json.loads(point.target)), threads, seed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kinds import Operator, batch_matmul, conv2d, dense, elementwise, layer_norm, reduction, softmax
 
 TRANSFORMER = "transformer, 8 heads of 64, 128 tokens"
@@ -35,7 +37,7 @@ OPERATORS: tuple[Operator, ...] = (
 )
 
 
-def chosen(kinds: list[str], shapes: int) -> list[Operator]:
+def chosen(kinds: Sequence[str], shapes: int) -> list[Operator]:
     """The operators of these kinds, `shapes` of each (0: all), those with the least arithmetic first."""
     found: list[Operator] = []
     for kind in kinds:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from tvmdash.errors import DashboardError
-from tvmdash.exp_templates import History, Point
+from tvmdash.exp_templates import ExperimentConfig, History, Point
 from tvmdash.experiment import plots
 from tvmdash.relax_templates import CompileOptions, RelaxExperiment
 from tvmdash.series.store import Series
@@ -27,18 +26,30 @@ SIZES: Mapping[str, tuple[str, str, str]] = {
 """What is told besides time: a metric, its name, and the words for more and less of it."""
 
 
-class PassComparison(RelaxExperiment):
+@dataclass(frozen=True, kw_only=True)
+class PassComparisonConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    changes: tuple[str, ...]
+    networks: tuple[str, ...]
+    batch: int
+    profile_repeats: int
+    threads: int
+    mcpu: str
+
+
+class PassComparison(RelaxExperiment[PassComparisonConfig]):
     """Every network with every change.
 
     Each change has processes of its own: TVM without a pass that it needs may die of a signal.
     """
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
-        changes = list(dict.fromkeys([UNCHANGED, *map(normal, config["changes"])]))
-        points = super().points({**config, "changes": changes})
+    def points(self, config: PassComparisonConfig) -> list[Point]:
+        changes = dict.fromkeys([UNCHANGED, *map(normal, config.changes)])
+        points = super().points(replace(config, changes=tuple(changes)))
         return [replace(point, group=point.values["passes"]) for point in points]
 
-    def options(self, point: Point, config: Mapping[str, Any]) -> CompileOptions:
+    def options(self, point: Point, config: PassComparisonConfig) -> CompileOptions:
         added, disabled = (names_after(sign, point.values["passes"]) for sign in "+-")
         return CompileOptions(json.loads(point.target), "zero", added, disabled)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from models import MODELS, Model
 
 from tvmdash import common, relax_util
 from tvmdash.errors import DashboardError
-from tvmdash.exp_templates import Axis, Engine, Experiment, History, Point, Prepared
+from tvmdash.exp_templates import Axis, Engine, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import plots, reference_engines
 from tvmdash.measure.phases import phase
 from tvmdash.networks import accuracy
@@ -33,34 +34,44 @@ itself some 1e-5 off: the tolerance for a float64 reference would judge its erro
 Call = Callable[..., Sequence[Array]]
 
 
-class RealModels(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class RealModelsConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    models: tuple[str, ...]
+    forms: tuple[str, ...]
+    threads: int
+    mcpu: str
+
+
+class RealModels(Experiment[RealModelsConfig]):
     """Every model on each engine, TVM in each form; a process for each, as a compilation takes long or crashes."""
 
     engines = (TVM, reference_engines.ONNXRUNTIME, models.PACKAGES)
     inputs_engine = models.PACKAGES.name
     axes = (Axis("form", "build_config"), Axis("batch", "workload_args"), Axis("threads", "runtime_config"))
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
+    def points(self, config: RealModelsConfig) -> list[Point]:
         target = workloads.target_text(config)
-        shared, found = {"batch": 1, "threads": config["threads"]}, []
-        for name in config["models"]:
+        shared, found = {"batch": 1, "threads": config.threads}, []
+        for name in config.models:
             found += [
                 Point(f"model.{name}", {**shared, "form": form}, f"{name} {form}", target, TVM.name)
-                for form in config["forms"]
+                for form in config.forms
             ]
             found.append(Point(f"model.{name}", shared, name, "cpu", reference_engines.ONNXRUNTIME.name))
         return found
 
-    def make_inputs(self, config: Mapping[str, Any], folder: Path, seed: int) -> None:
+    def make_inputs(self, config: RealModelsConfig, folder: Path, seed: int) -> None:
         """For each model a folder of its name."""
-        for name in config["models"]:
+        for name in config.models:
             making.make(name, MODELS[name], folder / name, seed)
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: RealModelsConfig, seed: int) -> Prepared:
         name = point.workload.partition(".")[2]
         given = Given(MODELS[name], self.inputs / name)
         if point.engine == reference_engines.ONNXRUNTIME.name:
-            return _on_onnxruntime(given, config["threads"])
+            return _on_onnxruntime(given, config.threads)
         return _on_tvm(given, point.values["form"], CompileOptions(json.loads(point.target), PIPELINE), config)
 
     def summary(self, history: History) -> Summary:
@@ -127,10 +138,10 @@ class Given:
         return {"max_error": max(errors), "tolerance": TOLERANCE, "reads": reads}
 
 
-def _on_tvm(given: Given, form: str, options: CompileOptions, config: Mapping[str, Any]) -> Prepared:
+def _on_tvm(given: Given, form: str, options: CompileOptions, config: RealModelsConfig) -> Prepared:
     module = _imported(given, form)
     compiled = relax_util.compile_module(module, options)
-    loaded = relax_util.load(compiled, config["threads"])
+    loaded = relax_util.load(compiled, config.threads)
     order = [_name_of(variable) for variable in module["main"].params]
 
     def call(feeds: Mapping[str, Array]) -> Sequence[Array]:

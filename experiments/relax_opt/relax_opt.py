@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from tvmdash.exp_templates import Point
+from tvmdash.exp_templates import ExperimentConfig, Point
 from tvmdash.relax_templates import CompileOptions, RelaxExperiment
 
 FAST_MATH = "_fast_math"
 """What follows the pipeline's name in the variant that has LLVM's fast-math."""
 
 
-class RelaxOpt(RelaxExperiment):
+@dataclass(frozen=True, kw_only=True)
+class RelaxOptConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    networks: tuple[str, ...]
+    variants: tuple[str, ...]
+    opt_levels: tuple[int, ...]
+    batch: int
+    profile_repeats: int
+    threads: int
+    mcpu: str
+
+
+class RelaxOpt(RelaxExperiment[RelaxOptConfig]):
     """Every network with every variant at every level; a process for each network."""
 
-    def target(self, point: Point, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    def target(self, point: Point, config: RelaxOptConfig) -> Mapping[str, Any]:
         level, variant = point.values["opt_level"], point.values["variant"]
         return {**super().target(point, config), "opt-level": level, "fast-math": variant.endswith(FAST_MATH)}
 
-    def options(self, point: Point, config: Mapping[str, Any]) -> CompileOptions:
+    def options(self, point: Point, config: RelaxOptConfig) -> CompileOptions:
         return CompileOptions(json.loads(point.target), point.values["variant"].removesuffix(FAST_MATH))
 
 

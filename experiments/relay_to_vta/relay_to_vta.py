@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import vta_device
@@ -10,7 +11,7 @@ from problems import problem
 from vta_device import SIM, Loaded
 
 from tvmdash.errors import DashboardError
-from tvmdash.exp_templates import Axis, Experiment, Point, Prepared
+from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, Point, Prepared
 from tvmdash.experiment.engines import Engine
 from tvmdash.networks import accuracy
 
@@ -18,23 +19,37 @@ TVM = Engine("tvm", ("attrs==25.4.0", "cloudpickle==3.1.2", "psutil==7.2.2", "to
 """TVM with what AutoTVM and RPC import."""
 
 
-class RelayToVta(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class RelayToVtaConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    targets: tuple[str, ...]
+    layers: tuple[int, ...]
+    tracker_host: str
+    tracker_port: int
+    host_targets: Mapping[str, str]
+    bitstreams: Mapping[str, str]
+    wait_seconds: float
+    threads: int
+
+
+class RelayToVta(Experiment[RelayToVtaConfig]):
     """Every layer on every target; a process for each target, with one session."""
 
     engines = (TVM,)
     axes = (Axis("device", "runtime_config"),)
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
+    def points(self, config: RelayToVtaConfig) -> list[Point]:
         return [
             Point(f"layer.resnet18_c{number}", {"device": target}, target, f"vta {target}")
-            for target in config["targets"]
-            for number in config["layers"]
+            for target in config.targets
+            for number in config.layers
         ]
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: RelayToVtaConfig, seed: int) -> Prepared:
         target, name = point.values["device"], point.workload.partition(".")[2]
         given = problem(name, seed)
-        loaded = vta_device.load(given, target, config["host_targets"].get(target, ""), _remote(target, config))
+        loaded = vta_device.load(given, target, config.host_targets.get(target, ""), _remote(target, config))
         return Prepared(
             timer=loaded.timer(),
             check=lambda: {**accuracy.check_answer(loaded.run(), given.expected, "int8"), **_counted(loaded)},
@@ -44,13 +59,13 @@ class RelayToVta(Experiment):
         )
 
 
-def _remote(target: str, config: Mapping[str, Any]) -> Any:
+def _remote(target: str, config: RelayToVtaConfig) -> Any:
     if target == SIM:
         return vta_device.simulator()
-    if not config["tracker_host"]:
+    if not config.tracker_host:
         raise DashboardError(f"$.tracker_host: it is empty; {target} is asked for at the tracker there.")
-    address = config["tracker_host"], config["tracker_port"]
-    return vta_device.board(target, address, config["wait_seconds"], config["bitstreams"].get(target, ""))
+    address = config.tracker_host, config.tracker_port
+    return vta_device.board(target, address, config.wait_seconds, config.bitstreams.get(target, ""))
 
 
 def _counted(loaded: Loaded) -> dict[str, Any]:

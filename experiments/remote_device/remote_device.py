@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from workloads import problem
 
 from tvmdash import relax_util
 from tvmdash.errors import DashboardError
-from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import engine_store
 from tvmdash.experiment.engines import Engine
 from tvmdash.networks import accuracy
@@ -33,7 +34,19 @@ LOOPBACK = "TVMDASH_LOOPBACK"
 LOOPBACK_KEY = "tvmdash-loopback"
 
 
-class RemoteDevice(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class RemoteDeviceConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    devices: Mapping[str, Mapping[str, Any]]
+    networks: tuple[str, ...]
+    layers: tuple[int, ...]
+    wait_seconds: float
+    threads: int
+    mcpu: str
+
+
+class RemoteDevice(Experiment[RemoteDeviceConfig]):
     """Every workload on every device; a process for each device, with one session."""
 
     engines = (TVM,)
@@ -42,24 +55,24 @@ class RemoteDevice(Experiment):
         Axis("threads", "runtime_config"),
     )
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
-        workloads = [f"network.{name}" for name in config["networks"]]
-        workloads += [f"layer.resnet18_c{number}" for number in config["layers"]]
+    def points(self, config: RemoteDeviceConfig) -> list[Point]:
+        workloads = [f"network.{name}" for name in config.networks]
+        workloads += [f"layer.resnet18_c{number}" for number in config.layers]
         return [
-            Point(workload, {"device": device.name, "threads": config["threads"]}, device.name, device.target)
+            Point(workload, {"device": device.name, "threads": config.threads}, device.name, device.target)
             for device in _devices(config).values()
             for workload in workloads
         ]
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: RemoteDeviceConfig, seed: int) -> Prepared:
         device, name = _devices(config)[point.values["device"]], point.workload.partition(".")[2]
-        remote = session(device.name, device.key, _address(device), config["wait_seconds"])
+        remote = session(device.name, device.key, _address(device), config.wait_seconds)
         network, weights, x, expected = problem(name, seed)
         options = CompileOptions(json.loads(device.target), "zero")
         compiled = relax_util.compile_module(lowering.lower(network, weights), options)
         sent = send(remote, device, name, compiled, x)
-        if device.is_loopback and sent.device_threads != config["threads"]:
-            raise DashboardError(f"the loopback server runs {sent.device_threads} threads, not {config['threads']}.")
+        if device.is_loopback and sent.device_threads != config.threads:
+            raise DashboardError(f"the loopback server runs {sent.device_threads} threads, not {config.threads}.")
         return relax_workload.make_prepared(
             compiled,
             sent.timer,
@@ -86,7 +99,7 @@ class RemoteDevice(Experiment):
             return super()._run(config_dir, raw)
 
     @contextlib.contextmanager
-    def _loopback(self, config: Mapping[str, Any]) -> Iterator[None]:
+    def _loopback(self, config: RemoteDeviceConfig) -> Iterator[None]:
         """The loopback's tracker and server, where a device wants them; that they do not come up costs that device."""
         place = engine_store.find(self.folder / "setup", TVM)
         wanted = any(device.is_loopback for device in _devices(config).values())
@@ -94,7 +107,7 @@ class RemoteDevice(Experiment):
             yield
             return
         path = [*filter(None, [place.path, os.environ.get("PYTHONPATH", "")])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "TVM_NUM_THREADS": str(config["threads"])}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "TVM_NUM_THREADS": str(config.threads)}
         with contextlib.ExitStack() as stack:
             try:
                 address = stack.enter_context(loopback(LOOPBACK_KEY, environment))
@@ -104,8 +117,8 @@ class RemoteDevice(Experiment):
             yield
 
 
-def _devices(config: Mapping[str, Any]) -> dict[str, Device]:
-    return devices(config["devices"], relax_workload.target(config), LOOPBACK_KEY)
+def _devices(config: RemoteDeviceConfig) -> dict[str, Device]:
+    return devices(config.devices, relax_workload.target(config), LOOPBACK_KEY)
 
 
 def _address(device: Device) -> Address:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 import on_onnx
 import on_relax
@@ -12,7 +12,7 @@ import on_torch
 from recurrence import Case, Problem, problem
 
 from tvmdash import relax_util
-from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import configuration_text, reference_engines
 from tvmdash.experiment.engines import Engine
 from tvmdash.networks import accuracy
@@ -29,7 +29,21 @@ LAYOUT = "TNC"
 """Length, batch, features: that of x and of a layer's outputs on every engine."""
 
 
-class RnnComp(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class RnnCompConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    kinds: tuple[str, ...]
+    forms: tuple[str, ...]
+    hidden: tuple[int, ...]
+    lengths: tuple[int, ...]
+    batch: int
+    engines: tuple[str, ...]
+    threads: int
+    mcpu: str
+
+
+class RnnComp(Experiment[RnnCompConfig]):
     """Every recurrence at every size on every engine; a process for the layers on an engine, one for the cells."""
 
     engines = (workloads.TVM, ONNXRUNTIME, reference_engines.TORCH)
@@ -41,11 +55,11 @@ class RnnComp(Experiment):
         Axis("threads", "runtime_config"),
     )
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
-        return [_point(case, engine, config) for case in _cases(config) for engine in config["engines"]]
+    def points(self, config: RnnCompConfig) -> list[Point]:
+        return [_point(case, engine, config) for case in _cases(config) for engine in config.engines]
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
-        asked, threads = problem(_case(point), seed), config["threads"]
+    def prepare(self, point: Point, config: RnnCompConfig, seed: int) -> Prepared:
+        asked, threads = problem(_case(point), seed), config.threads
         if point.engine == "tvm":
             return _on_tvm(asked, CompileOptions(json.loads(point.target)), threads)
         call, answers = RIVALS[point.engine](asked, threads)
@@ -60,19 +74,19 @@ class RnnComp(Experiment):
         return configuration_text.summary(super().summary(history), history)
 
 
-def _cases(config: Mapping[str, Any]) -> list[Case]:
+def _cases(config: RnnCompConfig) -> list[Case]:
     return [
-        Case(kind, form, hidden, length, config["batch"])
-        for kind in config["kinds"]
-        for form in config["forms"]
-        for hidden in config["hidden"]
-        for length in (config["lengths"] if form == "layer" else [1])
+        Case(kind, form, hidden, length, config.batch)
+        for kind in config.kinds
+        for form in config.forms
+        for hidden in config.hidden
+        for length in (config.lengths if form == "layer" else [1])
     ]
 
 
-def _point(case: Case, engine: str, config: Mapping[str, Any]) -> Point:
+def _point(case: Case, engine: str, config: RnnCompConfig) -> Point:
     length = {"length": case.length} if case.form == "layer" else {}
-    values = {"hidden": case.hidden, **length, "batch": case.batch, "threads": config["threads"]}
+    values = {"hidden": case.hidden, **length, "batch": case.batch, "threads": config.threads}
     ours = {"lowering": "unrolled"} if engine == "tvm" else {}
     target = workloads.target_text(config) if engine == "tvm" else "cpu"
     return Point(f"rnn.{case.kind}_{case.form}", {**values, **ours}, f"{case.form}s", target, engine)

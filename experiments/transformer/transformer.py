@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import on_relax
@@ -13,7 +14,7 @@ import words
 from model import Model, Step, make_step, make_weights
 
 from tvmdash import relax_util
-from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared, Record
+from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.experiment import reference_engines
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
@@ -25,7 +26,23 @@ from tvmdash.trial_util import python_timer
 SIZES = ("layers", "width", "heads", "vocabulary")
 
 
-class Transformer(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    models: tuple[str, ...]
+    phases: tuple[str, ...]
+    lengths: tuple[int, ...]
+    shapes: tuple[str, ...]
+    layers: int
+    width: int
+    heads: int
+    vocabulary: int
+    threads: int
+    mcpu: str
+
+
+class Transformer(Experiment[TransformerConfig]):
     """Every model, phase and length on each engine; a process for each model and phase."""
 
     engines = (workloads.TVM, reference_engines.TORCH)
@@ -35,25 +52,25 @@ class Transformer(Experiment):
         Axis("threads", "runtime_config"),
     )
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
+    def points(self, config: TransformerConfig) -> list[Point]:
         target = workloads.target_text(config)
         found = []
-        for name in config["models"]:
-            for phase in config["phases"]:
-                for length in config["lengths"]:
-                    values = {"phase": phase, "length": length, **_sizes(name, config), "threads": config["threads"]}
+        for name in config.models:
+            for phase in config.phases:
+                for length in config.lengths:
+                    values = {"phase": phase, "length": length, **_sizes(name, config), "threads": config.threads}
                     place = (f"transformer.{name}", f"{name} {phase}")
                     found += [
-                        Point(place[0], {**values, "shapes": shapes}, place[1], target) for shapes in config["shapes"]
+                        Point(place[0], {**values, "shapes": shapes}, place[1], target) for shapes in config.shapes
                     ]
                     found.append(Point(place[0], values, place[1], "cpu", reference_engines.TORCH.name))
         return found
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: TransformerConfig, seed: int) -> Prepared:
         model, phase, length = _model(point.values, config), point.values["phase"], point.values["length"]
         step = _step(model, phase, length, seed)
         if point.engine == reference_engines.TORCH.name:
-            call = on_torch.call_of(model, _weights(model, seed), step, config["threads"])
+            call = on_torch.call_of(model, _weights(model, seed), step, config.threads)
             return Prepared(
                 timer=python_timer(call),
                 check=lambda: _checked(tuple(part.numpy() for part in call()), step),
@@ -61,7 +78,7 @@ class Transformer(Experiment):
             )
         compiled_for = None if point.values["shapes"] == "dynamic" else length
         compiled = _compiled(model, phase, compiled_for, point.target, seed)
-        loaded, arrays = relax_util.load(compiled, config["threads"]), (*step.inputs, *step.cache)
+        loaded, arrays = relax_util.load(compiled, config.threads), (*step.inputs, *step.cache)
         return workloads.make_prepared(
             compiled,
             loaded.timer(*arrays),
@@ -88,13 +105,13 @@ class Transformer(Experiment):
 MEDIAN = "execution_elapsed_ms_median"
 
 
-def _sizes(name: str, config: Mapping[str, Any]) -> dict[str, int]:
-    names = SIZES if name == "decoder" else ("width", "heads")
-    return {size: config[size] for size in names}
+def _sizes(name: str, config: TransformerConfig) -> dict[str, int]:
+    block = {"width": config.width, "heads": config.heads}
+    return {"layers": config.layers, **block, "vocabulary": config.vocabulary} if name == "decoder" else block
 
 
-def _model(values: Mapping[str, Any], config: Mapping[str, Any]) -> Model:
-    positions = max(config["lengths"]) + 1
+def _model(values: Mapping[str, Any], config: TransformerConfig) -> Model:
+    positions = max(config.lengths) + 1
     return Model(values.get("layers", 1), values["width"], values["heads"], values.get("vocabulary", 0), positions)
 
 

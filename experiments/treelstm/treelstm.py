@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import on_relax
@@ -11,7 +12,7 @@ import on_torch
 from forest import PLANS, Run
 from problem import Problem, Size, answers, problem
 
-from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import configuration_text, reference_engines
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
@@ -21,7 +22,19 @@ from tvmdash.text import format_quantity
 from tvmdash.trial_util import python_timer
 
 
-class TreeLstm(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class TreeLstmConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    ways: tuple[str, ...]
+    trees: int
+    hidden: int
+    embedding: int
+    threads: int
+    mcpu: str
+
+
+class TreeLstm(Experiment[TreeLstmConfig]):
     """The same trees in every way; one process for each engine."""
 
     engines = (workloads.TVM, reference_engines.TORCH)
@@ -31,18 +44,18 @@ class TreeLstm(Experiment):
         Axis("threads", "runtime_config"),
     )
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
-        asked = _problem(config, config["data_seed"])
-        sizes = {name: config[name] for name in ("trees", "hidden", "embedding")}
-        shared = {**sizes, "nodes": len(asked.forest.words), "threads": config["threads"]}
-        return [_point(way, shared, config) for way in config["ways"]]
+    def points(self, config: TreeLstmConfig) -> list[Point]:
+        asked = _problem(config, config.data_seed)
+        sizes = {"trees": config.trees, "hidden": config.hidden, "embedding": config.embedding}
+        shared = {**sizes, "nodes": len(asked.forest.words), "threads": config.threads}
+        return [_point(way, shared, config) for way in config.ways]
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: TreeLstmConfig, seed: int) -> Prepared:
         asked, runs = _problem(config, seed), PLANS[point.values["batching"]](_problem(config, seed).forest)
         if point.engine == "torch":
-            call, tables = on_torch.make(asked, runs, config["threads"])
+            call, tables = on_torch.make(asked, runs, config.threads)
             return Prepared(python_timer(call), lambda: checked(asked, runs, tables()), details=_work(runs))
-        made = on_relax.make(asked, runs, CompileOptions(json.loads(point.target)), config["threads"])
+        made = on_relax.make(asked, runs, CompileOptions(json.loads(point.target)), config.threads)
         compiled = made.compiled
         return Prepared(
             timer=python_timer(made.call),
@@ -75,11 +88,11 @@ def _work(runs: list[Run]) -> dict[str, int]:
     return {"calls": len(steps), "child_rows": sum(step.children.size for step in steps if step.children is not None)}
 
 
-def _problem(config: Mapping[str, Any], seed: int) -> Problem:
-    return problem(Size(config["trees"], config["hidden"], config["embedding"]), seed)
+def _problem(config: TreeLstmConfig, seed: int) -> Problem:
+    return problem(Size(config.trees, config.hidden, config.embedding), seed)
 
 
-def _point(way: str, shared: Mapping[str, Any], config: Mapping[str, Any]) -> Point:
+def _point(way: str, shared: Mapping[str, Any], config: TreeLstmConfig) -> Point:
     engine, batching = way.split()
     target = workloads.target_text(config) if engine == "tvm" else "cpu"
     return Point("treelstm.forest", {**shared, "batching": batching}, "forest", target, engine)

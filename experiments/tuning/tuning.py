@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 import budget_words
 import search
@@ -12,7 +12,7 @@ from search import Budget, Searched
 
 from tvmdash import networks, relax_util
 from tvmdash.errors import DashboardError
-from tvmdash.exp_templates import Axis, Experiment, History, Point, Prepared
+from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment.engines import Engine
 from tvmdash.networks import accuracy
 from tvmdash.plot_util.specs import Plot
@@ -31,7 +31,22 @@ TVM = Engine(
 """With what its cost model needs; psutil and cloudpickle are in the dashboard's environment."""
 
 
-class Tuning(Experiment):
+@dataclass(frozen=True, kw_only=True)
+class TuningConfig(ExperimentConfig):
+    """As fields.json describes it."""
+
+    networks: tuple[str, ...]
+    trials: tuple[int, ...]
+    trials_per_round: int
+    build_seconds: float
+    run_seconds: float
+    pipeline: str
+    batch: int
+    threads: int
+    mcpu: str
+
+
+class Tuning(Experiment[TuningConfig]):
     """A search for each network, and the network after its first N trials; a network's points share their processes."""
 
     engines = (TVM,)
@@ -41,25 +56,25 @@ class Tuning(Experiment):
         Axis("threads", "runtime_config"),
     )
 
-    def points(self, config: Mapping[str, Any]) -> list[Point]:
-        shared = {"batch": config["batch"], "threads": config["threads"]}
+    def points(self, config: TuningConfig) -> list[Point]:
+        shared = {"batch": config.batch, "threads": config.threads}
         target = workloads.target_text(config)
         points = []
-        for network in config["networks"]:
-            most = {"trials": max(config["trials"]), **shared}
+        for network in config.networks:
+            most = {"trials": max(config.trials), **shared}
             points.append(Point(f"tuning.search_{network}", most, group=network, target=target, once=True))
             points += [
                 Point(f"network.{network}", {"trials": trials, **shared}, group=network, target=target)
-                for trials in config["trials"]
+                for trials in config.trials
             ]
         return points
 
-    def prepare(self, point: Point, config: Mapping[str, Any], seed: int) -> Prepared:
+    def prepare(self, point: Point, config: TuningConfig, seed: int) -> Prepared:
         kind, _, name = point.workload.replace("search_", "").partition(".")
         network, target = networks.NETWORKS[name](), json.loads(point.target)
-        subject = Subject(name, config["batch"], target, config["pipeline"])
+        subject = Subject(name, config.batch, target, config.pipeline)
         weights = networks.make_weights(network, seed)
-        module = tuning.lowered(lowering.lower(network, weights, config["batch"]), config["pipeline"], target)
+        module = tuning.lowered(lowering.lower(network, weights, config.batch), config.pipeline, target)
         trials, details = point.values["trials"], {}
         if trials:
             found = search.done(subject, module, self._budget(config), seed)
@@ -70,7 +85,7 @@ class Tuning(Experiment):
             module = tuning.schedule(module, database, target)
             details = {"kernels": found.kernels, "kernels_scheduled": len(tuning.scheduled(module))}
         compiled = relax_util.compile_module(module, CompileOptions(target, "default"))
-        loaded, x = relax_util.load(compiled, config["threads"]), networks.make_input(network, seed, config["batch"])
+        loaded, x = relax_util.load(compiled, config.threads), networks.make_input(network, seed, config.batch)
         return Prepared(
             timer=loaded.timer(x),
             check=lambda: accuracy.check_answer(loaded.run(x), networks.reference(network, weights, x)),
@@ -90,8 +105,8 @@ class Tuning(Experiment):
         return budget_words.summary(super().summary(history), history)
 
     @staticmethod
-    def _budget(config: Mapping[str, Any]) -> Budget:
-        return Budget(max(config["trials"]), config["trials_per_round"], config["build_seconds"], config["run_seconds"])
+    def _budget(config: TuningConfig) -> Budget:
+        return Budget(max(config.trials), config.trials_per_round, config.build_seconds, config.run_seconds)
 
 
 def _told(found: Searched, subject: Subject) -> Prepared:

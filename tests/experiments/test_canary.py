@@ -56,7 +56,7 @@ known_machine = pytest.mark.skipif(HERE not in RELEASED, reason=f"there are no k
 
 
 def smoke_arguments(workload: str, instructions: str) -> dict[str, int]:
-    arguments: dict[str, int] = CANARY.workloads.arguments(workload, instructions, {"shorter": 128, "buffer_mib": 1})
+    arguments: dict[str, int] = CANARY.workloads.arguments(workload, instructions, shorter=128, buffer_mib=1)
     return arguments
 
 
@@ -154,10 +154,11 @@ def test_a_processor_without_the_instructions_is_told_by_their_names(monkeypatch
 
 def test_a_machine_without_kernels_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    points = CANARY.canary.Canary().points({"shorter": 1, "buffer_mib": 1})
+    config = trying.config_of(CANARY.canary.Canary, "canary")
+    points = CANARY.canary.Canary().points(config)
     assert len(points) == 8
     with pytest.raises(DashboardError, match=r"no kernels for this machine \(riscv64\)"):
-        CANARY.canary.Canary().prepare(points[0], {}, 0)
+        CANARY.canary.Canary().prepare(points[0], config, 0)
 
 
 def stage(root: Path, name: str, *folders: str) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def test_a_wrong_answer_is_no_record(code, monkeypatch):
     ready = code.runners.Ready(call=lambda: None, answer=lambda: problem.expected * 1.001)
     monkeypatch.setitem(code.runners.RUNNERS, "onnxruntime", lambda *_: ready)
     point = Point("network.mlp", {"variant": "default", "batch": 1, "threads": 1}, "mlp", "{}", "onnxruntime")
-    prepared = code.cnn_comp.CnnComp().prepare(point, {}, 0)
+    prepared = code.cnn_comp.CnnComp().prepare(point, trying.config_of(code.cnn_comp.CnnComp, "cnn_comp"), 0)
     with pytest.raises(DashboardError, match=r"wrong answer: the largest error 0\.001"):
         prepared.check()
 

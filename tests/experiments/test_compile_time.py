@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.experiments.trying import EXPERIMENTS, Tried, modules
+from tests.experiments.trying import EXPERIMENTS, Tried, config_of, modules
 from tvmdash import config_util, networks, records
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Point
@@ -84,7 +84,7 @@ def test_without_onnx_its_points_fail_and_say_so(
     type(experiment).folder = property(lambda _self: tried.code)
     point = Point("compile.mlp", {"phase": "total", "frontend": "onnx"}, "mlp from onnx", "{}")
     with pytest.raises(DashboardError, match=r"the package onnx.*never installed"):
-        experiment.prepare(point, {}, 0)
+        experiment.prepare(point, config_of(own.compile_time.CompileTime, "compile_time"), 0)
 
 
 def source(own: SimpleNamespace, network: str = "mlp") -> object:

@@ -17,7 +17,7 @@ from tvmdash.series.store import Series
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 OWN = modules("executor_overhead")
-SIZES = {"steps": 7, "arguments": 5, "fibonacci": 6}
+SIZES = OWN.programs.Sizes(steps=7, arguments=5, fibonacci=6)
 PROGRAMS = ["recursion", "fibonacci", "calls", "arguments", "operators", "mlp"]
 OWN_FUNCTIONS = {"main", "step"}
 

@@ -54,9 +54,10 @@ def points_of(name: str) -> dict[str, Any]:
 
 
 def _described(experiment: Experiment, config: Mapping[str, Any]) -> dict[str, Any]:
-    points = experiment.points(config)
+    asked = config_util.structure(type(experiment), config, experiment._fields, experiment.name)
+    points = experiment.points(asked)
     listed = [[named(experiment.axes, point), point.once] for point in points]
-    groups = [[group.name, group.engine.name, dict(group.environment)] for group in grouped(experiment, points, config)]
+    groups = [[group.name, group.engine.name, dict(group.environment)] for group in grouped(experiment, points, asked)]
     return {
         "points": len(points),
         "axes": [f"{axis.column}.{axis.name}" for axis in experiment.axes],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.experiments.trying import modules
 from tvmdash import config_util, records
 from tvmdash.experiment.info import History
 from tvmdash.networks import NETWORKS
@@ -159,11 +159,7 @@ def a_series(passes, value, low, high, metric="run_time"):
 
 
 def the_words(*series):
-    spec = importlib.util.spec_from_file_location(
-        "pass_comparison", EXPERIMENTS / "pass_comparison" / "pass_comparison.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = modules("pass_comparison").pass_comparison
     return module.told(History("p", (), series, (STAMP,), ()))
 
 

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.experiments.trying import EXPERIMENTS, Tried, modules
+from tests.experiments.trying import EXPERIMENTS, Tried, config_of, modules
 from tvmdash import config_util
 from tvmdash.errors import DashboardError
 from tvmdash.networks.layers import resnet18_convolutions
 
 OWN = modules("relay_to_vta")
-CONFIG = {"targets": ["sim", "pynq"], "layers": [2, 11], "threads": 1, "tracker_host": "", "tracker_port": 9190}
+CONFIG = config_of(OWN.relay_to_vta.RelayToVta, "relay_to_vta", targets=["sim", "pynq"], layers=[2, 11])
 
 
 def test_a_layers_answer_is_that_of_the_definition() -> None:

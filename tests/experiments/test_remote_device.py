@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.homes import wait_for
-from tests.experiments.trying import EXPERIMENTS, Tried, modules
+from tests.experiments.trying import EXPERIMENTS, Tried, config_of, modules
 from tvmdash import config_util, networks, records, relax_util
 from tvmdash.errors import DashboardError
 from tvmdash.experiment import engine_store
@@ -238,7 +238,7 @@ def test_what_a_device_of_another_architecture_is_sent_is_code_for_it(tmp_path: 
 
 def test_a_wrong_answer_of_a_device_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     script = OWN.remote_device
-    config = {"devices": {"sim": {}}, "networks": ["mlp"], "layers": [], "threads": 1, "mcpu": "", "wait_seconds": 1}
+    config = config_of(script.RemoteDevice, "remote_device", devices={"sim": {}}, networks=["mlp"], layers=[])
     answers = [OWN.workloads.problem("mlp", 0)[3], OWN.workloads.problem("mlp", 0)[3] * 1.001]
     sent = OWN.far_side.Sent(lambda: answers[0], lambda number, repeat: [1] * repeat, 1, 1.0, 1)
     monkeypatch.setenv("TVMDASH_LOOPBACK", '["127.0.0.1", 1]')

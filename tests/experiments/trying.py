@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests import artifact_for_tests
-from tvmdash import records
+from tvmdash import config_util, records
 from tvmdash.exp_templates import Experiment
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
@@ -41,6 +41,14 @@ def modules(experiment: str) -> SimpleNamespace:
         for name in names:
             sys.modules.pop(name, None)
         sys.modules.update(hidden)
+
+
+def config_of(kind: type[Experiment[Any]], experiment: str, **given: Any) -> Any:
+    """The checked config of an experiment as its class wants it."""
+    file = EXPERIMENTS / experiment / config_util.FIELDS_FILE
+    fields = {**config_util.EXPERIMENT_FIELDS, **config_util.read_fields(file)}
+    values = config_util.check({"active": True, **given}, fields, experiment)
+    return config_util.structure(kind, values, fields, file)
 
 
 def _experiment_in(module: ModuleType) -> Experiment:

@@ -50,9 +50,10 @@ def config_class(job: type) -> type | None:
 def resolve_annotations(job: type) -> None:
     """Make types of the config's annotations, as soon as the job's class is there: its module can name them now."""
     kind = config_class(job)
-    if kind is not None:
+    items = () if kind is None else dataclasses.fields(kind)
+    if kind is not None and any(isinstance(item.type, str) for item in items):
         hints = get_type_hints(kind)
-        for item in dataclasses.fields(kind):
+        for item in items:
             item.type = hints[item.name]
 
 
