@@ -23,6 +23,8 @@ from tvmdash.contracts.scores import ScorePage, Scores
 from tvmdash.contracts.telemetry import TelemetryPage
 from tvmdash.dashboard_info import Night
 from tvmdash.incidents.ledger import Incidents
+from tvmdash.machine.identity import MachineIdentity
+from tvmdash.machine.telemetry import Telemetry
 from tvmdash.structured.schema import Schema, schema_of
 from tvmdash.verdict import NightVerdict
 
@@ -49,6 +51,8 @@ class File:
 
 FILES = (
     File("night_v1.json", "results/nights/<stamp>.json", Night, version=None),
+    File("machine_v1.json", "results/machine.json", MachineIdentity),
+    File("telemetry_v1.json", "results/experiments/telemetry/NAME/telemetry_<stamp>.json", Telemetry),
     File("verdict_v1.json", f"{_STAT_ALERTS}/verdict.json", NightVerdict),
     File("backfill_v1.json", "results/backfills/<stamp>.json", Call, version=None),
     File("bisection_v1.json", "results/bisections/NAME.json", Bisection),

@@ -117,7 +117,7 @@ def recorded(context: Context, job: Job, stage: Stage) -> Iterator[None]:
 
 
 def _keep(context: Context, job: Job, recorder: Recorder, rate: float) -> None:
-    columns = recorder.columns()
+    columns = {name: tuple(column) for name, column in recorder.columns().items()}
     if not columns:
         return
     root = context.home.root

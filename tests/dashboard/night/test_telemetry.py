@@ -259,7 +259,7 @@ def test_a_machine_without_the_driver_has_no_gpus() -> None:
 
 
 def test_what_is_written_is_read_back_and_what_is_damaged_is_named(tmp_path: Path) -> None:
-    columns = {"elapsed_s": [0.12345, 1.0], "load_1_min": [None, 2.0]}
+    columns = {"elapsed_s": (0.12345, 1.0), "load_1_min": (None, 2.0)}
     whole = Telemetry("opt", "20260101T000000Z", 1e9, 1.0, 2, GB, Cost(0.001, 0.5), columns)
     path = tmp_path / "telemetry.json"
     telemetry_data.write(path, whole)
@@ -270,14 +270,14 @@ def test_what_is_written_is_read_back_and_what_is_damaged_is_named(tmp_path: Pat
     value = json.loads(path.read_text())
     for damage, words in (
         ({"schema_version": 2}, "2 is not 1"),
-        ({"cost": None}, "not telemetry"),
+        ({"cost": None}, r"\$\.cost: None is not an object. Move it away"),
         ({"columns": {"elapsed_s": [1], "b": []}}, "lengths differ"),
     ):
         path.write_text(json.dumps({**value, **damage}))
         with pytest.raises(DashboardError, match=words):
             telemetry_data.read(path)
     path.write_text("[]")
-    with pytest.raises(DashboardError, match="not telemetry"):
+    with pytest.raises(DashboardError, match=r"\$: \[\] is not an object"):
         telemetry_data.read(path)
 
 

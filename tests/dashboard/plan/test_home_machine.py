@@ -15,7 +15,7 @@ from dashboard.archive import archive
 from dashboard.plan import home_machine
 from dashboard.plan.home_config import read_home_config
 from tests.dashboard import homes
-from tvmdash import records
+from tvmdash import records, structured
 from tvmdash.dashboard_info import Home
 from tvmdash.machine import hardware
 from tvmdash.machine.identity import MachineIdentity, write
@@ -201,7 +201,7 @@ def test_a_lost_or_damaged_file_is_mended_from_the_last_nights_record(tmp_path: 
     home = homes.make_home(tmp_path, tmp_path / "artifacts").home
     kept = MachineIdentity("lab7", "20260101T000000Z", "0123456789abcdef", "Other CPU x 4", formerly="default")
     night = {"stamp": NIGHTS[0], "state": "complete", "notes": [], "artifacts": [], "jobs": []}
-    homes.write(home.night_file(NIGHTS[0]), {**night, "machine": kept.to_json()})
+    homes.write(home.night_file(NIGHTS[0]), {**night, "machine": structured.to_json(kept)})
     if damage is not None:
         home.machine_file.write_text(damage)
     assert read_home_config(home).env_name == "lab7"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from tvmdash import structured
 from tvmdash.contracts.scores import Graph
+from tvmdash.errors import DashboardError
 from tvmdash.machine.telemetry import Cost
 from tvmdash.structured import Stamp
 
@@ -53,3 +56,31 @@ class TelemetryPage:
     runs: tuple[TelemetryRun, ...]
     faults: tuple[str, ...] = ()
     title: str = "The machine during the runs"
+
+
+@dataclass(frozen=True)
+class _AbnormalRun:
+    """What those read of a run who tell nothing else of it."""
+
+    experiment: str
+    abnormal: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _AbnormalRuns:
+    stamp: Stamp
+    runs: tuple[_AbnormalRun, ...]
+
+
+def abnormal_runs(page: Path, stamp: str) -> dict[str, str] | None:
+    """What was found abnormal in the night `stamp`, in sentences by experiment; "" where nothing.
+
+    None where the subsystem did not judge this night: it may be off, or have left something else.
+    """
+    try:
+        found = structured.read(_AbnormalRuns, page)
+    except DashboardError:
+        return None
+    if found is None or found.stamp != stamp:
+        return None
+    return {run.experiment: " ".join(run.abnormal) for run in found.runs}

@@ -6,15 +6,16 @@ The night writes the file (dashboard/plan/home_machine.py); everyone else reads 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.errors import DashboardError
 
 FILE = "machine.json"
 SCHEMA_VERSION = 1
+_REMEDY = "Restore it from an archive, or run a night, which mends it."
 UNNAMED = "default"
 """What records said of their machine before homes kept a name for it."""
 ENV_NAME, PATH = "env_name", "path"
@@ -35,21 +36,6 @@ class MachineIdentity:
     hw_model: str
     formerly: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """As a night's record holds it, and machine.json with its version."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: common.Json) -> MachineIdentity:
-        """What `to_json` wrote; DashboardError names the place of what is wrong."""
-        if not isinstance(value, dict):
-            raise DashboardError("$: is not an object.")
-        known: dict[str, Any] = {field.name: value.get(field.name) for field in fields(cls)}
-        for name, item in known.items():
-            if not isinstance(item, str) and not (item is None and name in {"machine_id", "formerly"}):
-                raise DashboardError(f"$.{name}: {item!r:.60} is not a text.")
-        return cls(**known)
-
     def name_now(self, env_name: str) -> str:
         """The name today of what a record of this home calls `env_name`."""
         return self.name if env_name == self.formerly else env_name
@@ -65,7 +51,7 @@ class MachineIdentity:
 
 def write(path: Path, identity: MachineIdentity) -> None:
     """Keep it."""
-    common.write_json(path, {"schema_version": SCHEMA_VERSION, **identity.to_json()})
+    common.write_json(path, {"schema_version": SCHEMA_VERSION, **structured.to_json(identity)})
 
 
 @dataclass(frozen=True)
@@ -83,12 +69,13 @@ def read(path: Path) -> MachineIdentity | None:
         return None
     try:
         value = common.read_json(path)
-        version = value.get("schema_version") if isinstance(value, dict) else None
-        if version != SCHEMA_VERSION:
-            raise DashboardError(f"$.schema_version: {version!r:.40} is not {SCHEMA_VERSION}.")
-        return MachineIdentity.from_json(value)
     except DashboardError as error:
-        raise error.at(path, remedy="Restore it from an archive, or run a night, which mends it.") from error
+        raise error.at(path, remedy=_REMEDY) from error
+    version = value.get("schema_version") if isinstance(value, dict) else None
+    if version != SCHEMA_VERSION:
+        problem = f"$.schema_version: {version!r:.40} is not {SCHEMA_VERSION}."
+        raise DashboardError(problem, place=path, remedy=_REMEDY)
+    return structured.from_json(MachineIdentity, value, path, remedy=_REMEDY)
 
 
 def of_folder(folder: Path) -> MachineIdentity | None:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.errors import DashboardError
 
 SCHEMA_VERSION = 1
 SECONDS = "elapsed_s"
 _KEPT_DIGITS = 3
 
-Column = Sequence[float | None]
+Column = tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ def file(root: Path, experiment: str, stamp: str) -> Path:
 
 def write(path: Path, telemetry: Telemetry) -> None:
     """Write it whole or not at all, numbers with three decimals."""
-    columns = {name: [_rounded(value) for value in column] for name, column in telemetry.columns.items()}
-    value = {"schema_version": SCHEMA_VERSION, **asdict(telemetry), "columns": columns}
+    columns = {name: tuple(map(_rounded, column)) for name, column in telemetry.columns.items()}
+    value = {"schema_version": SCHEMA_VERSION, **structured.to_json(replace(telemetry, columns=columns))}
     path.parent.mkdir(parents=True, exist_ok=True)
     common.write_text(path, json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n")
 
@@ -85,30 +85,13 @@ def _rounded(value: float | None) -> float | None:
 def read(path: Path) -> Telemetry:
     """The telemetry in `path`; DashboardError names what is wrong."""
     value = common.read_json(path)
-    try:
-        version = value.pop("schema_version")
-        if version != SCHEMA_VERSION:
-            raise DashboardError(
-                f"{path}: $.schema_version: {version!r:.40} is not {SCHEMA_VERSION}. Update the dashboard."
-            )
-        read_back = Telemetry(**{**value, "cost": Cost(**value["cost"])})
-        lengths = {len(column) for column in read_back.columns.values()}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DashboardError(f"{path}: not telemetry: {error}. Move it away.") from error
+    version = value.get("schema_version", SCHEMA_VERSION) if isinstance(value, dict) else SCHEMA_VERSION
+    if version != SCHEMA_VERSION:
+        raise DashboardError(
+            f"{path}: $.schema_version: {version!r:.40} is not {SCHEMA_VERSION}. Update the dashboard."
+        )
+    read_back = structured.from_json(Telemetry, value, path, remedy="Move it away.")
+    lengths = {len(column) for column in read_back.columns.values()}
     if len(lengths) > 1:
         raise DashboardError(f"{path}: $.columns: lengths differ ({sorted(lengths)}). Move it away.")
     return read_back
-
-
-def abnormal(page: Path, stamp: str) -> dict[str, str] | None:
-    """What the subsystem telemetry found abnormal in the night `stamp`, in sentences by experiment; "" where nothing.
-
-    `page` is its page.json. None where it did not judge this night: it may be off, or have left something else.
-    """
-    try:
-        value = common.read_json(page)
-        if value["stamp"] != stamp:
-            return None
-        return {str(run["experiment"]): " ".join(map(str, run["abnormal"])) for run in value["runs"]}
-    except (DashboardError, KeyError, TypeError):
-        return None

@@ -162,7 +162,7 @@ def choices_of(kind: Any) -> Mapping[str, Any]:
     return {item: item for item in get_args(kind)} or {item.value: item for item in kind}
 
 
-_PLAIN = frozenset((str, int, float, bool))
+_PLAIN: frozenset[Any] = frozenset((str, int, float, bool, float | None))
 _SCALARS: Mapping[Any, _Hook] = {
     enum.StrEnum: _choice, str: _text, bool: _flag, int: _whole, float: _number, Stamp: _stamp,
 }  # fmt: skip
