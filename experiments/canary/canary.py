@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import telling
+import canary_text
 import workloads
 from buffers import on_one_core
 from machine_code import Kernel, kernels, load
@@ -81,7 +81,7 @@ class Canary(Experiment[CanaryConfig]):
         return Prepared(timer=_timer(work), check=lambda: checked, details=details)
 
     def summary(self, history: History) -> Summary:
-        return telling.summary(history)
+        return canary_text.summary(history)
 
 
 def variants(architecture: str) -> Iterator[tuple[str, str]]:

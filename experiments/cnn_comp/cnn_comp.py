@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import rival_words
+import reference_text
 import runners
 
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
@@ -95,7 +95,7 @@ class CnnComp(Experiment[CnnCompConfig]):
 
     def summary(self, history: History) -> Summary:
         """The default words, with TVM tuned and untuned against each rival by itself."""
-        return rival_words.summary(super().summary(history), history)
+        return reference_text.summary(super().summary(history), history)
 
 
 if __name__ == "__main__":

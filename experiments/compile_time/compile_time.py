@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import phase_words
+import phase_text
 from compilation import IMPORT, PHASES, TOTAL, Cost, Source, compile_once, import_tvm, timed_facts
 
 from tvmdash.errors import DashboardError
@@ -88,11 +88,11 @@ class CompileTime(Experiment[CompileTimeConfig]):
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """Each network's lines over nights, the totals of tonight, and what they consist of."""
-        return {**super().plots(history), **phase_words.plots(history)}
+        return {**super().plots(history), **phase_text.plots(history)}
 
     def summary(self, history: History) -> Summary:
         """The default words, but of each compilation what it consisted of instead of its shortest phase."""
-        return phase_words.summary(super().summary(history), history)
+        return phase_text.summary(super().summary(history), history)
 
     def _see_onnx(self) -> None:
         """Let this process import onnx, from where setup installed it."""

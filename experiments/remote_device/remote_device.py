@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import device_words
+import device_text
 from devices import Device, devices
 from far_side import send
 from loopback import loopback
@@ -91,7 +91,7 @@ class RemoteDevice(Experiment[RemoteDeviceConfig]):
     def summary(self, history: History) -> Summary:
         """The default words, and how each device stands to the first one."""
         usual = super().summary(history)
-        return usual.with_lines(device_words.told(history))
+        return usual.with_lines(device_text.told(history))
 
     def _run(self, config_dir: Path, raw: Path) -> str:
         config = self.load_config(config_dir)

@@ -10,7 +10,7 @@ from typing import Any
 
 import on_relax
 import on_torch
-import words
+import throughput
 from model import Model, Step, make_step, make_weights
 
 from tvmdash import relax_util
@@ -89,17 +89,17 @@ class Transformer(Experiment[TransformerConfig]):
     def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
         """Tokens per second."""
         return [
-            {"tokens_per_second": words.tokens_per_second(record.workload_args, record.additional_info[MEDIAN])}
+            {"tokens_per_second": throughput.tokens_per_second(record.workload_args, record.additional_info[MEDIAN])}
             for record in records
         ]
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """The default graphs, and tokens per second."""
-        return {**super().plots(history), "tokens_per_second": words.plot(history)}
+        return {**super().plots(history), "tokens_per_second": throughput.plot(history)}
 
     def summary(self, history: History) -> Summary:
         """The default words, with tokens per second for the fastest and slowest, and what dynamic shapes cost."""
-        return words.summary(super().summary(history), history)
+        return throughput.summary(super().summary(history), history)
 
 
 MEDIAN = "execution_elapsed_ms_median"

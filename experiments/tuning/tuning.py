@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import budget_words
+import budget_text
 import search
 from search import Budget, Searched
 
@@ -98,11 +98,11 @@ class Tuning(Experiment[TuningConfig]):
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """Tonight's networks as bars, and every line over nights."""
-        return budget_words.plots(history, super().plots(history))
+        return budget_text.plots(history, super().plots(history))
 
     def summary(self, history: History) -> Summary:
         """The default words, with each network's times after so many trials."""
-        return budget_words.summary(super().summary(history), history)
+        return budget_text.summary(super().summary(history), history)
 
     @staticmethod
     def _budget(config: TuningConfig) -> Budget:

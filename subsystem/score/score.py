@@ -14,7 +14,7 @@ from typing import Any
 
 import definitions
 import history
-import telling
+import score_report
 from definitions import Definition
 from intervals import Resampling
 
@@ -63,10 +63,10 @@ class Score(Subsystem[ScoreConfig]):
         _refuse_without_data(used, home, tonight)
         resampling = Resampling(config.bootstrap, config.seed)
         scored = history.bring_up_to_date(used, home, output, tonight.stamp, resampling)
-        plot_files.draw_changed(telling.plots(scored), output / "graphs")
-        page = structured.to_json(telling.page(tonight.stamp, scored, left_out, faults))
+        plot_files.draw_changed(score_report.plots(scored), output / "graphs")
+        page = structured.to_json(score_report.page(tonight.stamp, scored, left_out, faults))
         common.write_json(output / PAGE_FILE, {"schema_version": SCHEMA_VERSION, **page})
-        return telling.report(scored, left_out, faults)
+        return score_report.report(scored, left_out, faults)
 
 
 def _switched_off(definition: Definition, home: Home) -> tuple[str, ...]:

@@ -237,7 +237,7 @@ def test_the_summary_gives_clock_bandwidth_latency_and_what_moved() -> None:
         a_series("multiply_add", (1.0, 0.5), "avx2", steps=100_000, lanes=4),
     )
     failures = (Failure("multiply_add, avx2", "this processor has no fma"),)
-    words = CANARY.telling.summary(History("canary", (), series, (stamp_of(0), stamp_of(1)), failures)).value
+    words = CANARY.canary_text.summary(History("canary", (), series, (stamp_of(0), stamp_of(1)), failures)).value
     assert "like 3.81 GHz, at 4 cycles a step of the integer chain (its time +5.0 % since the last night)" in words
     assert "26.6 GB/s read, 26.8 GB/s copied (read and written) and 100 ns for a random access" in words
     assert "19.2 GFLOP/s with AVX2" in words
@@ -246,9 +246,9 @@ def test_the_summary_gives_clock_bandwidth_latency_and_what_moved() -> None:
 
 
 def test_a_buffer_that_a_cache_holds_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CANARY.telling, "last_level_cache_bytes", lambda: 384 << 20)
+    monkeypatch.setattr(CANARY.canary_text, "last_level_cache_bytes", lambda: 384 << 20)
     series = (a_series("memory_read", (10.0,), bytes=256 << 20, passes=1),)
-    words = CANARY.telling.summary(History("canary", (), series, (stamp_of(0),), ())).value
+    words = CANARY.canary_text.summary(History("canary", (), series, (stamp_of(0),), ())).value
     assert "256 MiB are walked through, and the last level holds 384 MiB" in words
     assert "No earlier night to compare with." in words
 

@@ -151,7 +151,7 @@ def test_tvm_tuned_and_untuned_are_each_compared_with_each_rival_over_what_both_
         SectionKind.EXTREMES: "- a: fastest x (1 ms), slowest y",
     }
     default = Summary.of_sections("t", [Section(kind, (line,)) for kind, line in lines.items()])
-    assert code.rival_words.summary(default, history).value.splitlines() == [
+    assert code.reference_text.summary(default, history).value.splitlines() == [
         "7 points measured.",
         f"- TVM untuned: 8.00x slower (8.00 to 8.00, 3 workloads) than {ort}, 2.00x slower (1 workload) than {eager}",
         f"- TVM tuned: 2.00x slower (2.00 to 2.00, 2 workloads) than {ort}, 2.00x faster (1 workload) than {eager}",
