@@ -10,7 +10,7 @@ Makes its own virtual environment, fetches the TVM that the tests use, and runs 
 shellcheck and pytest. Every step runs whatever the earlier ones said, mypy beside pytest; the exit code is not 0 if
 one failed. One pytest worker more than there are cores, as tests wait as well; `-n 0` for one process, as --pdb needs.
 
-  --slow               also tests/slow and what is marked slow
+  --slow               also tests/slow and what is marked slow, and costly properties with more examples
   --quick              a minute: without the tests that cost much, which tests/costs.txt lists
   --measure            write tests/costs.txt anew
   TVMDASH_PYTHON       the Python to use
@@ -82,7 +82,7 @@ main() {
   local selection=(-m "not slow" --ignore tests/slow)
   case ${1:-} in
     -h | --help) usage && exit 0 ;;
-    --slow) selection=() && shift ;;
+    --slow) selection=() && export TVMDASH_THOROUGH=1 && shift ;;
     --quick | --measure) selection+=("$1") && shift ;;
   esac
   cd -- "$REPO" || fail "$REPO cannot be entered."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry
 from tvmdash.measure.capture import Capture, OperatorSpan, Sample
 from tvmdash.measure.phases import TIMING, phase
-from tvmdash.traces import Filters, Straddle, Window, connect
+from tvmdash.traces import Connection, Filters, Straddle, Window, connect
 from tvmdash.traces.batches import NULL_INT, Wanted, WrongValue
 from tvmdash.traces.readers import sqlite_input
 from tvmdash.traces.readers.rocpd_reader import RocpdSource
@@ -26,12 +27,30 @@ NAMES = ["void conv(float*)", "gemm", "copy_kernel"]
 
 @pytest.fixture
 def paths(tmp_path: Path) -> list[Path]:
-    """Two RocPD databases."""
+    """Two RocPD databases of the test's own."""
+    return make_databases(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def same_paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two RocPD databases that no test changes."""
+    return make_databases(tmp_path_factory.mktemp("rocpd"))
+
+
+def make_databases(tmp_path: Path) -> list[Path]:
     made = [tmp_path / f"{pid}_results.db" for pid in (100, 200)]
     for index, path in enumerate(made):
         rows = rocpd_like.kernels(50, seed=index, names=len(NAMES))
         rocpd_like.write(path, rows, NAMES, pid=100 * (index + 1), more=True)
     return made
+
+
+@pytest.fixture(scope="module")
+def all_of_them(same_paths: list[Path]) -> Iterator[Connection]:
+    """The databases, every column of them read."""
+    with connect(same_paths) as traces:
+        traces.load_all()
+        yield traces
 
 
 @pytest.mark.parametrize(
@@ -54,9 +73,10 @@ def paths(tmp_path: Path) -> list[Path]:
         "WITH k AS (FROM kernels) SELECT sum(grid_x), min(region) FROM k",
     ],
 )
-def test_a_query_that_reads_some_columns_says_what_all_columns_say(paths: list[Path], sql: str) -> None:
-    with connect(paths) as some, connect(paths) as all_of_them:
-        all_of_them.load_all()
+def test_a_query_that_reads_some_columns_says_what_all_columns_say(
+    same_paths: list[Path], all_of_them: Connection, sql: str
+) -> None:
+    with connect(same_paths) as some:
         expected = all_of_them.execute(sql).fetchall()
         assert some.execute(sql).fetchall() == expected
         assert expected
@@ -94,13 +114,20 @@ def test_planning_a_query_runs_nothing_of_it(paths: list[Path], tmp_path: Path) 
     assert not target.exists()
 
 
+@pytest.fixture(scope="module")
+def runs(same_paths: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[Path], Path]]:
+    """Databases of two kinds, each with the sealed run of them."""
+    folder = tmp_path_factory.mktemp("runs")
+    write_raw(folder / "raw", [("matmul", 0, 70), ("relu", 80, 10), ("matmul", 100, 90)])
+    kinds = (same_paths, [folder / "raw"])
+    return [(inputs, seal(inputs, folder / f"sealed_{len(inputs)}").path) for inputs in kinds]
+
+
 @pytest.mark.parametrize("straddle", Straddle)
 def test_a_window_into_databases_leaves_what_it_leaves_of_all_rows(
-    paths: list[Path], tmp_path: Path, straddle: Straddle
+    runs: list[tuple[list[Path], Path]], straddle: Straddle
 ) -> None:
-    write_raw(tmp_path / "raw", [("matmul", 0, 70), ("relu", 80, 10), ("matmul", 100, 90)])
-    for place in (paths, [tmp_path / "raw"]):
-        run = seal(place, tmp_path / f"sealed_{len(place)}").path
+    for place, run in runs:
         with connect(run) as traces:
             first, last = traces.execute('SELECT min(start), max("end") FROM kernels').fetchall()[0]
         window = Window(str(first + (last - first) // 4), str(last - (last - first) // 4), straddle)

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.thorough import examples
 from tests.tvmdash.traces.traces_for_tests import BEGIN_NS, write_raw
 from tvmdash.errors import DashboardError
 from tvmdash.traces import Connection, Filters, Straddle, Window, connect
@@ -27,7 +28,7 @@ Span = tuple[str, int, int]
 Files = list[list[Span]]
 SPANS = st.tuples(st.sampled_from(["conv", "relu", "add", "pool"]), st.integers(0, 1000), st.integers(0, 300))
 FILES = st.lists(st.lists(SPANS, min_size=1, max_size=12), min_size=1, max_size=3)
-FEW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = examples(5, 25)
 NANOSECONDS = 1_000_000_000
 KINDS = st.sampled_from(["raw", "sealed"])
 
