@@ -19,6 +19,7 @@ from tvmdash.contracts.deadlines import DeadlinesAhead
 from tvmdash.contracts.in_slack import InSlack
 from tvmdash.contracts.receipts import Receipt
 from tvmdash.contracts.remeasured import Remeasured
+from tvmdash.contracts.reproduction import ReproductionResult
 from tvmdash.contracts.scores import ScorePage, Scores
 from tvmdash.contracts.telemetry import TelemetryPage
 from tvmdash.dashboard_info import Night
@@ -46,7 +47,7 @@ class File:
 
     @property
     def made(self) -> Schema:
-        return schema_of(self.holds, f"{self.path}, version 1", self.version)
+        return schema_of(self.holds, f"{self.path}, version {self.version or 1}", self.version)
 
 
 FILES = (
@@ -56,6 +57,7 @@ FILES = (
     File("verdict_v1.json", f"{_STAT_ALERTS}/verdict.json", NightVerdict),
     File("backfill_v1.json", "results/backfills/<stamp>.json", Call, version=None),
     File("bisection_v1.json", "results/bisections/NAME.json", Bisection),
+    File("reproduction_v2.json", "results/reproductions/<stamp>.json", ReproductionResult, version=2),
     File("scores_v1.json", f"{_OUTPUT}/score/scores.json", Scores),
     File("score_page_v1.json", f"{_OUTPUT}/score/page.json", ScorePage),
     File("telemetry_page_v1.json", f"{_OUTPUT}/telemetry/page.json", TelemetryPage),

@@ -34,7 +34,7 @@ FLOORS: dict[str, str] = {
     "dashboard_info": "common config_util errors machine records redaction stages structured",
     "home_secrets": "common config_util dashboard_info errors redaction",
     "verdict": "common dashboard_info structured",
-    "contracts": "detect errors machine structured verdict",
+    "contracts": "detect errors machine stats structured verdict",
     "measure": "common config_util dashboard_info errors stages stats",
     "records_exchange": "common dashboard_info errors machine records",
     "trial_util": "measure",

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common
+from tvmdash import common, structured
+from tvmdash.contracts.reproduction import ReproducedSeries, ReproductionResult
 from tvmdash.errors import DashboardError
 from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
 from tvmdash.text import elide, format_duration, format_percent, format_quantity
@@ -73,40 +74,27 @@ class Check:
 
 def parse(value: common.Json, stamp: str) -> Check:
     """What `dashboard reproduce --result` left; DashboardError where it is something else."""
-    try:
-        return _parse(value, stamp)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DashboardError(f"the result of dashboard reproduce: is none: {error!r}.") from error
-
-
-def _parse(value: Any, stamp: str) -> Check:
-    drawn = value["drawn"] or {}
-    check = Check(stamp, _verdict(value["verdict"]), seed=drawn.get("seed"), candidates=drawn.get("candidates", 0),
-                  chance=drawn.get("chance", 0.0), experiment=drawn.get("experiment", ""),
-                  night=drawn.get("night", ""))  # fmt: skip
-    if "lines" not in value:
-        return replace(check, why=str(value["why"]))
-    return replace(
-        check,
-        why=str(value["ended"]),
-        tvm=str(value["artifact"]["version"]),
-        rounds=int(value["rounds"]),
-        elapsed_s=float(value["elapsed_s"]),
-        differs=tuple(f"{name}: {then} then, {now} now" for name, then, now in value["differs"]),
-        series=tuple(_series(line) for line in value["lines"]),
+    found = structured.from_json(ReproductionResult, value, "the result of dashboard reproduce")
+    drawn = found.drawn
+    check = Check(
+        stamp,
+        found.verdict,
+        why=found.why or found.ended,
+        tvm=str(found.artifact.get("version", "")),
+        rounds=found.rounds,
+        elapsed_s=found.elapsed_s,
+        differs=tuple(f"{name}: {then} then, {now} now" for name, then, now in found.differs),
+        series=tuple(map(_series, found.lines)),
     )
+    if drawn is None:
+        return check
+    return replace(check, seed=drawn.seed, candidates=drawn.candidates, chance=drawn.chance,
+                   experiment=drawn.experiment, night=drawn.night)  # fmt: skip
 
 
-def _series(line: Mapping[str, Any]) -> Series:
-    found = line["found"] or {}
-    bounds = (found.get("new"), found.get("low"), found.get("high"))
-    return Series(line["name"], line["unit"], float(line["old"]), _verdict(line["verdict"]), line["why"], *bounds)
-
-
-def _verdict(text: str) -> str:
-    if text not in VERDICTS:
-        raise ValueError(text)
-    return text
+def _series(line: ReproducedSeries) -> Series:
+    bounds = (line.found.new, line.found.low, line.found.high) if line.found else ()
+    return Series(line.name, line.unit, line.old, line.verdict, line.why, *bounds)
 
 
 def add(folder: Path, check: Check) -> tuple[list[Check], str]:

@@ -28,7 +28,7 @@ from tvmdash.stats import comparison
 
 if TYPE_CHECKING:
     from dashboard.investigate.receipt import Receipt
-    from dashboard.investigate.reproduce.pick import Drawn
+    from tvmdash.contracts.reproduction import Drawn
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
@@ -50,7 +50,8 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 def _reproduce(arguments: argparse.Namespace) -> int:
     from dashboard.investigate.reproduce import reproduce, text
-    from dashboard.investigate.reproduce.result import SCHEMA_VERSION
+    from dashboard.investigate.reproduce.result import result_to_json
+    from tvmdash.contracts.reproduction import ReproductionResult
 
     signal.signal(signal.SIGTERM, interrupt)
     request = request_of(arguments, least_rounds=comparison.LEAST_ROUNDS)
@@ -69,8 +70,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
             drawn=drawn,
         )
     except DashboardError as error:
-        failure = {"verdict": comparison.CANNOT_TELL, "why": str(error), "drawn": drawn and drawn.to_json()}
-        _leave(arguments.result, {"schema_version": SCHEMA_VERSION, **failure})
+        _leave(arguments.result, result_to_json(ReproductionResult(comparison.CANNOT_TELL, str(error), drawn)))
         raise
     _leave(arguments.result, done.to_json())
     print(f"{text.summarize(done)}\nEvery value: {path}")

@@ -7,7 +7,6 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from dashboard.investigate import receipt as receipts
 from dashboard.investigate.points import key_of, point_of
 from dashboard.investigate.receipt import Receipt
 from tvmdash import common, records
+from tvmdash.contracts.reproduction import Drawn
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -24,22 +24,6 @@ RANDOM = "random"
 """In place of a receipt's name."""
 REPRODUCTIONS = "reproductions"
 _DAY_S = 86400.0
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """What was drawn, and how: `chance` is its share of the weight of the `candidates`."""
-
-    seed: int
-    experiment: str
-    night: str
-    series: tuple[str, ...]
-    candidates: int
-    chance: float
-
-    def to_json(self) -> dict[str, Any]:
-        """As the file of the reproduction holds it."""
-        return asdict(self)
 
 
 def draw(home: Home, folder: Path, *, before: str, seed: int, sample: int, rebuild: bool) -> tuple[Receipt, Drawn]:

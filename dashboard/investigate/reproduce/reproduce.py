@@ -16,7 +16,7 @@ from dashboard.investigate.points import key_of
 from dashboard.investigate.receipt import Receipt
 from dashboard.investigate.reproduce import facts as reproduce_facts
 from dashboard.investigate.reproduce import verdict as reproduce_verdict
-from dashboard.investigate.reproduce.pick import REPRODUCTIONS, Drawn
+from dashboard.investigate.reproduce.pick import REPRODUCTIONS
 from dashboard.investigate.reproduce.result import Reproduction
 from dashboard.investigate.reproduce.source_code import Code, find
 from dashboard.investigate.reproduce.verdict import MATTERS, Conditions, Line
@@ -28,6 +28,7 @@ from dashboard.investigate.workspace import MeasuringWorkspace, open_workspace
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.job import CodeFolders, Job
 from tvmdash import common
+from tvmdash.contracts.reproduction import Drawn
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
 from tvmdash.stats.comparison import repeated

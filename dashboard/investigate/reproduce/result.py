@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dashboard.investigate.reproduce.facts import Fact
-from dashboard.investigate.reproduce.pick import Drawn
 from dashboard.investigate.reproduce.verdict import Line, verdict_of_all
-
-SCHEMA_VERSION = 2
-"""2: a verdict for each series and for all; labels and metric of each."""
+from tvmdash import structured
+from tvmdash.contracts.reproduction import SCHEMA_VERSION, Drawn, ReproducedSeries, ReproductionResult
 
 
 @dataclass
@@ -41,7 +39,16 @@ class Reproduction:
 
     def to_json(self) -> dict[str, Any]:
         """As the file holds it."""
-        lines = [{**asdict(line)["series"], **asdict(line)} for line in self.lines]
-        for line in lines:
-            del line["series"]  # its fields stand beside the others
-        return {"schema_version": SCHEMA_VERSION, "verdict": self.verdict, **asdict(self), "lines": lines}
+        lines = (
+            ReproducedSeries(old=line.old, new=line.new, found=line.found, verdict=line.verdict, why=line.why,
+                             **vars(line.series))
+            for line in self.lines
+        )  # fmt: skip
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        own |= {"verdict": self.verdict, "differs": tuple(self.differs), "lines": tuple(lines)}
+        return result_to_json(ReproductionResult(**own))
+
+
+def result_to_json(result: ReproductionResult) -> dict[str, Any]:
+    """As both files hold it."""
+    return {"schema_version": SCHEMA_VERSION, **structured.to_json(result)}
