@@ -26,7 +26,7 @@ FLOORS: dict[str, str] = {
     "networks": "errors",
     "convert": "errors",
     "json_schema": "",
-    "config_util": "common errors json_schema structured",
+    "config_util": "common errors json_schema",
     "machine": "common errors structured",
     "stages": "common errors redaction",
     "records": "common errors json_schema machine",
@@ -49,8 +49,7 @@ FLOORS: dict[str, str] = {
     "experiment": "analysis_util common config_util errors files machine measure plot_util records series stages stats"
     " summary_util text trial_util",
     "relax_util": "common errors experiment machine measure networks trial_util",
-    "exp_templates": "common config_util dashboard_info experiment measure plot_util records stages structured"
-    " summary_util",
+    "exp_templates": "common config_util dashboard_info experiment measure plot_util records stages summary_util",
     "relax_templates": "config_util exp_templates networks relax_util",
     "subsys_templates": "check_prerequisites common config_util dashboard_info errors stages",
 }

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic
 
-from tvmdash import common, config_util, structured, summary_util
+from tvmdash import common, config_util, summary_util
 from tvmdash.config_util import Config
 from tvmdash.config_util.fields import Field
 from tvmdash.dashboard_info import Home, experiment_of
@@ -169,8 +169,7 @@ class Experiment(Generic[Config]):
         return typed
 
     def _measuring(self, values: dict[str, Any]) -> MeasuringConfig:
-        remedy = 'Add "include": ["timing"].'
-        return structured.from_json(MeasuringConfig, values, self._fields_file, remedy=remedy)
+        return config_util.make(MeasuringConfig, values, self._fields, self._fields_file)
 
     @property
     def _script(self) -> Path:

@@ -10,8 +10,9 @@ from typing import Any, Literal
 import pytest
 
 from tvmdash import common
-from tvmdash.config_util import SUBSYSTEM_FIELDS, Field, JobConfig, typed
+from tvmdash.config_util import FIELD_SETS, SUBSYSTEM_FIELDS, Field, JobConfig, typed
 from tvmdash.errors import DashboardError
+from tvmdash.experiment.config import MeasuringConfig
 from tvmdash.subsys_templates import Subsystem
 
 FIELDS = {
@@ -25,18 +26,13 @@ FIELDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score:
-    title: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Right(JobConfig):
     names: tuple[str, ...]
     limits: Mapping[str, tuple[float, ...]]
     mode: Literal["fast", "slow"]
     level: int
     seed: int | None
-    scores: tuple[Score, ...]
+    scores: tuple[Any, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +42,7 @@ class Wrong(JobConfig):
     mode: Literal["fast"]
     level: str
     seed: int
-    scores: Any
+    scores: tuple[str, ...]
     more: int
 
 
@@ -79,7 +75,7 @@ VALUES = {
     "mode": "slow",
     "level": 3,
     "seed": None,
-    "scores": [{"title": "one"}],
+    "scores": [{"title": ["one"]}],
 }
 
 
@@ -87,7 +83,7 @@ def test_a_config_is_the_dataclass_that_the_class_names() -> None:
     config = typed.structure(Typed, VALUES, ALL, "fields.json")
     assert config == Right(
         active=True, title="", description="", notify=(), priority=0, timeouts={}, env={},
-        names=("mlp",), limits={"a": (1.0, 2.5)}, mode="slow", level=3, seed=None, scores=(Score(title="one"),),
+        names=("mlp",), limits={"a": (1, 2.5)}, mode="slow", level=3, seed=None, scores=({"title": ["one"]},),
     )  # fmt: skip
 
 
@@ -111,6 +107,16 @@ def test_each_disagreement_names_the_file_the_field_and_what_to_write() -> None:
         "mine/fields.json: $.scores: Wrong.scores is of another type. Make it `tuple[Any, ...]`.",
         "mine/fields.json: $.more: there is no such field for Wrong.more. Declare it, or take it out of Wrong.",
     ]
+
+
+def test_a_field_of_a_set_that_is_not_included_is_told_as_that() -> None:
+    (fault, *_) = typed.disagreements(MeasuringConfig, SUBSYSTEM_FIELDS)
+    assert fault == '$.number: there is no such field for MeasuringConfig.number. Add "include": ["timing"].'
+
+
+def test_a_whole_number_is_a_number() -> None:
+    minutes = {name: Field("int", "Minutes.") for name in ("max_minutes", "process_minutes")}
+    assert list(typed.disagreements(MeasuringConfig, {**FIELD_SETS["timing"], **minutes})) == []
 
 
 def test_fields_that_the_dataclass_lacks_are_known() -> None:

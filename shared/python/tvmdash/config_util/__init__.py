@@ -29,7 +29,7 @@ from tvmdash.config_util.schema import (
     read_needs_tvm,
     read_takes_minutes,
 )
-from tvmdash.config_util.typed import Config, JobConfig, resolve_annotations, structure, values_of
+from tvmdash.config_util.typed import Config, JobConfig, make, resolve_annotations, structure, values_of
 
 __all__ = [
     "CONFIG_FILE",
@@ -52,6 +52,7 @@ __all__ = [
     "check_metrics",
     "compile_schema",
     "faults_of",
+    "make",
     "read_config",
     "read_fields",
     "read_metrics",

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from tvmdash import structured
-from tvmdash.config_util.fields import Field, Fields
+from tvmdash.config_util.fields import FIELD_SETS, Field, Fields
 from tvmdash.errors import DashboardError
 
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ else:
     from typing import TypeVar
 
     Config = TypeVar("Config")
+_T = TypeVar("_T")
+_ANY = Field("any", "")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,8 +51,13 @@ def config_class(job: type) -> type | None:
 def resolve_annotations(job: type) -> None:
     """Make types of the config's annotations, as soon as the job's class is there: its module can name them now."""
     kind = config_class(job)
-    items = () if kind is None else dataclasses.fields(kind)
-    if kind is not None and any(isinstance(item.type, str) for item in items):
+    if kind is not None:
+        _resolve(kind)
+
+
+def _resolve(kind: type) -> None:
+    items = dataclasses.fields(kind)
+    if any(isinstance(item.type, str) for item in items):
         hints = get_type_hints(kind)
         for item in items:
             item.type = hints[item.name]
@@ -59,11 +65,9 @@ def resolve_annotations(job: type) -> None:
 
 def values_of(config: Any) -> Mapping[str, Any]:
     """The config's fields by their names, whether it is a mapping or a dataclass."""
-    return (
-        config
-        if isinstance(config, Mapping)
-        else {item.name: getattr(config, item.name) for item in dataclasses.fields(config)}
-    )
+    if isinstance(config, Mapping):
+        return config
+    return {item.name: getattr(config, item.name) for item in dataclasses.fields(config)}
 
 
 def structure(job: type, values: Mapping[str, Any], fields: Fields, shown: str | Path) -> Any:
@@ -72,37 +76,56 @@ def structure(job: type, values: Mapping[str, Any], fields: Fields, shown: str |
     DashboardError where the dataclass does not agree with the fields; `shown` names their file.
     """
     kind = config_class(job)
-    if kind is None:
-        return values
+    return values if kind is None else make(kind, values, fields, shown)
+
+
+def make(kind: type[_T], values: Mapping[str, Any], fields: Fields, shown: str | Path) -> _T:
+    """A checked config as the dataclass `kind`; DashboardError where that does not agree with the fields."""
     faults = [f"{shown}: {fault}" for fault in disagreements(kind, fields)]
     if faults:
         raise DashboardError("\n".join(faults))
-    return structured.from_json(kind, dict(values), shown)
+    names = set(fields) - set(unread(kind, fields))
+    return kind(**{name: _frozen(values[name], fields[name]) for name in names})
+
+
+def _frozen(value: Any, field: Field) -> Any:
+    """The value with tuples in place of lists, as far down as the field says what it holds."""
+    inner = field.of or _ANY
+    if field.type == "list" and value is not None:
+        return tuple(_frozen(item, inner) for item in value)
+    if field.type == "map" and value is not None:
+        return {name: _frozen(item, inner) for name, item in value.items()}
+    return value
 
 
 def disagreements(kind: type, fields: Fields) -> Iterator[str]:
     """What no config of these fields can give the dataclass: for each such field its JSON path and the remedy."""
+    _resolve(kind)
     for item in dataclasses.fields(kind):
-        name = structured.name_in_file(item)
-        own = f"{kind.__name__}.{item.name}"
+        name, own = item.name, f"{kind.__name__}.{item.name}"
         if name not in fields:
-            yield f"$.{name}: there is no such field for {own}. Declare it, or take it out of {kind.__name__}."
+            yield f"$.{name}: there is no such field for {own}. {_remedy(name, kind)}"
         elif not _holds(item.type, fields[name]):
             yield f"$.{name}: {own} is of another type. Make it `{_annotation(fields[name])}`."
 
 
+def _remedy(name: str, kind: type) -> str:
+    sets = [key for key, fields in FIELD_SETS.items() if name in fields]
+    return f'Add "include": ["{sets[0]}"].' if sets else f"Declare it, or take it out of {kind.__name__}."
+
+
 def unread(kind: type, fields: Fields) -> list[str]:
     """The names of the fields that the dataclass lacks."""
-    known = {structured.name_in_file(item) for item in dataclasses.fields(kind)}
+    known = {item.name for item in dataclasses.fields(kind)}
     return [name for name in fields if name not in known]
 
 
-_PLAIN: Mapping[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
+_PLAIN: Mapping[str, Any] = {"bool": bool, "int": int, "float": float, "str": str, "any": Any}
 
 
 def _holds(hint: Any, field: Field) -> bool:
     """Whether a value of the field is one of the type, and None where it may be."""
-    if field.type != "any" and get_origin(hint) in (Union, types.UnionType):
+    if get_origin(hint) in (Union, types.UnionType):
         parts = [part for part in get_args(hint) if part is not type(None)]
         return field.nullable and len(parts) == 1 and _holds_plain(parts[0], field)
     return not field.nullable and _holds_plain(hint, field)
@@ -116,7 +139,7 @@ def _holds_plain(hint: Any, field: Field) -> bool:
         return origin is tuple and parts[1:] == (...,) and _holds_each(parts[0], field)
     if field.type == "map":
         return origin is Mapping and parts[0] is str and _holds_each(parts[1], field)
-    return field.type == "any" or hint is _PLAIN[field.type]
+    return hint is _PLAIN[field.type] or (hint is float and field.type == "int")
 
 
 def _holds_each(hint: Any, field: Field) -> bool:
