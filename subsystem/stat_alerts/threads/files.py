@@ -6,13 +6,14 @@ import datetime
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from threads.text import mark_of
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import EXPECTED, FALSE_ALARM, FIXED, Incident, Ledger
+from tvmdash.structured import Stamp
 
 FOLDER = "threads"
 SETTLED = frozenset((EXPECTED, FIXED, FALSE_ALARM))
@@ -52,6 +53,14 @@ class Thread:
     def telling(self, told: Mapping[str, Told]) -> Thread:
         """The thread after more was said."""
         return replace(self, incidents={**self.incidents, **told})
+
+
+@dataclass(frozen=True)
+class _ThreadFile:
+    """What a thread's own file holds."""
+
+    stamp: Stamp
+    incidents: Mapping[str, Told | None]
 
 
 @dataclass(frozen=True)
@@ -109,37 +118,30 @@ def read(folder: Path, ledger: Ledger, memory: Memory | None) -> Iterator[Thread
 
 def _read(path: Path) -> Thread | None:
     try:
-        value = common.read_json(path / _FILE)
-        told = {
-            str(name): None if one is None else Told(tuple(one["states"]), tuple(one["series"]))
-            for name, one in value["incidents"].items()
-        }
-        common.parse_stamp(value["stamp"])
-        return Thread(path.name, value["stamp"], told, path.name.startswith(_SHARED))
-    except (DashboardError, KeyError, TypeError, AttributeError):
+        kept = structured.read(_ThreadFile, path / _FILE)
+    except DashboardError:
         return None
+    return kept and Thread(path.name, kept.stamp, kept.incidents, path.name.startswith(_SHARED))
 
 
 def write(folder: Path, thread: Thread) -> Thread:
     """Leave the thread; it."""
     place = folder / thread.name
     place.mkdir(parents=True, exist_ok=True)
-    told = {name: one and asdict(one) for name, one in thread.incidents.items()}
-    common.write_json(place / _FILE, {"schema_version": 1, "stamp": thread.stamp, "incidents": told})
+    kept = _ThreadFile(thread.stamp, thread.incidents)
+    common.write_json(place / _FILE, {"schema_version": 1, **structured.to_json(kept)})
     return thread
 
 
 def read_memory(folder: Path) -> Memory | None:
     """What the last night left; None on the first, or where it was lost."""
     try:
-        value = common.read_json(folder / _MEMORY)
-        placed = {str(incident): str(name) for incident, name in value["placed"].items()}
-        return Memory(str(value["night"]), tuple(map(str, value["hushed"])), placed)
-    except (DashboardError, KeyError, TypeError, AttributeError):
+        return structured.read(Memory, folder / _MEMORY)
+    except DashboardError:
         return None
 
 
 def write_memory(folder: Path, memory: Memory) -> None:
     """Leave it for the next night."""
     folder.mkdir(parents=True, exist_ok=True)
-    common.write_json(folder / _MEMORY, {"schema_version": 1, **asdict(memory)})
+    common.write_json(folder / _MEMORY, {"schema_version": 1, **structured.to_json(memory)})
