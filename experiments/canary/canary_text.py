@@ -26,7 +26,7 @@ def summary(history: History) -> Summary:
         *_speeds(tonight),
         _moved(history, list(tonight.values())),
         *_small_buffer(tonight),
-        *(f"Not measured: {elide(one.label, 80)}: {elide(one.reason, 200)}" for one in history.failures),
+        *(f"Not measured: {elide(failure.label, 80)}: {elide(failure.reason, 200)}" for failure in history.failures),
     ]
     return Summary(f"{history.experiment}, night {history.stamps[-1]}", "\n".join(line for line in lines if line))
 

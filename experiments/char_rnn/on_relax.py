@@ -91,9 +91,9 @@ def make(task: Task, point: Point, threads: int) -> Made:
     machine, tensor = relax.VirtualMachine(compiled.executable, tvm.cpu()), tvm.runtime.tensor
     weights = [tensor(task.weights[name]) for name in WEIGHTS]
     zeros = tensor(np.zeros((1, task.size.hidden), np.float32))
-    one = {"loop": _loop, "recursion": _recursion}[point.values["program"]](machine, task, zeros, weights)
+    run = {"loop": _loop, "recursion": _recursion}[point.values["program"]](machine, task, zeros, weights)
     starts = [(start, tensor(start.category), tensor(np.array(start.letter))) for start in task.starts]
-    return Made(compiled, lambda: [one(*start) for start in starts])
+    return Made(compiled, lambda: [run(*start) for start in starts])
 
 
 Name = Callable[[Start, Any, Any], str]

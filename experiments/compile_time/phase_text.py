@@ -43,9 +43,13 @@ def plots(history: History) -> dict[str, Plot]:
 
 def _bars(history: History, what: str, found: Compilations, phase: str, frontends: tuple[str, ...]) -> GroupedBar:
     networks = tuple(dict.fromkeys(network for network, _ in found))
-    rows = tuple(tuple(_estimate(found.get((name, one), {}).get(phase)) for one in frontends) for name in networks)
+    rows = tuple(
+        tuple(_estimate(found.get((name, frontend), {}).get(phase)) for frontend in frontends) for name in networks
+    )
     title = f"{history.experiment}, night {history.stamps[-1]}: {what}"
-    return GroupedBar(title, "ms", networks, tuple(f"from {one}" for one in frontends), rows, lower_is_better=True)
+    return GroupedBar(
+        title, "ms", networks, tuple(f"from {frontend}" for frontend in frontends), rows, lower_is_better=True
+    )
 
 
 def _estimate(series: Series | None) -> Estimate | None:

@@ -109,10 +109,10 @@ def _recursion(size: Mapping[str, int], rng: np.random.Generator) -> Program:
 
 
 def _fibonacci(size: Mapping[str, int], _rng: np.random.Generator) -> Program:
-    one, two = 0, 1
+    current, following = 0, 1
     for _ in range(size["n"]):
-        one, two = two, one + two
-    return Program(lambda: _parsed(FIBONACCI), (np.array(size["n"]),), np.array(one))
+        current, following = following, current + following
+    return Program(lambda: _parsed(FIBONACCI), (np.array(size["n"]),), np.array(current))
 
 
 def _calls(size: Mapping[str, int], rng: np.random.Generator) -> Program:

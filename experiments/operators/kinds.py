@@ -114,12 +114,12 @@ def dense(source: str, rows: int, columns: int, units: int) -> Operator:
 
 def batch_matmul(source: str, batch: int, rows: int, columns: int, inner: int) -> Operator:
     """The product of two inputs, for each of a batch."""
-    one, other = (batch, rows, inner), (batch, inner, columns)
+    left, right = (batch, rows, inner), (batch, inner, columns)
     return Operator(
         "batch_matmul",
         source,
-        {"shape": text(one), "other": text(other)},
-        (one, other),
+        {"shape": text(left), "other": text(right)},
+        (left, right),
         (),
         (batch, rows, columns),
         2 * batch * rows * columns * inner,

@@ -118,15 +118,15 @@ def _matmul(rng: np.random.Generator, n: int) -> Prepared:
 def _streamed(workload: str, rng: np.random.Generator, kib: int, threads: int) -> Prepared:
     """Each thread has its part of the arrays, and goes through it `passes` times."""
     length = kib * 1024 // ARRAYS[workload] // 4
-    out, one, other = (rng.random(length, dtype=np.float32) for _ in range(3))
-    parts = [tuple(np.array_split(array, threads)[part] for array in (out, one, other)) for part in range(threads)]
+    out, left, right = (rng.random(length, dtype=np.float32) for _ in range(3))
+    parts = [tuple(np.array_split(array, threads)[part] for array in (out, left, right)) for part in range(threads)]
     step, rounds = STEPS[workload], passes(kib)
     works = [_repeated(step, blocks, rounds) for blocks in (_blocks(part) for part in parts)]
     call = works[0] if threads == 1 else _together(works)
 
     def check() -> dict[str, float]:
         call()
-        return accuracy.check_answer(out, one + SCALAR * other if workload == TRIAD else one)
+        return accuracy.check_answer(out, left + SCALAR * right if workload == TRIAD else left)
 
     return Prepared(fastest(call), check, details={**BEST, "bytes_per_call": bytes_per_call(kib)})
 
@@ -162,13 +162,13 @@ def _together(works: list[Callable[[], None]]) -> Callable[[], None]:
     return call
 
 
-def _triad(out: Array, one: Array, other: Array) -> None:
-    np.multiply(other, SCALAR, out=out)
-    np.add(out, one, out=out)
+def _triad(out: Array, left: Array, right: Array) -> None:
+    np.multiply(right, SCALAR, out=out)
+    np.add(out, left, out=out)
 
 
-def _copy(out: Array, one: Array, _other: Array) -> None:
-    np.copyto(out, one)
+def _copy(out: Array, source: Array, _other: Array) -> None:
+    np.copyto(out, source)
 
 
 STEPS: Mapping[str, Callable[..., None]] = {TRIAD: _triad, COPY: _copy}

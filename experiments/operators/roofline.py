@@ -120,7 +120,7 @@ def _rate(series: Series) -> Rate:
 def _is_known(rate: Rate) -> bool:
     """Whether the table still has it: nights outlive the table's rows."""
     args = {name: value for name, value in rate.args.items() if name != "dtype"}
-    return any(rate.workload == DOMAIN + one.kind and args == one.args for one in OPERATORS)
+    return any(rate.workload == DOMAIN + operator.kind and args == operator.args for operator in OPERATORS)
 
 
 def plots(history: History) -> dict[str, Plot]:

@@ -41,6 +41,8 @@ def chosen(kinds: Sequence[str], shapes: int) -> list[Operator]:
     """The operators of these kinds, `shapes` of each (0: all), those with the least arithmetic first."""
     found: list[Operator] = []
     for kind in kinds:
-        own = sorted((one for one in OPERATORS if one.kind == kind), key=lambda one: one.operations)
+        own = sorted(
+            (operator for operator in OPERATORS if operator.kind == kind), key=lambda operator: operator.operations
+        )
         found += own[: shapes or len(own)]
     return found

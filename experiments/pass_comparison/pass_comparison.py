@@ -108,9 +108,9 @@ def describe(ratios: Mapping[str, float], more: str, less: str) -> list[str]:
     return [f"{passes} {format_ratio(ratios[passes], more, less)}" for passes in largest_first]
 
 
-def apart(one: Series, other: Series) -> bool:
+def apart(left: Series, right: Series) -> bool:
     """Whether the newest 95 % intervals of two series do not touch; without intervals nothing is told apart."""
-    low, high, other_low, other_high = one.low[-1], one.high[-1], other.low[-1], other.high[-1]
+    low, high, other_low, other_high = left.low[-1], left.high[-1], right.low[-1], right.high[-1]
     if low is None or high is None or other_low is None or other_high is None:
         return False
     return low > other_high or high < other_low

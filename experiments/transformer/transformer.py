@@ -135,7 +135,7 @@ def _compiled(model: Model, phase: str, length: int | None, target: str, seed: i
 def _checked(outputs: Sequence[Array], step: Step) -> Mapping[str, float]:
     """The worst of result and cache."""
     found = [accuracy.check_answer(actual, expected) for actual, expected in zip(outputs, step.expected, strict=True)]
-    return max(found, key=lambda one: one["max_error"])
+    return max(found, key=lambda answer: answer["max_error"])
 
 
 if __name__ == "__main__":

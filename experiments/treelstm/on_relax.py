@@ -90,13 +90,13 @@ def make(asked: Problem, runs: list[Run], options: CompileOptions, threads: int)
         for run in runs
     ]
 
-    def one(calls: list[tuple[Any, tuple[Any, ...]]]) -> Any:
+    def run_forest(calls: list[tuple[Any, tuple[Any, ...]]]) -> Any:
         table: Any = empty
         for function, given in calls:
             table = function(*given, *table)
         return table
 
     def call() -> list[Any]:
-        return [one(calls) for calls in prepared]
+        return [run_forest(calls) for calls in prepared]
 
     return Made(compiled, call, lambda: [(h.numpy(), c.numpy()) for h, c in call()])

@@ -25,7 +25,7 @@ def make(
     h, c = map(torch.from_numpy, empty_table(asked))
     prepared = [[tuple(map(torch.from_numpy, inputs(asked, step))) for step in run.steps] for run in runs]
 
-    def one(steps: list[tuple[Any, ...]]) -> Table:
+    def run_forest(steps: list[tuple[Any, ...]]) -> Table:
         table = h, c
         for given in steps:
             x, *children = given
@@ -33,7 +33,7 @@ def make(
         return table
 
     def call() -> list[Table]:
-        return [one(steps) for steps in prepared]
+        return [run_forest(steps) for steps in prepared]
 
     return call, lambda: [(h.numpy(), c.numpy()) for h, c in call()]
 

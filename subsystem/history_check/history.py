@@ -106,8 +106,8 @@ def add(folder: Path, check: Check) -> tuple[list[Check], str]:
         aside = folder / f"history.damaged-{check.stamp}.json"
         os.replace(path, aside)
         earlier, damage = [], f"The history could not be read and begins anew; it lies in {aside.name}: {error}"
-    checks = sorted([*(one for one in earlier if one.stamp != check.stamp), check], key=lambda one: one.stamp)
-    common.write_json(path, {"schema_version": SCHEMA_VERSION, "checks": [asdict(one) for one in checks]})
+    checks = sorted([*(other for other in earlier if other.stamp != check.stamp), check], key=lambda other: other.stamp)
+    common.write_json(path, {"schema_version": SCHEMA_VERSION, "checks": [asdict(other) for other in checks]})
     return checks, damage
 
 
@@ -116,13 +116,13 @@ def _read(path: Path) -> list[Check]:
         return []
     value: Any = common.read_json(path)
     try:
-        return [_restored(one) for one in value["checks"]]
+        return [_restored(entry) for entry in value["checks"]]
     except (AttributeError, KeyError, TypeError) as error:
         raise DashboardError(f"{path}: is no history: {error!r}.") from error
 
 
 def _restored(value: Mapping[str, Any]) -> Check:
-    series = tuple(Series(**one) for one in value["series"])
+    series = tuple(Series(**entry) for entry in value["series"])
     return Check(**{**value, "differs": tuple(value["differs"]), "series": series})
 
 
@@ -143,8 +143,8 @@ def _lines(check: Check) -> Iterator[str]:
         return
     times = f"{check.rounds} {'time' if check.rounds == 1 else 'times'} in {format_duration(check.elapsed_s)}"
     yield f"{_FIRST[check.verdict]}: {what}, TVM {check.tvm}, drawn among {check.candidates}, measured again {times}."
-    first = sorted(check.series, key=lambda one: (one.verdict == HOLDS, one.verdict == CANNOT_TELL))
-    yield from (one.words for one in first[:_SHOWN])
+    first = sorted(check.series, key=lambda series: (series.verdict == HOLDS, series.verdict == CANNOT_TELL))
+    yield from (series.words for series in first[:_SHOWN])
     if len(first) > _SHOWN:
         yield f"... and {len(first) - _SHOWN} more."
     if check.why:
@@ -154,7 +154,7 @@ def _lines(check: Check) -> Iterator[str]:
 
 
 def _tally(checks: list[Check]) -> str:
-    count = Counter(one.verdict for one in checks)
+    count = Counter(series.verdict for series in checks)
     first = f" since {common.parse_stamp(checks[0].stamp):%Y-%m-%d}" if len(checks) > 1 else ""
     said = f"{count[HOLDS]} held, {count[DOES_NOT_HOLD]} did not, of {count[CANNOT_TELL]} it could not be told"
     return f"{len(checks)} {'check' if len(checks) == 1 else 'checks'}{first}: {said}."

@@ -62,8 +62,8 @@ class Definition:
     def id(self) -> str:
         """Changes with everything that changes the score's meaning, so not with its title."""
         value = {name: item for name, item in asdict(self).items() if name != "title"}
-        one = self.metric  # as the first IDs were made: they name the scores' histories
-        value["metric"] = {"name": one.name, "unit": one.unit, "lower_is_better": True, "place": one.place}
+        metric = self.metric  # as the first IDs were made: they name the scores' histories
+        value["metric"] = {"name": metric.name, "unit": metric.unit, "lower_is_better": True, "place": metric.place}
         value |= {"counts": "checked answers"} if self.kind == CORRECT else {}
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 

@@ -140,15 +140,15 @@ def bring_up_to_date(
     nights = Nights(home, {name for definition in definitions for name in definition.experiments})
     series = [_Series(item, known[item.id][1] if item.id in known else (), nights, tonight) for item in definitions]
     pending: dict[str, list[_Series]] = {}
-    for one in series:
-        for stamp in one.pending:
-            pending.setdefault(stamp, []).append(one)
+    for scored_series in series:
+        for stamp in scored_series.pending:
+            pending.setdefault(stamp, []).append(scored_series)
     for count, stamp in enumerate(sorted(pending), start=1):
-        for one in pending[stamp]:
-            one.add(stamp, resampling)
+        for scored_series in pending[stamp]:
+            scored_series.add(stamp, resampling)
         if count % _NIGHTS_BETWEEN_WRITES == 0:
-            _write(output / SCORES_FILE, [one.scored() for one in series], known)
-    scored = [one.scored() for one in series]
+            _write(output / SCORES_FILE, [item.scored() for item in series], known)
+    scored = [item.scored() for item in series]
     _write(output / SCORES_FILE, scored, known)
     return scored
 

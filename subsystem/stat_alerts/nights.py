@@ -156,9 +156,9 @@ def _keep_inputs(output: Path, table: Table, judged: Judged, events: Sequence[Ev
     for event in events:
         if event.event != OPENED or event.data["kind"] == ledgers.CREEP:
             continue
-        exact = [one for one in event.data["moved"] if one.get("processes") is not None]
+        exact = [moved for moved in event.data["moved"] if moved.get("processes") is not None]
         if exact:
-            rests = {one["name"]: exact_events.inputs_of(table, judged.night, one["series"]) for one in exact}
+            rests = {moved["name"]: exact_events.inputs_of(table, judged.night, moved["series"]) for moved in exact}
             incidents[event.incident] = {"exact": rests}
             continue
         fleet = fleets[event.data["fleet"]]
@@ -168,7 +168,7 @@ def _keep_inputs(output: Path, table: Table, judged: Judged, events: Sequence[Ev
             kept = replay.kept_fleet(rows, sorted(fleet.controls), judged.night)
             incidents[event.incident] = replay.inputs_of({}, kept)
             continue
-        series = {one["name"]: _kept(judged, one["series"], options) for one in event.data["moved"]}
+        series = {moved["name"]: _kept(judged, moved["series"], options) for moved in event.data["moved"]}
         incidents[event.incident] = replay.inputs_of(series, None)
     if incidents:
         folder = output / replay.FOLDER

@@ -70,8 +70,8 @@ def _throttled(run: Telemetry, limits: Limits) -> Iterator[str]:
             )
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+def _sum(left: float | None, right: float | None) -> float | None:
+    return None if left is None or right is None else left + right
 
 
 def deepest_fall(seconds: Sequence[float], clock: Sequence[float | None], load: Sequence[float | None]) -> Fall | None:

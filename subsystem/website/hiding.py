@@ -64,7 +64,7 @@ def _is_clean(old: Path, home: Home) -> bool:
 @functools.cache
 def _version() -> str:
     """Changes with the code that hides."""
-    return fingerprint(*(Path(one).read_text(encoding="utf-8") for one in (__file__, redaction.__file__)))
+    return fingerprint(*(Path(path).read_text(encoding="utf-8") for path in (__file__, redaction.__file__)))
 
 
 def _is_carried(path: Path, source: Path) -> bool:

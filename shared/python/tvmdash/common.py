@@ -241,18 +241,18 @@ def swap_in(new: Path, place: Path) -> None:
     removal.remove_tree(new)
 
 
-def _exchange(one: Path, other: Path) -> None:
+def _exchange(left: Path, right: Path) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+    if libc.renameat2(_AT_FDCWD, os.fsencode(left), _AT_FDCWD, os.fsencode(right), _RENAME_EXCHANGE) == 0:
         return
     code = ctypes.get_errno()
     if code not in (errno.EINVAL, errno.ENOSYS):
-        raise OSError(code, os.strerror(code), str(other))
+        raise OSError(code, os.strerror(code), str(right))
     # A filesystem without the exchange (some network mounts): two renames, and a moment between them.
-    aside = Path(tempfile.mkdtemp(prefix=f".{other.name}.", suffix=".old", dir=other.parent))
-    os.rename(other, aside)
-    os.rename(one, other)
-    os.rename(aside, one)
+    aside = Path(tempfile.mkdtemp(prefix=f".{right.name}.", suffix=".old", dir=right.parent))
+    os.rename(right, aside)
+    os.rename(left, right)
+    os.rename(aside, left)
 
 
 @contextlib.contextmanager

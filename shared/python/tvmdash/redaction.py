@@ -132,5 +132,5 @@ def named_secrets(values: Any) -> Iterator[str]:
 
 def known_secrets(*values: Mapping[str, Any]) -> tuple[str, ...]:
     """The distinct `named_secrets` of several configs and environments, longest first, as `redact` takes them."""
-    found = {text for one in values for text in named_secrets(one)}
+    found = {text for value in values for text in named_secrets(value)}
     return tuple(sorted(found, key=lambda text: (-len(text), text)))

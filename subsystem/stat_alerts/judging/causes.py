@@ -62,7 +62,7 @@ def of_fleet(table: Table, rows: Iterable[int], cause: Cause, cut: int, night: i
     present = [row for row in rows if math.isfinite(table.values[row, night - table.offset])]
     if cause.evidence in {NOTHING, OLDER_ARTIFACTS} and not cause.is_tvms:
         same = [_same_artifact(table, row, cut, night) for row in present]
-        found = [one for one in same if one is not None]
+        found = [cause for cause in same if cause is not None]
         if present and len(found) == len(present):
             return of_many(found)
     return _with_code(cause, [_same_code(table, row, cut, night) for row in present])
@@ -101,10 +101,10 @@ def _with_re_runs(cause: Cause, table: Table, row: int, decision: Decision) -> C
     An artifact that was measured on both sides of the cut is of the new side: the cut is then a night or two late.
     """
     assert decision.cut is not None
-    made = [(table.build(table.rows[row].experiment, one.night).artifact, one) for one in decision.reruns]
-    since = {artifact for artifact, one in made if one.night >= decision.cut}
-    new = [one.value for artifact, one in made if one.night >= decision.cut]
-    old = [one.value for artifact, one in made if artifact not in since]
+    made = [(table.build(table.rows[row].experiment, rerun.night).artifact, rerun) for rerun in decision.reruns]
+    since = {artifact for artifact, rerun in made if rerun.night >= decision.cut}
+    new = [rerun.value for artifact, rerun in made if rerun.night >= decision.cut]
+    old = [rerun.value for artifact, rerun in made if artifact not in since]
     earlier = {artifact for artifact, _ in made} - since
     level = _level_before(table, row, decision) if decision.state.unit is None else math.nan
     return replace(

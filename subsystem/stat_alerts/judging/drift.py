@@ -66,7 +66,11 @@ def events_of(table: Table, night: int, memory: Memory, ledger: Ledger, options:
 
 
 def _anchors(table: Table, night: int, options: Options) -> list[int]:
-    releases = [one.night(dict.fromkeys(table.stamps, "")) for one in options.annotations if one.kind == "release"]
+    releases = [
+        annotation.night(dict.fromkeys(table.stamps, ""))
+        for annotation in options.annotations
+        if annotation.kind == "release"
+    ]
     known = [table.index_of(stamp) for stamp in releases if stamp and table.index_of(stamp) <= night - 30]
     back = [night - nights for nights in ANCHORS]
     return sorted({anchor for anchor in (*back, *known[-1:]) if anchor - table.offset >= WINDOW // 2})
@@ -92,7 +96,11 @@ def _drifts(
 
 def _told_since(ledger: Ledger, table: Table, anchor: int) -> set[str]:
     """The series of which a creep was told after the anchor."""
-    recent = (one for one in ledger.incidents.values() if one.kind == CREEP and table.index_of(one.found) > anchor)
+    recent = (
+        incident
+        for incident in ledger.incidents.values()
+        if incident.kind == CREEP and table.index_of(incident.found) > anchor
+    )
     return {moved.series for incident in recent for moved in incident.moved}
 
 
@@ -123,7 +131,7 @@ def _told(ledger: Ledger, fleet: str, table: Table, anchor: int) -> bool:
     def same(incident: Incident) -> bool:
         return incident.kind == CREEP and incident.fleet == fleet and incident.size is not None
 
-    return any(same(one) and table.index_of(one.found) > anchor for one in ledger.incidents.values())
+    return any(same(incident) and table.index_of(incident.found) > anchor for incident in ledger.incidents.values())
 
 
 def _moved(table: Table, drift: _Drift) -> Moved:

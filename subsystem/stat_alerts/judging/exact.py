@@ -57,7 +57,7 @@ def exact_numbers(table: Table, night: int) -> dict[int, Exact]:
     alike, values = table.alike[:, start:stop], table.values[:, start:stop]
     proven = (alike > 0).any(axis=1) & (alike != 0).all(axis=1) & np.isfinite(values[:, -1])
     found = (_exact(table, row, night, values[row], alike[row]) for row in proven.nonzero()[0].tolist())
-    return {one.row: one for one in found if one is not None}
+    return {number.row: number for number in found if number is not None}
 
 
 def _exact(table: Table, row: int, night: int, values: Sequence[float], alike: Sequence[int]) -> Exact | None:
@@ -79,27 +79,27 @@ def remembered(table: Table, memory: Memory, found: Mapping[int, Exact]) -> Memo
     Should it turn out not to be exact, the detector does not tell the same change again.
     """
     fleets, steps = dict(memory.fleets), {}
-    for row, one in found.items():
-        if not one.is_changed:
+    for row, number in found.items():
+        if not number.is_changed:
             continue
         series = table.rows[row]
         fleet = fleets.get(series.fleet, FleetState())
         state = fleet.series.get(series.key, SeriesState())
-        history = table.history(row, one.night)
-        anew = rebased(scaled(history, state), state, one.night)
+        history = table.history(row, number.night)
+        anew = rebased(scaled(history, state), state, number.night)
         fleets[series.fleet] = replace(fleet, series={**fleet.series, series.key: anew})
-        steps[series.key] = Step(table.stamps[one.night], _size(one), ALERT)
+        steps[series.key] = Step(table.stamps[number.night], _size(number), ALERT)
     return replace(memory, fleets=fleets).with_steps(steps)
 
 
-def _size(one: Exact) -> float:
-    return math.log(one.value / one.before) if min(one.value, one.before) > 0 else 0.0
+def _size(number: Exact) -> float:
+    return math.log(number.value / number.before) if min(number.value, number.before) > 0 else 0.0
 
 
 def by_experiment(table: Table, found: Mapping[int, Exact]) -> Iterator[tuple[str, list[Exact]]]:
     """The numbers that changed tonight, those of one experiment together: it had one artifact."""
     together: dict[str, list[Exact]] = {}
-    for row, one in found.items():
-        if one.is_changed:
-            together.setdefault(table.rows[row].experiment, []).append(one)
+    for row, number in found.items():
+        if number.is_changed:
+            together.setdefault(table.rows[row].experiment, []).append(number)
     yield from together.items()

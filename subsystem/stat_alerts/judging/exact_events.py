@@ -25,9 +25,9 @@ def events_of(table: Table, judged: Judged) -> list[Event]:
 
 
 def _events(table: Table, experiment: str, found: Sequence[Exact]) -> Iterator[Event]:
-    night, after = found[0].night, max(one.after for one in found)
+    night, after = found[0].night, max(number.after for number in found)
     begin, last = table.stamps[night], table.stamps[after]
-    keys = sorted(table.rows[one.row].key for one in found)
+    keys = sorted(table.rows[number.row].key for number in found)
     digest = hashlib.sha256(json.dumps(["exact", begin, keys]).encode()).hexdigest()[:4]
     versions = (table.version(found[0].row, after), table.version(found[0].row, night))
     opened = Opened(
@@ -37,7 +37,7 @@ def _events(table: Table, experiment: str, found: Sequence[Exact]) -> Iterator[E
         found=begin,
         versions=versions,
         blame=_blame(table.build(experiment, after), table.build(experiment, night), versions),
-        moved=tuple(_moved(table, one) for one in sorted(found, key=lambda one: table.rows[one.row].key)),
+        moved=tuple(_moved(table, number) for number in sorted(found, key=lambda number: table.rows[number.row].key)),
         fleet=table.rows[found[0].row].fleet,
         direction="none",
     )
@@ -57,13 +57,13 @@ def _blame(then: Build, now: Build, version: Sequence[str]) -> str:
     return "unknown" if own else "compiler"
 
 
-def _moved(table: Table, one: Exact) -> Moved:
-    series = table.rows[one.row]
-    relative = one.before != 0
-    effect = (one.value - one.before) / (abs(one.before) if relative else 1.0)
+def _moved(table: Table, number: Exact) -> Moved:
+    series = table.rows[number.row]
+    relative = number.before != 0
+    effect = (number.value - number.before) / (abs(number.before) if relative else 1.0)
     return Moved(
-        series.key, series.name, series.metric, series.unit, None, one.before, one.value, effect, relative=relative,
-        nights=1, kind=series.kind, processes=one.processes,
+        series.key, series.name, series.metric, series.unit, None, number.before, number.value, effect,
+        relative=relative, nights=1, kind=series.kind, processes=number.processes,
     )  # fmt: skip
 
 

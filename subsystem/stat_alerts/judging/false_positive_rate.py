@@ -109,7 +109,7 @@ def measured(output: Path, table: Table, judged: Judged, options: Options, count
     path = output / HONESTY_FILE
     tonight = table.stamps[judged.night]
     tests = dict(sorted((stamp, test) for stamp, test in _read(path).items() if stamp < tonight)[1 - KEPT_NIGHTS :])
-    counted = {(one.kind, one.series): one.until for test in tests.values() for one in test}
+    counted = {(count.kind, count.series): count.until for test in tests.values() for count in test}
     tests[tonight] = list(_tonight(table, judged, options, count, counted))
     nights = {stamp: [astuple(count) for count in test] for stamp, test in tests.items()}
     common.write_json(path, {"version": VERSION, "nights": nights}, durable=False)
@@ -128,8 +128,8 @@ def _read(path: Path) -> dict[str, list[_Count]]:
 
 
 def _sum(tests: Mapping[str, list[_Count]], kind: str) -> Rate:
-    counts = [one for test in tests.values() for one in test if one.kind == kind]
-    return Rate(sum(one.nights for one in counts), sum(one.alerts for one in counts))
+    counts = [count for test in tests.values() for count in test if count.kind == kind]
+    return Rate(sum(count.nights for count in counts), sum(count.alerts for count in counts))
 
 
 def _tonight(

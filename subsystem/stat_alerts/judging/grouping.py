@@ -66,10 +66,12 @@ def events_of(table: Table, judged: Judged, ledger: Ledger, options: Options) ->
     known = ledger
     groups: list[tuple[Incident | None, list[_Hit]]] = []
     for hit in hits:
-        group = next((one for one in groups if one[0] is None and _alike(table, one[1][0], hit)), None)
+        group = next((members for members in groups if members[0] is None and _alike(table, members[1][0], hit)), None)
         incident = None if group else _to_join(table, judged.night, known, hit)
         if group is None and incident is not None:
-            group = next((one for one in groups if one[0] is not None and one[0].id == incident.id), None)
+            group = next(
+                (members for members in groups if members[0] is not None and members[0].id == incident.id), None
+            )
         if group is None:
             group = (incident, [])
             groups.append(group)
@@ -115,8 +117,8 @@ def _moved(table: Table, hit: _Hit) -> Moved:
     return Moved(
         series.key, series.name, series.metric, series.unit, is_worse(effect, series.direction), before, after,
         effect, decision.effect_low, decision.effect_high, relative, z=decision.z, nights=decision.nights,
-        again_new=sum(one.night >= hit.cut for one in decision.reruns),
-        again_old=sum(one.night < hit.cut for one in decision.reruns), kind=series.kind,
+        again_new=sum(rerun.night >= hit.cut for rerun in decision.reruns),
+        again_old=sum(rerun.night < hit.cut for rerun in decision.reruns), kind=series.kind,
     )  # fmt: skip
 
 

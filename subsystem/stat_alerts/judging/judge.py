@@ -149,7 +149,7 @@ def _controls(table: Table, night: int, rows: Sequence[int], options: Options) -
 
     Only half, because controls do not count as series that moved; none where all are, as nothing is TVM's then.
     """
-    given = frozenset(one.key for one in map(table.rows.__getitem__, rows) if options.is_control(one))
+    given = frozenset(row.key for row in map(table.rows.__getitem__, rows) if options.is_control(row))
     if given:
         return given
     unchanged = sorted(table.rows[row].key for row in causes.unchanged(table, night, rows))

@@ -127,9 +127,9 @@ def read_table(home: Home, tonight: str, reach: int | None) -> Table:
     versions, builds, series = {}, {}, []
     for name in names:
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
-            versions[name] = {stamp: one for stamp, one in opened.versions(name).items() if stamp <= tonight}
+            versions[name] = {stamp: build for stamp, build in opened.versions(name).items() if stamp <= tonight}
             builds[name] = opened.builds(name)
-    stamps = sorted({stamp for one in versions.values() for stamp in one})
+    stamps = sorted({stamp for builds in versions.values() for stamp in builds})
     offset = 0 if reach is None else max(0, len(stamps) - reach)
     since = stamps[offset] if stamps else ""
     for name in names:
@@ -147,33 +147,33 @@ def make_table(
 ) -> Table:
     """The table of `series` over `stamps[offset:]`; `machine`: that of their home."""
     column = {stamp: index for index, stamp in enumerate(stamps[offset:])}
-    known = [one for one in series if one.stamps]
+    known = [item for item in series if item.stamps]
     shape = (len(known), len(column))
     values, std, repeats = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
     code, alike = np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
     places: dict[tuple[str, ...], IntArray] = {}
-    for index, one in enumerate(known):
-        if one.stamps not in places:
-            kept = [(column[stamp], at) for at, stamp in enumerate(one.stamps) if stamp in column]
-            places[one.stamps] = np.array(kept, np.int64).reshape(-1, 2).T
-        where, source = places[one.stamps]
-        values[index, where] = floats(one.values)[source]
-        std[index, where] = floats(one.std)[source]
-        if one.samples:
-            repeats[index, where] = floats(one.samples)[source]
-        if one.alike:
-            alike[index, where] = counts(one.alike)[source]
-        if one.code:
-            code[index, where] = integers(one.code)[source]
+    for index, item in enumerate(known):
+        if item.stamps not in places:
+            kept = [(column[stamp], at) for at, stamp in enumerate(item.stamps) if stamp in column]
+            places[item.stamps] = np.array(kept, np.int64).reshape(-1, 2).T
+        where, source = places[item.stamps]
+        values[index, where] = floats(item.values)[source]
+        std[index, where] = floats(item.std)[source]
+        if item.samples:
+            repeats[index, where] = floats(item.samples)[source]
+        if item.alike:
+            alike[index, where] = counts(item.alike)[source]
+        if item.code:
+            code[index, where] = integers(item.code)[source]
     return Table(tuple(stamps), offset, tuple(_rows(known, machine)), values, std, repeats, code, alike, versions)
 
 
 def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator[Row]:
-    for one, key, name in zip(series, naming.keys(series), naming.names(series), strict=True):
-        fleet, told = naming.fleet(one, machine), naming.fleet(one)
-        labels, kind = one.labels, one.kind
-        of = naming.fleet_kind(one)
-        yield Row(key, one.experiment, one.metric, one.unit, one.direction, name, fleet, labels, kind, told, of)
+    for item, key, name in zip(series, naming.keys(series), naming.names(series), strict=True):
+        fleet, told = naming.fleet(item, machine), naming.fleet(item)
+        labels, kind = item.labels, item.kind
+        of = naming.fleet_kind(item)
+        yield Row(key, item.experiment, item.metric, item.unit, item.direction, name, fleet, labels, kind, told, of)
 
 
 def last_values(table: Table, row: int, count: int) -> list[float | None]:

@@ -47,15 +47,15 @@ def find(
 ) -> Findings:
     """The findings on the night; `stands` says by row how each series stands."""
     stamp = table.stamps[judged.night]
-    told = [one for one in ledger.incidents.values() if ledger.silent(one, iso_of(stamp)) is None]
-    open_ones = [one for one in told if one.is_open and one.state != ACKNOWLEDGED]
-    news = [one for one in told if one.found == stamp]
+    told = [incident for incident in ledger.incidents.values() if ledger.silent(incident, iso_of(stamp)) is None]
+    open_ones = [incident for incident in told if incident.is_open and incident.state != ACKNOWLEDGED]
+    news = [incident for incident in told if incident.found == stamp]
     return Findings(
-        new=[one for one in open_ones if one.found == stamp],
-        still=[one for one in open_ones if one.found != stamp],
-        better=[one for one in news if one.moved and one.way == BETTER],
-        changed=[one for one in news if one.moved and one.way == CHANGED],
-        machine=[one for one in news if one.kind == MACHINE and not one.is_open],
+        new=[incident for incident in open_ones if incident.found == stamp],
+        still=[incident for incident in open_ones if incident.found != stamp],
+        better=[incident for incident in news if incident.moved and incident.way == BETTER],
+        changed=[incident for incident in news if incident.moved and incident.way == CHANGED],
+        machine=[incident for incident in news if incident.kind == MACHINE and not incident.is_open],
         suspects=_suspects(table, stands),
         missing=_missing(tonight, table, stands),
         counts=Counter(stand.kind for stand in stands.values()),
@@ -70,7 +70,7 @@ def _suspects(table: Table, stands: Mapping[int, SeriesStanding]) -> list[Suspec
             series = table.rows[row]
             worse = is_worse(stand.effect, series.direction)
             found.append(Suspect(series.key, series.name, stand.effect, worse, stand.low, stand.high))
-    return sorted(found, key=lambda one: (one.worse is False, one.worse is None, -abs(one.effect)))
+    return sorted(found, key=lambda suspect: (suspect.worse is False, suspect.worse is None, -abs(suspect.effect)))
 
 
 def _missing(tonight: Night, table: Table, stands: Mapping[int, SeriesStanding]) -> list[Missing]:

@@ -52,19 +52,29 @@ def report_lines(
     """What is suspected, what is new, what went away, what is open, what could not be judged."""
     now = iso_of(table.stamps[judged.night])
     named = [ledger.incidents[event.incident] for event in events if event.incident in ledger.incidents]
-    silent = {one.id for one in ledger.incidents.values() if ledger.silent(one, now)}
-    new = [one for one in ledger.incidents.values() if one.found == table.stamps[judged.night] and one.id not in silent]
+    silent = {incident.id for incident in ledger.incidents.values() if ledger.silent(incident, now)}
+    new = [
+        incident
+        for incident in ledger.incidents.values()
+        if incident.found == table.stamps[judged.night] and incident.id not in silent
+    ]
     lines = [*lines_about(sorted(new, key=_rank))]
-    lines += _followed(ledger, events, {one.id for one in new} | silent)
-    still = [one for one in ledger.open() if one not in new and one.id not in silent]
+    lines += _followed(ledger, events, {incident.id for incident in new} | silent)
+    still = [incident for incident in ledger.open() if incident not in new and incident.id not in silent]
     if still:
-        words = format_list([f"{headline(one)} ({one.id}, {one.state})" for one in still], _SHOWN_IDS)
+        words = format_list(
+            [f"{headline(incident)} ({incident.id}, {incident.state})" for incident in still], _SHOWN_IDS
+        )
         lines.append(Line(f"Still open: {words}.", _ids(still)))
-    hushed = [one for one in {one.id: one for one in (*named, *ledger.open())}.values() if one.id in silent]
+    hushed = [
+        incident
+        for incident in {incident.id: incident for incident in (*named, *ledger.open())}.values()
+        if incident.id in silent
+    ]
     if hushed:
-        lines.append(Line(f"Silenced: {format_list([one.id for one in hushed], _SHOWN_IDS)}.", _ids(hushed)))
+        lines.append(Line(f"Silenced: {format_list([incident.id for incident in hushed], _SHOWN_IDS)}.", _ids(hushed)))
     lines += map(Line, measured_again(judged.confirmation) if judged.confirmation else ())
-    told = {moved.series for one in ledger.incidents.values() for moved in one.moved}
+    told = {moved.series for incident in ledger.incidents.values() for moved in incident.moved}
     lines += map(Line, _not_judged(table, judged, told))
     if not new:
         lines.insert(0, Line(_quiet(judged, verdict)))
@@ -73,7 +83,7 @@ def report_lines(
 
 def _ids(incidents: Sequence[Incident]) -> frozenset[str]:
     """The IDs of as many as a line shows."""
-    return frozenset(one.id for one in incidents[:_SHOWN_IDS])
+    return frozenset(incident.id for incident in incidents[:_SHOWN_IDS])
 
 
 def _rank(incident: Incident) -> tuple[bool, bool, float]:
@@ -83,12 +93,12 @@ def _rank(incident: Incident) -> tuple[bool, bool, float]:
 
 def _suspects(verdict: NightVerdict) -> Iterable[str]:
     if verdict.suspects:
-        shown = [suspect_text(one) for one in verdict.suspects]
+        shown = [suspect_text(suspect) for suspect in verdict.suspects]
         yield f"Beyond their noise, not confirmed yet: {format_list(shown, _SHOWN_SUSPECTS)}."
 
 
 def _quiet(judged: Judged, verdict: NightVerdict) -> str:
-    suspects = {one.series for one in verdict.suspects}
+    suspects = {suspect.series for suspect in verdict.suspects}
     count = len(judged.exact) + sum(
         not decision.reason.is_unjudged and key not in suspects
         for fleet in judged.fleets
@@ -110,7 +120,7 @@ def _followed(ledger: Ledger, events: Sequence[Event], left_out: set[str]) -> It
             continue
         own = frozenset({incident.id})
         if event.event == ledgers.JOINED:
-            names = [str(one["name"]) for one in event.data["moved"]]
+            names = [str(series["name"]) for series in event.data["moved"]]
             yield Line(f"Also moved at the same night as {incident.id}: {format_list(names, 4)}.", own)
         elif event.event == ledgers.STATE and event.who == ledgers.DETECTOR:
             word = str(event.data["state"]).replace("_", " ").capitalize()
@@ -169,10 +179,10 @@ def page(
     ]
     return AlertsPage(
         night=table.stamps[judged.night],
-        series=(*decided, *(_exact(table, one, stands[one.row]) for one in judged.exact.values())),
+        series=(*decided, *(_exact(table, number, stands[number.row]) for number in judged.exact.values())),
         incidents=tuple(_told(incident, ledger, iso_of(table.stamps[judged.night])) for incident in _newest(ledger)),
         honesty=Honesty(TARGET, **{kind: rate.on_page for kind, rate in rates.items()}),
-        annotations=tuple(_annotation(table, one) for one in options.annotations),
+        annotations=tuple(_annotation(table, annotation) for annotation in options.annotations),
         stamps=tuple(table.stamps[-_SHOWN_NIGHTS:]),
         confirmation=_confirmation(judged, options),
     )
@@ -203,8 +213,8 @@ def _confirmation(judged: Judged, options: Options) -> ConfirmationSummary:
 
 def _annotation(table: Table, annotation: Annotation) -> AnnotationNote:
     versions: dict[str, str] = {}
-    for one in table.versions.values():
-        versions.update(one)
+    for builds in table.versions.values():
+        versions.update(builds)
     stamp = annotation.night({stamp: versions.get(stamp, "") for stamp in table.stamps})
     return AnnotationNote(
         stamp, annotation.kind, annotation.words, annotation.scope, is_break=annotation.is_break, id=annotation.id
@@ -212,13 +222,13 @@ def _annotation(table: Table, annotation: Annotation) -> AnnotationNote:
 
 
 def _named(table: Table, row: int, stand: SeriesStanding) -> dict[str, Any]:
-    one = table.rows[row]
+    series = table.rows[row]
     return {
-        "id": one.key,
-        "name": one.name,
-        "experiment": one.experiment,
-        "metric": one.metric,
-        "unit": one.unit,
+        "id": series.key,
+        "name": series.name,
+        "experiment": series.experiment,
+        "metric": series.metric,
+        "unit": series.unit,
         "standing": stand.kind,
         "effect": stand.effect,
         "effect_low": stand.low,
@@ -226,17 +236,17 @@ def _named(table: Table, row: int, stand: SeriesStanding) -> dict[str, Any]:
     }
 
 
-def _exact(table: Table, one: Exact, stand: SeriesStanding) -> SeriesVerdict:
+def _exact(table: Table, number: Exact, stand: SeriesStanding) -> SeriesVerdict:
     return SeriesVerdict(
-        **_named(table, one.row, stand),
-        verdict="alert" if one.is_changed else "quiet",
-        reason=one.reason,
-        since=table.stamps[one.since],
+        **_named(table, number.row, stand),
+        verdict="alert" if number.is_changed else "quiet",
+        reason=number.reason,
+        since=table.stamps[number.since],
         noise_grade="exact",
         noise=None,
         smallest_visible_change=None,
         control=False,
-        last=tuple(last_values(table, one.row, _SHOWN_NIGHTS)),
+        last=tuple(last_values(table, number.row, _SHOWN_NIGHTS)),
     )
 
 

@@ -55,7 +55,7 @@ def standings(
         for moved in incident.moved
         if not moved.recovered
     }
-    outcomes = {one.series: one for one in judged.confirmation.outcomes} if judged.confirmation else {}
+    outcomes = {outcome.series: outcome for outcome in judged.confirmation.outcomes} if judged.confirmation else {}
     scatter = {fleet.name: _scatter(table, list(fleet.rows.values()), judged.night) for fleet in judged.fleets}
     found: dict[int, SeriesStanding] = {}
     for row, decision, fleet in judged.decisions():
@@ -66,8 +66,8 @@ def standings(
             found[row] = SeriesStanding(Standing.MOVED)
         else:
             found[row] = _stand(table, row, decision, fleet, outcomes.get(key), scatter[fleet.name], settings)
-    for row, one in judged.exact.items():
-        found[row] = SeriesStanding(Standing.MOVED if one.is_changed else Standing.STEADY, visible=0.0)
+    for row, number in judged.exact.items():
+        found[row] = SeriesStanding(Standing.MOVED if number.is_changed else Standing.STEADY, visible=0.0)
     return found
 
 

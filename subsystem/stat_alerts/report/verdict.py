@@ -52,7 +52,7 @@ def nothing_measured(tonight: Night) -> NightVerdict:
 
 
 def _ids(incidents: Sequence[Incident]) -> tuple[str, ...]:
-    return tuple(one.id for one in incidents)
+    return tuple(incident.id for incident in incidents)
 
 
 def _level(found: Findings) -> Level:
@@ -60,7 +60,7 @@ def _level(found: Findings) -> Level:
     rows = (
         (Level.NO_DATA, not found.seen),
         (Level.REGRESSION, bool(found.new or found.still)),
-        (Level.SUSPECT, any(one.worse is not False for one in found.suspects)),
+        (Level.SUSPECT, any(suspect.worse is not False for suspect in found.suspects)),
         (Level.CHANGED, bool(found.changed)),
         (Level.INCOMPLETE, bool(found.missing)),
         (Level.BLIND, 2 * found.blind > found.seen),

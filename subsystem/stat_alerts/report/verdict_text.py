@@ -29,7 +29,7 @@ def _besides(level: Level, found: Findings) -> list[str]:
     if level == Level.NO_DATA:
         return []
     shown = level in (Level.STEADY, Level.INCOMPLETE)  # these begin with it
-    words = [incident_headline(one) for one in found.machine[:1]] if not shown else []
+    words = [incident_headline(incident) for incident in found.machine[:1]] if not shown else []
     if found.missing and level != Level.INCOMPLETE:
         words.append(_absences(found))
     if found.blind and level != Level.BLIND:
@@ -47,7 +47,7 @@ def _regression(found: Findings) -> str:
 
 
 def _direction(incidents: Sequence[Incident]) -> str:
-    are_times = all(moved.is_time for one in incidents for moved in one.moved if moved.worse)
+    are_times = all(moved.is_time for incident in incidents for moved in incident.moved if moved.worse)
     return "slower" if are_times else "worse"
 
 
@@ -59,12 +59,12 @@ def _worst(incidents: Sequence[Incident]) -> str:
 
 def _size(incident: Incident) -> float:
     """How far its worst series moved, or the machine, as a fraction."""
-    moved = [abs(one.effect) for one in incident.moved if one.worse or not incident.is_worse]
+    moved = [abs(series.effect) for series in incident.moved if series.worse or not incident.is_worse]
     return max(moved, default=abs(incident.size or 0.0))
 
 
 def _suspicion(found: Findings) -> str:
-    told = [one for one in found.suspects if one.worse is not False]
+    told = [suspect for suspect in found.suspects if suspect.worse is not False]
     return f"Perhaps {'worse' if told[0].worse else 'changed'}, not confirmed yet: {_several_suspects(told)}"
 
 
@@ -100,9 +100,9 @@ def _improvement(found: Findings) -> str:
 
 
 def _absences(found: Findings) -> str:
-    count = sum(one.series for one in found.missing)
+    count = sum(absence.series for absence in found.missing)
     verb = "has" if count == 1 else "have"
-    why = [_absence(one) for one in found.missing]
+    why = [_absence(absence) for absence in found.missing]
     return f"{count} of {found.expected} series {verb} no value: {format_list(why, _NAMED)}"
 
 

@@ -96,14 +96,17 @@ class Confirming:
         left_s = self.evidence.budget_s - (time.monotonic() - self._begun)
         if left_s <= 1:
             return self._ended(BUDGET)
-        request = [{"experiment": one.experiment, "stamp": one.stamp, "points": asking.points(one)} for one in wanted]
+        request = [
+            {"experiment": question.experiment, "stamp": question.stamp, "points": asking.points(question)}
+            for question in wanted
+        ]
         try:
             answers = self.measure(self.home, request, left_s)
         except (DashboardError, OSError) as error:
             return self._ended(BROKEN, str(error))
         before = self.evidence
-        for one, answer in zip(wanted, answers, strict=False):
-            self._take(one, answer)
+        for question, answer in zip(wanted, answers, strict=False):
+            self._take(question, answer)
         self._keep()
         if len(answers) < len(wanted) or any(answer["state"] == BUDGET for answer in answers):
             return self._ended(BUDGET)

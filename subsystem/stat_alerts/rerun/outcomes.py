@@ -48,11 +48,11 @@ def outcomes_of(judged: Judged, table: Table, evidence: Evidence, asking: Asking
             continue
         outcome = _outcome(decision, judged.night)
         cut = _cut(table, row, decision, judged.night)
-        new = sum(one.night >= cut for one in decision.reruns)
-        nights = {one.night for one in decision.reruns} | {cut, max(cut - 1, table.offset)}
+        new = sum(rerun.night >= cut for rerun in decision.reruns)
+        nights = {rerun.night for rerun in decision.reruns} | {cut, max(cut - 1, table.offset)}
         used = [table.build(series.experiment, night) for night in nights]
-        artifacts = {table.build(series.experiment, one.night).artifact for one in decision.reruns}
-        fingerprints = {one.fingerprint for one in used if one.fingerprint}
+        artifacts = {table.build(series.experiment, rerun.night).artifact for rerun in decision.reruns}
+        fingerprints = {build.fingerprint for build in used if build.fingerprint}
         measured = outcome != UNMEASURED
         yield Outcome(
             series.key, series.name, outcome, new, len(decision.reruns) - new,
@@ -114,9 +114,9 @@ def lines(confirmation: Confirmation) -> Iterator[str]:
     if parts:
         runs = f"{len(evidence.runs)} run{'s' * (len(evidence.runs) != 1)}"
         yield f"Measured again tonight ({runs}, {format_duration(evidence.seconds)}): {'; '.join(parts)}."
-    left = [one for one in confirmation.outcomes if one.outcome == UNMEASURED]
+    left = [outcome for outcome in confirmation.outcomes if outcome.outcome == UNMEASURED]
     if left:
-        shown = [f"{elide(one.name, 60)} ({elide(one.why, 200)})" for one in left]
+        shown = [f"{elide(outcome.name, 60)} ({elide(outcome.why, 200)})" for outcome in left]
         yield f"Not measured again, so its history alone decides: {format_list(shown, _NAMED)}."
     if evidence.ended == BUDGET:
         yield f"The {evidence.budget_s:.0f} s for measuring again were over (confirm_seconds of the config)."
@@ -134,15 +134,15 @@ _SAID = {
 
 def _parts(found: Sequence[Outcome], kind: str) -> Iterator[str]:
     """What is said of the series with this outcome, those with the same evidence together."""
-    members = [one for one in found if one.outcome == kind]
-    for evidence in dict.fromkeys(one.evidence for one in members):
-        yield _part([one for one in members if one.evidence == evidence], kind)
+    members = [outcome for outcome in found if outcome.outcome == kind]
+    for evidence in dict.fromkeys(outcome.evidence for outcome in members):
+        yield _part([outcome for outcome in members if outcome.evidence == evidence], kind)
 
 
 def _part(members: Sequence[Outcome], kind: str) -> str:
-    names = format_list([elide(one.name, 60) for one in members], _NAMED)
+    names = format_list([elide(outcome.name, 60) for outcome in members], _NAMED)
     words = _SAID[kind].format(names=names, because=_because(members))
-    if kind == MACHINE and any(one.changed for one in members):
+    if kind == MACHINE and any(outcome.changed for outcome in members):
         words += " (or the experiment's own: its code or config changed)"
     return words
 
@@ -150,7 +150,7 @@ def _part(members: Sequence[Outcome], kind: str) -> str:
 def _because(members: Sequence[Outcome]) -> str:
     if members[0].evidence in _BECAUSE:
         return _BECAUSE[members[0].evidence]
-    others = "the same artifact's other runs" if all(one.same for one in members) else "older artifacts"
+    others = "the same artifact's other runs" if all(outcome.same for outcome in members) else "older artifacts"
     return f"{others} moved as well"
 
 

@@ -59,7 +59,7 @@ def told(
         return replace(report, value=f"{report.value}\nIncidents in Slack: {error}")
     if done.faults:
         return replace(report, value=f"{report.value}\nIncidents in Slack: {' '.join(dict.fromkeys(done.faults))}")
-    headline, details = _counts(done, [one.id for one in ledger.open()]), _others(lines, done.threaded)
+    headline, details = _counts(done, [incident.id for incident in ledger.open()]), _others(lines, done.threaded)
     words = "\n".join(filter(None, (headline, details)))
     said = InSlack(tonight.stamp, words, headline, details, thread_words.PAGE)
     common.write_json(brief, {"schema_version": 1, **structured.to_json(said)})
@@ -82,7 +82,7 @@ class _Keeper:
     def __init__(self, slack: Slack, output: Path, night: str, ledger: Ledger, most: int, website: str) -> None:
         self._slack, self._night, self._ledger, self._most, self._website = slack, night, ledger, most, website
         self._folder = output / thread_files.FOLDER
-        self._silent = {one.id for one in ledger.incidents.values() if ledger.silent(one, iso_of(night))}
+        self._silent = {incident.id for incident in ledger.incidents.values() if ledger.silent(incident, iso_of(night))}
         self._new: set[str] = set()
         self._changed: set[str] = set()
         self._faults: list[str] = []
@@ -98,7 +98,7 @@ class _Keeper:
             threads[thread.name] = thread_files.write(self._folder, thread)
         placed = {name: thread.name for thread in threads.values() for name in thread.incidents}
         thread_files.write_memory(self._folder, Memory(self._night, tuple(sorted(hushed)), placed))
-        for thread in sorted(threads.values(), key=lambda one: (one.stamp, one.shared, one.name)):
+        for thread in sorted(threads.values(), key=lambda other: (other.stamp, other.shared, other.name)):
             try:
                 self._one(thread)
             except DashboardError as error:
@@ -112,14 +112,14 @@ class _Keeper:
         """The incidents that are to get a thread, and those that are not told until a silence ends."""
         hushed_before = set(memory.hushed) if memory else set()
         new, hushed = [], set()
-        for one in self._ledger.incidents.values():
-            waited = one.id in hushed_before and one.is_open
-            if one.id in known or not (waited or self._is_new(one, memory)):
+        for incident in self._ledger.incidents.values():
+            waited = incident.id in hushed_before and incident.is_open
+            if incident.id in known or not (waited or self._is_new(incident, memory)):
                 continue
-            if one.id in self._silent:
-                hushed.add(one.id)
-            elif waited or one.state not in thread_files.SETTLED:
-                new.append(one)
+            if incident.id in self._silent:
+                hushed.add(incident.id)
+            elif waited or incident.state not in thread_files.SETTLED:
+                new.append(incident)
         return sorted(new, key=thread_words.rank), hushed
 
     def _is_new(self, incident: Incident, memory: Memory | None) -> bool:
@@ -131,11 +131,12 @@ class _Keeper:
 
     def _assigned(self, new: Sequence[Incident], threads: Mapping[str, Thread]) -> Iterator[Thread]:
         """A thread for each new incident; for those beyond the most of one night, one for all."""
-        own = [one for one in threads.values() if one.stamp == self._night and not one.shared]  # of an earlier run
+        # of an earlier run
+        own = [thread for thread in threads.values() if thread.stamp == self._night and not thread.shared]
         room = max(0, self._most - len(own))
         for incident in new[:room]:
             yield Thread(thread_files.name_of(incident.id), incident.found, {incident.id: None})
-        rest = {one.id: None for one in new[room:]}
+        rest = {incident.id: None for incident in new[room:]}
         if rest:
             shared = thread_files.shared_name(self._night)
             before = threads[shared].incidents if shared in threads else {}
@@ -143,7 +144,7 @@ class _Keeper:
 
     def _one(self, thread: Thread) -> None:
         members = [self._ledger.incidents[name] for name in thread.incidents if name in self._ledger.incidents]
-        spoken = [one for one in members if one.id not in self._silent]
+        spoken = [incident for incident in members if incident.id not in self._silent]
         folder = self._folder / thread.name
         if not spoken or not self._is_followed(members):
             return
@@ -162,14 +163,16 @@ class _Keeper:
         if entry is None or entry.state != SENT:
             self._faults.append(delivered.words)
             return
-        self._new |= {one.id for one in members if delivered.posted or one.found == self._night}
+        self._new |= {incident.id for incident in members if delivered.posted or incident.found == self._night}
         if delivered.posted:
             thread = self._known(thread, members)
         self._reply(thread, spoken, folder, float(entry.ts or 0))
 
     def _known(self, thread: Thread, members: Sequence[Incident]) -> Thread:
         """The thread, whose first message tells of all that its incidents are now."""
-        return thread_files.write(self._folder, thread.telling({one.id: Told.of(one) for one in members}))
+        return thread_files.write(
+            self._folder, thread.telling({incident.id: Told.of(incident) for incident in members})
+        )
 
     def _reply(self, thread: Thread, incidents: Sequence[Incident], folder: Path, posted: float) -> None:
         """Say what changed since it was last said; where that was lost, since the first message was posted."""
@@ -182,11 +185,13 @@ class _Keeper:
             replies += found
         fault = reply(self._slack, folder, thread.stamp, replies)
         self._faults += [fault] if fault else []
-        thread_files.write(self._folder, thread.telling({one.id: Told.of(one) for one in incidents}))
+        thread_files.write(self._folder, thread.telling({incident.id: Told.of(incident) for incident in incidents}))
 
     def _is_followed(self, members: Sequence[Incident]) -> bool:
         now = iso_of(self._night)
-        return any(one.is_open or _iso_days(one.changes[-1].at, now) <= _FOLLOWED_DAYS for one in members)
+        return any(
+            incident.is_open or _iso_days(incident.changes[-1].at, now) <= _FOLLOWED_DAYS for incident in members
+        )
 
 
 def _replies(incident: Incident, before: Told, *, named: bool) -> Iterator[Reply]:

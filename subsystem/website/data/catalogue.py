@@ -118,10 +118,11 @@ class Stores:
         opened = self.of(experiment)
         faster = many and _FASTER * len(outlines) >= opened.size(experiment)
         if faster and opened.points_between(experiment, since, until) <= _MOST_AT_ONCE:
-            by_id = {(one.id, one.unit): one for one in opened.series(experiment, since=since, until=until)}
-            yield from (by_id.pop((one.id, one.unit)) for one in outlines)  # each is forgotten once it is written
+            by_id = {(series.id, series.unit): series for series in opened.series(experiment, since=since, until=until)}
+            # each is forgotten once it is written
+            yield from (by_id.pop((outline.id, outline.unit)) for outline in outlines)
         else:
-            yield from (opened.points_of(one, since=since, until=until) for one in outlines)
+            yield from (opened.points_of(outline, since=since, until=until) for outline in outlines)
 
 
 @dataclass(frozen=True)
@@ -190,19 +191,19 @@ def _entries(
 ) -> Iterator[Entry]:
     outlines = opened.outlines(experiment)
     keys, names = naming.keys(outlines), naming.names(outlines)
-    for one, key, name in zip(outlines, keys, names, strict=True):
-        count, view = counts.get(one.number), views.get(key)
+    for outline, key, name in zip(outlines, keys, names, strict=True):
+        count, view = counts.get(outline.number), views.get(key)
         if count is None:
             continue
-        last, low, high = (view.last, view.low, view.high) if view else _last(opened, one, count.last_stamp)
+        last, low, high = (view.last, view.low, view.high) if view else _last(opened, outline, count.last_stamp)
         yield Entry(
             id=naming.file_name_of(key),
             key=key,
             name=elide(view.name if view else name, _NAME_CHARS),
-            outline=one,
+            outline=outline,
             count=count,
-            labels=dict(flat_labels(one.labels)),
-            fleet=naming.fleet(one, machine),
+            labels=dict(flat_labels(outline.labels)),
+            fleet=naming.fleet(outline, machine),
             last=last,
             low=low,
             high=high,

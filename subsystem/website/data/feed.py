@@ -32,18 +32,18 @@ def incidents_of(site: SiteContext, catalogue: Catalogue) -> bytes:
         "schema_version": SCHEMA_VERSION,
         "written": f"{site.now:%Y-%m-%dT%H:%M:%SZ}",
         "night": site.tonight.stamp,
-        "incidents": [_told(one, site, ids) for one in site.alerts.incidents],
+        "incidents": [_told(incident, site, ids) for incident in site.alerts.incidents],
     }
     return (json.dumps(value, separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
 
 
-def _told(one: Incident, site: SiteContext, ids: Mapping[str, str]) -> dict[str, Any]:
+def _told(incident: Incident, site: SiteContext, ids: Mapping[str, str]) -> dict[str, Any]:
     return {
-        **one.to_json(),
-        "headline": elide(headline(one), _TITLE_CHARS),
-        "words": describe(one),
-        "silent": one.id in site.alerts.silent,
-        "files": [ids.get(moved.series) for moved in one.moved],
+        **incident.to_json(),
+        "headline": elide(headline(incident), _TITLE_CHARS),
+        "words": describe(incident),
+        "silent": incident.id in site.alerts.silent,
+        "files": [ids.get(moved.series) for moved in incident.moved],
     }
 
 
@@ -53,7 +53,7 @@ def feed_of(site: SiteContext, website_url: str) -> bytes:
     Its addresses are those below `website_url`; without one they are relative to the feed's own.
     """
     base = f"{website_url.rstrip('/')}/" if website_url else ""
-    told = [one for one in site.alerts.incidents if one.id not in site.alerts.silent]
+    told = [incident for incident in site.alerts.incidents if incident.id not in site.alerts.silent]
     told = sorted(told, key=_updated, reverse=True)[:MOST_ENTRIES]
     name = uuid.uuid5(uuid.NAMESPACE_URL, base or "tvmdash")
     feed = ElementTree.Element("feed", {"xmlns": _ATOM})
@@ -63,27 +63,27 @@ def feed_of(site: SiteContext, website_url: str) -> bytes:
     _add(_add(feed, "author"), "name", "TVM nightly benchmarks")
     _add(feed, "link", rel="alternate", type="text/html", href=f"{base}alerts.html")
     _add(feed, "link", rel="self", type="application/atom+xml", href=f"{base}feed.xml")
-    for one in told:
-        _add_entry(feed, one, name, base)
+    for incident in told:
+        _add_entry(feed, incident, name, base)
     text = ElementTree.tostring(feed, encoding="unicode")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()
 
 
-def _add_entry(feed: ElementTree.Element, one: Incident, name: uuid.UUID, base: str) -> None:
+def _add_entry(feed: ElementTree.Element, incident: Incident, name: uuid.UUID, base: str) -> None:
     entry = _add(feed, "entry")
-    _add(entry, "id", uuid.uuid5(name, one.id).urn)
-    _add(entry, "title", elide(f"{headline(one)} ({one.state.replace('_', ' ')})", _TITLE_CHARS))
-    _add(entry, "published", iso_of(one.found))
-    _add(entry, "updated", _updated(one))
-    _add(entry, "link", rel="alternate", type="text/html", href=f"{base}alerts.html#incident-{one.id}")
-    _add(entry, "category", term=one.state)
-    _add(entry, "content", elide(describe(one), _TEXT_CHARS), type="text")
+    _add(entry, "id", uuid.uuid5(name, incident.id).urn)
+    _add(entry, "title", elide(f"{headline(incident)} ({incident.state.replace('_', ' ')})", _TITLE_CHARS))
+    _add(entry, "published", iso_of(incident.found))
+    _add(entry, "updated", _updated(incident))
+    _add(entry, "link", rel="alternate", type="text/html", href=f"{base}alerts.html#incident-{incident.id}")
+    _add(entry, "category", term=incident.state)
+    _add(entry, "content", elide(describe(incident), _TEXT_CHARS), type="text")
 
 
-def _updated(one: Incident) -> str:
+def _updated(incident: Incident) -> str:
     """When it was last changed, by the detector or by a person."""
-    known = [change.at for change in one.changes if _is_moment(change.at)]
-    return max([iso_of(one.found), *known])
+    known = [change.at for change in incident.changes if _is_moment(change.at)]
+    return max([iso_of(incident.found), *known])
 
 
 def _is_moment(text: str) -> bool:

@@ -32,8 +32,8 @@ def index_of(site: SiteContext, catalogue: Catalogue) -> bytes:
         "nights": {night.stamp: _night(night, catalogue, site.now) for night in reversed(site.last_nights)},
         "years": sorted({int(stamp[:4]) for stamp in site.stamps}),
         "experiments": [
-            {"name": one.name, "title": one.title, "page": one.page, "active": one.active}
-            for one in catalogue.experiments.values()
+            {"name": experiment.name, "title": experiment.title, "page": experiment.page, "active": experiment.active}
+            for experiment in catalogue.experiments.values()
         ],
         "verdicts": _verdicts(catalogue),
         "series": _series(catalogue),
@@ -42,7 +42,7 @@ def index_of(site: SiteContext, catalogue: Catalogue) -> bytes:
 
 
 def _night(night: Night, catalogue: Catalogue, now: datetime.datetime) -> dict[str, Any]:
-    machines = (one.nights.machines.get(night.stamp) for one in catalogue.experiments.values())
+    machines = (experiment.nights.machines.get(night.stamp) for experiment in catalogue.experiments.values())
     return {
         "state": night_views.judge(night, now).state,
         "tvm": [night_views.format_version(artifact) for artifact in night.artifacts],
@@ -52,7 +52,7 @@ def _night(night: Night, catalogue: Catalogue, now: datetime.datetime) -> dict[s
 
 def _verdicts(catalogue: Catalogue) -> dict[str, int]:
     states = [entry.state for entry in catalogue.entries]
-    failed = sum(one.failures for one in catalogue.experiments.values())
+    failed = sum(experiment.failures for experiment in catalogue.experiments.values())
     names = {"regressions": WORSE, "improvements": BETTER, "steady": STEADY, "missing": MISSING, "young": YOUNG,
              "changed": CHANGED, "unjudged": UNJUDGED, "suspects": SUSPECT, "blind": BLIND,
              "gone": GONE}  # fmt: skip

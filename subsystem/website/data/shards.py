@@ -99,18 +99,18 @@ def _write(shards: Sequence[_Shard], *, stores: Stores, carrier: IncrementalSite
 
 def _facts(entry: Entry) -> str:
     """What the series is, as the inside of a JSON object."""
-    one = entry.outline
+    outline = entry.outline
     value = {
         "schema_version": SCHEMA_VERSION,
         "id": entry.id,
         "key": entry.key,
         "name": entry.name,
-        "experiment": one.experiment,
-        "metric": one.metric,
-        "unit": one.unit,
-        "direction": one.direction,
+        "experiment": outline.experiment,
+        "metric": outline.metric,
+        "unit": outline.unit,
+        "direction": outline.direction,
         "labels": entry.labels,
-        "identity": one.labels,
+        "identity": outline.labels,
     }
     return _inside(value)
 
@@ -118,7 +118,7 @@ def _facts(entry: Entry) -> str:
 def _told(catalogue: Catalogue, entry: Entry) -> str:
     """What is said of the series tonight, as the inside of a JSON object."""
     alerts = catalogue.alerts
-    concerned = [one for one in reversed(alerts.incidents) if _concerns(one, entry)]
+    concerned = [incident for incident in reversed(alerts.incidents) if _concerns(incident, entry)]
     notes = [
         {"stamp": note.night, "kind": note.kind, "words": note.words, "break": note.is_break}
         for note in alerts.annotations
@@ -128,7 +128,7 @@ def _told(catalogue: Catalogue, entry: Entry) -> str:
         "noise": _seven(entry.view.noise) if entry.view else None,
         "steps": list(_steps(concerned, entry)),
         "annotations": notes,
-        "incidents": [_incident(one, entry) for one in concerned],
+        "incidents": [_incident(incident, entry) for incident in concerned],
     }
     return _inside(value)
 
@@ -148,30 +148,30 @@ def _concerns(incident: Incident, entry: Entry) -> bool:
 
 def _steps(incidents: Sequence[Incident], entry: Entry) -> Iterator[dict[str, Any]]:
     """Where the level of the series shifted, by how much as a fraction, and whose doing it was."""
-    for one in incidents:
-        if one.kind == MACHINE:
-            yield {"stamp": one.begin, "size": _seven(one.size), "kind": one.blame}
-        for moved in one.moved:
-            if moved.series == entry.key and one.state != FALSE_ALARM:
+    for incident in incidents:
+        if incident.kind == MACHINE:
+            yield {"stamp": incident.begin, "size": _seven(incident.size), "kind": incident.blame}
+        for moved in incident.moved:
+            if moved.series == entry.key and incident.state != FALSE_ALARM:
                 size = moved.effect if moved.relative else None
-                yield {"stamp": one.begin, "size": _seven(size), "kind": one.blame}
+                yield {"stamp": incident.begin, "size": _seven(size), "kind": incident.blame}
                 if moved.recovered:
                     back = -size / (1 + size) if size is not None and size > -1 else None
                     yield {"stamp": moved.recovered, "size": _seven(back), "kind": "recovered"}
 
 
-def _incident(one: Incident, entry: Entry) -> dict[str, Any]:
-    moved = next((moved for moved in one.moved if moved.series == entry.key), None)
-    size = one.size if moved is None else moved.effect if moved.relative else None
+def _incident(incident: Incident, entry: Entry) -> dict[str, Any]:
+    moved = next((moved for moved in incident.moved if moved.series == entry.key), None)
+    size = incident.size if moved is None else moved.effect if moved.relative else None
     return {
-        "id": one.id,
-        "kind": one.kind,
-        "state": one.state,
-        "begin": one.begin,
-        "end": one.end,
+        "id": incident.id,
+        "kind": incident.kind,
+        "state": incident.state,
+        "begin": incident.begin,
+        "end": incident.end,
         "percent": None if size is None else _seven(100 * size),
-        "way": one.way if moved is None else moved.way,
-        "headline": elide(headline(one), _HEADLINE_CHARS),
+        "way": incident.way if moved is None else moved.way,
+        "headline": elide(headline(incident), _HEADLINE_CHARS),
     }
 
 

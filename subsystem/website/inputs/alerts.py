@@ -83,20 +83,25 @@ class Alerts:
     @property
     def open(self) -> list[Incident]:
         """What somebody should still do something about, and is not silenced; worst first."""
-        return sorted((one for one in self.incidents if one.is_open and one.id not in self.silent), key=_rank)
+        return sorted(
+            (incident for incident in self.incidents if incident.is_open and incident.id not in self.silent), key=_rank
+        )
 
     def news(self, tonight: str) -> list[Incident]:
         """The incidents that the night `tonight` found, worst first."""
-        return sorted((one for one in self.incidents if one.found == tonight and one.id not in self.silent), key=_rank)
+        return sorted(
+            (incident for incident in self.incidents if incident.found == tonight and incident.id not in self.silent),
+            key=_rank,
+        )
 
     def open_moves(self) -> dict[str, tuple[Incident, Moved]]:
         """By series: what of it still stands, better or worse; of several incidents the newest."""
         found: dict[str, tuple[Incident, Moved]] = {}
-        for one in self.incidents:
-            if one.state in OPEN_STATES and one.kind != MACHINE:
-                for moved in one.moved:
+        for incident in self.incidents:
+            if incident.state in OPEN_STATES and incident.kind != MACHINE:
+                for moved in incident.moved:
                     if moved.recovered is None:
-                        found.setdefault(moved.series, (one, moved))
+                        found.setdefault(moved.series, (incident, moved))
         return found
 
 
@@ -106,7 +111,7 @@ def _rank(incident: Incident) -> tuple[bool, float]:
 
 def size_of(incident: Incident) -> float:
     """How far its worst series moved, or the machine, as a fraction."""
-    moved = [abs(one.effect) for one in incident.moved if one.worse or not incident.is_worse]
+    moved = [abs(series.effect) for series in incident.moved if series.worse or not incident.is_worse]
     return max(moved, default=abs(incident.size or 0.0))
 
 
@@ -137,36 +142,38 @@ def _read(path: Path, faults: list[str]) -> Mapping[str, Any] | None:
 def _parse(page: Mapping[str, Any], path: Path) -> Alerts:
     if "rule" in page:
         by_rule = structured.from_json(StddevPage, page, path)
-        return Alerts(by_rule.night, {one.id: _by_rule(one) for one in by_rule.series})
+        return Alerts(by_rule.night, {series.id: _by_rule(series) for series in by_rule.series})
     found = structured.from_json(AlertsPage, page, path)
     rates = {"shuffled": found.honesty.shuffled, "unchanged": found.honesty.unchanged}
     return Alerts(
         night=found.night,
-        series={one.id: _verdict(one) for one in found.series},
-        silent=frozenset(one.id for one in found.incidents if one.silent),
+        series={series.id: _verdict(series) for series in found.series},
+        silent=frozenset(incident.id for incident in found.incidents if incident.silent),
         target=found.honesty.target_per_1000,
-        rates=tuple(_rate(kind, one) for kind, one in rates.items() if one is not None),
-        annotations=tuple(Note(one.night, one.kind, one.words, one.scope, one.is_break) for one in found.annotations),
+        rates=tuple(_rate(kind, rate) for kind, rate in rates.items() if rate is not None),
+        annotations=tuple(
+            Note(note.night, note.kind, note.words, note.scope, note.is_break) for note in found.annotations
+        ),
     )
 
 
-def _by_rule(one: StddevSeries) -> Verdict:
-    return Verdict(one.name, "alert" if one.alert else "quiet", one.reason, "", "", None, None, control=False)
+def _by_rule(series: StddevSeries) -> Verdict:
+    return Verdict(series.name, "alert" if series.alert else "quiet", series.reason, "", "", None, None, control=False)
 
 
-def _verdict(one: SeriesVerdict) -> Verdict:
+def _verdict(series: SeriesVerdict) -> Verdict:
     return Verdict(
-        one.name,
-        one.verdict,
-        one.reason,
-        one.since,
-        one.noise_grade,
-        one.noise,
-        one.smallest_visible_change,
-        one.control,
-        one.standing,
-        one.effect,
-        one.why,
+        series.name,
+        series.verdict,
+        series.reason,
+        series.since,
+        series.noise_grade,
+        series.noise,
+        series.smallest_visible_change,
+        series.control,
+        series.standing,
+        series.effect,
+        series.why,
     )
 
 

@@ -107,7 +107,7 @@ def read_deadlines(home: Home, now: datetime.datetime) -> Deadlines:
     path = home.output(DEADLINE) / deadlines.DEADLINES_FILE
     try:
         found = structured.read(DeadlinesAhead, path)
-        rows = [_deadline(one, now) for one in found.deadlines] if found else []
+        rows = [_deadline(deadline, now) for deadline in found.deadlines] if found else []
     except (ValueError, DashboardError) as error:
         return Deadlines(faults=(parsing.fault_of(path, error),))
     return Deadlines(tuple(row for row in rows if row is not None))

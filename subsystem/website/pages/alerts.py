@@ -31,16 +31,19 @@ _KINDS = {
 def write_alerts(context: SiteContext, new: Path) -> None:
     """Write alerts.html."""
     alerts = context.alerts
-    views = [incident_views.view(one, context.series_by_id, silent=one.id in alerts.silent) for one in alerts.incidents]
-    still = [one.id for one in alerts.open]
-    by_id = {one.id: one for one in views}
+    views = [
+        incident_views.view(incident, context.series_by_id, silent=incident.id in alerts.silent)
+        for incident in alerts.incidents
+    ]
+    still = [incident.id for incident in alerts.open]
+    by_id = {view.id: view for view in views}
     text = pages.render(
         "alerts.html",
         context.frame("alerts"),
         night=alerts.night,
         tonight=context.tonight.stamp,
         open=[by_id[name] for name in still],
-        settled=[one for one in views if one.id not in still],
+        settled=[view for view in views if view.id not in still],
         rates=[_rate(rate, alerts.target) for rate in alerts.rates],
         target=alerts.target,
         annotations=alerts.annotations,

@@ -100,9 +100,9 @@ def _times(ratio: float) -> str:
 def write_engines(context: SiteContext, titles: Sequence[tuple[str, str, str]], new: Path) -> None:
     """Write engines.html; `titles` are name, title and page of the experiments."""
     by_experiment: dict[str, list[SeriesView]] = {}
-    for one in context.series:
-        if one.metric == METRIC and one.labels.get("engine"):
-            by_experiment.setdefault(one.experiment, []).append(one)
+    for view in context.series:
+        if view.metric == METRIC and view.labels.get("engine"):
+            by_experiment.setdefault(view.experiment, []).append(view)
     found = [
         compare(title, page, by_experiment[name], context.tonight.stamp)
         for name, title, page in titles
@@ -111,8 +111,8 @@ def write_engines(context: SiteContext, titles: Sequence[tuple[str, str, str]], 
     text = pages.render(
         "engines.html",
         context.frame("engines"),
-        comparisons=[one for one in found if not one.alone],
-        alone=[one for one in found if one.alone],
+        comparisons=[comparison for comparison in found if not comparison.alone],
+        alone=[comparison for comparison in found if comparison.alone],
         nights=len(context.shown_stamps),
         comparing=COMPARING,
     )
@@ -121,14 +121,14 @@ def write_engines(context: SiteContext, titles: Sequence[tuple[str, str, str]], 
 
 def compare(title: str, page: str, series: Sequence[SeriesView], tonight: str) -> Comparison:
     """The experiment's engines; only workloads that TVM measured tonight are compared."""
-    engines = sorted({str(one.labels["engine"]) for one in series})
+    engines = sorted({str(view.labels["engine"]) for view in series})
     if len(engines) < 2 or TVM not in engines:
         return Comparison(title, page, tuple(engines), (), (), Markup(""), " and ".join(engines))
     others = [engine for engine in engines if engine != TVM]
     groups: dict[str, list[SeriesView]] = {}
-    for one in series:
-        key = json.dumps([one.labels.get(name) for name in _IDENTITY], sort_keys=True, ensure_ascii=False)
-        groups.setdefault(key, []).append(one)
+    for view in series:
+        key = json.dumps([view.labels.get(name) for name in _IDENTITY], sort_keys=True, ensure_ascii=False)
+        groups.setdefault(key, []).append(view)
     ours = [(group, best) for group in groups.values() if (best := _fastest(group, TVM, tonight))]
     names = _workload_names([best for _, best in ours])
     rows = []
@@ -139,16 +139,16 @@ def compare(title: str, page: str, series: Sequence[SeriesView], tonight: str) -
     means = [_mean(engine, [row.others[place] for row in rows]) for place, engine in enumerate(others)]
     line = _over_time([group for group, _ in ours], others)
     ordered = tuple(sorted(rows, key=lambda row: row.name))
-    last = max(one.last_stamp for one in series if one.labels["engine"] == TVM)
+    last = max(view.last_stamp for view in series if view.labels["engine"] == TVM)
     return Comparison(title, page, tuple(others), ordered, tuple(means), line, None, last)
 
 
 def _workload_names(best: Sequence[SeriesView]) -> list[str]:
     """The workloads' names, with their arguments where the name alone stands for several."""
-    short = [str(one.labels.get("workload", "")).removeprefix("network.") for one in best]
+    short = [str(view.labels.get("workload", "")).removeprefix("network.") for view in best]
     named = []
-    for one, name in zip(best, short, strict=True):
-        arguments = one.labels.get("workload_args") or {}
+    for view, name in zip(best, short, strict=True):
+        arguments = view.labels.get("workload_args") or {}
         told = ", ".join(f"{key} {value}" for key, value in arguments.items()) if isinstance(arguments, dict) else ""
         named.append(f"{name} ({told})" if short.count(name) > 1 and told else name)
     return named
@@ -156,27 +156,27 @@ def _workload_names(best: Sequence[SeriesView]) -> list[str]:
 
 def _fastest(group: Iterable[SeriesView], engine: str, tonight: str) -> SeriesView | None:
     """The engine's series with the least time tonight."""
-    there = [one for one in group if one.labels["engine"] == engine and one.last_stamp == tonight and one.last > 0]
-    return min(there, key=lambda one: one.last, default=None)
+    there = [view for view in group if view.labels["engine"] == engine and view.last_stamp == tonight and view.last > 0]
+    return min(there, key=lambda view: view.last, default=None)
 
 
-def _cell(one: SeriesView, ours: SeriesView) -> Cell:
-    ratio = None if one is ours else one.last / ours.last
+def _cell(view: SeriesView, ours: SeriesView) -> Cell:
+    ratio = None if view is ours else view.last / ours.last
     low = high = None
-    widths = _log_width(one), _log_width(ours)
+    widths = _log_width(view), _log_width(ours)
     if ratio is not None and widths[0] is not None and widths[1] is not None:
         spread = math.hypot(widths[0], widths[1]) / 2
         low, high = ratio * math.exp(-spread), ratio * math.exp(spread)
     values = [
-        their / our if their and our and one is not ours else None
-        for their, our in zip(one.values, ours.values, strict=True)
+        their / our if their and our and view is not ours else None
+        for their, our in zip(view.values, ours.values, strict=True)
     ]
-    words = f"{one.labels['engine']} against TVM over {len(values)} nights"
+    words = f"{view.labels['engine']} against TVM over {len(values)} nights"
     return Cell(
-        str(one.labels["engine"]),
-        format_quantity(one.last, one.unit),
-        _config(one),
-        one.id,
+        str(view.labels["engine"]),
+        format_quantity(view.last, view.unit),
+        _config(view),
+        view.id,
         ratio,
         low,
         high,
@@ -184,15 +184,15 @@ def _cell(one: SeriesView, ours: SeriesView) -> Cell:
     )
 
 
-def _log_width(one: SeriesView) -> float | None:
+def _log_width(view: SeriesView) -> float | None:
     """Of its interval; None where that is unknown, or reaches 0, as that of very few samples may."""
-    return math.log(one.high / one.low) if one.low and one.high and 0 < one.low <= one.high else None
+    return math.log(view.high / view.low) if view.low and view.high and 0 < view.low <= view.high else None
 
 
-def _config(one: SeriesView) -> str:
+def _config(view: SeriesView) -> str:
     parts: list[str] = []
     for name in ("build_config", "engine_config", "runtime_config"):
-        value = one.labels.get(name)
+        value = view.labels.get(name)
         if isinstance(value, dict):
             parts += [f"{key} {item}" for key, item in value.items()]
     return ", ".join(parts)
@@ -208,7 +208,7 @@ def _over_time(groups: Sequence[Sequence[SeriesView]], engines: Sequence[str]) -
 
     Empty where that is one night only, which the table tells.
     """
-    count = max((len(one.values) for group in groups for one in group), default=0)
+    count = max((len(view.values) for group in groups for view in group), default=0)
     curves = []
     for engine in engines:
         nights = ([ratio for group in groups if (ratio := _ratio_at(group, engine, index))] for index in range(count))
@@ -223,9 +223,9 @@ def _over_time(groups: Sequence[Sequence[SeriesView]], engines: Sequence[str]) -
 
 def _ratio_at(group: Iterable[SeriesView], engine: str, index: int) -> float | None:
     least: dict[str, float] = {}
-    for one in group:
-        value = one.values[index]
+    for view in group:
+        value = view.values[index]
         if value is not None and value > 0:
-            name = str(one.labels["engine"])
+            name = str(view.labels["engine"])
             least[name] = min(value, least.get(name, value))
     return least[engine] / least[TVM] if engine in least and TVM in least else None

@@ -53,8 +53,8 @@ def write_experiments(context: SiteContext, views: Iterable[ExperimentView], new
     """Fill `new`/experiments; the graphs are in the site already."""
     (new / "experiments").mkdir(exist_ok=True)
     by_experiment: dict[str, list[SeriesView]] = {}
-    for one in context.series:
-        by_experiment.setdefault(one.experiment, []).append(one)
+    for series in context.series:
+        by_experiment.setdefault(series.experiment, []).append(series)
     for about in views:
         page = _page(context, about, by_experiment.get(about.name, []), new)
         text = pages.render(

@@ -137,5 +137,5 @@ def _incidents(context: SiteContext) -> list[IncidentView]:
     """What is open, worst first, then what else tonight found."""
     alerts = context.alerts
     still = alerts.open
-    news = [one for one in alerts.news(context.tonight.stamp) if one not in still]
-    return [incident_views.view(one, context.series_by_id, silent=False) for one in (*still, *news)]
+    news = [incident for incident in alerts.news(context.tonight.stamp) if incident not in still]
+    return [incident_views.view(incident, context.series_by_id, silent=False) for incident in (*still, *news)]

@@ -99,8 +99,8 @@ def write_machines(context: SiteContext, new: Path) -> None:
         ],
         changes=list(_changes(nights))[::-1],
         measured_by=measured_by(context.machines),
-        incidents=[(one, headline(one)) for one in context.alerts.incidents if one.kind == MACHINE],
-        annotations=[one for one in context.alerts.annotations if one.kind == "machine"],
+        incidents=[(incident, headline(incident)) for incident in context.alerts.incidents if incident.kind == MACHINE],
+        annotations=[annotation for annotation in context.alerts.annotations if annotation.kind == "machine"],
         telemetry_stamp=context.telemetry.stamp,
         tonight=context.tonight.stamp,
         runs=[

@@ -150,7 +150,7 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
     )
     write_new(f"{new}/nights/{stamp}.html", text.encode())
     headline = "Its record cannot be read" if fault else verdict.headline
-    begun = tuple((one.id, one.headline, one.way) for one in results.begun)
+    begun = tuple((incident.id, incident.headline, incident.way) for incident in results.begun)
     return Row(
         page.source,
         verdict.state,

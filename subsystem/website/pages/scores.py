@@ -50,7 +50,7 @@ class Retired:
 def write_scores(context: SiteContext, new: Path) -> None:
     """Write scores.html, with the pictures that it shows."""
     scores = context.scores
-    defined = {*(score.id for score in scores.scores), *(one.id for one in scores.left_out)}
+    defined = {*(score.id for score in scores.scores), *(score.id for score in scores.left_out)}
     text = pages.render(
         "scores.html",
         context.frame("scores"),

@@ -116,7 +116,7 @@ def _values(history: History, titles: Mapping[str, tuple[str, str]]) -> dict[str
     anchors = {id(course): f"series-{number}" for number, course in enumerate(history.courses, 1)}
     real = [step for step in history.steps() if step.found.real]
     tvms = [_version(history, name) for name in history.versions]
-    shown = [one for one in tvms if one.name in _columns(history)]
+    shown = [tvm for tvm in tvms if tvm.name in _columns(history)]
     return {
         "facts": [(name, told) for name, told in _facts(history) if told],
         "verdict": list(words.verdict(history)),

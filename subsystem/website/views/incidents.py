@@ -67,52 +67,52 @@ class IncidentView:
     history: tuple[ChangeView, ...]
 
 
-def view(one: Incident, series: Mapping[str, SeriesView], *, silent: bool) -> IncidentView:
+def view(incident: Incident, series: Mapping[str, SeriesView], *, silent: bool) -> IncidentView:
     """The incident, with the line of its worst series where that is still measured."""
-    moved = sorted(one.moved, key=lambda item: (not item.worse, -abs(item.effect)))
-    sure = incident_text(one).since
+    moved = sorted(incident.moved, key=lambda item: (not item.worse, -abs(item.effect)))
+    sure = incident_text(incident).since
     shown = next((series[item.series] for item in moved if item.series in series), None)
-    people = [change.who for change in one.changes if change.who != DETECTOR]
+    people = [change.who for change in incident.changes if change.who != DETECTOR]
     return IncidentView(
-        id=one.id,
-        what=_what(one),
-        way=one.way,
-        open=one.is_open,
+        id=incident.id,
+        what=_what(incident),
+        way=incident.way,
+        open=incident.is_open,
         silent=silent,
-        state=one.state,
-        headline=headline(one),
-        begin=one.begin,
-        end=one.end,
-        found=one.found,
-        versions=one.versions,
-        size=format_size(moved[0]) if moved else format_percent(one.size or 0.0),
+        state=incident.state,
+        headline=headline(incident),
+        begin=incident.begin,
+        end=incident.end,
+        found=incident.found,
+        versions=incident.versions,
+        size=format_size(moved[0]) if moved else format_percent(incident.size or 0.0),
         moves=tuple(map(_move, moved)),
-        brief=_brief(one) or sure,
+        brief=_brief(incident) or sure,
         sure=sure,
         spark=shown.spark if shown else Markup(""),
         who=people[-1] if people else "",
-        history=tuple(ChangeView(change.at, change.who, change.state, change.words) for change in one.changes),
+        history=tuple(ChangeView(change.at, change.who, change.state, change.words) for change in incident.changes),
     )
 
 
-def _brief(one: Incident) -> str:
+def _brief(incident: Incident) -> str:
     """Empty where it takes more words."""
-    best = max(one.moved, key=lambda item: abs(item.z or 0), default=None)
-    if one.kind != CHANGE or one.notes or best is None or best.z is None or best.again_new:
+    best = max(incident.moved, key=lambda item: abs(item.z or 0), default=None)
+    if incident.kind != CHANGE or incident.notes or best is None or best.z is None or best.again_new:
         return ""
-    before, after = one.versions
+    before, after = incident.versions
     version = f", TVM {before} → {after}" if before and after and before != after else f", TVM {after}" if after else ""
     over = f" over {best.nights} nights" if best.nights else ""
-    cause = f"; {cause_in_short(one.cause)}" if one.cause is not None else ""
-    return f"Since {format_night(one.begin)}{version}{cause}; {abs(best.z):.1f} standard errors{over}."
+    cause = f"; {cause_in_short(incident.cause)}" if incident.cause is not None else ""
+    return f"Since {format_night(incident.begin)}{version}{cause}; {abs(best.z):.1f} standard errors{over}."
 
 
-def _what(one: Incident) -> str:
-    if one.kind == MACHINE:
+def _what(incident: Incident) -> str:
+    if incident.kind == MACHINE:
         return "Machine"
-    if one.kind == CREEP:
+    if incident.kind == CREEP:
         return "Creep"
-    return {WORSE: "Regression", BETTER: "Improvement", CHANGED: "Change"}[one.way]
+    return {WORSE: "Regression", BETTER: "Improvement", CHANGED: "Change"}[incident.way]
 
 
 def _move(item: Moved) -> MoveView:

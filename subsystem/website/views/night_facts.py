@@ -51,17 +51,17 @@ def _version(item: object, earlier: Sequence[Mapping[str, Any]]) -> str:
     now = format_version(item)
     title = f" ({elide(str(facts['title']), 80)})" if facts.get("title") else ""
     same_source = (
-        [one for one in earlier if _asked(item) & _asked(one)]
-        or [one for one in earlier if (one.get("facts") or {}).get("remote") == facts.get("remote")]
+        [artifact for artifact in earlier if _asked(item) & _asked(artifact)]
+        or [artifact for artifact in earlier if (artifact.get("facts") or {}).get("remote") == facts.get("remote")]
         or earlier
     )
-    known = [format_version(one) for one in same_source]
+    known = [format_version(artifact) for artifact in same_source]
     if not known:
         return now + title
     if now in known:
         return f"{now}{title}, as the night before"
     version = str(item.get("version")) if isinstance(item, dict) else ""
-    between = [commits_between(str(one.get("version")), version) for one in same_source]
+    between = [commits_between(str(artifact.get("version")), version) for artifact in same_source]
     told = (
         f"{_commits(between[0])} than the night before, " if len(between) == 1 and between[0] else "the night before "
     )
@@ -71,7 +71,11 @@ def _version(item: object, earlier: Sequence[Mapping[str, Any]]) -> str:
 def _asked(artifact: object) -> set[tuple[str, str]]:
     """The remotes and branches that it was taken for; nights of long ago do not say so."""
     asked = artifact.get("asked") if isinstance(artifact, dict) else None
-    return {(str(one.get("remote")), str(one.get("branch"))) for one in asked or () if isinstance(one, dict)}
+    return {
+        (str(question.get("remote")), str(question.get("branch")))
+        for question in asked or ()
+        if isinstance(question, dict)
+    }
 
 
 def _commits(count: int) -> str:

@@ -38,7 +38,7 @@ class Kept:
         """What asdict made; empty where it is anything else. headline: how the jobs went, as told at that time."""
         try:
             series = {text(name): int(count) for name, count in value["series"].items()}
-            summaries = tuple((text(one), text(title), text(words)) for one, title, words in value["summaries"])
+            summaries = tuple((text(name), text(title), text(words)) for name, title, words in value["summaries"])
             said = value.get("sentence")
             sentence = (text(said[0]), text(said[1])) if said else None
             says_jobs = bool(value.get("says_jobs", sentence is not None and sentence[1] == headline))
@@ -86,8 +86,8 @@ class NightResults:
     def __init__(self, context: SiteContext, experiments: Sequence[ExperimentView], sentence: Sentence) -> None:
         self._tonight = context.tonight.stamp
         self._begun: dict[str, list[Begun]] = {}
-        for one in reversed(context.alerts.incidents):
-            self._begun.setdefault(one.begin, []).append(Begun(one.id, headline(one), one.way))
+        for incident in reversed(context.alerts.incidents):
+            self._begun.setdefault(incident.begin, []).append(Begun(incident.id, headline(incident), incident.way))
         self._scores: dict[str, list[ScoreValue]] = {}
         for stamp, value in _scores(context):
             self._scores.setdefault(stamp, []).append(value)

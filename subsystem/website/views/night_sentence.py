@@ -29,8 +29,8 @@ def of_tonight(context: SiteContext, experiments: Sequence[ExperimentView]) -> S
     points = [view.points for view in experiments if view.points]
     went = verdict.how_it_went(
         told,
-        sum(one.failed for one in points),
-        sum(one.total for one in points),
+        sum(count.failed for count in points),
+        sum(count.total for count in points),
         unreadable=any(view.data_fault for view in experiments),
     )
     disturbed = _disturbed(context)

@@ -117,16 +117,16 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
     for name in home.experiments_with_data():
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             # a query each: for so few nights that is less work than importing what takes whole nights apart
-            series = [opened.points_of(one, since=nights.stamps[0]) for one in opened.outlines(name)]
+            series = [opened.points_of(outline, since=nights.stamps[0]) for outline in opened.outlines(name)]
             readable = opened.machines(name)
         if nights.tonight in readable:
             taken_in.add(name)
         for stamp, machine in readable.items():
             machines.setdefault(stamp, set()).update({machine} - {""})
         names = naming.short_names(series)
-        for one, key, told in zip(series, naming.keys(series), names, strict=True):
-            if one.stamps and one.stamps[0] <= nights.tonight:
-                views.append(nights.view(one, key, told, moves.get(key)))
+        for item, key, told in zip(series, naming.keys(series), names, strict=True):
+            if item.stamps and item.stamps[0] <= nights.tonight:
+                views.append(nights.view(item, key, told, moves.get(key)))
     known = {stamp: tuple(sorted(found)) for stamp, found in sorted(machines.items()) if found}
     return Measured(sorted(views, key=_need), known, frozenset(taken_in))
 
@@ -144,7 +144,7 @@ def some_of_each(views: Sequence[SeriesView], most: int) -> list[SeriesView]:
         group = (view.experiment, view.metric == RUN_TIME)
         turns[group] = turns.get(group, 0) + 1
         ranked.append((view.metric != RUN_TIME, turns[group], view.experiment, view))
-    return [view for *_, view in sorted(ranked, key=lambda one: one[:3])[:most]]
+    return [view for *_, view in sorted(ranked, key=lambda entry: entry[:3])[:most]]
 
 
 @dataclass(frozen=True)
@@ -158,17 +158,17 @@ class Nights:
     def tonight(self) -> str:
         return self.stamps[-1]
 
-    def view(self, one: Series, key: str, told: str, move: tuple[Incident, Moved] | None) -> SeriesView:
+    def view(self, series: Series, key: str, told: str, move: tuple[Incident, Moved] | None) -> SeriesView:
         """The row of a series that has a value on at least one of the nights."""
-        at = {stamp: value for stamp, value in zip(one.stamps, one.values, strict=True) if stamp <= self.tonight}
+        at = {stamp: value for stamp, value in zip(series.stamps, series.values, strict=True) if stamp <= self.tonight}
         values = tuple(at.get(stamp) for stamp in self.stamps)
         last_stamp = max(at)
-        place = one.stamps.index(last_stamp)
+        place = series.stamps.index(last_stamp)
         verdict = self.alerts.series.get(key)
         if move and not move[1].worse and move[0].begin < self.stamps[0]:
             move = None  # an old improvement or change is how things are
         state, reason = self._state(verdict, last_stamp, move)
-        name = verdict.name if verdict else f"{one.experiment} {told}"
+        name = verdict.name if verdict else f"{series.experiment} {told}"
         begin = move[0].begin if move else verdict.since if verdict else ""
         first = sum(stamp < begin for stamp in self.stamps)
         baseline, change = _change(values, first, at[last_stamp], move)
@@ -176,20 +176,20 @@ class Nights:
             change = verdict.effect
         return SeriesView(
             id=key,
-            experiment=one.experiment,
-            page=f"experiments/{safe_name(one.experiment)}.html",
+            experiment=series.experiment,
+            page=f"experiments/{safe_name(series.experiment)}.html",
             name=name,
-            metric=one.metric,
-            unit=one.unit,
-            direction=one.direction,
-            labels=one.labels,
+            metric=series.metric,
+            unit=series.unit,
+            direction=series.direction,
+            labels=series.labels,
             state=state,
             reason=reason,
             values=values,
             last=at[last_stamp],
             last_stamp=last_stamp,
-            low=one.low[place],
-            high=one.high[place],
+            low=series.low[place],
+            high=series.high[place],
             change=change,
             grade=verdict.grade if verdict else "",
             noise=verdict.noise if verdict else None,
@@ -197,7 +197,7 @@ class Nights:
             incident=move[0].id if move else None,
             exact_change=format_size(move[1]) if move and move[1].is_exact else "",
             short_name=told,
-            spark=self._spark(values, one.unit, baseline, verdict, (first, move)),
+            spark=self._spark(values, series.unit, baseline, verdict, (first, move)),
         )
 
     def _state(self, verdict: Verdict | None, last_stamp: str, move: tuple[Incident, Moved] | None) -> tuple[str, str]:

@@ -61,7 +61,7 @@ class Calls:
     @property
     def unbuilt(self) -> dict[str, str]:
         """Each TVM that could not be had, nor later, and why the last time."""
-        return {one.tvm: one.error for one in self.failed if not one.experiment}
+        return {failure.tvm: failure.error for failure in self.failed if not failure.experiment}
 
 
 def files(home: Home) -> list[Path]:
@@ -82,7 +82,7 @@ def read(home: Home) -> Calls:
 
 
 def _take(calls: Calls, call: Call, stamp: str) -> None:
-    calls.failed = [one for one in calls.failed if one.experiment or one.tvm not in call.had]
+    calls.failed = [failure for failure in calls.failed if failure.experiment or failure.tvm not in call.had]
     calls.failed += [Failed(stamp, "", tvm, why) for tvm, why in call.unbuilt.items()]
     for what, why in call.failed.items():
         experiment, _, tvm = what.rpartition(key_of("", ""))

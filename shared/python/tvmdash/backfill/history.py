@@ -126,7 +126,7 @@ def read(home: Home) -> History:
     """What backfill left in the home."""
     history = History()
     nights, history.broken = backfill_nights.read(home)
-    history.versions = tuple(dict.fromkeys(night.version for night in sorted(nights, key=lambda one: one.order)))
+    history.versions = tuple(dict.fromkeys(night.version for night in sorted(nights, key=lambda night: night.order)))
     courses: dict[str, Course] = {}
     for night in nights:
         _describe(history, night)
@@ -135,7 +135,9 @@ def read(home: Home) -> History:
     history.courses = list(courses.values())
     _judge(history)
     history.unmeasured = _unmeasured(home, nights, history.broken)
-    history.courses.sort(key=lambda one: (one.series.experiment, order.get(one.series.metric, len(order)), one.name))
+    history.courses.sort(
+        key=lambda course: (course.series.experiment, order.get(course.series.metric, len(order)), course.name)
+    )
     for stamps in history.nights.values():
         stamps.sort()
     return history
@@ -154,10 +156,10 @@ def _unmeasured(home: Home, nights: Sequence[BackfillNight], broken: list[str]) 
         for experiment in (night.experiment, ""):
             last[experiment, night.version] = max(night.stamp, last.get((experiment, night.version), ""))
     found: dict[tuple[str, str], Failed] = {}
-    for one in calls.failed:
-        tvm = backfill_nights.name_of(one.tvm)
-        if one.stamp > last.get((one.experiment, tvm), ""):  # no night since the call ended
-            found[one.experiment, tvm] = replace(one, tvm=tvm)
+    for failure in calls.failed:
+        tvm = backfill_nights.name_of(failure.tvm)
+        if failure.stamp > last.get((failure.experiment, tvm), ""):  # no night since the call ended
+            found[failure.experiment, tvm] = replace(failure, tvm=tvm)
     return list(found.values())
 
 

@@ -84,7 +84,7 @@ def verdict(history: History) -> Iterator[str]:
     if possible > len(judged):
         yield f"{possible - len(judged)} more could not be judged: too few rounds measured both TVMs."
     for kind, units in (("times", False), ("sizes", True)):
-        quiet = [one.found for one in judged if not one.found.real and (one.course.series.unit == "bytes") == units]
+        quiet = [step.found for step in judged if not step.found.real and (step.course.series.unit == "bytes") == units]
         if quiet:
             yield _flat(quiet, kind)
 
@@ -164,6 +164,10 @@ def failures(history: History) -> Iterator[tuple[str, str, str]]:
         reasons = list(dict.fromkeys(" ".join(failure.error.split()) for failure in found))
         told = format_list([reason[:_REASON] for reason in reasons], 2)
         yield experiment, version, f"{len(found)} point{'' if len(found) == 1 else 's'}: {told}"
-    for one in history.unmeasured:
-        reason = " ".join(one.error.split())[:_REASON]
-        yield one.experiment or "every experiment", one.tvm, reason if one.experiment else f"could not be had: {reason}"
+    for unmeasured in history.unmeasured:
+        reason = " ".join(unmeasured.error.split())[:_REASON]
+        yield (
+            unmeasured.experiment or "every experiment",
+            unmeasured.tvm,
+            reason if unmeasured.experiment else f"could not be had: {reason}",
+        )

@@ -214,16 +214,16 @@ def _checked(batch: Batch) -> Batch:
 def _slices(some: Sequence[Slice]) -> Slices:
     import numpy
 
-    detailed = any(one.details for one in some)
+    detailed = any(event.details for event in some)
     return Slices(
-        names([one.process for one in some]),
-        names([one.lane for one in some]),
-        names([one.name for one in some]),
-        names([one.category for one in some]),
-        numpy.array([one.start_ns for one in some], dtype=numpy.int64),
-        numpy.array([one.duration_ns for one in some], dtype=numpy.int64),
-        numpy.array([one.id for one in some], dtype=numpy.int64),
-        [one.details for one in some] if detailed else None,
+        names([event.process for event in some]),
+        names([event.lane for event in some]),
+        names([event.name for event in some]),
+        names([event.category for event in some]),
+        numpy.array([event.start_ns for event in some], dtype=numpy.int64),
+        numpy.array([event.duration_ns for event in some], dtype=numpy.int64),
+        numpy.array([event.id for event in some], dtype=numpy.int64),
+        [event.details for event in some] if detailed else None,
     )
 
 
@@ -231,9 +231,9 @@ def _counters(some: Sequence[Counter]) -> Counters:
     import numpy
 
     return Counters(
-        names([one.process for one in some]),
-        names([one.name for one in some]),
-        names([one.unit for one in some]),
-        numpy.array([one.timestamp_ns for one in some], dtype=numpy.int64),
-        numpy.array([one.value for one in some], dtype=numpy.float64),
+        names([event.process for event in some]),
+        names([event.name for event in some]),
+        names([event.unit for event in some]),
+        numpy.array([event.timestamp_ns for event in some], dtype=numpy.int64),
+        numpy.array([event.value for event in some], dtype=numpy.float64),
     )

@@ -176,7 +176,7 @@ class _Writing:
 
     def _add_slices(self, batch: Slices) -> None:
         details = batch.details or [{}] * len(batch)
-        first = self._events(batch.category.texts(), (json_text(one) if one else "{}" for one in details))
+        first = self._events(batch.category.texts(), (json_text(detail) if detail else "{}" for detail in details))
         texts = (column.texts() for column in (batch.process, batch.lane, batch.name, batch.category))
         spans = zip(batch.start_ns.tolist(), (batch.start_ns + batch.duration_ns).tolist(), strict=True)
         thread, string = functools.cache(self._thread), functools.cache(self._string)

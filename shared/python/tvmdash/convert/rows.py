@@ -147,7 +147,7 @@ def _write(place: Path, events: Iterable[Event], write: Callable[[IO[bytes], Bat
 def _rows(batch: Batch) -> Iterator[tuple[Any, ...]]:
     """The batch's rows in the order of COLUMNS."""
     if isinstance(batch, Slices):
-        told = [json_text(one) if one else None for one in batch.details or ()]
+        told = [json_text(detail) if detail else None for detail in batch.details or ()]
         texts = (column.texts() for column in (batch.process, batch.lane, batch.category, batch.name))
         numbers = (batch.start_ns.tolist(), batch.duration_ns.tolist())
         for *row, detail in zip(*texts, *numbers, told or [None] * len(batch), strict=True):

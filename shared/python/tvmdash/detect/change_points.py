@@ -87,7 +87,7 @@ def observe(
     best = [strongest(group) for group in candidates if group]
     if not best:
         return quiet(Reason(ReasonKind.NEW_LEVEL, nights=len(series.x) - series.index_of(state.start)))
-    clear = [one for one in best if is_clear(one, series, settings)]
+    clear = [candidate for candidate in best if is_clear(candidate, series, settings)]
     strong = bool(clear)
     candidate = placed(strongest(clear), series) if strong else strongest(best)
     still = Decision(

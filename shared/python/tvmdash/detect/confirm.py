@@ -159,7 +159,7 @@ class OddBuilds:
         if build.level == suspect.median:
             return suspect.median + self.trial.old.centre(suspect.scale)
         if build.level not in self._levels:
-            same = sorted((abs(one.away), one.night) for one in suspect.earlier if one.level == build.level)
+            same = sorted((abs(other.away), other.night) for other in suspect.earlier if other.level == build.level)
             values = [self.trial.bench.take(night) for _, night in same[:EACH_MODE]]
             known = [value for value in values if value is not None]
             self._levels[build.level] = float(np.median(known)) if known else build.level

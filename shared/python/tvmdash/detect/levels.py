@@ -31,7 +31,7 @@ def rebased(series: Scaled, state: SeriesState, night: int) -> SeriesState:
     level = _level_left(before, closed, series.x[cut:])
     residual = tuple(float(value) for value in closed - level)
     fixed = {key: value for key, value in state.fixed.items() if key < night}
-    nights = tuple(int(one) for one in series.nights[cut - len(closed) : cut])
+    nights = tuple(int(night) for night in series.nights[cut - len(closed) : cut])
     return replace(
         state, start=night, reserve=(state.reserve + residual)[-WIDTH:], fixed=fixed, moved=(),
         reserve_nights=(state.reserve_nights + nights)[-WIDTH:],

@@ -62,9 +62,9 @@ def divided(candidate: Candidate, series: Scaled, settings: Settings) -> Candida
     fitted = np.where(early, before[:, None], np.where(middle, level[:, None], after[:, None]))
     cost = np.minimum(np.abs(y - fitted), HELD * s).sum(axis=1)
     left, right = np.median(x[begin : candidate.cut]), np.median(x[candidate.cut :])
-    one = np.where(place[0] < candidate.cut, left, right)
+    two_levels = np.where(place[0] < candidate.cut, left, right)
     best = int(np.argmin(cost))
-    if np.minimum(np.abs(y - one), HELD * s).sum() - cost[best] < GAIN * s:
+    if np.minimum(np.abs(y - two_levels), HELD * s).sum() - cost[best] < GAIN * s:
         return _beside(candidate, x)
     effect, further = float(level[best] - before[best]), float(after[best] - level[best])
     found = replace(candidate, cut=int(starts[best]), stop=int(stops[best]), effect=effect)

@@ -60,7 +60,7 @@ def _first_early(series: Scaled, state: SeriesState, seen: int, stop: int, setti
     nights = np.arange(seen, min(stop, last))
     found = early_candidates(series, state, nights, settings.threshold) if len(nights) else []
     for night in sorted({candidate.seen for candidate in found}):
-        candidate = strongest([one for one in found if one.seen == night])
+        candidate = strongest([candidate for candidate in found if candidate.seen == night])
         if is_clear(candidate, series, settings):
             return candidate
     return None

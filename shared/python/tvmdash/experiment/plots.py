@@ -49,7 +49,8 @@ def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Pat
         raise DashboardError(f"{data}: no night with readable data.")
     tonight = records.read_data(data / f"data_{stamps[-1]}.json", experiment)
     failures = tuple(
-        Failure(label_of(one.workload, one.values), one.error, one.workload, one.values) for one in tonight.failures
+        Failure(label_of(failure.workload, failure.values), failure.error, failure.workload, failure.values)
+        for failure in tonight.failures
     )
     order = {value.key.id: place for place, value in enumerate(tonight.values())}
     ordered = tuple(sorted(series, key=lambda item: order.get(item.id, len(order))))
@@ -134,7 +135,7 @@ def tonight_plot(history: History, series: Sequence[Series]) -> Plot:
 
 def map_of(plot: GroupedBar) -> HeatMap | None:
     """Each group's values as multiples of its lowest; None where they are few, have gaps mostly, or are no times."""
-    values = [[None if one is None else finite(one.value) for one in row] for row in plot.values]
+    values = [[None if estimate is None else finite(estimate.value) for estimate in row] for row in plot.values]
     numbers = [value for row in values for value in row if value is not None]
     few = min(len(plot.groups), len(plot.series)) < LEAST_MAPPED
     sparse = len(numbers) * 2 < len(plot.groups) * len(plot.series)
@@ -163,12 +164,15 @@ def spread_plot(history: History, series: Sequence[Series]) -> Distribution | No
             found.append((max(percents) - min(percents), name, percents))
     if not found:
         return None
-    found.sort(key=lambda one: -one[0])
+    found.sort(key=lambda entry: -entry[0])
     shown = found[:SPREAD_SERIES]
     which = f", the {len(shown)} of {len(found)} series that vary most" if len(found) > len(shown) else ""
     title = f"{history.experiment}: the last {len(history.stamps[-SPREAD_NIGHTS:])} nights{which}"
     return Distribution(
-        title, "% above the median of its nights", tuple(name for _, name, _ in shown), tuple(one for *_, one in shown)
+        title,
+        "% above the median of its nights",
+        tuple(name for _, name, _ in shown),
+        tuple(spread for *_, spread in shown),
     )
 
 

@@ -179,11 +179,11 @@ def _do(parsed: argparse.Namespace) -> str:
         append(parsed.home, asdict(made))
         return describe(made) + "\n"
     if parsed.verb == "remove":
-        if parsed.id not in {one.id for one in standing}:
+        if parsed.id not in {annotation.id for annotation in standing}:
             raise DashboardError(f"{parsed.id!r} is no annotation that stands. See: list.")
         append(parsed.home, {"remove": parsed.id, "at": f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}", "who": whoever()})
         return f"{parsed.id} is taken back.\n"
-    return "".join(describe(one) + "\n" for one in standing) or "There are no annotations.\n"
+    return "".join(describe(annotation) + "\n" for annotation in standing) or "There are no annotations.\n"
 
 
 if __name__ == "__main__":

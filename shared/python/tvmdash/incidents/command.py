@@ -45,7 +45,9 @@ def _list(parsed: argparse.Namespace, ledger: Ledger) -> str:
     chosen = ledger.incidents.values() if parsed.all else ledger.open()
     rows = [_row(incident) for incident in chosen]
     silences = ledger.silences_at(_now())
-    rows += [f"silence of {one.pattern} until {one.until} ({one.who}): {one.words}" for one in silences]
+    rows += [
+        f"silence of {silence.pattern} until {silence.until} ({silence.who}): {silence.words}" for silence in silences
+    ]
     empty = "No incident is open." if not parsed.all else "There are no incidents yet."
     return "\n".join(rows or [empty]) + "\n"
 
@@ -93,8 +95,8 @@ def _silence(parsed: argparse.Namespace, ledger: Ledger) -> str:
 
 def _unsilence(parsed: argparse.Namespace, ledger: Ledger) -> str:
     standing = ledger.silences_at(_now())
-    if all(one.pattern != parsed.pattern for one in standing):
-        known = ", ".join(dict.fromkeys(one.pattern for one in standing)) or "none"
+    if all(silence.pattern != parsed.pattern for silence in standing):
+        known = ", ".join(dict.fromkeys(silence.pattern for silence in standing)) or "none"
         raise DashboardError(f"{parsed.pattern!r} is the pattern of no silence. In force now: {known}.")
     event = Event.of(_now(), _who(parsed), ledgers.UNSILENCED, "", Unsilenced(parsed.pattern, parsed.words))
     incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])

@@ -186,7 +186,7 @@ class Event:
 
     def _series(self) -> list[str]:
         moved = self.data.get("moved", self.data.get("series", ()))
-        return sorted(str(one["series"]) if isinstance(one, dict) else str(one) for one in moved)
+        return sorted(str(series["series"]) if isinstance(series, dict) else str(series) for series in moved)
 
 
 @dataclass(frozen=True)
@@ -199,24 +199,24 @@ class Ledger:
     def find(self, name: str) -> Incident:
         """The incident of that ID, or of the only ID that begins so; DashboardError otherwise."""
         found = [self.incidents[name]] if name in self.incidents else []
-        found = found or [one for key, one in self.incidents.items() if key.startswith(name)]
+        found = found or [incident for key, incident in self.incidents.items() if key.startswith(name)]
         if len(found) != 1:
             known = ", ".join(list(self.incidents)[-5:]) or "none yet"
-            what = "is no incident" if not found else f"may be {', '.join(one.id for one in found)}"
+            what = "is no incident" if not found else f"may be {', '.join(incident.id for incident in found)}"
             raise DashboardError(f"{name!r} {what}. The last ones: {known}.")
         return found[0]
 
     def open(self) -> list[Incident]:
         """What is open, the oldest first."""
-        return [one for one in self.incidents.values() if one.is_open]
+        return [incident for incident in self.incidents.values() if incident.is_open]
 
     def silences_at(self, now: str) -> list[Silence]:
         """The silences in force at the ISO moment `now`, the oldest first."""
-        return [one for one in self.silences if one.holds(now)]
+        return [silence for silence in self.silences if silence.holds(now)]
 
     def silent(self, incident: Incident, now: str) -> Silence | None:
         """The silence that covers `incident` now."""
-        return next((one for one in self.silences if one.covers(incident, now)), None)
+        return next((silence for silence in self.silences if silence.covers(incident, now)), None)
 
 
 def fold(events: Iterable[Event], ledger: Ledger | None = None) -> Ledger:
@@ -274,7 +274,10 @@ def _after(incident: Incident, event: Event) -> Incident:
         return replace(incident, moved=incident.moved + more)
     if event.event == RECOVERED:
         back = event.read(Recovered)
-        moved = (replace(one, recovered=back.since) if one.series in back.series else one for one in incident.moved)
+        moved = (
+            replace(series, recovered=back.since) if series.series in back.series else series
+            for series in incident.moved
+        )
         return replace(incident, moved=tuple(moved))
     if event.event == BISECTED:
         return replace(incident, bisected=event.read(BisectionAnswer))

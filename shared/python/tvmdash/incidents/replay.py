@@ -40,7 +40,7 @@ def kept(history: History, state: SeriesState, settings: Settings, decision: Dec
             "reason": format_reason(decision),
             "why": decision.reason.to_json(),
         },
-        "reruns": [[one.night, one.value] for one in decision.reruns],
+        "reruns": [[rerun.night, rerun.value] for rerun in decision.reruns],
     }
 
 
@@ -53,7 +53,7 @@ def replayed(value: Mapping[str, Any]) -> Decision:
 
     def column(name: str) -> Any:
         stored = value[name]
-        return None if stored is None else np.array([math.nan if one is None else one for one in stored], float)
+        return None if stored is None else np.array([math.nan if value is None else value for value in stored], float)
 
     history = History(column("values"), column("std"), column("repeats"), value["offset"])
     reruns = [Measured(int(night), float(again)) for night, again in value.get("reruns", ())]
@@ -130,8 +130,8 @@ def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
 def _again(decision: Decision, settings: Mapping[str, Any]) -> Iterator[str]:
     """What was measured again, in the order in which it was; what rests on it."""
     cut = decision.cut if decision.cut is not None else decision.night
-    new = [one.value for one in decision.reruns if one.night >= cut]
-    old = [one.value for one in decision.reruns if one.night < cut]
+    new = [rerun.value for rerun in decision.reruns if rerun.night >= cut]
+    old = [rerun.value for rerun in decision.reruns if rerun.night < cut]
     yield (
         f"  Measured again the same night, artifacts in turn: those since the cut {len(new)} times (median "
         f"{_median(new)}), those before it {len(old)} times (median {_median(old)}). What counts is the difference "

@@ -30,7 +30,7 @@ def headline(incident: Incident) -> str:
         return f"{who} got {word}: {format_percent(incident.size)}"
     if incident.kind == CREEP and incident.size is not None:
         return f"All series crept by {format_percent(incident.size)}"
-    moved = sorted(incident.moved, key=lambda one: (not one.worse, -abs(one.effect)))
+    moved = sorted(incident.moved, key=lambda series: (not series.worse, -abs(series.effect)))
     if not moved:
         return "An incident without series"
     kind = {MACHINE: "Not TVM: ", CREEP: "Slow creep: "}.get(incident.kind, "")
@@ -43,16 +43,16 @@ def headline(incident: Incident) -> str:
 
 def _most(moved: Sequence[Moved]) -> str:
     """How far the one moved that went the furthest; nothing where that is in several units."""
-    if not all(one.is_exact for one in moved):
+    if not all(series.is_exact for series in moved):
         return f", up to {format_size(moved[0])}"
-    if len({one.unit for one in moved}) > 1:
+    if len({series.unit for series in moved}) > 1:
         return ""
-    return f", up to {format_size(max(moved, key=lambda one: abs(one.after - one.before)))}"
+    return f", up to {format_size(max(moved, key=lambda series: abs(series.after - series.before)))}"
 
 
 def _ways(moved: Sequence[Moved]) -> str:
     """How they moved: all alike, or how many of them for the worse."""
-    ways = [one.way for one in moved]
+    ways = [series.way for series in moved]
     if len(set(ways)) == 1:
         return ways[0]
     worse = ways.count("worse")
@@ -90,11 +90,12 @@ def incident_text(incident: Incident) -> IncidentText:
 
 
 def _lines(incident: Incident) -> Iterator[str]:
-    shown = sorted(incident.moved, key=lambda one: (not one.worse, -abs(one.effect)))
+    shown = sorted(incident.moved, key=lambda series: (not series.worse, -abs(series.effect)))
     for moved in shown[:_TOLD_SERIES]:
         yield f"{elide(moved.name, _NAME_COLUMNS)} is {_verdict(moved)}: {_from_to(moved)}."
     if len(shown) > _TOLD_SERIES:
-        yield f"And {len(shown) - _TOLD_SERIES} more: {format_list([one.name for one in shown[_TOLD_SERIES:]], 4)}."
+        more = [series.name for series in shown[_TOLD_SERIES:]]
+        yield f"And {len(more)} more: {format_list(more, 4)}."
     if incident.size is not None:
         yield f"{headline(incident)} ({incident.fleet_name or incident.fleet})."
     if incident.bisected:
@@ -196,10 +197,12 @@ def _sure(incident: Incident) -> str:
 def _statistics(incident: Incident) -> str:
     """How large the shift is against the noise, or against what was measured again; what else changed that night."""
     also = f" At that night also: {'; '.join(incident.notes)}." if incident.notes else ""
-    again = max((one for one in incident.moved if one.again_new), key=lambda one: abs(one.effect), default=None)
+    again = max(
+        (series for series in incident.moved if series.again_new), key=lambda series: abs(series.effect), default=None
+    )
     if again is not None:
         return f"How sure: {measured_again(again)}.{also}"
-    best = max(incident.moved, key=lambda one: abs(one.z or 0), default=None)
+    best = max(incident.moved, key=lambda series: abs(series.z or 0), default=None)
     if best is None or best.z is None:
         return also.strip()
     over = f" over {best.nights} nights" if best.nights else ""

@@ -168,7 +168,7 @@ class Capture:
             insert(
                 database,
                 "samples",
-                [(trial, position, one.elapsed_ns, one.number) for position, one in enumerate(samples)],
+                [(trial, position, sample.elapsed_ns, sample.number) for position, sample in enumerate(samples)],
             )
             insert(
                 database,

@@ -17,4 +17,4 @@ def resnet18_convolutions() -> dict[str, tuple[Conv2d, Shape]]:
     whole = definitions.resnet18()
     shapes = whole.shapes()
     found = [(node.op, shapes[node.inputs[0]][1:]) for node in whole.nodes if isinstance(node.op, Conv2d)]
-    return {f"resnet18_c{number}": one for number, one in enumerate(dict.fromkeys(found), start=1)}
+    return {f"resnet18_c{number}": convolution for number, convolution in enumerate(dict.fromkeys(found), start=1)}

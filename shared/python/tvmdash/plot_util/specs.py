@@ -133,9 +133,9 @@ class HeatMap:
 Plot = Bar | GroupedBar | Longitudinal | Distribution | HeatMap
 
 
-def _same_length(place: str, name: str, one: Sequence[object], of: str, other: Sequence[object]) -> None:
-    if len(one) != len(other):
-        counts = f"{name} has {len(one)} entries, {of} has {len(other)}"
+def _same_length(place: str, name: str, entries: Sequence[object], of: str, others: Sequence[object]) -> None:
+    if len(entries) != len(others):
+        counts = f"{name} has {len(entries)} entries, {of} has {len(others)}"
         raise DashboardError(f"plot {place!r}: {counts}. Give one for each; None where missing.")
 
 

@@ -199,9 +199,17 @@ class NightData:
                 )
         declarations = Declarations(self.declarations)
         for path, value in self.leaves.items():
-            key, one = self.key_of_leaf(path), declarations.of(path)
-            alike = self._alike(path) if one.kind in MAY_BE_EXACT else None
-            yield PointValue(key, one.unit, one.direction, value, kind=one.kind, title=one.name, alike=alike)
+            key, declaration = self.key_of_leaf(path), declarations.of(path)
+            alike = self._alike(path) if declaration.kind in MAY_BE_EXACT else None
+            yield PointValue(
+                key,
+                declaration.unit,
+                declaration.direction,
+                value,
+                kind=declaration.kind,
+                title=declaration.name,
+                alike=alike,
+            )
 
     def _alike(self, path: str) -> int:
         """How often the foreign number was measured, the numbers of a list being repetitions; 0 where they differ."""

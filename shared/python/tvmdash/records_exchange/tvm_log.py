@@ -118,7 +118,7 @@ def _info(entry: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]], mean
     info |= {ours: metrics[theirs] for ours, theirs in _METRICS.items() if theirs in metrics}
     info |= {name: parts[name] for name in ("workload_metadata", "software_config", "hardware_config") if parts[name]}
     raw = entry.get("runtime_raw")
-    times = [one["runtime_ms"] for one in raw or [] if isinstance(one, dict) and _is_number(one.get("runtime_ms"))]
+    times = [run["runtime_ms"] for run in raw or [] if isinstance(run, dict) and _is_number(run.get("runtime_ms"))]
     if times:
         return {**info, "execution_elapsed_ms_median": statistics.median(times), "samples": len(times)}
     return {**info, "execution_elapsed_ms_median": mean, "doubts": [NO_MEDIAN]}

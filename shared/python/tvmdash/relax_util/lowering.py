@@ -126,7 +126,7 @@ LOWERINGS: Mapping[type, Callable[..., Expr]] = {
     ops.Relu: _relu,
     ops.Tanh: _simple(lambda op, x: op.tanh(x)),
     ops.Softmax: _simple(lambda op, x: op.nn.softmax(x, axis=-1)),
-    ops.Add: _simple(lambda op, one, other: op.add(one, other)),
+    ops.Add: _simple(lambda op, left, right: op.add(left, right)),
     ops.Concat: _concat,
     ops.Flatten: _simple(lambda op, x: op.nn.batch_flatten(x)),
 }

@@ -91,7 +91,9 @@ def keep(subject: Subject, search: Path, trials: int, facts: Mapping[str, Any]) 
 def _prune(current: Path) -> None:
     """Remove the databases of all builds but the last `BUILDS_KEPT` that were tuned, and `current`."""
     current.touch()
-    builds = sorted((one for one in current.parent.iterdir() if one.is_dir()), key=lambda one: one.stat().st_mtime_ns)
+    builds = sorted(
+        (build for build in current.parent.iterdir() if build.is_dir()), key=lambda build: build.stat().st_mtime_ns
+    )
     for old in builds[:-BUILDS_KEPT]:
         shutil.rmtree(old, ignore_errors=True)
 

@@ -62,25 +62,27 @@ def file_name_of(key: str) -> str:
 
 def names(series: Sequence[Named]) -> list[str]:
     """A name for each: experiment, workload, metric, and the labels that tell it from the others of its experiment."""
-    return [f"{one.experiment} {short}" for one, short in zip(series, short_names(series), strict=True)]
+    return [f"{item.experiment} {short}" for item, short in zip(series, short_names(series), strict=True)]
 
 
 def short_names(series: Sequence[Named]) -> list[str]:
     """The names without the experiment, for where it is told already."""
-    flat = [dict(_flat(one.labels)) for one in series]
+    flat = [dict(_flat(item.labels)) for item in series]
     varying: dict[tuple[str, str], set[str]] = {}
     first: dict[tuple[str, str], dict[str, str]] = {}
-    for one, labels in zip(series, flat, strict=True):
-        kind = (one.experiment, one.metric)
+    for item, labels in zip(series, flat, strict=True):
+        kind = (item.experiment, item.metric)
         before = first.setdefault(kind, labels)
         varying.setdefault(kind, set()).update(
             key for key in labels.keys() | before.keys() if labels.get(key) != before.get(key)
         )
     found = []
-    for one, labels in zip(series, flat, strict=True):
-        kept = [f"{key} {value}" for key, value in labels.items() if key in varying[one.experiment, one.metric]]
-        workload = str(one.title or one.labels.get("workload") or one.labels.get("path") or "").removeprefix("network.")
-        metric = "" if one.metric == "value" else f" {one.metric.replace('_', ' ')}"
+    for item, labels in zip(series, flat, strict=True):
+        kept = [f"{key} {value}" for key, value in labels.items() if key in varying[item.experiment, item.metric]]
+        workload = str(item.title or item.labels.get("workload") or item.labels.get("path") or "").removeprefix(
+            "network."
+        )
+        metric = "" if item.metric == "value" else f" {item.metric.replace('_', ' ')}"
         told = f" ({', '.join(kept)})" if kept else ""
         found.append(f"{workload}{metric}{told}")
     return _unique(found, series)
@@ -121,10 +123,10 @@ def _machine_of(labels: Mapping[str, Any]) -> list[str]:
 
 
 def _unique(found: Sequence[str], series: Sequence[Named]) -> list[str]:
-    times = Counter((one.experiment, name) for one, name in zip(series, found, strict=True))
+    times = Counter((item.experiment, name) for item, name in zip(series, found, strict=True))
     return [
-        f"{name} [{one.id[:6]}]" if times[one.experiment, name] > 1 else name
-        for one, name in zip(series, found, strict=True)
+        f"{name} [{item.id[:6]}]" if times[item.experiment, name] > 1 else name
+        for item, name in zip(series, found, strict=True)
     ]
 
 

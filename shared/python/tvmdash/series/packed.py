@@ -46,12 +46,12 @@ def pack(points: Iterable[Point]) -> bytes:
     last = {point.number: point for point in points}
     return b"".join(
         _POINT.pack(
-            one.number,
-            one.value,
-            *map(_known, (one.low, one.high, one.std)),
-            *map(_counted, (one.samples, one.code, one.alike)),
+            point.number,
+            point.value,
+            *map(_known, (point.low, point.high, point.std)),
+            *map(_counted, (point.samples, point.code, point.alike)),
         )
-        for one in last.values()
+        for point in last.values()
     )
 
 
@@ -98,8 +98,8 @@ class Column(Sequence[Any]):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return _numbers(self._array[index])
-        one = self._array[index]
-        return None if _unknown(one) else one.item()
+        value = self._array[index]
+        return None if _unknown(value) else value.item()
 
     def __eq__(self, other: object) -> bool:
         return self._all() == (other._all() if isinstance(other, Column) else other)
@@ -114,7 +114,7 @@ def _numbers(array: NDArray[Any]) -> tuple[Any, ...]:
     holes = _unknown(array)
     if not holes.any():
         return tuple(array.tolist())
-    return tuple(None if hole else one for one, hole in zip(array.tolist(), holes.tolist(), strict=True))
+    return tuple(None if hole else value for value, hole in zip(array.tolist(), holes.tolist(), strict=True))
 
 
 def floats(column: Sequence[float | None]) -> NDArray[numpy.float64]:
@@ -133,7 +133,7 @@ def integers(column: Sequence[int | None]) -> NDArray[numpy.int64]:
     import numpy
 
     if not isinstance(column, Column):
-        return numpy.array([one or 0 for one in column], numpy.int64)
+        return numpy.array([value or 0 for value in column], numpy.int64)
     return numpy.maximum(column.array.astype(numpy.int64), 0)
 
 
@@ -142,7 +142,7 @@ def counts(column: Sequence[int | None]) -> NDArray[numpy.int64]:
     import numpy
 
     if not isinstance(column, Column):
-        return numpy.array([-1 if one is None else one for one in column], numpy.int64)
+        return numpy.array([-1 if count is None else count for count in column], numpy.int64)
     return column.array.astype(numpy.int64)
 
 
@@ -157,7 +157,7 @@ class Nights:
         import numpy
 
         joined = b"".join(packed)
-        lengths = [len(one) // _POINT.size for one in packed]
+        lengths = [len(points) // _POINT.size for points in packed]
         numbers = numpy.frombuffer(joined, dtype=_FIELDS)["number"].astype(numpy.int64)
         few = numbers.max(initial=0) < 2**16  # then the sort is by digits, in linear time
         order = numpy.argsort(numbers.astype(numpy.uint16) if few else numbers, kind="stable")

@@ -269,10 +269,10 @@ def _outline(row: Sequence[Any]) -> Outline:
     return Outline(number, name, experiment, metric, unit, direction, json.loads(labels), kind, title)
 
 
-def _series(one: Outline, columns: Sequence[Any]) -> Series:
+def _series(outline: Outline, columns: Sequence[Any]) -> Series:
     """The series of the outline with these columns, as `_columns` gives them."""
-    facts = (one.id, one.experiment, one.metric, one.unit, one.direction, one.labels)
-    return Series(*facts, *columns, kind=one.kind, title=one.title)
+    facts = (outline.id, outline.experiment, outline.metric, outline.unit, outline.direction, outline.labels)
+    return Series(*facts, *columns, kind=outline.kind, title=outline.title)
 
 
 def code_number(text: str) -> int:

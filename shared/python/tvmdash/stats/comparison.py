@@ -49,9 +49,9 @@ def differences(series: Sequence[Sequence[tuple[float, float]]]) -> list[Differe
         for at, rounds in enumerate(series)
         if len(rounds) >= LEAST_ROUNDS and all(min(pair) > 0 for pair in rounds)
     }
-    noisy = {at: one for at, one in ratios.items() if max(one) - min(one) > _SAME}
+    noisy = {at: logs for at, logs in ratios.items() if max(logs) - min(logs) > _SAME}
     chances = dict(zip(noisy, signs.chances(list(noisy.values())), strict=True))
-    p = {at: chances.get(at, 0.0 if abs(one[0]) > _SAME else 1.0) for at, one in ratios.items()}
+    p = {at: chances.get(at, 0.0 if abs(logs[0]) > _SAME else 1.0) for at, logs in ratios.items()}
     return [_difference(ratios[at], p[at]) if at in ratios else None for at in range(len(series))]
 
 
@@ -107,7 +107,9 @@ def repeated(old: Sequence[float], new: Sequence[Sequence[float]]) -> list[Repea
         bounds = math.exp(middle - reach), math.exp(middle + reach)
         found.append(Repeated(before, level, level / before - 1, *bounds))
     admitted = _holm(p)
-    return [replace(one, holds=at not in admitted) if one else None for at, one in enumerate(found)]
+    return [
+        replace(difference, holds=at not in admitted) if difference else None for at, difference in enumerate(found)
+    ]
 
 
 def _p(middle: float, error: float, degrees: int) -> float:

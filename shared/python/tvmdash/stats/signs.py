@@ -48,13 +48,13 @@ def chances(series: Sequence[Sequence[float]]) -> list[float]:
     if not series:
         return []
     flips = numpy.array(_flips(max(map(len, series))), float)
-    clear = numpy.stack([_clearness(flips[:, : len(one)] * numpy.array(one, float)) for one in series])
+    clear = numpy.stack([_clearness(flips[:, : len(pairs)] * numpy.array(pairs, float)) for pairs in series])
     order = numpy.argsort(-clear[:, 0], kind="stable")
     greatest = numpy.maximum.accumulate(clear[order][::-1], axis=0)[::-1]
     share = numpy.mean(greatest >= clear[order, :1] * (1 - 1e-9), axis=1)
     found = numpy.empty(len(series))
     found[order] = numpy.maximum.accumulate(share)
-    return [float(one) for one in found]
+    return [float(chance) for chance in found]
 
 
 def _flips(count: int) -> list[tuple[int, ...]]:

@@ -47,7 +47,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         "--from", dest="begin", metavar="MOMENT", help="2026-11-21T03:15:00Z, ns, +2.5s, -2.5s, 25%%, @marker"
     )
     group.add_argument("--to", dest="end", metavar="MOMENT", help="likewise")
-    group.add_argument("--straddle", choices=[one.value for one in Straddle], default=Straddle.CONTAINED.value)
+    group.add_argument("--straddle", choices=[choice.value for choice in Straddle], default=Straddle.CONTAINED.value)
     for field in fields(Filters)[1:]:
         name = {"processes": "process", "categories": "category"}.get(field.name, field.name.removesuffix("s"))
         group.add_argument(f"--{name}", dest=field.name, action="append", default=[], metavar="PATTERN")

@@ -75,11 +75,11 @@ class _Side:
 
 def difference(before: Connection, after: Connection) -> Difference:
     """What changed from `before` to `after`."""
-    one, other = _side(before), _side(after)
-    common = sorted(one.times.keys() & other.times.keys())
-    profiled = [point for point in common if point in one.operators and point in other.operators]
-    first, last = (sum(side.times[point] for point in common) for side in (one, other))
-    changes = _changes(one, other, profiled, last - first)
+    left, right = _side(before), _side(after)
+    common = sorted(left.times.keys() & right.times.keys())
+    profiled = [point for point in common if point in left.operators and point in right.operators]
+    first, last = (sum(side.times[point] for point in common) for side in (left, right))
+    changes = _changes(left, right, profiled, last - first)
     return Difference(
         points=tuple(common),
         before_ns=first,
@@ -87,18 +87,18 @@ def difference(before: Connection, after: Connection) -> Difference:
         changes=tuple(changes),
         unexplained_ns=(last - first) - sum(change.change_ns for change in changes),
         not_profiled=tuple(point for point in common if point not in profiled),
-        only_before=tuple(sorted(one.times.keys() - other.times.keys())),
-        only_after=tuple(sorted(other.times.keys() - one.times.keys())),
+        only_before=tuple(sorted(left.times.keys() - right.times.keys())),
+        only_after=tuple(sorted(right.times.keys() - left.times.keys())),
     )
 
 
-def _changes(one: _Side, other: _Side, points: list[Point], whole_ns: float) -> list[Change]:
+def _changes(left: _Side, right: _Side, points: list[Point], whole_ns: float) -> list[Change]:
     before, after, seen = defaultdict[str, float](float), defaultdict[str, float](float), defaultdict[str, int](int)
     for point in points:
-        for sums, side in ((before, one), (after, other)):
+        for sums, side in ((before, left), (after, right)):
             for name, elapsed in side.operators[point].items():
                 sums[name] += elapsed
-        for name in one.operators[point].keys() | other.operators[point].keys():
+        for name in left.operators[point].keys() | right.operators[point].keys():
             seen[name] += 1
     found = []
     for name, count in seen.items():

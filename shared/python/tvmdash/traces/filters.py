@@ -138,10 +138,10 @@ def selection(table: str, filters: Filters, span: Span | None, chosen: Sequence[
 def _conditions(table: str, filters: Filters, chosen: Sequence[ChosenProcess] | None) -> list[str]:
     columns, found = TABLES[table].columns, []
     if chosen is not None and "process" in columns:
-        own = _among("guid, process", [(one.guid, one.process) for one in chosen])
+        own = _among("guid, process", [(process.guid, process.process) for process in chosen])
         found.append(f"({own} OR {_meanwhile(chosen)})" if table == "telemetry" else own)
     if chosen is not None and table == "node":
-        found.append(_among("guid, id", [(one.guid, one.nid) for one in chosen]))
+        found.append(_among("guid, id", [(item.guid, item.nid) for item in chosen]))
     if "guid" not in columns:
         found += [patterns(name, filters.nights) for name in ("night",) if filters.nights and name in columns]
         found += [
@@ -170,7 +170,7 @@ def _among(columns: str, keys: Sequence[tuple[str, int | None]]) -> str:
 
 def _meanwhile(chosen: Sequence[ChosenProcess]) -> str:
     """That a sensor's reading, which is of the host and of no process, is of the time of a chosen one."""
-    own = _among("P.guid, P.process", [(one.guid, one.process) for one in chosen])
+    own = _among("P.guid, P.process", [(process.guid, process.process) for process in chosen])
     return f"""(guid IS NULL AND EXISTS (SELECT 1 FROM all_process P WHERE {own}
         AND "timestamp" BETWEEN P."start" AND coalesce(P."end", {2**63 - 1})))"""  # noqa: S608 - escaped by `literal`
 

@@ -37,7 +37,7 @@ class Planner:
         if self._database is None:
             self._database = _empty(selections)
         try:
-            kinds = [one.type for one in self._database.extract_statements(sql)]
+            kinds = [statement.type for statement in self._database.extract_statements(sql)]
             if kinds != [duckdb.StatementType.SELECT]:
                 return {}
             planned = self._database.execute(f"EXPLAIN (FORMAT json) {sql}", list(parameters) or None).fetchall()
@@ -77,7 +77,7 @@ def _empty(selections: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
     for name, table in TABLES.items():
         columns = ", ".join(f'"{column}" {kind}' for column, kind in table.columns.items())
         database.execute(f"CREATE TABLE all_{name} ({columns})")
-    for name in sorted(TABLES, key=lambda one: one not in ("trial", "dispatch")):
+    for name in sorted(TABLES, key=lambda table: table not in ("trial", "dispatch")):
         database.execute(f"CREATE VIEW base_{name} AS {selections[name]}")
     for name, view in VIEWS.items():
         database.execute(f"CREATE VIEW {name} AS {view}")

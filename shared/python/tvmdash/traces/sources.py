@@ -47,7 +47,7 @@ def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> li
         raise DashboardError("No traces are named. Give files, folders or patterns.")
     sources: list[Source] = []
     named: dict[tuple[int, int], Path] = {}
-    for path in (found for one in given for found in _expanded(os.fspath(one))):
+    for path in (found for pattern in given for found in _expanded(os.fspath(pattern))):
         if not path.exists():
             raise DashboardError(f"{path}: there is no such file or folder.")
         if path.suffix == ".parquet":

@@ -62,7 +62,7 @@ def weigh(controls: Sequence[ControlShift], shift: float) -> Cause:
     """Whether `shift` (logarithm) is the machine's, TVM's, or the controls cannot say; with their numbers."""
     if not controls:
         return Cause()
-    moved = [one.size for one in controls if _has_moved(one, shift, alone=len(controls) == 1)]
+    moved = [control.size for control in controls if _has_moved(control, shift, alone=len(controls) == 1)]
     middle, doubt = _middle(controls)
     if len(moved) >= _needed(len(controls)):
         return _told(MACHINE, controls, moved, float(np.median(moved)))
@@ -83,17 +83,17 @@ def _needed(count: int) -> float:
     return 1 if count == 1 else max(2, SOME * count)
 
 
-def _has_moved(one: ControlShift, shift: float, *, alone: bool) -> bool:
-    with_it = min(one.size * math.copysign(1, shift), one.near * math.copysign(1, shift)) >= abs(shift) / 2
-    as_far = not alone or abs(one.size) <= MOST_OF_ONE * abs(shift)
-    return with_it and as_far and abs(one.size) > CLEARLY * one.error
+def _has_moved(control: ControlShift, shift: float, *, alone: bool) -> bool:
+    with_it = min(control.size * math.copysign(1, shift), control.near * math.copysign(1, shift)) >= abs(shift) / 2
+    as_far = not alone or abs(control.size) <= MOST_OF_ONE * abs(shift)
+    return with_it and as_far and abs(control.size) > CLEARLY * control.error
 
 
 def _middle(controls: Sequence[ControlShift]) -> tuple[float, float]:
     """The weighted median of the controls' shifts, and its standard error."""
-    weights = np.array([1 / one.error for one in controls])
+    weights = np.array([1 / control.error for control in controls])
     doubt = 1.25 * math.sqrt(len(controls)) / float(weights.sum())
-    return weighted_median(np.array([one.size for one in controls]), weights), doubt
+    return weighted_median(np.array([control.size for control in controls]), weights), doubt
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:

@@ -128,7 +128,7 @@ def _frame(traces: Connection, titles: Mapping[Key, str]) -> _Frame:
 
 
 def _events(traces: Connection, titles: Mapping[Key, str], frame: _Frame) -> Iterator[Event]:
-    yield from sorted(frame.slices, key=lambda one: one.start_ns)
+    yield from sorted(frame.slices, key=lambda event: event.start_ns)
     for query in _SPANS:
         for keys, texts, kinds, starts, durations, lanes in _columns(traces, query):
             yield _slices(titles, keys, (lanes, texts, kinds), starts, durations)
@@ -150,7 +150,7 @@ def _columns(traces: Connection, query: str) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def _texts(values: Sequence[str | None]) -> Names:
-    return names(["" if one is None else one for one in values])
+    return names(["" if value is None else value for value in values])
 
 
 def _title(titles: Mapping[Key, str], key: Key) -> str:

@@ -119,7 +119,7 @@ class Reading:
 
         known, places = numpy.unique(trials, return_inverse=True)
         stored = (found.get(code) for code in known.tolist())
-        return ints(NULL_INT if one is None else one for one in stored)[places]
+        return ints(NULL_INT if value is None else value for value in stored)[places]
 
 
 def mapping(value: object, place: str) -> Mapping[str, Any]:

@@ -66,7 +66,9 @@ class Joined:
         self._tables, self._query = tables, query
         self._joins = {alias: (table, *_condition(condition)) for table, alias, condition in query.joins}
         expressions = dict.fromkeys(self._own(expression) for expression in wanted)
-        columns = tables.columns([tables.existing(one) for one in expressions], query.table, query.alias, where)
+        columns = tables.columns(
+            [tables.existing(expression) for expression in expressions], query.table, query.alias, where
+        )
         self._found: dict[str, Ints] = dict(zip(expressions, columns, strict=True))
         self.count = len(columns[0])
 

@@ -44,15 +44,15 @@ class RocpdSource:
     @property
     def guids(self) -> tuple[str, ...]:
         """The processes in it."""
-        return tuple(one.guid for one in self.sets)
+        return tuple(table_set.guid for table_set in self.sets)
 
     def read(self, wanted: Wanted) -> Iterator[Batch]:
         """The batches of what is wanted."""
         with opened(self.path) as database:
             try:
                 present = tables_of(database)
-                for one in self.sets:
-                    reading = _Reading(Tables(database, present, one.suffix), one.guid, wanted)
+                for table_set in self.sets:
+                    reading = _Reading(Tables(database, present, table_set.suffix), table_set.guid, wanted)
                     for table in sorted(wanted.tables.keys() & QUERIES.keys()):
                         yield from reading.batches(table, QUERIES[table])
             except WrongValue:
@@ -65,8 +65,8 @@ class RocpdSource:
         found: dict[str, int] = {}
         with opened(self.path) as database:
             present = tables_of(database)
-            for one in self.sets:
-                reading = _Reading(Tables(database, present, one.suffix), one.guid, Wanted({}))
+            for table_set in self.sets:
+                reading = _Reading(Tables(database, present, table_set.suffix), table_set.guid, Wanted({}))
                 for table, query in QUERIES.items():
                     if table not in _SMALL:
                         found[table] = found.get(table, 0) + reading.count(query)
