@@ -18,8 +18,8 @@ def _enter_environment() -> None:
     roots = (
         [Path(named)] if named else [REPOSITORY / ".venv", REPOSITORY.parent / "venv"]
     )  # the second: dashboard_job.sh
-    found = [path for root in roots for path in root.glob("*/.complete")]
-    complete = sorted(found, key=lambda path: path.stat().st_mtime)
+    markers = [path for root in roots for path in root.glob("*/.complete")]
+    complete = sorted(markers, key=lambda path: path.stat().st_mtime)
     if not complete:
         sys.exit(f"{roots[0]}: no environment is set up yet. Run ./run_dashboard.sh HOME once; it makes one.")
     python = complete[-1].parent / "bin" / "python"

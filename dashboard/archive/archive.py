@@ -63,22 +63,22 @@ def archive(home: Path, backup: Path, name: str, *, exclude: Collection[Path]) -
         chain = load_chain(backup / "archives")
         chain.refuse_name(name)
         objects.prepare()
-        found = scan(home, [*exclude, backup / "objects", backup / "archives"])
+        scanned = scan(home, [*exclude, backup / "objects", backup / "archives"])
         try:
-            return _add(home, found, chain, objects, name)
+            return _add(home, scanned, chain, objects, name)
         except (OSError, DashboardError):
             if all(link.name != name for link in load_chain(chain.folder).links):
                 objects.give_up()
             raise
 
 
-def _add(home: Path, found: Scan, chain: Chain, objects: Objects, name: str) -> ArchiveResult:
+def _add(home: Path, scanned: Scan, chain: Chain, objects: Objects, name: str) -> ArchiveResult:
     before = chain.state()
-    now, new_bytes = store(home, found, before, objects)
+    now, new_bytes = store(home, scanned, before, objects)
     objects.settle()
     changed = {path: entry for path, entry in now.items() if before.get(path) != entry}
     parent = chain.links[-1] if chain.links else None
-    skipped = _bounded(found.skipped)
+    skipped = _bounded(scanned.skipped)
     new_bytes += write_manifest(
         chain.folder,
         Manifest(
@@ -86,12 +86,12 @@ def _add(home: Path, found: Scan, chain: Chain, objects: Objects, name: str) -> 
             entries=changed,
             removed=tuple(path for path in before if path not in now),
             skipped=skipped,
-            complete=found.complete,
+            complete=scanned.complete,
             parent=parent.name if parent else None,
             parent_identity=parent.identity if parent else None,
         ),
     )
-    return ArchiveResult(name, _count_files(changed), new_bytes, _count_files(now), skipped, found.complete)
+    return ArchiveResult(name, _count_files(changed), new_bytes, _count_files(now), skipped, scanned.complete)
 
 
 def archives(backup: Path) -> list[ArchiveInfo]:
@@ -217,13 +217,13 @@ def _only_writer(backup: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _named_os_errors(place: Path) -> Iterator[None]:
+def _named_os_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = error.filename or place
+        where = error.filename or path
         if error.errno in _FULL:
-            words = f"{where}: the disk is full. What was archived before is whole. Make room or keep fewer archives."
+            message = f"{where}: the disk is full. What was archived before is whole. Make room or keep fewer archives."
         else:
-            words = f"{where}: {error.strerror}. What was archived before is whole."
-        raise DashboardError(words) from error
+            message = f"{where}: {error.strerror}. What was archived before is whole."
+        raise DashboardError(message) from error

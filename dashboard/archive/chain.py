@@ -48,12 +48,12 @@ class Chain:
         return state
 
     def _link(self, name: str) -> Manifest:
-        found = next((link for link in self.links if link.name == name), None)
-        if found is None:
+        manifest = next((link for link in self.links if link.name == name), None)
+        if manifest is None:
             known = ", ".join(link.name for link in self.links[-3:]) or "none"
             why = self.broken.get(name, f"there is no such archive. The newest are: {known}.")
             raise DashboardError(f"{self.folder}: {name}: {why}")
-        return found
+        return manifest
 
     def require_sound(self) -> None:
         """DashboardError where an archive is broken, with what still stands and what to do."""

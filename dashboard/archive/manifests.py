@@ -87,7 +87,7 @@ class Manifest:
 def write_manifest(folder: Path, manifest: Manifest) -> int:
     """Write `manifest` beside, read it back, rename it in; its size in bytes. Durable on return."""
     raw = _dump(manifest)
-    place = folder / manifest.file_name
+    path = folder / manifest.file_name
     descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -96,8 +96,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> int:
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         if Path(name).read_bytes() != raw:
-            raise DashboardError(f"{place}: reads back differently from what was written. Check this disk.")
-        os.replace(name, place)
+            raise DashboardError(f"{path}: reads back differently from what was written. Check this disk.")
+        os.replace(name, path)
     finally:
         Path(name).unlink(missing_ok=True)
     sync_folder(folder)

@@ -75,12 +75,12 @@ class Objects:
 
     def _rename_in(self, temporary: Path, sha256: str) -> int:
         new_bytes = temporary.stat().st_size
-        place = self.path_of(sha256)
-        place.parent.mkdir(exist_ok=True)
-        os.replace(temporary, place)
-        self._touched.add(place.parent)
+        path = self.path_of(sha256)
+        path.parent.mkdir(exist_ok=True)
+        os.replace(temporary, path)
+        self._touched.add(path.parent)
         if sha256 not in self:
-            self._new.append(place)
+            self._new.append(path)
             self._present.add(sha256)
         return new_bytes
 
@@ -198,8 +198,8 @@ def _decompressed(file: BinaryIO) -> Iterator[bytes]:
         raise zlib.error("something follows its end")
 
 
-def _broken(path: Path, words: str) -> DashboardError:
+def _broken(path: Path, problem: str) -> DashboardError:
     return DashboardError(
-        f"{path}: this archived content {words}. Remove the file if it is there: "
+        f"{path}: this archived content {problem}. Remove the file if it is there: "
         "the next archive stores the content again where the home still has it."
     )

@@ -33,10 +33,10 @@ def lay_out(state: State, objects: Objects, root: Path) -> None:
         (root / path).chmod(folders[path].mode)
 
 
-def _write(place: Path, entry: StoredFile, objects: Objects) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with place.open("xb") as file:
+def _write(path: Path, entry: StoredFile, objects: Objects) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as file:
         for piece in objects.content(entry.sha256, entry.size_bytes):
             file.write(piece)
-    place.chmod(entry.mode & _FILE_MODE)
-    os.utime(place, ns=(entry.mtime_ns, entry.mtime_ns))
+    path.chmod(entry.mode & _FILE_MODE)
+    os.utime(path, ns=(entry.mtime_ns, entry.mtime_ns))

@@ -37,9 +37,9 @@ class Scan:
     skipped: list[str] = field(default_factory=list)
     complete: bool = True
 
-    def unreadable(self, path: str, words: str) -> None:
+    def unreadable(self, path: str, problem: str) -> None:
         """Note that `path` should be here and is not."""
-        self.skipped.append(f"{path}: {words}. It is not in this archive.")
+        self.skipped.append(f"{path}: {problem}. It is not in this archive.")
         self.complete = False
 
 
@@ -50,15 +50,15 @@ def scan(home: Path, exclude: Collection[Path]) -> Scan:
     """
     root = os.path.realpath(home)
     excluded = {os.path.realpath(path) for path in exclude}
-    found = Scan()
-    found.folder_modes["."] = stat.S_IMODE(os.stat(root).st_mode)
+    scanned = Scan()
+    scanned.folder_modes["."] = stat.S_IMODE(os.stat(root).st_mode)
     waiting = [""]
     while waiting:
-        waiting += _scan_folder(root, waiting.pop(), excluded, found)
-    return found
+        waiting += _scan_folder(root, waiting.pop(), excluded, scanned)
+    return scanned
 
 
-def _scan_folder(root: str, folder: str, excluded: set[str], found: Scan) -> list[str]:
+def _scan_folder(root: str, folder: str, excluded: set[str], scanned: Scan) -> list[str]:
     """Note what is directly in `folder`; the folders to look into next."""
     inner = []
     try:
@@ -67,36 +67,36 @@ def _scan_folder(root: str, folder: str, excluded: set[str], found: Scan) -> lis
     except FileNotFoundError:
         return []
     except OSError as error:
-        found.unreadable(folder or ".", f"cannot be listed: {error.strerror}")
+        scanned.unreadable(folder or ".", f"cannot be listed: {error.strerror}")
         return []
     if folder and _is_cache(entries):
-        del found.folder_modes[folder]
+        del scanned.folder_modes[folder]
         return []
     for entry in entries:
         path = f"{folder}/{entry.name}" if folder else entry.name
-        if not _is_derived(path, entry.name) and _note(path, entry, excluded, found):
+        if not _is_derived(path, entry.name) and _note(path, entry, excluded, scanned):
             inner.append(path)
     return inner
 
 
-def _note(path: str, entry: os.DirEntry[str], excluded: set[str], found: Scan) -> bool:
+def _note(path: str, entry: os.DirEntry[str], excluded: set[str], scanned: Scan) -> bool:
     """Note `entry`; whether it is a folder to look into."""
     try:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISREG(status.st_mode):
-            found.files[path] = status
+            scanned.files[path] = status
         elif stat.S_ISLNK(status.st_mode):
-            found.links[path] = os.readlink(entry.path)
+            scanned.links[path] = os.readlink(entry.path)
         elif not stat.S_ISDIR(status.st_mode):
             kind = _KINDS.get(stat.S_IFMT(status.st_mode), "of an unknown kind")
-            found.skipped.append(f"{path}: is {kind}, which is not archived.")
+            scanned.skipped.append(f"{path}: is {kind}, which is not archived.")
         elif entry.path not in excluded:
-            found.folder_modes[path] = stat.S_IMODE(status.st_mode)
+            scanned.folder_modes[path] = stat.S_IMODE(status.st_mode)
             return True
     except FileNotFoundError:
         return False
     except OSError as error:
-        found.unreadable(path, f"cannot be read: {error.strerror}")
+        scanned.unreadable(path, f"cannot be read: {error.strerror}")
     return False
 
 
@@ -119,12 +119,12 @@ def _is_cache(entries: list[os.DirEntry[str]]) -> bool:
         return False  # Then it is archived, which loses nothing.
 
 
-def store(home: Path, found: Scan, before: State, objects: Objects) -> tuple[State, int]:
+def store(home: Path, scanned: Scan, before: State, objects: Objects) -> tuple[State, int]:
     """What the archive of `found` holds, its content being in `objects`, and the bytes written for it."""
-    now: State = {path: Folder(mode) for path, mode in found.folder_modes.items()}
-    now.update((path, Link(target)) for path, target in found.links.items())
+    now: State = {path: Folder(mode) for path, mode in scanned.folder_modes.items()}
+    now.update((path, Link(target)) for path, target in scanned.links.items())
     new_bytes = 0
-    for path, status in found.files.items():
+    for path, status in scanned.files.items():
         known = before.get(path)
         if isinstance(known, StoredFile) and _is_unchanged(known, status) and known.sha256 in objects:
             now[path] = known
@@ -134,7 +134,7 @@ def store(home: Path, found: Scan, before: State, objects: Objects) -> tuple[Sta
         except FileNotFoundError:
             continue
         except UnreadableSourceError as error:
-            found.unreadable(path, str(error))
+            scanned.unreadable(path, str(error))
             continue
         new_bytes += written
     return now, new_bytes

@@ -98,8 +98,8 @@ def runs_here(artifact: Artifact) -> bool:
 
 def library_sizes(path: Path, folders: tuple[Path, ...]) -> dict[str, int]:
     """The size of every shared library below `folders`, by its path within `path`."""
-    found = sorted(library for folder in folders for library in folder.rglob("*.so*") if library.is_file())
-    return {library.relative_to(path).as_posix(): library.stat().st_size for library in found}
+    libraries = sorted(library for folder in folders for library in folder.rglob("*.so*") if library.is_file())
+    return {library.relative_to(path).as_posix(): library.stat().st_size for library in libraries}
 
 
 def write_manifest(artifact: Artifact) -> None:
@@ -157,39 +157,39 @@ def _parse(path: Path, value: common.Json) -> Artifact:
     )
 
 
-def _text(value: common.Json, place: str) -> str:
+def _text(value: common.Json, json_path: str) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{place}: {value!r} is not a text")
+        raise ValueError(f"{json_path}: {value!r} is not a text")
     return value
 
 
-def _texts(value: common.Json, place: str) -> dict[str, str]:
+def _texts(value: common.Json, json_path: str) -> dict[str, str]:
     if not isinstance(value, dict):
-        raise ValueError(f"{place}: not an object")
-    return {name: _text(item, f"{place}.{name}") for name, item in value.items()}
+        raise ValueError(f"{json_path}: not an object")
+    return {name: _text(item, f"{json_path}.{name}") for name, item in value.items()}
 
 
-def _inside(value: common.Json, place: str) -> str:
+def _inside(value: common.Json, json_path: str) -> str:
     """A path that cannot lead out of the artifact's folder."""
-    parts = PurePosixPath(_text(value, place))
+    parts = PurePosixPath(_text(value, json_path))
     if parts.is_absolute() or ".." in parts.parts:
-        raise ValueError(f"{place}: {value!r} leads out of the artifact's folder")
+        raise ValueError(f"{json_path}: {value!r} leads out of the artifact's folder")
     return parts.as_posix()
 
 
-def _folders(path: Path, value: common.Json, place: str) -> tuple[Path, ...]:
+def _folders(path: Path, value: common.Json, json_path: str) -> tuple[Path, ...]:
     if not isinstance(value, list):
-        raise ValueError(f"{place}: not a list")
-    return tuple(path / _inside(item, f"{place}[{index}]") for index, item in enumerate(value))
+        raise ValueError(f"{json_path}: not a list")
+    return tuple(path / _inside(item, f"{json_path}[{index}]") for index, item in enumerate(value))
 
 
-def _sizes(value: common.Json, place: str) -> dict[str, int]:
+def _sizes(value: common.Json, json_path: str) -> dict[str, int]:
     if not isinstance(value, dict) or not value:
-        raise ValueError(f"{place}: names no library")
+        raise ValueError(f"{json_path}: names no library")
     for name, size_bytes in value.items():
         if type(size_bytes) is not int:
-            raise ValueError(f"{place}.{name}: {size_bytes!r} is not a whole number")
-    return {_inside(name, place): size_bytes for name, size_bytes in value.items()}
+            raise ValueError(f"{json_path}.{name}: {size_bytes!r} is not a whole number")
+    return {_inside(name, json_path): size_bytes for name, size_bytes in value.items()}
 
 
 def _check_libraries(artifact: Artifact) -> None:

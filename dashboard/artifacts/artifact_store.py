@@ -36,13 +36,13 @@ class Pruned:
 
 def artifacts_in(folder: Path) -> list[Artifact]:
     """Every artifact in `folder` that counts; a broken one is logged and left out."""
-    found = []
+    artifacts = []
     for path in _shelved(folder):
         try:
-            found.append(read_artifact(path))
+            artifacts.append(read_artifact(path))
         except ArtifactError as error:
             _log.warning("%s", error)
-    return found
+    return artifacts
 
 
 def _shelved(folder: Path) -> list[Path]:
@@ -74,15 +74,15 @@ def claim(folder: Path, base: str, deadline: locks.Deadline) -> Lock:
 def workplace(folder: Path, base: str) -> Iterator[Path]:
     """A new empty folder to build `base` in, on the filesystem of `folder`; removed at the end. Claim `base` first."""
     shutil.rmtree(folder / _BUILDING / base, ignore_errors=True)
-    place = folder / _BUILDING / base
-    place.mkdir(parents=True)
+    parent = folder / _BUILDING / base
+    parent.mkdir(parents=True)
     try:
         # The inner name is new each time: a pip that outlived its killed night must not write into this build.
-        new = Path(tempfile.mkdtemp(dir=place))
+        new = Path(tempfile.mkdtemp(dir=parent))
         new.chmod(0o755)
         yield new
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(parent, ignore_errors=True)
 
 
 def put(new: Path, folder: Path, key: str, deadline: locks.Deadline) -> None:
@@ -93,11 +93,11 @@ def put(new: Path, folder: Path, key: str, deadline: locks.Deadline) -> None:
 
 def sweep(folder: Path) -> None:
     """Remove what killed builds left in `folder`."""
-    for place in (folder / _BUILDING).glob("*"):
-        lock = locks.try_exclusive(_lock_path(folder, _builds(place.name)), f"sweeping {place.name}")
+    for parent in (folder / _BUILDING).glob("*"):
+        lock = locks.try_exclusive(_lock_path(folder, _builds(parent.name)), f"sweeping {parent.name}")
         if lock is not None:
             with lock:
-                shutil.rmtree(place, ignore_errors=True)
+                shutil.rmtree(parent, ignore_errors=True)
 
 
 def prune(folder: Path, max_bytes: int, keep: Collection[str]) -> Pruned:

@@ -77,12 +77,12 @@ def parse_health(tail: str, pythonpath: Sequence[Path], log: Path) -> Health:
     try:
         value = common.parse_json(line.encode(), str(log))
         file = Path(value["tvm_file"])
-        found = Health(*(value[name] for name in ("tvm_version", "tvm_ffi_version", "commit", "numpy_version")))
+        health = Health(*(value[name] for name in ("tvm_version", "tvm_ffi_version", "commit", "numpy_version")))
     except (DashboardError, KeyError, TypeError) as error:
         raise ArtifactError(f"the check ended well and said nothing that can be read: {error} (log: {log})") from error
     if not any(folder in file.parents for folder in pythonpath):
         raise ArtifactError(f"imported {file}, which is another TVM. Uninstall apache-tvm from {sys.executable}.")
-    return Health(found.tvm_version, found.tvm_ffi_version, _bare(found.commit), found.numpy_version)
+    return Health(health.tvm_version, health.tvm_ffi_version, _bare(health.commit), health.numpy_version)
 
 
 def _bare(commit: str | None) -> str | None:

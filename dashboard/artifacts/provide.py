@@ -37,7 +37,7 @@ class Provider(Protocol):
     def base_of(self, exact: ArtifactSpec) -> str:
         """The name of what is built for `exact`: one night at a time builds it."""
 
-    def build(self, exact: ArtifactSpec, place: Path, context: BuildContext) -> Artifact:
+    def build(self, exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
         """The artifact, built and proved in the empty folder `place`."""
 
 
@@ -89,9 +89,9 @@ def provide(spec: ArtifactSpec, folder: Path, *, rebuild: bool, log_folder: Path
         artifact_store.sweep(request.context.folder)
         return _resolve_and_build(request) if rebuild else _take_without_building(request)
     except OSError as error:
-        place = error.filename or folder
+        path = error.filename or folder
         raise ArtifactError(
-            f"{place}: {error.strerror or error}. Artifacts need room and leave to write there."
+            f"{path}: {error.strerror or error}. Artifacts need room and leave to write there."
         ) from error
 
 
@@ -141,11 +141,11 @@ def _build(request: _Request, exact: ArtifactSpec) -> Provided:
     with artifact_store.claim(folder, base, deadline):
         taken = _take(request, exact)
         if taken is None:
-            with artifact_store.workplace(folder, base) as place:
-                artifact = provider.build(exact, place, request.context)
-                (place / LAST_USED).touch()
+            with artifact_store.workplace(folder, base) as workplace:
+                artifact = provider.build(exact, workplace, request.context)
+                (workplace / LAST_USED).touch()
                 write_manifest(artifact)
-                artifact_store.put(place, folder, artifact.key, deadline)
+                artifact_store.put(workplace, folder, artifact.key, deadline)
             built = _take(request, exact)
             taken = built and replace(built, is_new=True)
     if taken is None:

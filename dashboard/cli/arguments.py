@@ -25,12 +25,12 @@ def home_verb(
     verbs: Verbs[argparse.ArgumentParser],
     name: str,
     verb: Callable[[argparse.Namespace], int],
-    words: str,
+    help_text: str,
     *,
     code: bool = True,
 ) -> argparse.ArgumentParser:
     """Add a verb that is about a home; with `code`, it may be told where scripts lie and which seed to take."""
-    parser = verbs.add_parser(name, help=words)
+    parser = verbs.add_parser(name, help=help_text)
     parser.add_argument("home", type=absolute, metavar="HOME")
     if code:
         code_options(parser)
@@ -76,20 +76,20 @@ def absolute(text: str) -> Path:
 
 
 def passed_on(
-    verbs: Verbs[argparse.ArgumentParser], name: str, verb: Callable[[Sequence[str]], int], words: str
+    verbs: Verbs[argparse.ArgumentParser], name: str, verb: Callable[[Sequence[str]], int], help_text: str
 ) -> None:
     """Add a verb whose arguments, options as well, are read by a command line of its own."""
-    parser = verbs.add_parser(name, help=words, add_help=False, prefix_chars="\0")
+    parser = verbs.add_parser(name, help=help_text, add_help=False, prefix_chars="\0")
     parser.add_argument("rest", nargs=argparse.REMAINDER)
     parser.set_defaults(verb=lambda arguments: verb(arguments.rest))
 
 
 def duration_s(text: str) -> float:
     """Seconds in a text like `90`, `90s`, `10m`, `1.5h` or `2d`."""
-    found = _DURATION.fullmatch(text)
-    if not found or not float(found[1]):
+    match = _DURATION.fullmatch(text)
+    if not match or not float(match[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is no length of time. Write it like 90s, 10m or 3h.")
-    return float(found[1]) * _SECONDS[found[2] or "s"]
+    return float(match[1]) * _SECONDS[match[2] or "s"]
 
 
 def interrupt(number: int, frame: object) -> NoReturn:

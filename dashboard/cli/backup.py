@@ -30,15 +30,15 @@ def _restore(arguments: argparse.Namespace) -> int:
     from dashboard.archive import archive
 
     _refuse_home(arguments.backup)
-    found = archive.archives(arguments.backup)
+    archives = archive.archives(arguments.backup)
     if arguments.target is None:
-        for info in found:
+        for info in archives:
             print(f"{info.name}  {info.total_files} files  {info.broken or 'sound'}")
-        count = f"{len(found)} archive{'' if len(found) == 1 else 's'}"
+        count = f"{len(archives)} archive{'' if len(archives) == 1 else 's'}"
         print(f"{count}. Give a target folder to restore the newest, or --archive NAME.")
         return OK_CODE
     archive.restore(arguments.backup, arguments.archive, arguments.target)
-    print(f"Restored {arguments.archive or found[-1].name} to {arguments.target}.")
+    print(f"Restored {arguments.archive or archives[-1].name} to {arguments.target}.")
     return OK_CODE
 
 
@@ -59,5 +59,5 @@ def _refuse_home(backup: Path) -> None:
         raise DashboardError(f"{backup}: there is no such folder. Give a home's backup_dir.")
     home = Home(absolute(str(backup)))
     if home.config_file.is_file() and not (backup / "archives").is_dir():
-        place = read_home_config(home).backup
-        raise DashboardError(f"{backup}: is a home and holds no archives. Give its backup_dir: {place}.")
+        backup_dir = read_home_config(home).backup
+        raise DashboardError(f"{backup}: is a home and holds no archives. Give its backup_dir: {backup_dir}.")

@@ -41,9 +41,9 @@ def faults_of(home: Home, code: CodeFolders) -> list[str]:
     try:
         plan = make_plan(home, code)
     except DashboardError as error:
-        found = find_jobs(home, code, ArtifactSpec("pypi", "latest"))
+        listed = find_jobs(home, code, ArtifactSpec("pypi", "latest"))
         own = [*error.faults] if isinstance(error, ConfigError) else [str(error)]
-        return [*own, *(fault for job in found for fault in job.faults)]
+        return [*own, *(fault for job in listed for fault in job.faults)]
     rejected = [fault for job in plan.rejected for fault in job.faults]
     jobs = [job for job in (*plan.experiments, *plan.subsystems) if not job.variant]
     own = [fault for job in jobs for fault in _own_faults(job, plan)]

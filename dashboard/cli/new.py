@@ -18,8 +18,8 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     new.add_argument("kind", choices=[row.kind for row in PIPELINES])
     new.add_argument("name", metavar="NAME", help="lower case with digits and underscores")
     languages = new.add_mutually_exclusive_group()
-    for language, words in zip(LANGUAGES, ("Python, the default", "Bash alone", "a C function"), strict=True):
-        languages.add_argument(f"--{language}", dest="language", action="store_const", const=language, help=words)
+    for language, help_text in zip(LANGUAGES, ("Python, the default", "Bash alone", "a C function"), strict=True):
+        languages.add_argument(f"--{language}", dest="language", action="store_const", const=language, help=help_text)
     new.add_argument("--in", dest="folder", type=absolute, metavar="FOLDER", help="where; by default this repository")
     new.set_defaults(verb=_new, language=LANGUAGES[0])
 
@@ -35,12 +35,12 @@ def _new(arguments: argparse.Namespace) -> int:
 
 def _next_steps(row: Pipeline, name: str, folder: Path, test: Path) -> str:
     private = not folder.is_relative_to(REPOSITORY)
-    place = shlex.quote(str(folder)) if private else name
+    argument = shlex.quote(str(folder)) if private else name
     config = f"HOME/config/{row.folder}/{name}"
     lines = [
         f"Written: {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}",
         *([] if test.parent == folder else [f"Written: {test}"]),
-        f"Try it:           python3 -m dashboard smoke {place}",
+        f"Try it:           python3 -m dashboard smoke {argument}",
         f"Test it:          python3 -m pytest {shlex.quote(str(test))}",
         f"Take it into HOME: mkdir -p {config} && echo '{{\"active\": true}}' > {config}/config.json",
     ]

@@ -65,8 +65,8 @@ def _headline(home: Home, night: Night) -> str:
             counts.append(f"{sum(job in good for job in of_kind)} of {len(of_kind)} {kind}s")
     trouble = "SOME FAILED, " if len(good) < len(night.jobs) else "NOT BACKED UP, " if backup else ""
     jobs = f"{trouble}{' and '.join(counts)} ok{f', but {backup}' if backup else ''}"
-    said = [jobs, _of_tvm(home, night)] if trouble else [_of_tvm(home, night), jobs]
-    return f"Night {night.stamp}: {'. '.join(said)}."
+    sentences = [jobs, _of_tvm(home, night)] if trouble else [_of_tvm(home, night), jobs]
+    return f"Night {night.stamp}: {'. '.join(sentences)}."
 
 
 def _of_tvm(home: Home, night: Night) -> str:
@@ -130,9 +130,9 @@ def summarize_status(home: Home, night: Night) -> str:
     stages = list(dict.fromkeys(step.stage for job in night.jobs for step in job.steps))
     rows = [["", *stages, "time"]]
     for job in night.jobs:
-        words = {step.stage: _WORDS[step.state] for step in job.steps}
+        states = {step.stage: _WORDS[step.state] for step in job.steps}
         rows.append(
-            [f"{job.kind} {job.name}", *(words.get(stage, "-") for stage in stages), format_duration(job.elapsed_s)]
+            [f"{job.kind} {job.name}", *(states.get(stage, "-") for stage in stages), format_duration(job.elapsed_s)]
         )
     return "\n".join([summarize_night(home, night), "", *_table(rows)])
 

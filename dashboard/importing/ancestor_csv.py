@@ -26,8 +26,8 @@ _SECONDS_TO_MS = 1000.0
 def _stamp(file: File) -> str | None:
     """The stamp of the folder that holds the experiment's."""
     folders = file.name.parts[:-2]
-    found = [match for folder in folders if (match := _FOLDER.fullmatch(folder))]
-    return found[-1][1] if found else None
+    matches = [match for folder in folders if (match := _FOLDER.fullmatch(folder))]
+    return matches[-1][1] if matches else None
 
 
 def _owns(file: File) -> bool:
@@ -38,10 +38,10 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     moment = parse_stamp(_stamp(file) or "", reading)
     framework, _, task = file.name.stem.partition("-")
     groups, bad = _groups(file)
-    found = [_record(moment, framework, task, dict(key), times) for key, times in groups.items()]
+    parsed = [_record(moment, framework, task, dict(key), times) for key, times in groups.items()]
     left_out = (f"{bad} rows without a time",) if bad else ()
     experiment = file.name.parent.name
-    yield ParsedNight(experiment, moment, "", with_records(found), left_out=left_out, joins=True)
+    yield ParsedNight(experiment, moment, "", with_records(parsed), left_out=left_out, joins=True)
 
 
 def _groups(file: File) -> tuple[Mapping[tuple[tuple[str, str], ...], list[float]], int]:

@@ -46,7 +46,7 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
         raise DashboardError("$.date or $.result_columns is missing. It is no result of asv.")
     moment = _moment(milliseconds)
     named = _parameter_names(file)
-    found: list[dict[str, Any]] = []
+    parsed: list[dict[str, Any]] = []
     other, without = [], 0
     for name, row in sorted(mapping(value.get("results")).items()):
         if not name.rpartition(".")[2].startswith(_TIMED):
@@ -55,7 +55,7 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
             result = dict(zip(map(str, columns), row, strict=False))
             points = list(_points(result, named.get(name, [])))
             without += sum(measured is None for _, measured in points)
-            found += [
+            parsed += [
                 record(moment, measured, workload=f"asv.{name}", workload_args=args, **_columns(value))
                 for args, measured in points
                 if measured is not None
@@ -63,7 +63,7 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     left_out = [f"{len(other)} benchmarks that are not times"] if other else []
     left_out += [f"{without} points without a result (failed or skipped)"] if without else []
     commit = str(value.get("commit_hash", ""))
-    yield ParsedNight("asv", moment, commit, with_records(found), left_out=tuple(left_out))
+    yield ParsedNight("asv", moment, commit, with_records(parsed), left_out=tuple(left_out))
 
 
 def _moment(milliseconds: float) -> datetime.datetime:
@@ -106,19 +106,19 @@ def _points(result: Mapping[str, Any], named: Sequence[str]) -> Iterator[tuple[d
     )
     values = result.get("result")
     combinations: Sequence[tuple[str, ...]] = list(itertools.islice(itertools.product(*params), 100_000))
-    for place, combination in enumerate(combinations):
+    for index, combination in enumerate(combinations):
         numbered = [f"param{position}" for position in range(1, len(combination) + 1)]
         called = named if len(named) == len(set(named)) == len(combination) else numbered
         args = dict(zip(called, combination, strict=True))
-        yield args, _measured(result, values, place)
+        yield args, _measured(result, values, index)
 
 
-def _measured(result: Mapping[str, Any], values: object, place: int) -> dict[str, Any] | None:
+def _measured(result: Mapping[str, Any], values: object, index: int) -> dict[str, Any] | None:
     def at(name: str) -> Any:
         column = result.get(name)
-        return column[place] if isinstance(column, list) and place < len(column) else None
+        return column[index] if isinstance(column, list) and index < len(column) else None
 
-    seconds = number(values[place]) if isinstance(values, list) and place < len(values) else None
+    seconds = number(values[index]) if isinstance(values, list) and index < len(values) else None
     if seconds is None:
         return None
     samples = [sample * _SECONDS_TO_MS for sample in numbers(at("samples"))]

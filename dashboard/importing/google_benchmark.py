@@ -44,21 +44,21 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     failures = []
     for row in rows:
         if row.get("error_occurred"):
-            words = str(row.get("error_message", "")) or "error_occurred"
-            failures.append({"workload": _workload(row), "values": {}, "error": words})
+            error = str(row.get("error_message", "")) or "error_occurred"
+            failures.append({"workload": _workload(row), "values": {}, "error": error})
         else:
             groups.setdefault((_name(row), int(number(row.get("threads")) or 1)), []).append(row)
-    found, without = [], 0
+    parsed, without = [], 0
     for (_, threads), group in groups.items():
         measured = _measured(group)
         if measured is None:
             without += 1
         else:
-            found.append(_record(moment, context, group[0], threads, measured))
+            parsed.append(_record(moment, context, group[0], threads, measured))
     left_out = (f"{without} benchmarks without a real time",) if without else ()
     executable = PurePosixPath(str(context.get("executable", ""))).name
     experiment = executable or file.name.stem
-    yield ParsedNight(experiment, moment, "", with_records(found, failures), left_out=left_out)
+    yield ParsedNight(experiment, moment, "", with_records(parsed, failures), left_out=left_out)
 
 
 def _moment(date: object, reading: Reading) -> datetime.datetime:

@@ -120,20 +120,20 @@ class _ImportedNights:
         if known:
             return ImportReport(IN_ALREADY, file.shown, f"is {night.experiment}/data_{known}.json")
         moment = common.stamp_of(night.moment)
-        place = {"format": style.name, "file": file.name.name, "part": night.part, "moment": moment}
-        changed = next((stamp for stamp, facts in imported.items() if place.items() <= facts.items()), None)
+        source = {"format": style.name, "file": file.name.name, "part": night.part, "moment": moment}
+        changed = next((stamp for stamp, facts in imported.items() if source.items() <= facts.items()), None)
         if changed:
             text = f"has changed since it became {night.experiment}/data_{changed}.json, which stays"
             return ImportReport(SKIPPED, file.shown, text)
-        return self._write(night, file, {**origin, **place})
+        return self._write(night, file, {**origin, **source})
 
     def _load(self, experiment: str) -> dict[str, Mapping[str, Any]]:
         """For each imported night of an experiment what it says of its origin."""
         if experiment not in self._imported:
             folder = self._request.home.data(experiment)
             self._stamps[experiment] = set(records.data_stamps(folder))
-            found = ((stamp, _origin(folder / f"data_{stamp}.json")) for stamp in sorted(self._stamps[experiment]))
-            self._imported[experiment] = {stamp: origin for stamp, origin in found if origin}
+            origins = ((stamp, _origin(folder / f"data_{stamp}.json")) for stamp in sorted(self._stamps[experiment]))
+            self._imported[experiment] = {stamp: origin for stamp, origin in origins if origin}
         return self._imported[experiment]
 
     def _write(self, night: ParsedNight, file: File, origin: Mapping[str, Any]) -> ImportReport:
@@ -157,9 +157,9 @@ class _ImportedNights:
         records.check_data(whole)
         config_util.check_metrics(metrics.declared_in(whole), file.shown)
         if not self._request.dry_run:
-            place = self._request.home.data_file(night.experiment, stamp)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            common.write_json(place, whole)
+            path = self._request.home.data_file(night.experiment, stamp)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            common.write_json(path, whole)
         self._stamps[night.experiment].add(stamp)
         self._imported[night.experiment][stamp] = origin
         return ImportReport(TAKEN, file.shown, _format_night(night, stamp))

@@ -62,16 +62,20 @@ class Format:
 
 def reduced(samples_ms: Sequence[float]) -> dict[str, Any]:
     """Mean and standard deviation (None of one sample) as columns, and what `additional_info` says of these samples."""
-    found = reduction.reduce_processes([samples_ms])
+    reduction_of_samples = reduction.reduce_processes([samples_ms])
     return {
-        "mean": found.mean,
-        "std": found.std if found.count > 1 else None,
+        "mean": reduction_of_samples.mean,
+        "std": reduction_of_samples.std if reduction_of_samples.count > 1 else None,
         "info": {
-            "execution_elapsed_ms_median": found.median,
-            "execution_elapsed_ms_min": found.min,
-            **({"execution_elapsed_ms_low": found.low} if found.low is not None else {}),
-            **({"execution_elapsed_ms_high": found.high} if found.high is not None else {}),
-            "samples": found.count,
+            "execution_elapsed_ms_median": reduction_of_samples.median,
+            "execution_elapsed_ms_min": reduction_of_samples.min,
+            **({"execution_elapsed_ms_low": reduction_of_samples.low} if reduction_of_samples.low is not None else {}),
+            **(
+                {"execution_elapsed_ms_high": reduction_of_samples.high}
+                if reduction_of_samples.high is not None
+                else {}
+            ),
+            "samples": reduction_of_samples.count,
         },
     }
 
@@ -98,11 +102,11 @@ def record(moment: datetime.datetime, measured: Mapping[str, Any], **columns: An
     }
 
 
-def with_records(found: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+def with_records(parsed: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """A night's content of records; DashboardError where there are none."""
-    if not found and not failures:
+    if not parsed and not failures:
         raise DashboardError("holds no times that could become records.")
-    known = {"schema_version": records.SCHEMA_VERSION, "records": list(found)}
+    known = {"schema_version": records.SCHEMA_VERSION, "records": list(parsed)}
     return {**known, **({"failures": list(failures)} if failures else {})}
 
 

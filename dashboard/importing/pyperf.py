@@ -39,16 +39,16 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
         raise DashboardError(f"$.version: {value.get('version')!r:.40} is not 1.0.")
     top = mapping(value.get("metadata"))
     moment = _moment(benchmarks, reading)
-    found, other = [], 0
+    parsed, other = [], 0
     for benchmark in benchmarks:
         metadata = {**top, **mapping(benchmark.get("metadata"))}
         times = [seconds * _SECONDS_TO_MS for run in _runs(benchmark) for seconds in numbers(run.get("values"))]
         if metadata.get("unit", "second") != "second" or not times:
             other += 1
         else:
-            found.append(_record(moment, metadata, times, len(_runs(benchmark))))
+            parsed.append(_record(moment, metadata, times, len(_runs(benchmark))))
     left_out = (f"{other} benchmarks without values in seconds",) if other else ()
-    yield ParsedNight(file.name.stem, moment, "", with_records(found), left_out=left_out)
+    yield ParsedNight(file.name.stem, moment, "", with_records(parsed), left_out=left_out)
 
 
 def _runs(benchmark: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -44,8 +44,8 @@ class File:
         """The regular file at a path relative to this one's folder, where there is one to be read."""
         if self.path is None:
             return None
-        found = list(_of_path(self.path.parent / relative, self.name.parent / relative, relative))
-        return found[0] if found and isinstance(found[0], File) else None
+        files = list(_of_path(self.path.parent / relative, self.name.parent / relative, relative))
+        return files[0] if files and isinstance(files[0], File) else None
 
     def json(self) -> Any:
         """The JSON value in it, with null for NaN and Infinity, which Python's writers leave where a tool has none."""

@@ -60,8 +60,8 @@ def _values(home: Home, path: Path, value: Mapping[str, Any], experiment: str, s
         yield from records.read_data(path, experiment, home=home.machine()).values()
         return
     receipt = structured.from_json(receipts.Receipt, value, path)
-    told = [entry.record for entry in receipt.records]
-    leaves = {str(record["path"]): float(record["value"]) for record in told if "path" in record}
-    whole = [record for record in told if "path" not in record]
+    recorded = [entry.record for entry in receipt.records]
+    leaves = {str(record["path"]): float(record["value"]) for record in recorded if "path" in record}
+    whole = [record for record in recorded if "path" not in record]
     night = records.night_of({"night": receipt.night, "records": whole}, experiment, stamp, home.machine())
     yield from replace(night, leaves=leaves).values()

@@ -57,9 +57,9 @@ class WantedSeries:
         """What names its point, on any machine."""
         return point_of(self.labels)
 
-    def value_in(self, found: Iterable[PointValue]) -> float | None:
+    def value_in(self, values: Iterable[PointValue]) -> float | None:
         """Its value among these; the machine may be another than that of its ID."""
-        for value in found:
+        for value in values:
             if value.key.metric == self.metric and point_of(value.key.labels) == self.point:
                 return value.value
         return None
@@ -91,9 +91,9 @@ def _nights(home: Home, experiment: str, stamps: list[str]) -> Iterator[list[Wan
 
 def of_values(values: Iterable[PointValue]) -> list[WantedSeries]:
     """The series of these values, named."""
-    found = [WantedSeries.of(value) for value in values]
-    names = naming.names(found)
-    return [replace(series, name=name) for series, name in zip(found, names, strict=True)]
+    wanted = [WantedSeries.of(value) for value in values]
+    names = naming.names(wanted)
+    return [replace(series, name=name) for series, name in zip(wanted, names, strict=True)]
 
 
 def select_named(known: list[WantedSeries], text: str) -> list[WantedSeries]:

@@ -29,12 +29,12 @@ def between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[Candi
                 raise DashboardError(f"--good and --bad differ in their {fact}: {good.facts[fact]}, {bad.facts[fact]}.")
         remote, options = good.facts["remote"], git_provider.options_of(good)
         ends = [ArtifactSpec.of(remote, str(artifact.commit), options) for artifact in (good, bad)]
-        found = _commits(ends[0], ends[1], finder)
+        candidates = _commits(ends[0], ends[1], finder)
     else:
-        found = _versions(good.version, bad.version, finder)
-    if len(found) < 2:
+        candidates = _versions(good.version, bad.version, finder)
+    if len(candidates) < 2:
         raise DashboardError(f"Nothing lies between {good.version} and {bad.version}: they are the same build.")
-    return found
+    return candidates
 
 
 def of_range(text: str, finder: ArtifactFinder) -> list[Candidate]:

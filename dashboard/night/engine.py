@@ -26,12 +26,12 @@ _FULL_BYTES = 1 << 20
 
 def take_copy(context: Context, job: Job) -> None:
     """Copy the job's code and config, so that an edit or a pull during the night changes nothing under way."""
-    place = context.workspace(job)
-    shutil.rmtree(place.root, ignore_errors=True)
-    place.scratch.mkdir(parents=True)
-    setup_cache.copy_code(job.folder, place.code)
-    shutil.copytree(job.config_folder, place.config, symlinks=True)
-    place.fingerprint.write_text(setup_cache.fingerprint(place.code, job.config), encoding="ascii")
+    workspace = context.workspace(job)
+    shutil.rmtree(workspace.root, ignore_errors=True)
+    workspace.scratch.mkdir(parents=True)
+    setup_cache.copy_code(job.folder, workspace.code)
+    shutil.copytree(job.config_folder, workspace.config, symlinks=True)
+    workspace.fingerprint.write_text(setup_cache.fingerprint(workspace.code, job.config), encoding="ascii")
 
 
 def perform(context: Context, job: Job, stage: Stage) -> StepResult:
@@ -45,39 +45,39 @@ def perform(context: Context, job: Job, stage: Stage) -> StepResult:
 
 
 def _setup(context: Context, job: Job, stage: Stage) -> StepResult:
-    place = context.workspace(job)
-    key = place.fingerprint.read_text(encoding="ascii")
+    workspace = context.workspace(job)
+    key = workspace.fingerprint.read_text(encoding="ascii")
     setup_dir = context.plan.config.setup
     kept = setup_cache.made_in(setup_dir, job.experiment, key, context.stamp)  # for another of tonight's TVMs
     if kept is None and not job.config["rerun_setup"]:
         kept = setup_cache.find(setup_dir, job.experiment, key)
     if kept is not None:
-        _show_setup(place, kept)
+        _show_setup(workspace, kept)
         of_night = setup_cache.stamp_of(kept)
-        words = f"unchanged: kept from {of_night}"
-        return StepResult(stage.name, SKIPPED, words, context.stamp, reason=StepReason.KEPT, subject=of_night)
+        message = f"unchanged: kept from {of_night}"
+        return StepResult(stage.name, SKIPPED, message, context.stamp, reason=StepReason.KEPT, subject=of_night)
     folder = setup_cache.begin(setup_dir, job.experiment, key, context.stamp)
     result = _run(context, job, stage, folder)
     if result.success:
         setup_cache.finish(folder)
-        _show_setup(place, folder)
+        _show_setup(workspace, folder)
     else:
         shutil.rmtree(folder, ignore_errors=True)
     return result
 
 
-def _show_setup(place: Workspace, folder: Path) -> None:
-    link = place.code / "setup"
+def _show_setup(workspace: Workspace, folder: Path) -> None:
+    link = workspace.code / "setup"
     link.unlink(missing_ok=True)  # a link that somebody's run by hand left; a folder was refused by the plan
     link.symlink_to(folder)
 
 
 def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepResult:
-    place = context.workspace(job)
+    workspace = context.workspace(job)
     paths = {
-        "config": place.config,
+        "config": workspace.config,
         "destination": destination,
-        "raw": place.of("run"),
+        "raw": workspace.of("run"),
         "data": context.home.data(job.name),
         "output": context.home.output(job.name),
         "home": context.home.root,
@@ -90,34 +90,34 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
     started_ns = time.time_ns()
     with telemetry.recorded(context, job, stage):
         outcome = process.run(
-            [str(place.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
-            cwd=place.code,
-            env=_environment(context, job, place),
+            [str(workspace.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
+            cwd=workspace.code,
+            env=_environment(context, job, workspace),
             timeout_s=timeout_s,
-            log=place.log(stage.name),
+            log=workspace.log(stage.name),
         )
     try:
         message = judge(outcome, left_in, stage, timeout_s)
         failed_points = publish.publish(context, job, stage, left_in)
     except (DashboardError, OSError) as error:
-        words = _format_error(error, context) + mended(outcome)
-        said = error.status if isinstance(error, StageFailedError) else Status(False, "")
+        text = _format_error(error, context) + mended(outcome)
+        status = error.status if isinstance(error, StageFailedError) else Status(False, "")
         return StepResult(
             stage.name,
-            BLOCKED if said.blocked else FAILED,
-            words,
+            BLOCKED if status.blocked else FAILED,
+            text,
             context.stamp,
             round(outcome.elapsed_s, 3),
             outcome.tail,
             started_ns=started_ns,
-            in_log=said.in_log,
+            in_log=status.in_log,
         )
     finally:
         if "output" in stage.arguments:
             _remove(left_in / stages.STATUS_FILE)
-    words, elapsed_s = message + mended(outcome), round(outcome.elapsed_s, 3)
+    text, elapsed_s = message + mended(outcome), round(outcome.elapsed_s, 3)
     return StepResult(
-        stage.name, OK, words, context.stamp, elapsed_s, failed_points=failed_points, started_ns=started_ns
+        stage.name, OK, text, context.stamp, elapsed_s, failed_points=failed_points, started_ns=started_ns
     )
 
 
@@ -128,7 +128,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _environment(context: Context, job: Job, place: Workspace) -> dict[str, str]:
+def _environment(context: Context, job: Job, workspace: Workspace) -> dict[str, str]:
     config = context.plan.config
     cache = config.tmp_data / "cache" / "matplotlib"
     cache.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ def _environment(context: Context, job: Job, place: Workspace) -> dict[str, str]
         stamp=context.stamp,
         seed=context.plan.seed,
         env_name=config.env_name,
-        scratch=place.scratch,
+        scratch=workspace.scratch,
         cache=cache,
         artifact=context.artifact(job),
         added=config.env,
@@ -178,12 +178,12 @@ def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float) -> str
 
 def mended(outcome: Outcome) -> str:
     """What was put right after the stage, in words, to stand behind its message; empty where nothing was."""
-    words = ""
+    text = ""
     if outcome.left_behind:
-        words += f" ({outcome.left_behind} background processes that it left were ended)"
+        text += f" ({outcome.left_behind} background processes that it left were ended)"
     if outcome.left_out_bytes:
-        words += f" ({format_bytes(outcome.left_out_bytes)} of its output were left out of the log)"
-    return words
+        text += f" ({format_bytes(outcome.left_out_bytes)} of its output were left out of the log)"
+    return text
 
 
 def _status(outcome: Outcome, folder: Path, stage: Stage) -> Status:
@@ -202,16 +202,16 @@ def _format_signal(number: int) -> str:
 
 
 def _format_error(error: DashboardError | OSError, context: Context) -> str:
-    words = str(error)
+    text = str(error)
     if isinstance(error, shutil.Error):
         source, _, reason = error.args[0][0]
-        words = f"{source}: cannot be copied: {reason}."
+        text = f"{source}: cannot be copied: {reason}."
     elif isinstance(error, OSError):
-        words = f"{error.filename or 'a file'}: {error.strerror}."
+        text = f"{error.filename or 'a file'}: {error.strerror}."
     for folder in (context.home.root, context.plan.config.tmp_data):
         if folder.exists() and _free_bytes(folder) < _FULL_BYTES:
-            return f"{words} The disk that holds {folder} is full: make room on it."
-    return words
+            return f"{text} The disk that holds {folder} is full: make room on it."
+    return text
 
 
 def _free_bytes(folder: Path) -> int:

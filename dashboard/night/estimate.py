@@ -25,8 +25,8 @@ class Estimate:
 
     def __str__(self) -> str:
         size = f" ({self.job.config['size']})" if "size" in self.job.config else ""
-        told = format_duration(self.seconds) if self.seconds is not None else "unknown"
-        return f"{self.job.name}{size}: {told}{', ' if self.source else ''}{self.source}"
+        duration = format_duration(self.seconds) if self.seconds is not None else "unknown"
+        return f"{self.job.name}{size}: {duration}{', ' if self.source else ''}{self.source}"
 
 
 def estimates(plan: Plan) -> list[Estimate]:
@@ -36,14 +36,14 @@ def estimates(plan: Plan) -> list[Estimate]:
 
 def summarize(plan: Plan) -> list[str]:
     """A line for each job, and the sum."""
-    found = estimates(plan)
-    if not found:
+    estimated = estimates(plan)
+    if not estimated:
         return []
-    known = [item.seconds for item in found if item.seconds is not None]
-    unknown = len(found) - len(known)
-    rest = f", and {unknown} of {len(found)} jobs whose time is unknown" if unknown else ""
+    known = [item.seconds for item in estimated if item.seconds is not None]
+    unknown = len(estimated) - len(known)
+    rest = f", and {unknown} of {len(estimated)} jobs whose time is unknown" if unknown else ""
     total = format_duration(sum(known)) if known else "unknown"
-    return ["Time:", *(f"  {item}" for item in found), f"  Together {total}{rest}; without the time to get TVM."]
+    return ["Time:", *(f"  {item}" for item in estimated), f"  Together {total}{rest}; without the time to get TVM."]
 
 
 def _estimate(home: Home, job: Job) -> Estimate:

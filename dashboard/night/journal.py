@@ -132,8 +132,8 @@ class Journal:
             if error.errno not in _FULL:
                 raise
             self._ballast.unlink(missing_ok=True)
-            words = f"The disk of {self._home.root} is full. Make room before the next night."
-            self._night = self._night.with_note(words)
+            note = f"The disk of {self._home.root} is full. Make room before the next night."
+            self._night = self._night.with_note(note)
             try:
                 write()
             except OSError as again:

@@ -242,10 +242,10 @@ class _Phases:
         self._journal.record(job, result, log)
         self._progress.end(job, result)
 
-    def _block(self, job: Job, words: str, reason: StepReason, subject: str = "", *, after: str = "") -> None:
+    def _block(self, job: Job, message: str, reason: StepReason, subject: str = "", *, after: str = "") -> None:
         names = [stage.name for stage in job.stages]
         for name in names[names.index(after) + 1 :] if after else names:
-            result = StepResult(name, BLOCKED, words, self._context.stamp, reason=reason, subject=subject)
+            result = StepResult(name, BLOCKED, message, self._context.stamp, reason=reason, subject=subject)
             self._end(job, result)
 
     def _tails(self, jobs: list[Job]) -> None:

@@ -98,8 +98,8 @@ class Progress:
             self._erase()
             sign = _SIGNS.get(result.state, result.state.upper())
             level = logging.INFO if result.success else logging.WARNING
-            words = (job.kind, job.name, result.stage, sign, result.elapsed_s, self._done, self._total, result.message)
-            _log.log(level, "%s %s, %s: %s after %.1f s (%d of %d): %s", *words)
+            values = (job.kind, job.name, result.stage, sign, result.elapsed_s, self._done, self._total, result.message)
+            _log.log(level, "%s %s, %s: %s after %.1f s (%d of %d): %s", *values)
 
     def _leave(self) -> None:
         """Write down what runs; where the disk is full, `status` knows less."""

@@ -54,9 +54,9 @@ def _publish_data(context: Context, job: Job, path: Path) -> int:
         "tvm_hash": own_hash if own_hash and isinstance(own_hash, str) else default_hash,
         "night": _identity(context, job),
     }
-    place = context.home.data_file(job.name, context.stamp)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    common.write_json(place, whole)
+    data_file = context.home.data_file(job.name, context.stamp)
+    data_file.parent.mkdir(parents=True, exist_ok=True)
+    common.write_json(data_file, whole)
     return len(value.get("failures", ())) if "records" in value else 0
 
 
@@ -121,8 +121,8 @@ def _check_report(path: Path) -> None:
         raise error.at(path.name) from error
 
 
-def _publish_folder(context: Context, folder: Path, place: Path) -> None:
-    with common.folder_beside(place) as new:
+def _publish_folder(context: Context, folder: Path, destination: Path) -> None:
+    with common.folder_beside(destination) as new:
         shutil.copytree(
             folder, new, dirs_exist_ok=True, symlinks=True, ignore=shutil.ignore_patterns(stages.STATUS_FILE)
         )

@@ -68,18 +68,18 @@ def _recover(plan: Plan, folder: Path) -> list[str]:
             saved = [kept for path in _experiments(folder) if (kept := _save(context, path, night))]
         for path in _experiments(folder):
             raw_data.keep_raw(context, _job(context, path), path / "run")
-        words = recovery_text.of_night(stamp, saved)
+        note = recovery_text.of_night(stamp, saved)
         partial = tuple(kept.partial for kept in saved if kept.partial)
-        closed = dataclasses.replace(night, state=INTERRUPTED, notes=(*night.notes, words), partial=partial)
+        closed = dataclasses.replace(night, state=INTERRUPTED, notes=(*night.notes, note), partial=partial)
         common.write_json(plan.home.night_file(stamp), closed.to_json())
         plan.home.night_journal(stamp).unlink(missing_ok=True)
     except (DashboardError, OSError) as error:
-        words = recovery_text.not_saved(stamp, error)
-        _log.warning("%s", words)
-        return [words]
-    _log.warning("%s", words)
+        note = recovery_text.not_saved(stamp, error)
+        _log.warning("%s", note)
+        return [note]
+    _log.warning("%s", note)
     folders.remove(folder)
-    return [words]
+    return [note]
 
 
 def _night(home: Home, stamp: str) -> Night:

@@ -25,10 +25,10 @@ def of_night(stamp: str, saved: Sequence[Saved]) -> str:
     whole = [experiment.name for experiment in saved if experiment.published and not experiment.partial]
     halves = [f"{experiment.name} ({_count(experiment.partial)})" for experiment in saved if experiment.partial]
     lost = [experiment.name for experiment in saved if not experiment.published]
-    told = [f"saved its measurements of {format_list(whole, _NAMED)}"] if whole else []
-    told += [f"saved partial measurements of {format_list(halves, _NAMED)}"] if halves else []
-    told += [f"published nothing of {format_list(lost, _NAMED)}, ended in the middle of the run"] if lost else []
-    return f"Night {stamp} was interrupted; {'; '.join(told) or 'nothing new was measured'}."
+    parts = [f"saved its measurements of {format_list(whole, _NAMED)}"] if whole else []
+    parts += [f"saved partial measurements of {format_list(halves, _NAMED)}"] if halves else []
+    parts += [f"published nothing of {format_list(lost, _NAMED)}, ended in the middle of the run"] if lost else []
+    return f"Night {stamp} was interrupted; {'; '.join(parts) or 'nothing new was measured'}."
 
 
 def _count(partial: PartialData) -> str:

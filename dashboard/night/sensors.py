@@ -18,11 +18,11 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 def host_sensors(root: Path = Path("/")) -> list[Sensor]:
     """The sensors that this machine has; `root` is where /proc and /sys lie."""
     proc, system = root / "proc", root / "sys"
-    found: list[Sensor] = [lambda: _load(proc), lambda: _memory(proc), BusyCores(proc), _clocks(system, proc)]
+    sensors: list[Sensor] = [lambda: _load(proc), lambda: _memory(proc), BusyCores(proc), _clocks(system, proc)]
     temperatures = {**_thermal_zones(system), **_hwmon(system)}
     if temperatures:
-        found.append(lambda: {f"temperature_c.{name}": _scaled(path, 1e-3) for name, path in temperatures.items()})
-    return found
+        sensors.append(lambda: {f"temperature_c.{name}": _scaled(path, 1e-3) for name, path in temperatures.items()})
+    return sensors
 
 
 def memory_total_bytes(root: Path = Path("/")) -> int:
@@ -130,12 +130,12 @@ def _thermal_zones(system: Path) -> dict[str, Path]:
 
 
 def _hwmon(system: Path) -> dict[str, Path]:
-    found = {}
+    paths = {}
     for path in sorted((system / "class/hwmon").glob("hwmon*/temp*_input")):
         label = _text(path.with_name(path.name.replace("_input", "_label"))).strip() or path.name.removesuffix("_input")
         if _text(path):
-            found[f"{_text(path.parent / 'name').strip() or path.parent.name} {label}"] = path
-    return found
+            paths[f"{_text(path.parent / 'name').strip() or path.parent.name} {label}"] = path
+    return paths
 
 
 def _scaled(path: Path, factor: float) -> float | None:

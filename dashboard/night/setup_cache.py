@@ -30,16 +30,16 @@ def fingerprint(code: Path, config: Mapping[str, Any]) -> str:
     return digest.hexdigest()[:12]
 
 
-def copy_code(folder: Path, place: Path) -> None:
+def copy_code(folder: Path, destination: Path) -> None:
     """Copy a job's folder to `place`; shutil.Error or OSError where that cannot be.
 
     Links stay links, but a relative one to a file outside the folder, as those to shared/bash/stage.sh, would lead
     nowhere from there: the copy has the file itself.
     """
-    shutil.copytree(folder, place, symlinks=True, ignore=IGNORED)
+    shutil.copytree(folder, destination, symlinks=True, ignore=IGNORED)
     for path in _files(folder):
         if _leads_out(path, folder):
-            copy = place / path.relative_to(folder)
+            copy = destination / path.relative_to(folder)
             copy.unlink()
             shutil.copy2(path, copy)
 
@@ -62,36 +62,36 @@ def _files(code: Path) -> Iterator[Path]:
 
 def find(setup_dir: Path, experiment: str, key: str) -> Path | None:
     """The newest complete setup with this fingerprint; none where it asks to be run again."""
-    found = sorted((setup_dir / experiment).glob(f"{key}-*/{COMPLETE}"))
-    return found[-1].parent if found and not (found[-1].parent / SETUP_RETRY_FILE).exists() else None
+    markers = sorted((setup_dir / experiment).glob(f"{key}-*/{COMPLETE}"))
+    return markers[-1].parent if markers and not (markers[-1].parent / SETUP_RETRY_FILE).exists() else None
 
 
 def made_in(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path | None:
     """The complete setup that this night made, also where it asks to be run again: by the next night."""
-    place = _place(setup_dir, experiment, key, stamp)
-    return place if (place / COMPLETE).exists() else None
+    setup = _place(setup_dir, experiment, key, stamp)
+    return setup if (setup / COMPLETE).exists() else None
 
 
 def _place(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:
     return setup_dir / experiment / f"{key}-{stamp}"
 
 
-def stamp_of(place: Path) -> str:
+def stamp_of(setup: Path) -> str:
     """The night that a kept setup is of."""
-    return place.name.partition("-")[2]
+    return setup.name.partition("-")[2]
 
 
 def begin(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:
     """A new empty folder for a setup. It keeps this path, so that paths written into it stay right."""
-    place = _place(setup_dir, experiment, key, stamp)
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    return place
+    setup = _place(setup_dir, experiment, key, stamp)
+    shutil.rmtree(setup, ignore_errors=True)
+    setup.mkdir(parents=True)
+    return setup
 
 
-def finish(place: Path) -> None:
+def finish(setup: Path) -> None:
     """Count the setup as complete and remove the experiment's older ones."""
-    common.write_text(place / COMPLETE, "")
-    for other in place.parent.iterdir():
-        if other != place:
+    common.write_text(setup / COMPLETE, "")
+    for other in setup.parent.iterdir():
+        if other != setup:
             shutil.rmtree(other, ignore_errors=True)

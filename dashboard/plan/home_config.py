@@ -70,11 +70,11 @@ def _code_folder_faults(home: Home, value: Mapping[str, Any]) -> Iterator[str]:
     for row in PIPELINES:
         field = f"{row.kind}_dirs"
         for number, text in enumerate(value[field]):
-            place = f"{home.config_file}: $.{field}[{number}]"
+            where = f"{home.config_file}: $.{field}[{number}]"
             if "\0" in text:
-                yield f"{place}: holds a NUL. Leave it out."
+                yield f"{where}: holds a NUL. Leave it out."
             elif not _folder(home, text).is_dir():
-                yield f"{place}: {_folder(home, text)} is no folder. Name the one that holds your {row.kind}s."
+                yield f"{where}: {_folder(home, text)} is no folder. Name the one that holds your {row.kind}s."
 
 
 def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
@@ -116,14 +116,14 @@ def _parsed(text: str, own: ArtifactSpec) -> ArtifactSpec | None:
 def _tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) -> Iterator[str]:
     """A sentence for each name that cannot stand in a file's name or a message, and each text that asks for no TVM."""
     for name, text in tvms.items():
-        place = f"{shown}: $.tvms.{name}"
+        where = f"{shown}: $.tvms.{name}"
         if not _TVM_NAME.fullmatch(name):
-            yield f"{place}: not a name for a TVM. Write at most 40 letters, digits, '-', '_', '.'; the first no sign."
+            yield f"{where}: not a name for a TVM. Write at most 40 letters, digits, '-', '_', '.'; the first no sign."
         try:
             if parse(text, own) is None:
-                yield f"{place}: {text!r} names no TVM. Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION."
+                yield f"{where}: {text!r} names no TVM. Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION."
         except DashboardError as error:
-            yield f"{place}: {error}"
+            yield f"{where}: {error}"
 
 
 def spec_faults(spec: ArtifactSpec, shown: str) -> list[str]:

@@ -78,7 +78,7 @@ def _machine_id() -> str | None:
 
 def _formerly(home: Home, name: str) -> str | None:
     """What the home's own data called this machine so far; None where it has none."""
-    newest = max((found for folder in _data_folders(home) if (found := _newest_own(folder))), default=None)
+    newest = max((machine for folder in _data_folders(home) if (machine := _newest_own(folder))), default=None)
     if newest is None:
         return None
     return UNNAMED if UNNAMED in newest[1] else name

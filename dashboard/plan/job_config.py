@@ -52,7 +52,9 @@ def _read_undeclared(file: Path, fields: config_util.Fields, shown: str) -> dict
         return config_util.check(value, fields, shown)
     own = {name: item for name, item in value.items() if name not in fields}
     near = [
-        (name, found[0]) for name in own if (found := difflib.get_close_matches(name, fields, n=1, cutoff=_MISSPELT))
+        (name, matches[0])
+        for name in own
+        if (matches := difflib.get_close_matches(name, fields, n=1, cutoff=_MISSPELT))
     ]
     if near:
         remedy = f"If it is a field of its own, declare it in its {config_util.FIELDS_FILE}."

@@ -29,8 +29,8 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan
     """The plan for a home. Faults of one job reject that job; faults of the top-level config raise DashboardError."""
     config = read_home_config(home)
     chosen = next(item for item in (seed, config.seed, _new_seed()) if item is not None)
-    found = find_jobs(home, code, config.tvm, config.tvms)
-    taking_part = tvm_matrix.accompanied([job for job in found if not job.faults and job.config["active"]])
+    jobs = find_jobs(home, code, config.tvm, config.tvms)
+    taking_part = tvm_matrix.accompanied([job for job in jobs if not job.faults and job.config["active"]])
     return Plan(
         home=home,
         config=config,
@@ -39,8 +39,8 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan
             _ordered(taking_part, "experiment", chosen if config.randomize else None), turn=len(home.night_stamps())
         ),
         subsystems=_ordered(taking_part, "subsystem", None),
-        rejected=tuple(job for job in found if job.faults),
-        inactive=tuple(f"{job.kind} {job.name}" for job in found if not job.faults and not job.config["active"]),
+        rejected=tuple(job for job in jobs if job.faults),
+        inactive=tuple(f"{job.kind} {job.name}" for job in jobs if not job.faults and not job.config["active"]),
         drawn=seed is None and config.seed is None,
     )
 

@@ -103,11 +103,11 @@ def _has_ended(child: int) -> bool:
 
 
 def _children() -> list[int]:
-    found = []
+    pids = []
     for thread in os.listdir("/proc/self/task"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            found += [int(pid) for pid in Path(f"/proc/self/task/{thread}/children").read_text().split()]
-    return found
+            pids += [int(pid) for pid in Path(f"/proc/self/task/{thread}/children").read_text().split()]
+    return pids
 
 
 def _is_orphan(pid: int, mark: str, ours: int) -> bool:
@@ -133,5 +133,5 @@ def mark_of(pid: int) -> str | None:
     except OSError:
         return None
     prefix = os.fsencode(f"{MARK}=")
-    found = (item[len(prefix) :] for item in environment.split(b"\0") if item.startswith(prefix))
-    return next((os.fsdecode(text) for text in found), None)
+    marks = (item[len(prefix) :] for item in environment.split(b"\0") if item.startswith(prefix))
+    return next((os.fsdecode(text) for text in marks), None)

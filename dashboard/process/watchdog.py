@@ -31,10 +31,10 @@ def end_all(is_meant: Callable[[str], bool]) -> int:
     ended: set[int] = set()
     deadline = time.monotonic() + _DEADLINE_S
     while time.monotonic() < deadline:
-        found = [pid for pid in _processes() if is_meant(mark_of(pid) or "")]
-        if not found:
+        pids = [pid for pid in _processes() if is_meant(mark_of(pid) or "")]
+        if not pids:
             break
-        for pid in found:
+        for pid in pids:
             ended.add(pid)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)

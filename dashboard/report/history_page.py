@@ -33,7 +33,7 @@ def _head(history: History) -> Iterator[str]:
     yield ""
     yield words.method("[compare](investigating.md)")
     yield ""
-    yield from table(["", ""], [[name, told] for name, told in _facts(history) if told], words=2)
+    yield from table(["", ""], [[name, text] for name, text in _facts(history) if text], words=2)
 
 
 def _facts(history: History) -> Iterator[tuple[str, str]]:
@@ -58,9 +58,9 @@ def _verdict(history: History) -> Iterator[str]:
 
 
 def _control(history: History) -> Iterator[str]:
-    told = words.control(history)
-    if told:
-        yield from ["", "## The control", "", told]
+    text = words.control(history)
+    if text:
+        yield from ["", "## The control", "", text]
 
 
 def _experiment(history: History, name: str) -> Iterator[str]:
@@ -81,5 +81,5 @@ def _levels(history: History, course: Course) -> Iterator[str]:
 def _failures(history: History) -> Iterator[str]:
     failures = list(words.failures(history))
     yield from ["", "## Failed", ""] if failures else []
-    for experiment, version, told in failures:
-        yield f"- {plain(experiment)} on {plain(version)}: {plain(told)}"
+    for experiment, version, text in failures:
+        yield f"- {plain(experiment)} on {plain(version)}: {plain(text)}"

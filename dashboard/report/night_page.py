@@ -47,7 +47,7 @@ def _head(results: NightResults) -> Iterator[str]:
         " experiment asks."
     )
     yield ""
-    yield from table(["", ""], [[name, words] for name, words in _facts(results) if words], words=2)
+    yield from table(["", ""], [[name, text] for name, text in _facts(results) if text], words=2)
 
 
 def _facts(results: NightResults) -> Iterator[tuple[str, str]]:
@@ -74,7 +74,7 @@ def _dashboard(repository: Mapping[str, object]) -> str:
 def format_machine(machine: Mapping[str, object]) -> str:
     """What measured: processor, cores, memory, system."""
     memory = machine.get("memory_bytes")
-    words = [
+    facts = [
         str(machine.get("cpu_model") or machine.get("hw_model") or ""),
         f"{machine['cores']} cores" if machine.get("cores") else "",
         f"{format_bytes(memory)} of memory" if isinstance(memory, (int, float)) else "",
@@ -83,7 +83,7 @@ def format_machine(machine: Mapping[str, object]) -> str:
         *(str(machine.get(name) or "") for name in ("system", "distribution", "libc")),
         f"Python {machine['python']}" if machine.get("python") else "",
     ]
-    return plain(", ".join(word for word in words if word))
+    return plain(", ".join(word for word in facts if word))
 
 
 def _artifact(artifact: Mapping[str, object]) -> str:
@@ -97,7 +97,10 @@ def _engines(experiments: Sequence[ExperimentResult]) -> str:
     for result in experiments:
         for record in result.data.records if result.data else ():
             versions.setdefault(record.engine, set()).add(record.engine_version)
-    return ", ".join(f"{name} {' and '.join(sorted(found))}".strip() for name, found in sorted(versions.items()))
+    return ", ".join(
+        f"{name} {' and '.join(sorted(versions_of_engine))}".strip()
+        for name, versions_of_engine in sorted(versions.items())
+    )
 
 
 def _overview(results: NightResults) -> Iterator[str]:
@@ -112,13 +115,15 @@ def _overview(results: NightResults) -> Iterator[str]:
     if not results.watched:
         yield "The telemetry subsystem did not judge this night: only doubts tell whether other programs disturbed it."
         return
-    words = [
+    sentences = [
         f"- {plain(result.job.name)}: {plain(result.disturbed)}" for result in results.experiments if result.disturbed
     ]
     yield (
-        "What telemetry found abnormal on the machine:" if words else "Telemetry found nothing abnormal on the machine."
+        "What telemetry found abnormal on the machine:"
+        if sentences
+        else "Telemetry found nothing abnormal on the machine."
     )
-    yield from ["", *words] if words else []
+    yield from ["", *sentences] if sentences else []
 
 
 def _row(result: ExperimentResult) -> list[str]:
@@ -141,8 +146,10 @@ def _anchor(result: ExperimentResult) -> str:
 def _experiment(result: ExperimentResult) -> Iterator[str]:
     yield f"## {plain(result.job.name)}"
     yield ""
-    words = [word if word[-1] in ".?!" else f"{word}." for word in (result.job.title, result.job.description) if word]
-    yield f"*{plain(' '.join(words) or result.job.name)}*"
+    sentences = [
+        word if word[-1] in ".?!" else f"{word}." for word in (result.job.title, result.job.description) if word
+    ]
+    yield f"*{plain(' '.join(sentences) or result.job.name)}*"
     yield ""
     if result.data is None:
         yield f"There are no numbers. {plain(result.fault)}"
@@ -165,8 +172,8 @@ def _config(result: ExperimentResult) -> Iterator[str]:
     if result.changed is None:
         yield "- Its config is not known."
     elif result.changed:
-        told = ", ".join(f"{name} {_brief(value)}" for name, value in result.changed.items())
-        yield f"- Config, size {plain(result.size)}, but: {plain(told)}"
+        fields = ", ".join(f"{name} {_brief(value)}" for name, value in result.changed.items())
+        yield f"- Config, size {plain(result.size)}, but: {plain(fields)}"
     else:
         yield f"- Config: the defaults of size {plain(result.size)}"
     same = everywhere(result.data) if result.data else ""
@@ -195,17 +202,17 @@ def _failures(result: ExperimentResult) -> Iterator[str]:
         return
     yield from ["", "Failed:", ""]
     for reason, places in groups.items():
-        told = plain(reason.rstrip("."), _REASON)
-        yield f"- {_points(len(places))}: {told}. Which: {plain(format_list(places, _NAMED))}"
+        text = plain(reason.rstrip("."), _REASON)
+        yield f"- {_points(len(places))}: {text}. Which: {plain(format_list(places, _NAMED))}"
 
 
 def _warnings(result: ExperimentResult) -> Iterator[str]:
     """What records say against themselves, most frequent first; those of a kind, where it is known, are one."""
     groups: dict[str, list[str]] = {}
     for record in result.data.records if result.data else ():
-        told = [str(doubt) for doubt in record.additional_info.get("doubts", ())]
+        texts = [str(doubt) for doubt in record.additional_info.get("doubts", ())]
         kinds = [str(kind) for kind in record.additional_info.get("doubt_kinds", ())]
-        for doubt, kind in zip(told, kinds if len(kinds) == len(told) else told, strict=True):
+        for doubt, kind in zip(texts, kinds if len(kinds) == len(texts) else texts, strict=True):
             groups.setdefault(kind, []).append(doubt)
     if not groups:
         return

@@ -32,7 +32,7 @@ def shown(data: NightData) -> list[Shown]:
     names = _Names(labels)
     placed = [names.place(point) for point in labels]
     values: list[PointValue | None] = [*points, *([None] * len(lost))]
-    return [Shown(*place, point) for place, point in zip(placed, values, strict=True)]
+    return [Shown(*naming, point) for naming, point in zip(placed, values, strict=True)]
 
 
 def format_failed_point(failure: Failure) -> str:
@@ -53,9 +53,9 @@ def everywhere(data: NightData) -> str:
             if name in values:
                 values[name].add(str(value))
     same = {
-        name: next(iter(found))
-        for name, found in values.items()
-        if len(found) == 1
+        name: next(iter(values_of_name))
+        for name, values_of_name in values.items()
+        if len(values_of_name) == 1
         and all(any(name in getattr(record, column) for column in (*_CASE, *_WAY)) for record in data.records)
     }
     return ", ".join(f"{name} {value}" for name, value in same.items())
@@ -90,12 +90,12 @@ class _Names:
     def place(self, labels: Labels) -> tuple[str, str]:
         """The case and the way of one point."""
         case = str(labels["workload"]).removeprefix(self._domain)
-        told = [f"{name} {value}" for name, value in _flat(labels, _CASE) if name in self._cases[labels["workload"]]]
+        parts = [f"{name} {value}" for name, value in _flat(labels, _CASE) if name in self._cases[labels["workload"]]]
         way = [str(labels["engine"])] if self._engines else []
         way += [_value(name, value) for name, value in _flat(labels, _WAY) if name in self._ways]
         if self._targets and labels.get("target"):
             way.append(str(labels["target"]))
-        return elide(", ".join([case, *told]), _CASE_COLUMNS), elide(", ".join(way), _WAY_COLUMNS)
+        return elide(", ".join([case, *parts]), _CASE_COLUMNS), elide(", ".join(way), _WAY_COLUMNS)
 
     @staticmethod
     def _telling_targets(labels: Sequence[Labels]) -> bool:
@@ -105,7 +105,7 @@ class _Names:
         for point in labels:
             same = json.dumps([point.get(column) for column in columns], sort_keys=True)
             targets.setdefault(same, set()).update([point["target"]] if "target" in point else [])
-        return any(len(found) > 1 for found in targets.values())
+        return any(len(targets_of_workload) > 1 for targets_of_workload in targets.values())
 
 
 def _flat(labels: Labels, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -115,11 +115,11 @@ def _flat(labels: Labels, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
 
 def _differing(values: Sequence[Mapping[str, Any]]) -> set[str]:
     """The names with two values; one that other points lack has not, for that."""
-    found: dict[str, set[str]] = {}
+    values_of: dict[str, set[str]] = {}
     for labels in values:
         for name, value in labels.items():
-            found.setdefault(name, set()).add(str(value))
-    return {name for name, seen in found.items() if len(seen) > 1}
+            values_of.setdefault(name, set()).add(str(value))
+    return {name for name, seen in values_of.items() if len(seen) > 1}
 
 
 def _value(name: str, value: object) -> str:

@@ -59,8 +59,8 @@ def read(home: Home, stamp: str | None, code: CodeFolders) -> NightResults:
     night = home.read_night(stamp or stamps[-1])
     disturbed = abnormal_runs(home.output("telemetry") / PAGE_FILE, night.stamp)
     jobs = night.experiments
-    found = [_experiment(home, night.stamp, job, code, (disturbed or {}).get(job.name, "")) for job in jobs]
-    return NightResults(night, tuple(sorted(found, key=lambda result: result.job.name)), disturbed is not None)
+    experiments = [_experiment(home, night.stamp, job, code, (disturbed or {}).get(job.name, "")) for job in jobs]
+    return NightResults(night, tuple(sorted(experiments, key=lambda result: result.job.name)), disturbed is not None)
 
 
 def _experiment(home: Home, stamp: str, job: JobResult, code: CodeFolders, disturbed: str) -> ExperimentResult:
@@ -83,8 +83,8 @@ def _experiment(home: Home, stamp: str, job: JobResult, code: CodeFolders, distu
 def _summary(home: Home, stamp: str, name: str) -> str:
     if home.stamp_of(home.summary(name)) != stamp:
         return ""
-    words = home.read_summary(name)
-    return words[1] if words else ""
+    summary = home.read_summary(name)
+    return summary[1] if summary else ""
 
 
 def _changed(name: str, config: Mapping[str, Any], size: str, code: CodeFolders) -> dict[str, Any]:

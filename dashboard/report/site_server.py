@@ -104,12 +104,12 @@ class Handler(BaseHTTPRequestHandler):
         except ValueError:
             return self._respond(HTTPStatus.BAD_REQUEST, "That is no address of a page.")
         name = path.lstrip("/")
-        found = find(self.root, name + "index.html" if name.endswith("/") or not name else name)
-        if found is not None:
+        file = find(self.root, name + "index.html" if name.endswith("/") or not name else name)
+        if file is not None:
             try:
-                return self._send(found)
+                return self._send(file)
             finally:
-                os.close(found.descriptor)
+                os.close(file.descriptor)
         page = find(self.root, f"{name}/index.html")
         if page is not None:
             os.close(page.descriptor)
@@ -122,19 +122,19 @@ class Handler(BaseHTTPRequestHandler):
             HTTPStatus.NOT_FOUND, "There is no site yet. A night that has the subsystem website makes it."
         )
 
-    def _send(self, found: Found) -> None:
-        suffix = Path(found.name).suffix.lower()
+    def _send(self, file: Found) -> None:
+        suffix = Path(file.name).suffix.lower()
         zipped = suffix in _COMPRESSED and _accepts_gzip(self.headers.get("Accept-Encoding", ""))
-        tag = f'"{found.tag}{"-gz" if zipped else ""}"'
+        tag = f'"{file.tag}{"-gz" if zipped else ""}"'
         headers = {
             "ETag": tag,
             "Cache-Control": "no-cache",
-            "Content-Security-Policy": _POLICY_OF_GRAPHS if found.name.startswith("graphs/") else _POLICY,
+            "Content-Security-Policy": _POLICY_OF_GRAPHS if file.name.startswith("graphs/") else _POLICY,
             **({"Vary": "Accept-Encoding"} if suffix in _COMPRESSED else {}),
         }
         if tag in [known.strip().removeprefix("W/") for known in self.headers.get("If-None-Match", "").split(",")]:
             return self._head(HTTPStatus.NOT_MODIFIED, headers)
-        content = found.read()
+        content = file.read()
         if zipped:
             content = _zipped(content)
             headers["Content-Encoding"] = "gzip"
@@ -144,10 +144,10 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
         return None
 
-    def _respond(self, status: HTTPStatus, words: str, **headers: str) -> None:
-        content = f"{words}\n".encode()
-        told = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(content)), **headers}
-        self._head(status, told)
+    def _respond(self, status: HTTPStatus, text: str, **headers: str) -> None:
+        content = f"{text}\n".encode()
+        sent = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(content)), **headers}
+        self._head(status, sent)
         if self.command != "HEAD":
             self.wfile.write(content)
 

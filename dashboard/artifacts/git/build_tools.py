@@ -57,8 +57,8 @@ def toolchain() -> Toolchain:
 
 def newest_llvm_config() -> str:
     """The path of the newest llvm-config of LEAST_LLVM or above; empty where there is none."""
-    found = {shutil.which(name): name for name in _LLVM_CONFIGS}
-    versions = {path: _major(_first_line([path, "--version"])) for path in found if path}
+    names = {shutil.which(name): name for name in _LLVM_CONFIGS}
+    versions = {path: _major(_first_line([path, "--version"])) for path in names if path}
     good = {path: version for path, version in versions.items() if version >= LEAST_LLVM}
     return max(good, key=good.__getitem__, default="")
 
@@ -70,7 +70,7 @@ def missing(options: Mapping[str, str]) -> list[str]:
         "c++": "there is no C++ compiler (Debian, Ubuntu: apt install g++)",
         "make": "make is not there, which libbacktrace is built with (Debian, Ubuntu: apt install make)",
     }
-    faults = [words for tool, words in wanted.items() if shutil.which(tool) is None]
+    faults = [fault for tool, fault in wanted.items() if shutil.which(tool) is None]
     llvm = options.get("USE_LLVM", "ON")
     program = llvm.split()[0] if llvm else ""
     if program.upper() in {"ON", "1", "TRUE", "YES"} and not newest_llvm_config():
@@ -84,11 +84,11 @@ def missing(options: Mapping[str, str]) -> list[str]:
 
 def advice() -> list[str]:
     """What would make builds faster and is not there."""
-    words = {
+    sentences = {
         "ccache": "without ccache, every build compiles everything again (Debian, Ubuntu: apt install ccache)",
         "mold": "mold links faster than the system's linker (Debian, Ubuntu: apt install mold)",
     }
-    return [sentence for tool, sentence in words.items() if shutil.which(tool) is None]
+    return [sentence for tool, sentence in sentences.items() if shutil.which(tool) is None]
 
 
 def check(options: Mapping[str, str]) -> None:
@@ -101,14 +101,14 @@ def check(options: Mapping[str, str]) -> None:
 def install(context: BuildContext) -> Path:
     """The folder with the tools from pip, installed where they are not there yet; `bin` in it belongs on PATH."""
     digest = hashlib.sha256(repr((sorted(FROM_PIP.items()), sys.version_info[:2])).encode()).hexdigest()[:12]
-    place = context.folder / ".tools" / digest
-    with locks.exclusive(place.with_suffix(".lock"), "installing build tools", context.deadline):
-        if not place.is_dir():
-            with common.folder_beside(place) as new:
+    folder = context.folder / ".tools" / digest
+    with locks.exclusive(folder.with_suffix(".lock"), "installing build tools", context.deadline):
+        if not folder.is_dir():
+            with common.folder_beside(folder) as new:
                 log, scratch = context.log_folder / "pip-build-tools.log", new / "scratch"
                 package_index.install_all(FROM_PIP, new, scratch=scratch, log=log, deadline=context.deadline)
                 shutil.rmtree(new / "scratch", ignore_errors=True)
-    return place
+    return folder
 
 
 def _first_line(argv: list[str]) -> str:
@@ -120,5 +120,5 @@ def _first_line(argv: list[str]) -> str:
 
 
 def _major(version: str) -> int:
-    found = re.match(r"\d+", version)
-    return int(found[0]) if found else 0
+    match = re.match(r"\d+", version)
+    return int(match[0]) if match else 0

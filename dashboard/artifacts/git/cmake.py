@@ -113,12 +113,12 @@ def cmake_options(options: Mapping[str, str], toolchain: Toolchain) -> dict[str,
 def jobs() -> int:
     """How many compilations at once: one a core, as far as the memory that is free now allows."""
     memory = Path("/proc/meminfo").read_text(encoding="ascii")
-    found = re.search(r"^MemAvailable:\s+(\d+) kB$", memory, re.MULTILINE)
-    free_bytes = int(found[1]) * 1024 if found else JOB_BYTES
+    match = re.search(r"^MemAvailable:\s+(\d+) kB$", memory, re.MULTILINE)
+    free_bytes = int(match[1]) * 1024 if match else JOB_BYTES
     return max(1, min(len(os.sched_getaffinity(0)), free_bytes // JOB_BYTES))
 
 
 def first_error(log: Path) -> str:
     """The first error of a compiler, linker or CMake in a log, at most 400 characters; empty where there is none."""
-    found = _ERRORS.search(log.read_text(encoding="utf-8", errors="replace"))
-    return " ".join(found[0].split())[:400] if found else ""
+    match = _ERRORS.search(log.read_text(encoding="utf-8", errors="replace"))
+    return " ".join(match[0].split())[:400] if match else ""

@@ -48,8 +48,8 @@ def work(arguments: list[str], *, cwd: Path, log: Path, deadline: Deadline) -> N
     if outcome.timed_out:
         raise ArtifactError(f"{what}: not done in time, after {outcome.elapsed_s:.0f} s (log: {log}). Allow more time.")
     if outcome.exit_code != 0:
-        said = [line for line in outcome.tail.split("\n") if line.startswith(("fatal:", "error:", "ssh:"))]
-        last = (said or outcome.tail.split("\n"))[-1].strip()[:300] or "no output"
+        errors = [line for line in outcome.tail.split("\n") if line.startswith(("fatal:", "error:", "ssh:"))]
+        last = (errors or outcome.tail.split("\n"))[-1].strip()[:300] or "no output"
         how = f"exit status {outcome.exit_code}" if outcome.signal is None else f"signal {outcome.signal}"
         raise ArtifactError(f"{what}: {last} ({how}; log: {log}).")
 

@@ -86,22 +86,22 @@ def base_of(exact: ArtifactSpec) -> str:
     return f"{GIT}-{exact.branch[:12]}-{digest}-{python_tag()}-{platform.machine()}"
 
 
-def build(exact: ArtifactSpec, place: Path, context: BuildContext) -> Artifact:
+def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
     """Check out, compile and prove `exact` in the empty folder `place`; ArtifactError says at which step it ended."""
     begun = time.monotonic()
     options, mirror = dict(exact.options), Mirror.of(context.folder, exact.remote)
     build_tools.check(options)
     tools = build_tools.toolchain()
     this = cmake.Build(
-        place / "source", context, build_tools.install(context), tools, options, name=f"build-{exact.branch[:12]}"
+        folder / "source", context, build_tools.install(context), tools, options, name=f"build-{exact.branch[:12]}"
     )
     git_tree.check_out(mirror, exact.branch, this.tree, context, leave_out=_left_out(options))
     this.compile()
     version = python_version(mirror.describe(exact.branch))
-    _install(this, place, version, exact.branch)
-    healthy = _prove(place, context, exact)
+    _install(this, folder, version, exact.branch)
+    healthy = _prove(folder, context, exact)
     shutil.rmtree(this.tree)
-    shutil.rmtree(place / "scratch", ignore_errors=True)
+    shutil.rmtree(folder / "scratch", ignore_errors=True)
     commit = mirror.commit(exact.branch)
     facts = {
         "remote": exact.remote,
@@ -117,18 +117,18 @@ def build(exact: ArtifactSpec, place: Path, context: BuildContext) -> Artifact:
         "proved_with_numpy": healthy.numpy_version,
         "build_s": f"{time.monotonic() - begun:.0f}",
     }
-    folders = _pythonpath(place)
+    folders = _pythonpath(folder)
     return Artifact(
         key=base_of(exact),
         provider=GIT,
         version=version,
         commit=exact.branch,
-        path=place,
+        path=folder,
         pythonpath=folders,
-        library_path=_library_path(place),
+        library_path=_library_path(folder),
         facts=facts,
         refused={},
-        sizes_bytes=library_sizes(place, (place / "tree", *folders[1:])),
+        sizes_bytes=library_sizes(folder, (folder / "tree", *folders[1:])),
     )
 
 
@@ -137,14 +137,14 @@ def _left_out(options: Mapping[str, str]) -> list[str]:
     return [path for path, wanting in OPTIONAL_SUBMODULES.items() if not on.intersection(wanting)]
 
 
-def _install(this: cmake.Build, place: Path, version: str, commit: str) -> None:
+def _install(this: cmake.Build, folder: Path, version: str, commit: str) -> None:
     """Move what runs from the sources to `place`: the Python package, the libraries, tvm-ffi."""
-    tree = place / "tree"
+    tree = folder / "tree"
     package = this.tree / "python" / "tvm"
     if not package.is_dir():
         raise ArtifactError(f"{this.tree}: has no python/tvm. Is this a repository of TVM?")
-    said = f'version = __version__ = "{version}"\n__commit_id__ = commit_id = "{commit}"\n'
-    (package / "_version.py").write_text(said, encoding="utf-8")
+    version_module = f'version = __version__ = "{version}"\n__commit_id__ = commit_id = "{commit}"\n'
+    (package / "_version.py").write_text(version_module, encoding="utf-8")
     for library in (*this.folder.glob("lib/*.so*"), *this.folder.glob("*.so*")):
         _move(library, tree / "build" / library.relative_to(this.folder))  # where this tree's Python looks for it
     for name in _KEPT:
@@ -152,11 +152,11 @@ def _install(this: cmake.Build, place: Path, version: str, commit: str) -> None:
             _move(this.tree / name, tree / name)
     for name in FFI_PROJECTS:
         if (this.tree / name / "pyproject.toml").is_file():
-            this.install_python(this.tree / name, place / "ffi")
+            this.install_python(this.tree / name, folder / "ffi")
             return
     log, context = this.context.log_folder / f"{this.name}-needs.log", this.context
     package_index.install_all(
-        NEEDS_BEFORE_FFI, place / "needs", scratch=place / "scratch", log=log, deadline=context.deadline
+        NEEDS_BEFORE_FFI, folder / "needs", scratch=folder / "scratch", log=log, deadline=context.deadline
     )
 
 
@@ -165,22 +165,26 @@ def _move(source: Path, target: Path) -> None:
     shutil.move(source, target)
 
 
-def _prove(place: Path, context: BuildContext, exact: ArtifactSpec) -> Health:
+def _prove(folder: Path, context: BuildContext, exact: ArtifactSpec) -> Health:
     log = context.log_folder / f"health-{exact.branch[:12]}.log"
     return prove(
-        _pythonpath(place), _library_path(place), scratch=place / "scratch", log=log, deadline=context.deadline
+        _pythonpath(folder), _library_path(folder), scratch=folder / "scratch", log=log, deadline=context.deadline
     )
 
 
-def _pythonpath(place: Path) -> tuple[Path, ...]:
-    tree = place / "tree"
+def _pythonpath(artifact_folder: Path) -> tuple[Path, ...]:
+    tree = artifact_folder / "tree"
     vta = (tree / VTA,) if (tree / VTA_CONFIG).is_dir() else ()  # without its submodule it cannot be imported
-    folders = (tree / "python", *vta, place / "ffi", place / "needs")
+    folders = (tree / "python", *vta, artifact_folder / "ffi", artifact_folder / "needs")
     return tuple(folder for folder in folders if folder.is_dir())
 
 
-def _library_path(place: Path) -> tuple[Path, ...]:
-    folders = (place / "tree" / "build" / "lib", place / "tree" / "build", place / "ffi" / "tvm_ffi" / "lib")
+def _library_path(artifact_folder: Path) -> tuple[Path, ...]:
+    folders = (
+        artifact_folder / "tree" / "build" / "lib",
+        artifact_folder / "tree" / "build",
+        artifact_folder / "ffi" / "tvm_ffi" / "lib",
+    )
     return tuple(folder for folder in folders if any(folder.glob("*.so*")))
 
 
@@ -195,10 +199,10 @@ def python_version(described: str) -> str:
 
     `v0.27.0-12-g1b565e7c3` becomes `0.27.0.post12+g1b565e7c3`; where there is no tag, `0+g1b565e7c3`.
     """
-    found = re.fullmatch(r"v?(\d+(?:\.\d+)*)[.-]?((?:rc|dev)\d+)?-(\d+)-(g[0-9a-f]+)", described, re.ASCII)
-    if not found:
+    match = re.fullmatch(r"v?(\d+(?:\.\d+)*)[.-]?((?:rc|dev)\d+)?-(\d+)-(g[0-9a-f]+)", described, re.ASCII)
+    if not match:
         return f"0+g{described.rsplit('-g', 1)[-1]}"
-    release, kind, since, digits = found.groups()
+    release, kind, since, digits = match.groups()
     before = f".{kind}" if kind and kind.startswith("dev") else kind or ""
     return f"{release}{before}{f'.post{since}' if since != '0' else ''}+{digits}"
 

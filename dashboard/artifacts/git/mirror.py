@@ -104,10 +104,10 @@ class Mirror:
         """The 40 digits of the commit that git knows by this exact name."""
         if not self.path.is_dir():
             return None
-        found = git_command.ask(
+        answer = git_command.ask(
             ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"], cwd=self.path
         )
-        commit = (found or "").strip()
+        commit = (answer or "").strip()
         return commit if is_commit(commit) else None
 
     def contains(self, tip: str, commit: str) -> bool:
@@ -116,8 +116,8 @@ class Mirror:
 
     def describe(self, commit: str) -> str:
         """The commit as the nearest tag before it, how many commits since, its digits; only these without a tag."""
-        found = git_command.ask(["describe", "--tags", "--long", "--always", "--abbrev=9", commit], cwd=self.path)
-        return (found or commit[:9]).strip()
+        answer = git_command.ask(["describe", "--tags", "--long", "--always", "--abbrev=9", commit], cwd=self.path)
+        return (answer or commit[:9]).strip()
 
     def commits(self, old: str, new: str, *, most: int = 1000) -> tuple[Commit, ...]:
         """What `new` has and `old` has not, newest first, at most `most`."""
@@ -125,10 +125,10 @@ class Mirror:
 
     def commit(self, sha: str) -> Commit:
         """One commit; ArtifactError where the mirror has not got it."""
-        found = self._log(["--max-count=1", sha])
-        if not found:
+        commits = self._log(["--max-count=1", sha])
+        if not commits:
             raise ArtifactError(f"{self.path}: has no commit {sha}.")
-        return found[0]
+        return commits[0]
 
     def _log(self, arguments: list[str]) -> tuple[Commit, ...]:
         text = git_command.ask(["log", "-z", f"--format={_FIELDS}", *arguments, "--"], cwd=self.path) or ""

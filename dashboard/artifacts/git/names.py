@@ -30,15 +30,15 @@ def check_remote(remote: str) -> None:
 
     Git's own helpers (`ext::sh -c ...`) run programs, and a name that begins with `-` is an option.
     """
-    place, shown = "tvm_remote", f"{remote[:100]!r}"
+    field, shown = "tvm_remote", f"{remote[:100]!r}"
     if any(not character.isprintable() for character in remote):
-        raise ArtifactError(f"{shown}: holds a control character.", place=place, remedy="Write the URL without it.")
+        raise ArtifactError(f"{shown}: holds a control character.", place=field, remedy="Write the URL without it.")
     if "::" in remote or remote.startswith("-"):
         problem = f"{shown}: git could take this for a program or an option."
-        raise ArtifactError(problem, place=place, remedy="Write an https:// URL.")
+        raise ArtifactError(problem, place=field, remedy="Write an https:// URL.")
     if not (_URL.fullmatch(remote) or _SCP.fullmatch(remote) or remote.startswith("/")):
         remedy = "Write https://..., ssh://..., git@host:path or an absolute path."
-        raise ArtifactError(f'{shown}: is neither "pypi" nor a git remote.', place=place, remedy=remedy)
+        raise ArtifactError(f'{shown}: is neither "pypi" nor a git remote.', place=field, remedy=remedy)
 
 
 def check_revision(revision: str) -> None:

@@ -27,13 +27,13 @@ def describe_artifacts(
     branch. Of a wheel it names version and commit before; of a git build also the commits that came, newest first, at
     most MOST_COMMITS, and how many `more`.
     """
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for spec, artifact in have.items():
-        entry = found.setdefault(
+        entry = entries.setdefault(
             artifact.key, {**artifact.identity(), "asked": [], "since": _since(spec, artifact, nights, folder)}
         )
         entry["asked"].append({"remote": spec.remote, "branch": spec.branch})
-    return tuple(found.values())
+    return tuple(entries.values())
 
 
 def _since(spec: ArtifactSpec, artifact: Artifact, nights: Sequence[Night], folder: Path) -> dict[str, Any] | None:
@@ -59,13 +59,13 @@ def _commits(artifact: Artifact, old: object, folder: Path) -> Iterator[tuple[st
     if artifact.provider != GIT or not isinstance(old, str) or artifact.commit is None:
         return
     try:
-        found = Mirror.of(folder, artifact.facts["remote"]).commits(old, artifact.commit, most=_COUNTED)
+        commits = Mirror.of(folder, artifact.facts["remote"]).commits(old, artifact.commit, most=_COUNTED)
     except ArtifactError as error:
         _log.warning("commits since %s: %s", old, error)
         return
     named = {"committed": "date"}
     yield (
         "commits",
-        [{named.get(name, name): value for name, value in asdict(commit).items()} for commit in found[:MOST_COMMITS]],
+        [{named.get(name, name): value for name, value in asdict(commit).items()} for commit in commits[:MOST_COMMITS]],
     )
-    yield "more", max(0, len(found) - MOST_COMMITS)
+    yield "more", max(0, len(commits) - MOST_COMMITS)

@@ -29,44 +29,44 @@ class Submodule:
 
 
 def check_out(
-    mirror: Mirror, commit: str, place: Path, context: BuildContext, *, leave_out: Iterable[str] = ()
+    mirror: Mirror, commit: str, folder: Path, context: BuildContext, *, leave_out: Iterable[str] = ()
 ) -> None:
     """Write the files of `commit` into the empty folder `place`, with its submodules and theirs.
 
     Submodules at the paths `leave_out` stay empty. ArtifactError where one cannot be had.
     """
-    _check_out(mirror, commit, place, context, frozenset(leave_out), 0)
+    _check_out(mirror, commit, folder, context, frozenset(leave_out), 0)
 
 
 def _check_out(
-    mirror: Mirror, commit: str, place: Path, context: BuildContext, leave_out: frozenset[str], depth: int
+    mirror: Mirror, commit: str, folder: Path, context: BuildContext, leave_out: frozenset[str], depth: int
 ) -> None:
     if depth > _MOST_DEEP:
         raise ArtifactError(f"{mirror.remote}: its submodules lie more than {_MOST_DEEP} deep in one another.")
     mirror.ensure(commit, context)
     log = context.log_folder / f"checkout-{mirror.path.stem}.log"
-    place.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for arguments in (
         ["clone", "--quiet", "--shared", "--no-checkout", "--", str(mirror.path), "."],
         ["checkout", "--quiet", "--detach", commit],
     ):
-        git_command.work(arguments, cwd=place, log=log, deadline=context.deadline)
-    for submodule in submodules_of(place, mirror.remote):
+        git_command.work(arguments, cwd=folder, log=log, deadline=context.deadline)
+    for submodule in submodules_of(folder, mirror.remote):
         if submodule.path not in leave_out:
             its_mirror = Mirror.of(context.folder, submodule.url)
-            _check_out(its_mirror, submodule.commit, place / submodule.path, context, frozenset(), depth + 1)
+            _check_out(its_mirror, submodule.commit, folder / submodule.path, context, frozenset(), depth + 1)
 
 
-def submodules_of(place: Path, remote: str) -> Iterator[Submodule]:
+def submodules_of(folder: Path, remote: str) -> Iterator[Submodule]:
     """The submodules of the commit that is checked out in `place`, which came from `remote`."""
     links = {}
-    for line in (git_command.ask(["ls-tree", "-r", "-z", "HEAD"], cwd=place) or "").split("\0"):
-        found = _GITLINK.match(line)
-        if found:
-            links[found[2]] = found[1]
+    for line in (git_command.ask(["ls-tree", "-r", "-z", "HEAD"], cwd=folder) or "").split("\0"):
+        match = _GITLINK.match(line)
+        if match:
+            links[match[2]] = match[1]
     if not links:
         return
-    urls = _urls(place / ".gitmodules")
+    urls = _urls(folder / ".gitmodules")
     for path, commit in links.items():
         if path not in urls:
             raise ArtifactError(f"{remote}: .gitmodules does not say where the submodule {path} comes from.")

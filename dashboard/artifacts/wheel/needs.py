@@ -18,10 +18,12 @@ def distribution(folder: Path, name: str) -> Distribution:
     """The package `name` as installed in `folder`."""
     import importlib.metadata  # in each function that needs it: a tenth of what the command line takes to start
 
-    found = list(importlib.metadata.distributions(name=name, path=[str(folder)]))
-    if len(found) != 1:
-        raise ArtifactError(f"{folder}: holds {len(found)} installations of {name}, not one. Remove the folder.")
-    return found[0]
+    distributions = list(importlib.metadata.distributions(name=name, path=[str(folder)]))
+    if len(distributions) != 1:
+        raise ArtifactError(
+            f"{folder}: holds {len(distributions)} installations of {name}, not one. Remove the folder."
+        )
+    return distributions[0]
 
 
 def requirements(wheel: Distribution) -> list[Requirement]:
@@ -37,7 +39,7 @@ def check(wheel: Distribution, *, provided: frozenset[str]) -> None:
     from packaging.utils import canonicalize_name
 
     needs = [need for need in requirements(wheel) if canonicalize_name(need.name) not in provided]
-    lacking = [f"{need}: {found}" for need in needs if (found := _lack(need))]
+    lacking = [f"{need}: {fault}" for need in needs if (fault := _lack(need))]
     if lacking:
         raise ArtifactError(
             f"{wheel.metadata['Name']} {wheel.version} needs {'; '.join(lacking)}. "

@@ -31,8 +31,8 @@ def versions(name: str, *, log: Path, deadline: Deadline) -> list[str]:
     with tempfile.TemporaryDirectory() as scratch:
         _pip(arguments, scratch=Path(scratch), log=log, deadline=deadline)
     line = re.search(r"^Available versions: (.+)$", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
-    found = [version.strip() for version in line[1].split(",")] if line else []
-    usable = [version for version in found if VERSION.fullmatch(version)]
+    listed = [version.strip() for version in line[1].split(",")] if line else []
+    usable = [version for version in listed if VERSION.fullmatch(version)]
     if not usable:
         raise ArtifactError(f"pip index versions {name}: names no version (log: {log}). Update pip in {sys.prefix}.")
     return usable

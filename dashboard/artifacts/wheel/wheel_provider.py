@@ -98,9 +98,9 @@ def base_of(exact: ArtifactSpec) -> str:
     return f"{WHEEL}-{canonicalize_version(exact.branch)}-{python_tag()}-{platform.machine()}"
 
 
-def build(exact: ArtifactSpec, place: Path, context: BuildContext) -> Artifact:
+def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
     """Install and prove `exact` in the empty folder `place`; ArtifactError lists each pair tried and why it failed."""
-    this = _Build(exact.branch, place, context.log_folder, context.deadline)
+    this = _Build(exact.branch, folder, context.log_folder, context.deadline)
     this.install(TVM, this.version, this.site)
     wheel = needs.distribution(this.site, TVM)
     needs.check(wheel, provided=frozenset((FFI,)))
@@ -137,12 +137,12 @@ def _ffi_candidates(this: _Build, wheel: Distribution) -> Iterator[str]:
     yield from known
     log = this.log_folder / f"pip-index-{FFI}.log"
     try:
-        found = package_index.versions(FFI, log=log, deadline=this.deadline)
+        versions = package_index.versions(FFI, log=log, deadline=this.deadline)
     except ArtifactError as error:
         this.refused[f"other versions of {FFI}"] = str(error)
         return
     allowed = next((need.specifier for need in needs.requirements(wheel) if canonicalize_name(need.name) == FFI), None)
-    for version in found:
+    for version in versions:
         if version in known or (allowed is not None and not allowed.contains(version)):
             continue
         if not this.deadline.left_s():

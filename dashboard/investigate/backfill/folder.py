@@ -43,14 +43,14 @@ def which(remote: str, ident: str, options: Mapping[str, str]) -> Which:
 
 def measured(home: Home, experiment: str, fingerprint: str) -> Counter[Which]:
     """How often the home has data of each TVM with this code and config, of its nights as of its backfill."""
-    found: Counter[Which] = Counter()
+    counts: Counter[Which] = Counter()
     for night in _nights(home, experiment):
         artifact = night.get("artifact")
         if night.get("fingerprint") == fingerprint and isinstance(artifact, dict):
             facts = artifact["facts"]
             source = (facts["remote"], artifact["commit"], facts["options"]) if "remote" in facts else None
-            found[source or (PYPI, artifact["version"], "{}")] += 1
-    return found
+            counts[source or (PYPI, artifact["version"], "{}")] += 1
+    return counts
 
 
 def _nights(home: Home, experiment: str) -> Iterator[Mapping[str, Any]]:

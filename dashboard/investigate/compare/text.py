@@ -59,8 +59,8 @@ def _artifact(side: Side) -> str:
 def _how(done: Comparison) -> Iterator[str]:
     counts = sorted(set(done.rounds.values()))
     rounds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0] if counts else 0}"
-    place = f"{done.machine['host']} ({done.machine['hw_model']})"
-    yield f"{rounds} rounds, A and B in turn, on {place}, in {format_duration(done.elapsed_s)}."
+    machine = f"{done.machine['host']} ({done.machine['hw_model']})"
+    yield f"{rounds} rounds, A and B in turn, on {machine}, in {format_duration(done.elapsed_s)}."
     if any(compared.difference and compared.difference.rounds >= NAMED_ROUNDS for compared in done.series.values()):
         yield "B against A is the median of the rounds' ratios, with that median's 95 % interval."
     if any(compared.difference and compared.difference.rounds < NAMED_ROUNDS for compared in done.series.values()):
@@ -72,16 +72,16 @@ def _how(done: Comparison) -> Iterator[str]:
 
 
 def _row(compared: Compared) -> tuple[str, ...]:
-    found = compared.difference
-    if found is None:
+    difference = compared.difference
+    if difference is None:
         return (elide(compared.series.name, _NAME_COLUMNS), "", "", "", "", "")
     a, b = (statistics.median(pair[side] for pair in compared.rounds) for side in (0, 1))
-    interval = f"{format_percent(found.low)} to {format_percent(found.high)}"
+    interval = f"{format_percent(difference.low)} to {format_percent(difference.high)}"
     levels = format_quantity(a, compared.series.unit), format_quantity(b, compared.series.unit)
     return (
         elide(compared.series.name, _NAME_COLUMNS),
         *levels,
-        format_percent(found.effect),
+        format_percent(difference.effect),
         interval,
         _word(compared),
     )
@@ -113,10 +113,10 @@ def _verdict(done: Comparison) -> str:
     if not judged:
         return "Nothing can be said: no series was measured at least three times on both."
     real = sum(compared.difference is not None and compared.difference.real for compared in judged)
-    said = f"{real} of {len(judged)} series differ." if real else f"None of {len(judged)} series differs."
+    sentence = f"{real} of {len(judged)} series differ." if real else f"None of {len(judged)} series differs."
     unjudged = len(done.series) - len(judged)
     lacking = f"{unjudged} could not be judged: too few rounds, or values that are not above 0." if unjudged else ""
-    return " ".join(filter(None, (said, *_known(judged), lacking)))
+    return " ".join(filter(None, (sentence, *_known(judged), lacking)))
 
 
 def _known(judged: Sequence[Compared]) -> Iterator[str]:
@@ -125,17 +125,17 @@ def _known(judged: Sequence[Compared]) -> Iterator[str]:
     for compared in judged:
         if compared.difference and not compared.difference.real:
             kinds.setdefault(_kind(compared), []).append((_factor(compared.difference), compared.series.name))
-    for kind, found in kinds.items():
-        found.sort()
-        (half, _), (most, widest) = found[len(found) // 2], found[-1]
-        said = f"{kind} without a difference: {len(found)}, "
+    for kind, widths in kinds.items():
+        widths.sort()
+        (half, _), (most, widest) = widths[len(widths) // 2], widths[-1]
+        prefix = f"{kind} without a difference: {len(widths)}, "
         if most == 1.0:
-            yield f"{said}the same in every round."
-        elif len(found) == 1:
-            yield f"{said}known to {_within(most)}."
+            yield f"{prefix}the same in every round."
+        elif len(widths) == 1:
+            yield f"{prefix}known to {_within(most)}."
         else:
             which = elide(widest, _NAME_COLUMNS)
-            yield f"{said}half known to {_within(half)}, all to {_within(most)} (the widest: {which})."
+            yield f"{prefix}half known to {_within(half)}, all to {_within(most)} (the widest: {which})."
 
 
 def _kind(compared: Compared) -> str:

@@ -21,16 +21,16 @@ def read_rounds(path: Path) -> list[Round]:
     return [_parse_round(item, f"{path}: $[{number}]") for number, item in enumerate(value)]
 
 
-def _parse_round(value: common.Json, place: str) -> Round:
+def _parse_round(value: common.Json, json_path: str) -> Round:
     if not isinstance(value, dict) or set(value) - {"experiment", "stamp", "points"}:
-        raise DashboardError(f"{place}: not an object with experiment, stamp and points.")
+        raise DashboardError(f"{json_path}: not an object with experiment, stamp and points.")
     experiment, stamp, points = value.get("experiment"), value.get("stamp"), value.get("points", [])
     if not isinstance(experiment, str) or not experiment or "/" in experiment:
-        raise DashboardError(f"{place}.experiment: {experiment!r:.80} is not an experiment's name.")
+        raise DashboardError(f"{json_path}.experiment: {experiment!r:.80} is not an experiment's name.")
     if not isinstance(stamp, str) or not common.is_stamp(stamp):
-        raise DashboardError(f"{place}.stamp: {stamp!r:.80} is not a night's stamp, as 20261121T031500Z.")
+        raise DashboardError(f"{json_path}.stamp: {stamp!r:.80} is not a night's stamp, as 20261121T031500Z.")
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
-        raise DashboardError(f"{place}.points: not a list of objects.")
+        raise DashboardError(f"{json_path}.points: not a list of objects.")
     return Round(experiment, (TvmOfNight(stamp),), tuple(points))
 
 

@@ -24,7 +24,7 @@ def is_same_machine(receipt: Receipt) -> bool | None:
     return all(then[name] == now[name] for name in _MACHINE) if all(then.get(name) for name in _MACHINE) else None
 
 
-def differing(receipt: Receipt, artifact: Artifact, found: Code, note: str) -> Iterator[Fact]:
+def differing(receipt: Receipt, artifact: Artifact, code: Code, note: str) -> Iterator[Fact]:
     """What differs of the TVM (with a `note` on how it was got), of this repository, of the machine."""
     was = {**dict(receipt.artifact.get("facts") or {}), "key": receipt.artifact.get("key")}
     has = {**artifact.facts, "key": artifact.key}
@@ -35,7 +35,7 @@ def differing(receipt: Receipt, artifact: Artifact, found: Code, note: str) -> I
         yield "TVM", str(receipt.artifact.get("version")), note
     commit = str(receipt.repository.get("commit") or "unknown")
     current = str(repository.describe(REPOSITORY).get("commit") or "unknown")
-    if found.shared is None and commit != current:
+    if code.shared is None and commit != current:
         yield "commit of this repository", commit[:12], current[:12]
     then, now = _machine_of(receipt), hardware.facts()
     for name in (*_MACHINE, *_FACTS):

@@ -38,19 +38,21 @@ def draw(home: Home, folder: Path, *, before: str, seed: int, sample: int, rebui
     for keys in (at_hand, None) if rebuild else (at_hand,):
         weights = _weights(home, before, keys)
         for name in _ordered(weights, rng):
-            found = _receipt(home, name, keys)
-            if found is None:
+            receipt = _receipt(home, name, keys)
+            if receipt is None:
                 continue
             chance = round(weights[name] / sum(weights.values()), 6)
-            return found, Drawn(seed, found.experiment, found.stamp, _sample(found, sample, rng), len(weights), chance)
+            return receipt, Drawn(
+                seed, receipt.experiment, receipt.stamp, _sample(receipt, sample, rng), len(weights), chance
+            )
     what = "" if rebuild else f" whose TVM is in {folder}"
     raise DashboardError(f"{home.root}: no earlier night{what} says what it measured and with what. Wait for one.")
 
 
-def _sample(found: Receipt, count: int, rng: random.Random) -> tuple[str, ...]:
+def _sample(receipt: Receipt, count: int, rng: random.Random) -> tuple[str, ...]:
     """The IDs of all series of so many points: to measure one point takes as long for one of them as for all."""
     points: dict[str, list[str]] = {}
-    for value in found.values:
+    for value in receipt.values:
         points.setdefault(key_of(point_of(value.key.labels)), []).append(value.key.id)
     if not 0 < count < len(points):
         return ()
@@ -103,7 +105,7 @@ def _ordered(weights: dict[str, float], rng: random.Random) -> list[str]:
 def _receipt(home: Home, name: str, keys: frozenset[str] | None) -> Receipt | None:
     """The receipt, where it pins what it needs, holds a value and, with `keys`, its artifact is one of them."""
     with contextlib.suppress(DashboardError):  # imported, added by hand or damaged: another is drawn
-        found = receipts.read(home, name)
-        if found.values and (keys is None or found.artifact.get("key") in keys):
-            return found
+        receipt = receipts.read(home, name)
+        if receipt.values and (keys is None or receipt.artifact.get("key") in keys):
+            return receipt
     return None

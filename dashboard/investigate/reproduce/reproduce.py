@@ -56,13 +56,13 @@ def reproduce(
         open_workspace(home, code, seed=receipt.seed) as workspace,
         MeasuringSession(_set_apart(workspace, receipt.seed), request) as session,
     ):
-        found = _find_code(receipt, workspace, code)
+        found_code = _find_code(receipt, workspace, code)
         provided = session.lease(_provide(receipt, session.finder))
-        session.runner.use(_with_library(found, provided.artifact))
+        session.runner.use(_with_library(found_code, provided.artifact))
         done = Reproduction(
             workspace.stamp, receipt.source, receipt.experiment, receipt.stamp, provided.artifact.identity(),
-            reproduce_facts.is_same_machine(receipt), found.is_same, found.text, matters,
-            list(reproduce_facts.differing(receipt, provided.artifact, found, provided.note)), drawn=drawn,
+            reproduce_facts.is_same_machine(receipt), found_code.is_same, found_code.text, matters,
+            list(reproduce_facts.differing(receipt, provided.artifact, found_code, provided.note)), drawn=drawn,
         )  # fmt: skip
         session.budget.restart()
         runs = _measure(session, provided.artifact, series, done)
@@ -82,12 +82,12 @@ def _find_code(receipt: Receipt, workspace: MeasuringWorkspace, code: CodeFolder
 def _select(receipt: Receipt, texts: Sequence[str]) -> list[WantedSeries]:
     every = of_values(receipt.values)
     named = {text: select_named(every, text) for text in texts}
-    for text, found in named.items():
-        if not found:
+    for text, matching in named.items():
+        if not matching:
             raise DashboardError(f"{receipt.source}: holds no series {text!r}, only {len(every)} others.")
     if not every:
         raise DashboardError(f"{receipt.source}: holds no value that could be measured again.")
-    return list({series.id: series for found in named.values() for series in found}.values()) or every
+    return list({series.id: series for matching in named.values() for series in matching}.values()) or every
 
 
 def _provide(receipt: Receipt, finder: ArtifactFinder) -> Provided:
@@ -119,13 +119,13 @@ def _set_apart(workspace: MeasuringWorkspace, seed: int) -> MeasuringWorkspace:
     )
 
 
-def _with_library(found: Code, artifact: Artifact) -> Job:
+def _with_library(code: Code, artifact: Artifact) -> Job:
     """The job; with an old library its stages see that one."""
-    if found.shared is None:
-        return found.job
-    python_path = [found.shared / "python", *artifact.pythonpath]
-    added = {"BENCHMARK_DEPS": str(found.shared), "PYTHONPATH": ":".join(map(str, python_path))}
-    return replace(found.job, config={**found.job.config, "env": {**found.job.config.get("env", {}), **added}})
+    if code.shared is None:
+        return code.job
+    python_path = [code.shared / "python", *artifact.pythonpath]
+    added = {"BENCHMARK_DEPS": str(code.shared), "PYTHONPATH": ":".join(map(str, python_path))}
+    return replace(code.job, config={**code.job.config, "env": {**code.job.config.get("env", {}), **added}})
 
 
 def _measure(

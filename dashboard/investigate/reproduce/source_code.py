@@ -76,19 +76,19 @@ def _fits(receipt: Receipt, job: Job) -> bool:
 
 def _config_folder(receipt: Receipt, here: Job | None, scratch: Path) -> Path:
     """The config as the receipt has it; other files beside it are those of today."""
-    place = scratch / "config"
+    folder = scratch / "config"
     if here is not None:
-        shutil.copytree(here.config_folder, place, symlinks=True)
-    place.mkdir(parents=True, exist_ok=True)
-    common.write_json(place / "config.json", dict(receipt.config), durable=False)
-    return place
+        shutil.copytree(here.config_folder, folder, symlinks=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    common.write_json(folder / "config.json", dict(receipt.config), durable=False)
+    return folder
 
 
 class _NotThereError(Exception):
     """Why the code of then cannot be had from the repository, as a clause."""
 
 
-def _unpacked(commit: str, experiment: str, place: Path) -> Path:
+def _unpacked(commit: str, experiment: str, destination: Path) -> Path:
     """The experiment and the library as they were at `commit`; _NotThereError where this repository lacks them."""
     if not is_commit(commit):
         raise _NotThereError("the receipt names no commit")
@@ -97,17 +97,17 @@ def _unpacked(commit: str, experiment: str, place: Path) -> Path:
     folder = f"experiments/{experiment}"
     outside = "the experiment was kept outside this repository, or was not committed"
     _ask(["cat-file", "-e", f"{commit}:{folder}"], f"that commit has no {folder}: {outside}")
-    place.mkdir(parents=True)
-    archive = place.with_suffix(".tar")
+    destination.mkdir(parents=True)
+    archive = destination.with_suffix(".tar")
     whole = "that commit cannot be unpacked"
     _ask(["archive", "--format=tar", f"--output={archive}", commit, "--", folder, "shared"], whole)
-    _call(["tar", "-xf", str(archive), "-C", str(place)], whole)
-    return place
+    _call(["tar", "-xf", str(archive), "-C", str(destination)], whole)
+    return destination
 
 
-def _ask(words: list[str], otherwise: str) -> None:
+def _ask(arguments: list[str], otherwise: str) -> None:
     """Call git in the repository; _NotThereError(otherwise) where it says no."""
-    _call(["git", "-C", str(REPOSITORY), *words], otherwise)
+    _call(["git", "-C", str(REPOSITORY), *arguments], otherwise)
 
 
 def _call(argv: list[str], otherwise: str) -> None:

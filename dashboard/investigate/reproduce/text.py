@@ -42,21 +42,21 @@ def _lines(done: Reproduction) -> Iterator[str]:
 def _counts(done: Reproduction) -> str:
     """As in "3 of 5 hold, 1 does not hold, of 1 it cannot be told."."""
     count = Counter(line.verdict for line in done.lines)
-    said = [f"{count[HOLDS]} of {len(done.lines)} hold"]
+    sentences = [f"{count[HOLDS]} of {len(done.lines)} hold"]
     if count[DOES_NOT_HOLD]:
-        said.append(f"{count[DOES_NOT_HOLD]} {'does' if count[DOES_NOT_HOLD] == 1 else 'do'} not hold")
+        sentences.append(f"{count[DOES_NOT_HOLD]} {'does' if count[DOES_NOT_HOLD] == 1 else 'do'} not hold")
     if count[CANNOT_TELL]:
-        said.append(f"of {count[CANNOT_TELL]} it cannot be told")
-    return ", ".join(said) + "."
+        sentences.append(f"of {count[CANNOT_TELL]} it cannot be told")
+    return ", ".join(sentences) + "."
 
 
 def _verdict(line: Line) -> str:
     old = format_quantity(line.old, line.series.unit)
     if line.found is None:
         return f"{old} then; CANNOT TELL: {line.why}"
-    found, unit = line.found, line.series.unit
-    bounds = f"{format_quantity(found.low, unit)} to {format_quantity(found.high, unit)}"
-    inside = "inside" if found.holds else "outside"
+    repeated, unit = line.found, line.series.unit
+    bounds = f"{format_quantity(repeated.low, unit)} to {format_quantity(repeated.high, unit)}"
+    inside = "inside" if repeated.holds else "outside"
     word = {HOLDS: "holds", DOES_NOT_HOLD: "DOES NOT HOLD", CANNOT_TELL: f"CANNOT TELL: {line.why}"}[line.verdict]
-    now = f"{format_quantity(found.new, unit)} now ({format_percent(found.effect)})"
+    now = f"{format_quantity(repeated.new, unit)} now ({format_percent(repeated.effect)})"
     return f"{old} then, {now}, {inside} the noise ({bounds}); {word}"

@@ -40,21 +40,21 @@ class Line:
     why: str = ""
 
 
-def judge(series: WantedSeries, old: float, new: tuple[float, ...], found: Repeated | None, was: Conditions) -> Line:
+def judge(series: WantedSeries, old: float, new: tuple[float, ...], repeated: Repeated | None, was: Conditions) -> Line:
     """The line of one series.
 
     A value does not hold where it is outside the noise and, of a time, away by what matters: nights are further apart
     than the rounds of one call. Bytes always matter. It cannot be told where so large a change could hide in the noise,
     nor of times on another machine; and a difference is laid on TVM only where machine and code are those of then.
     """
-    if found is None:
-        return Line(series, old, new, found, CANNOT_TELL, _too_few(old, new))
-    away = not found.holds and (series.is_size or _distance(found) >= math.log1p(was.matters))
+    if repeated is None:
+        return Line(series, old, new, repeated, CANNOT_TELL, _too_few(old, new))
+    away = not repeated.holds and (series.is_size or _distance(repeated) >= math.log1p(was.matters))
     why = _not_comparable(series, was, away=away)
-    if not why and not away and _reach(found) > math.log1p(was.matters):
+    if not why and not away and _reach(repeated) > math.log1p(was.matters):
         why = f"a change of {100 * was.matters:g} % could hide in the noise"
     verdict = CANNOT_TELL if why else DOES_NOT_HOLD if away else HOLDS
-    return Line(series, old, new, found, verdict, why)
+    return Line(series, old, new, repeated, verdict, why)
 
 
 def verdict_of_all(lines: Sequence[Line]) -> str:
@@ -77,10 +77,10 @@ def _not_comparable(series: WantedSeries, was: Conditions, *, away: bool) -> str
     return _OTHER_CODE if away and not was.is_same_code else ""
 
 
-def _distance(found: Repeated) -> float:
-    return abs(math.log(found.new / found.old))
+def _distance(repeated: Repeated) -> float:
+    return abs(math.log(repeated.new / repeated.old))
 
 
-def _reach(found: Repeated) -> float:
+def _reach(repeated: Repeated) -> float:
     """Half of the interval on the scale of logarithms."""
-    return math.log(found.high / found.low) / 2 if found.low > 0 else math.inf
+    return math.log(repeated.high / repeated.low) / 2 if repeated.low > 0 else math.inf
