@@ -112,10 +112,10 @@ def _alike(trials: Sequence[Trial]) -> dict[str, int]:
     One process alone proves nothing.
     """
     names = [metric.place[-1] for metric in METRICS if metric.kind in MAY_BE_EXACT]
-    found = {name: [trial.facts[name] for trial in trials if trial.facts.get(name) is not None] for name in names}
+    values_of = {name: [trial.facts[name] for trial in trials if trial.facts.get(name) is not None] for name in names}
     return {
         name: len(values) if len(set(values)) == 1 else 0
-        for name, values in found.items()
+        for name, values in values_of.items()
         if len(values) == len(trials) > 1
     }
 

@@ -145,10 +145,10 @@ class _Condition:
         return None
 
     def __str__(self) -> str:
-        words = [f"equal to {self.equals!r}"] if self.equals is not _ANYTHING else []
-        words += [f"holding {self.contains!r}"] if self.contains is not _ANYTHING else []
-        words += [f"above {self.above:g}"] if self.above is not None else []
-        return " and ".join(words) or "given"
+        parts = [f"equal to {self.equals!r}"] if self.equals is not _ANYTHING else []
+        parts += [f"holding {self.contains!r}"] if self.contains is not _ANYTHING else []
+        parts += [f"above {self.above:g}"] if self.above is not None else []
+        return " and ".join(parts) or "given"
 
 
 def _holds(value: list[Any] | dict[str, Any] | str, item: Any) -> bool:
@@ -167,11 +167,11 @@ class _Config:
     def lacking(self, home: Home, night: Night) -> str | None:
         file = home.config("experiment", self.experiment) / config_util.CONFIG_FILE
         config = _measured_config(home.data_file(self.experiment, night.stamp)) or _read(file)
-        place = f"{file.relative_to(home.root)}: $.{self.field}"
+        location = f"{file.relative_to(home.root)}: $.{self.field}"
         if self.field not in config:
-            return f"{place}: is not given. Add it."
+            return f"{location}: is not given. Add it."
         fault = self.condition.fault(config[self.field])
-        return f"{place}: {fault}" if fault else None
+        return f"{location}: {fault}" if fault else None
 
 
 @dataclass(frozen=True)
@@ -184,11 +184,11 @@ class _Setting:
 
     def lacking(self, home: Home, night: Night) -> str | None:
         config = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
-        place = f"{home.config_file.relative_to(home.root)}: $.{self.field}"
+        location = f"{home.config_file.relative_to(home.root)}: $.{self.field}"
         if self.field not in config:
-            return f"{place}: there is no such field."
+            return f"{location}: there is no such field."
         fault = self.condition.fault(config[self.field])
-        return f"{place}: {fault}" if fault else None
+        return f"{location}: {fault}" if fault else None
 
 
 @dataclass(frozen=True)

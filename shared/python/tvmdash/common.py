@@ -78,8 +78,8 @@ def read_json(path: Path, *, max_bytes: int = 256 << 20) -> Json:
 
 def object_in(value: Json, name: str) -> Mapping[str, Json]:
     """The object of that name inside another; empty where there is none."""
-    found = value.get(name) if isinstance(value, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    item = value.get(name) if isinstance(value, Mapping) else None
+    return item if isinstance(item, Mapping) else {}
 
 
 def _without_waiting(path: str, flags: int) -> int:
@@ -130,10 +130,10 @@ class _NotFiniteError(ValueError):
 def _place_of_non_finite(raw: bytes) -> str:
     """The JSON path of the first such number, to stand before words; empty where it cannot be told."""
     try:
-        place = first_non_finite(json.loads(raw))
+        json_path = first_non_finite(json.loads(raw))
     except (ValueError, RecursionError):  # it is no JSON behind that number
         return ""
-    return f"{place}: " if place else ""
+    return f"{json_path}: " if json_path else ""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -176,17 +176,17 @@ def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return value
 
 
-def first_non_finite(value: Json, place: str = "$") -> str | None:
+def first_non_finite(value: Json, json_path: str = "$") -> str | None:
     """The JSON path of the first NaN or Infinity in `value`, or None."""
     if isinstance(value, float):
-        return None if math.isfinite(value) else place
+        return None if math.isfinite(value) else json_path
     if isinstance(value, dict):
-        found = (first_non_finite(item, f"{place}.{key}") for key, item in value.items())
+        json_paths = (first_non_finite(item, f"{json_path}.{key}") for key, item in value.items())
     elif isinstance(value, (list, tuple)):
-        found = (first_non_finite(item, f"{place}[{index}]") for index, item in enumerate(value))
+        json_paths = (first_non_finite(item, f"{json_path}[{index}]") for index, item in enumerate(value))
     else:
         return None
-    return next((where for where in found if where), None)
+    return next((where for where in json_paths if where), None)
 
 
 def dump_json(value: Json) -> str:
@@ -194,8 +194,8 @@ def dump_json(value: Json) -> str:
     try:
         return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     except ValueError as error:
-        place = first_non_finite(value) or "$"
-        raise DashboardError(f"{place}: NaN or Infinity cannot be written. Leave the value out.") from error
+        json_path = first_non_finite(value) or "$"
+        raise DashboardError(f"{json_path}: NaN or Infinity cannot be written. Leave the value out.") from error
 
 
 def write_json(path: Path, value: Json, *, durable: bool = True) -> None:
@@ -228,16 +228,16 @@ def write_bytes(path: Path, content: bytes, *, mode: int = 0o644, durable: bool 
         raise
 
 
-def swap_in(new: Path, place: Path) -> None:
+def swap_in(new: Path, target: Path) -> None:
     """Make the folder `new` be `place` in one step; what was there before is removed afterwards.
 
     Both lie on one filesystem. Killed at any instant, `place` is either the old folder or the new one.
     """
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if not place.exists():
-        os.rename(new, place)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.exists():
+        os.rename(new, target)
         return
-    _exchange(new, place)
+    _exchange(new, target)
     removal.remove_tree(new)
 
 
@@ -256,14 +256,14 @@ def _exchange(left: Path, right: Path) -> None:
 
 
 @contextlib.contextmanager
-def folder_beside(place: Path) -> Iterator[Path]:
+def folder_beside(target: Path) -> Iterator[Path]:
     """A new folder on the filesystem of `place` that becomes `place` when the block ends well.
 
     What a killed process left of the same is removed first.
     """
-    with removal.new_folder_beside(place) as new:
+    with removal.new_folder_beside(target) as new:
         yield new
-        swap_in(new, place)
+        swap_in(new, target)
 
 
 def remove_unfinished(parent: Path, *, ours: bool = False) -> None:

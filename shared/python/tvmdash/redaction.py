@@ -91,13 +91,13 @@ def _replace(text: str, known: tuple[str, ...], hide: Callable[[str], str]) -> s
     lower = text.lower()
     for shape in _SHAPES:
         if any(mark in lower for mark in shape.marks):
-            text = shape.pattern.sub(lambda found: _hidden(found, hide), text)
+            text = shape.pattern.sub(lambda match: _hidden(match, hide), text)
     return text
 
 
-def _hidden(found: re.Match[str], hide: Callable[[str], str]) -> str:
-    kept = (found[1] or "") if found.re.groups else ""
-    return kept + hide(found[0][len(kept) :])
+def _hidden(match: re.Match[str], hide: Callable[[str], str]) -> str:
+    kept = (match[1] or "") if match.re.groups else ""
+    return kept + hide(match[0][len(kept) :])
 
 
 def redact_json(value: Any, known: tuple[str, ...] = ()) -> Any:
@@ -132,5 +132,5 @@ def named_secrets(values: Any) -> Iterator[str]:
 
 def known_secrets(*values: Mapping[str, Any]) -> tuple[str, ...]:
     """The distinct `named_secrets` of several configs and environments, longest first, as `redact` takes them."""
-    found = {text for value in values for text in named_secrets(value)}
-    return tuple(sorted(found, key=lambda text: (-len(text), text)))
+    secrets = {text for value in values for text in named_secrets(value)}
+    return tuple(sorted(secrets, key=lambda text: (-len(text), text)))

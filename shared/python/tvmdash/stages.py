@@ -193,8 +193,8 @@ def run_stage(work: Callable[[], str], destination: Path) -> int:
         return 1
     except Exception as error:  # noqa: BLE001 - said above
         traceback.print_exc()
-        words = f"{type(error).__name__}: {error} (the log has the traceback)"
-        write_status(destination, False, f"{_place_of(error)}{words}", in_log=True)
+        message = f"{type(error).__name__}: {error} (the log has the traceback)"
+        write_status(destination, False, f"{_place_of(error)}{message}", in_log=True)
         return 1
     return 0
 

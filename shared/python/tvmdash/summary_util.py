@@ -118,9 +118,9 @@ class Summary:
     def with_lines(self, lines: Sequence[str], *, before: SectionKind | None = None) -> Summary:
         """The summary with these lines in front of its section of the kind `before`; without one, at its end."""
         parts = self._parts
-        place = next((index for index, section in enumerate(parts) if section.kind == before), len(parts))
+        position = next((index for index, section in enumerate(parts) if section.kind == before), len(parts))
         more = Section(SectionKind.OTHER, tuple(lines))
-        return self.of_sections(self.title, [*parts[:place], more, *parts[place:]])
+        return self.of_sections(self.title, [*parts[:position], more, *parts[position:]])
 
     @property
     def _parts(self) -> tuple[Section, ...]:
@@ -239,9 +239,9 @@ def _failed(failures: Sequence[Failure]) -> Section:
 
 
 def _format_failed(failures: Sequence[Failure]) -> str:
-    told = [f"{elide(failure.label, 80)}: {elide(failure.reason, 160).rstrip('.')}" for failure in failures[:_LISTED]]
+    texts = [f"{elide(failure.label, 80)}: {elide(failure.reason, 160).rstrip('.')}" for failure in failures[:_LISTED]]
     rest = f"; and {len(failures) - _LISTED} more" if len(failures) > _LISTED else ""
-    return f"{_count(len(failures), 'point')} failed. {'; '.join(told)}{rest}."
+    return f"{_count(len(failures), 'point')} failed. {'; '.join(texts)}{rest}."
 
 
 def _changes(points: Sequence[Measured], threshold: float) -> Section:
@@ -280,12 +280,12 @@ def _harm(change: float, point: Measured) -> float:
 def _moved_lines(moved: Sequence[Measured]) -> list[str]:
     """The worst first; of many, the worst ones and the best one."""
     shown = moved if len(moved) <= _LISTED else [*moved[: _LISTED - 1], moved[-1]]
-    told = [
+    lines = [
         f"- {elide(p.label, 80)}: "
         + format_percent_change(p.previous or 0.0, p.value, p.unit, lower_is_better=p.lower_is_better)
         for p in shown
     ]
-    return told + ([f"- and {len(moved) - len(shown)} more"] if len(moved) > len(shown) else [])
+    return lines + ([f"- and {len(moved) - len(shown)} more"] if len(moved) > len(shown) else [])
 
 
 def _extremes(points: Sequence[Measured]) -> Section:
@@ -302,9 +302,9 @@ def _extremes(points: Sequence[Measured]) -> Section:
 
 def _extreme_line(workload: str, group: Sequence[Measured]) -> str:
     best, worst = sorted(group, key=lambda p: p.value if p.lower_is_better else -p.value)[:: len(group) - 1]
-    told = [f"{elide(p.configuration, 60)} ({format_quantity(p.value, p.unit)})" for p in (best, worst)]
-    words = ("fastest", "slowest") if best.unit in TIME_UNITS and best.lower_is_better else ("best", "worst")
-    return f"- {elide(workload, 60)}: {words[0]} {told[0]}, {words[1]} {told[1]}"
+    texts = [f"{elide(p.configuration, 60)} ({format_quantity(p.value, p.unit)})" for p in (best, worst)]
+    labels = ("fastest", "slowest") if best.unit in TIME_UNITS and best.lower_is_better else ("best", "worst")
+    return f"- {elide(workload, 60)}: {labels[0]} {texts[0]}, {labels[1]} {texts[1]}"
 
 
 if not TYPE_CHECKING:  # a type checker is to miss what is not there

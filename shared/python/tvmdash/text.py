@@ -139,16 +139,16 @@ def format_estimate(value: float, low: float | None, high: float | None, unit: s
 
 def estimate_in_parts(value: float, low: float | None, high: float | None, unit: str) -> tuple[str, str]:
     """The quantity, and the interval around it or nothing."""
-    words = format_quantity(value, unit)
+    text = format_quantity(value, unit)
     if low is None or high is None or unit in ("bytes", "B"):
-        return words, ""
+        return text, ""
     factor = _suiting(value, unit)[1]
-    return words, f"{three_digits(low * factor)} to {three_digits(high * factor)}"
+    return text, f"{three_digits(low * factor)} to {three_digits(high * factor)}"
 
 
-def in_brackets(words: str, more: str) -> str:
+def in_brackets(text: str, more: str) -> str:
     """`words` with `more`, where there is some, in brackets behind them."""
-    return f"{words} ({more})" if more else words
+    return f"{text} ({more})" if more else text
 
 
 def _suiting(value: float, unit: str) -> tuple[str, float]:

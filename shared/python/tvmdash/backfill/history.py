@@ -95,7 +95,7 @@ class History:
     @property
     def stamps(self) -> tuple[str, str]:
         """The first and the last night."""
-        stamps = [stamp for found in self.nights.values() for stamp in found]
+        stamps = [stamp for stamps_of_version in self.nights.values() for stamp in stamps_of_version]
         return min(stamps), max(stamps)
 
     @property
@@ -115,10 +115,10 @@ class History:
         """All that could be judged, series by series."""
         pairs = self.pairs()
         return [
-            Step(course, *pair, found)
+            Step(course, *pair, difference)
             for course in self.courses
-            for pair, found in zip(pairs, course.steps, strict=True)
-            if found is not None
+            for pair, difference in zip(pairs, course.steps, strict=True)
+            if difference is not None
         ]
 
 
@@ -155,12 +155,12 @@ def _unmeasured(home: Home, nights: Sequence[BackfillNight], broken: list[str]) 
     for night in nights:
         for experiment in (night.experiment, ""):
             last[experiment, night.version] = max(night.stamp, last.get((experiment, night.version), ""))
-    found: dict[tuple[str, str], Failed] = {}
+    failures: dict[tuple[str, str], Failed] = {}
     for failure in calls.failed:
         tvm = backfill_nights.name_of(failure.tvm)
         if failure.stamp > last.get((failure.experiment, tvm), ""):  # no night since the call ended
-            found[failure.experiment, tvm] = replace(failure, tvm=tvm)
-    return list(found.values())
+            failures[failure.experiment, tvm] = replace(failure, tvm=tvm)
+    return list(failures.values())
 
 
 def _describe(history: History, night: BackfillNight) -> None:

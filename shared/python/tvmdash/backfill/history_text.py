@@ -62,9 +62,9 @@ def load(history: History) -> str:
         return ""
     low, middle, high = min(history.loads), statistics.median(history.loads), max(history.loads)
     cores = history.machine.get("cores")
-    told = f"{low:.1f} to {high:.1f} before the points, {middle:.1f} before half of them or less"
+    text = f"{low:.1f} to {high:.1f} before the points, {middle:.1f} before half of them or less"
     busy = isinstance(cores, int) and middle > cores
-    return told + (f": on {cores} cores, other programs ran all the time and times scatter" if busy else "")
+    return text + (f": on {cores} cores, other programs ran all the time and times scatter" if busy else "")
 
 
 def last_against_first(history: History) -> str:
@@ -104,11 +104,13 @@ def format_step(step: Step) -> list[str]:
     """A cell for each of STEP_COLUMNS."""
     levels = [step.course.level(version) for version in (step.before, step.after)]
     values = [format_quantity(level.value, step.course.series.unit) if level else "" for level in levels]
-    found = step.found
+    difference = step.found
     bounds = (
-        "in every round" if found.low == found.high else f"{format_percent(found.low)} to {format_percent(found.high)}"
+        "in every round"
+        if difference.low == difference.high
+        else f"{format_percent(difference.low)} to {format_percent(difference.high)}"
     )
-    return [step.course.name, step.before, step.after, *values, format_percent(found.effect), bounds]
+    return [step.course.name, step.before, step.after, *values, format_percent(difference.effect), bounds]
 
 
 def control(history: History) -> str:
@@ -160,10 +162,10 @@ def whole_in_parts(course: Course) -> tuple[str, str]:
 
 def failures(history: History) -> Iterator[tuple[str, str, str]]:
     """What TVMs could not do, or could not be had for: experiment, TVM, what of it failed and why."""
-    for (experiment, version), found in history.failures.items():
-        reasons = list(dict.fromkeys(" ".join(failure.error.split()) for failure in found))
-        told = format_list([reason[:_REASON] for reason in reasons], 2)
-        yield experiment, version, f"{len(found)} point{'' if len(found) == 1 else 's'}: {told}"
+    for (experiment, version), failed in history.failures.items():
+        reasons = list(dict.fromkeys(" ".join(failure.error.split()) for failure in failed))
+        text = format_list([reason[:_REASON] for reason in reasons], 2)
+        yield experiment, version, f"{len(failed)} point{'' if len(failed) == 1 else 's'}: {text}"
     for unmeasured in history.unmeasured:
         reason = " ".join(unmeasured.error.split())[:_REASON]
         yield (

@@ -61,7 +61,7 @@ def _folders(home: Home) -> list[Path]:
 
 
 def _nights(folder: Path, broken: list[str]) -> list[BackfillNight]:
-    found = []
+    nights = []
     times: Counter[tuple[str, str]] = Counter()
     for stamp in records.data_stamps(folder):
         path = folder / f"data_{stamp}.json"
@@ -81,10 +81,10 @@ def _nights(folder: Path, broken: list[str]) -> list[BackfillNight]:
         machine = common.object_in(common.object_in(value, "environment"), "machine")
         code = str(night.get("fingerprint"))
         times[code, version] += 1
-        found.append(
+        nights.append(
             BackfillNight(folder.name, stamp, f"{code} {times[code, version]}", version, committed, data, machine)
         )
-    return found
+    return nights
 
 
 def _short(commit: str) -> str:

@@ -110,7 +110,7 @@ def check(value: common.Json, fields: Fields, shown: str, *, at: str = "$") -> d
 
 def faults_of(error: ValidationError, at: str = "$") -> Iterator[str]:
     """One error of the schema validator as sentences: place, value, remedy. at: where the checked value stands."""
-    place = at + "".join(map(_step, error.absolute_path))
+    json_path = at + "".join(map(_step, error.absolute_path))
     wanted: Any = error.validator_value
     given: Any = error.instance
     schema: Any = error.schema
@@ -119,25 +119,25 @@ def faults_of(error: ValidationError, at: str = "$") -> Iterator[str]:
         for name in sorted(set(given) - set(known)):
             near = difflib.get_close_matches(name, known, n=1)
             remedy = f"Did you mean {near[0]!r}?" if near else f"Known fields: {', '.join(sorted(known))}."
-            yield f"{place}.{name}: there is no such field. {remedy}"
+            yield f"{json_path}.{name}: there is no such field. {remedy}"
     elif error.validator == "required":
         for name in sorted(set(wanted) - set(given)):
             doc = schema["properties"][name].get("description", "")
-            yield f"{place}.{name}: is missing. Add it: {doc}"
+            yield f"{json_path}.{name}: is missing. Add it: {doc}"
     elif error.validator == "type":
-        yield f"{place}: {_brief(given)} is not {_format_type(wanted)}."
+        yield f"{json_path}: {_brief(given)} is not {_format_type(wanted)}."
     elif error.validator == "enum":
         near = difflib.get_close_matches(str(given), [str(choice) for choice in wanted], n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Use one of: {', '.join(map(str, wanted))}."
-        yield f"{place}: {_brief(given)} is not a choice. {hint}"
+        yield f"{json_path}: {_brief(given)} is not a choice. {hint}"
     elif error.validator in {"minimum", "maximum"}:
         less = error.validator == "minimum"
         yield (
-            f"{place}: {_brief(given)} is {'less' if less else 'more'} than {wanted}. "
+            f"{json_path}: {_brief(given)} is {'less' if less else 'more'} than {wanted}. "
             f"Use {wanted} or {'more' if less else 'less'}."
         )
     else:
-        yield f"{place}: {error.message}."
+        yield f"{json_path}: {error.message}."
 
 
 def _step(part: str | int) -> str:
@@ -146,7 +146,7 @@ def _step(part: str | int) -> str:
 
 
 def _format_type(wanted: str | list[str]) -> str:
-    words = {
+    names_of_types = {
         "boolean": "true or false",
         "integer": "a whole number",
         "number": "a number",
@@ -156,7 +156,7 @@ def _format_type(wanted: str | list[str]) -> str:
         "null": "null",
     }
     names = [wanted] if isinstance(wanted, str) else wanted
-    return " or ".join(words[name] for name in names)
+    return " or ".join(names_of_types[name] for name in names)
 
 
 def _brief(value: common.Json) -> str:
@@ -190,9 +190,9 @@ def read_fields(path: Path) -> dict[str, Field]:
     return {**included, **own}
 
 
-def _changed_field(included: Field, item: Mapping[str, common.Json], place: str) -> Field:
+def _changed_field(included: Field, item: Mapping[str, common.Json], json_path: str) -> Field:
     """The included field with what a `fields.json` says otherwise of it."""
-    changed = _parse_field({"type": included.type, **item}, place)
+    changed = _parse_field({"type": included.type, **item}, json_path)
     return replace(included, **{name: getattr(changed, name) for name in item})
 
 
@@ -227,12 +227,12 @@ def _is_field(item: common.Json) -> bool:
 
 def read_needs_tvm(path: Path) -> bool:
     """Whether a `fields.json` leaves the experiment with TVM; DashboardError where it says neither true nor false."""
-    said = _read_object(path).get(_NEEDS_TVM, True)
-    if _is_field(said):
+    needs_tvm = _read_object(path).get(_NEEDS_TVM, True)
+    if _is_field(needs_tvm):
         return True
-    if not isinstance(said, bool):
-        raise DashboardError(f"{path}: $.{_NEEDS_TVM}: {_brief(said)} is not true or false.")
-    return said
+    if not isinstance(needs_tvm, bool):
+        raise DashboardError(f"{path}: $.{_NEEDS_TVM}: {_brief(needs_tvm)} is not true or false.")
+    return needs_tvm
 
 
 def check_metrics(value: common.Json, shown: str) -> None:
@@ -251,24 +251,28 @@ def _read_object(path: Path) -> dict[str, common.Json]:
     return value
 
 
-def _parse_field(item: common.Json, place: str, name: str = "x") -> Field:
+def _parse_field(item: common.Json, json_path: str, name: str = "x") -> Field:
     known = {"type", "doc", "default", "smoke", "min", "max", "choices", "of", "nullable", "axis"}
     if not isinstance(item, dict) or set(item) - known:
-        raise DashboardError(f"{place}: {_brief(item)} is not a field. A field has: {', '.join(sorted(known))}.")
+        raise DashboardError(f"{json_path}: {_brief(item)} is not a field. A field has: {', '.join(sorted(known))}.")
     if not _NAME.fullmatch(name):
-        raise DashboardError(f"{place}: a field's name is lower case with digits and underscores.")
+        raise DashboardError(f"{json_path}: a field's name is lower case with digits and underscores.")
     kind = item.get("type")
     if not isinstance(kind, str) or kind not in {*JSON_TYPES, "choice", "any"}:
-        raise DashboardError(f"{place}.type: {_brief(kind)} is not one of {', '.join([*JSON_TYPES, 'choice', 'any'])}.")
+        raise DashboardError(
+            f"{json_path}.type: {_brief(kind)} is not one of {', '.join([*JSON_TYPES, 'choice', 'any'])}."
+        )
     if not isinstance(item.get("choices", []), list) or (kind == "choice" and not item.get("choices")):
-        raise DashboardError(f"{place}.choices: is missing or not a list. A choice lists its choices.")
+        raise DashboardError(f"{json_path}.choices: is missing or not a list. A choice lists its choices.")
     for bound in ("min", "max"):
         if isinstance(item.get(bound, 0), bool) or not isinstance(item.get(bound, 0), (int, float)):
-            raise DashboardError(f"{place}.{bound}: {_brief(item[bound])} is not a number.")
+            raise DashboardError(f"{json_path}.{bound}: {_brief(item[bound])} is not a number.")
     axis = item.get("axis", "")
     if "axis" in item and not (isinstance(axis, str) and _AXIS.fullmatch(axis)):
         columns = ", ".join([*AXIS_COLUMNS, f"{WORKLOAD}.DOMAIN", ENGINE])
-        raise DashboardError(f"{place}.axis: {_brief(axis)} is not one of {columns}; a column may have .NAME after it.")
+        raise DashboardError(
+            f"{json_path}.axis: {_brief(axis)} is not one of {columns}; a column may have .NAME after it."
+        )
     inner = item.get("of")
     return Field(
         type=kind,
@@ -278,7 +282,7 @@ def _parse_field(item: common.Json, place: str, name: str = "x") -> Field:
         min=item.get("min"),
         max=item.get("max"),
         choices=tuple(item.get("choices", ())),
-        of=_parse_field(inner, f"{place}.of") if inner is not None else None,
+        of=_parse_field(inner, f"{json_path}.of") if inner is not None else None,
         nullable=bool(item.get("nullable", False)),
         axis=str(axis),
     )

@@ -17,13 +17,13 @@ from tvmdash.convert.lanes import Lanes
 from tvmdash.convert.parts import Files, Written
 
 
-def write_chrome(place: Path, events: Iterable[Event], *, flows: Iterable[Flow] = ()) -> Written:
+def write_chrome(destination: Path, events: Iterable[Event], *, flows: Iterable[Flow] = ()) -> Written:
     """Write a trace to `place`, which is not there yet; DashboardError leaves nothing behind.
 
     One batch of events is held at a time, beside the flows. A counter's NaN or infinity is left out.
     """
     counted = {Slices: 0, Counters: 0}
-    with Files(place) as files:
+    with Files(destination) as files:
         trace = _Trace(files.new(), flows)
         for batch in batches(events):
             counted[type(batch)] += len(batch)
@@ -79,20 +79,20 @@ class _Trace:
         columns = (batch.name.codes, batch.category.codes, batch.start_ns, batch.duration_ns, placed)
         rows = zip(*(column.tolist() for column in columns), ids, details, strict=True)
         for name, category, start, duration, track, number, detail in rows:
-            place = (
+            position = (
                 f'"pid":{self._pids[self._lanes.tracks[track].process]},"tid":{track + 1},"ts":{self._moment(start)}'
             )
             more = f',"args":{json_text(detail)}' if detail else ""
             length = _microseconds(duration)
-            yield f'{{"ph":"X","name":{names[name]},"cat":{categories[category]},{place},"dur":{length}{more}}}'
+            yield f'{{"ph":"X","name":{names[name]},"cat":{categories[category]},{position},"dur":{length}{more}}}'
             if number:
-                yield from self._flow_ends(number, place)
+                yield from self._flow_ends(number, position)
 
-    def _flow_ends(self, number: int, place: str) -> Iterator[str]:
+    def _flow_ends(self, number: int, position: str) -> Iterator[str]:
         for flow in self._starting.get(number, ()):
-            yield f'{{"ph":"s","name":"flow","cat":"flow","id":{flow},{place}}}'
+            yield f'{{"ph":"s","name":"flow","cat":"flow","id":{flow},{position}}}'
         for flow in self._ending.get(number, ()):
-            yield f'{{"ph":"f","bp":"e","name":"flow","cat":"flow","id":{flow},{place}}}'
+            yield f'{{"ph":"f","bp":"e","name":"flow","cat":"flow","id":{flow},{position}}}'
 
     def _counters(self, batch: Counters) -> Iterator[str]:
         columns = (batch.process.texts(), batch.name.texts(), batch.unit.texts())
@@ -103,8 +103,8 @@ class _Trace:
             yield from self._new_process(process)
             shown = _quoted(f"{name} [{unit}]" if unit else name)
             known = json.dumps({unit or "value": value})
-            place = f'"pid":{self._pids[process]},"ts":{self._moment(moment)}'
-            yield f'{{"ph":"C","name":{shown},{place},"args":{known}}}'
+            position = f'"pid":{self._pids[process]},"ts":{self._moment(moment)}'
+            yield f'{{"ph":"C","name":{shown},{position},"args":{known}}}'
 
     def _new_tracks(self) -> Iterator[str]:
         for number in range(self._told, len(self._lanes.tracks)):

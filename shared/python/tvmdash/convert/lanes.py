@@ -118,9 +118,9 @@ def _groups(slices: Slices) -> Iterator[tuple[tuple[str, str], Ints]]:
     import numpy
 
     keys = slices.process.codes * len(slices.lane.pool) + slices.lane.codes
-    found, inverse = numpy.unique(keys, return_inverse=True)
+    distinct, inverse = numpy.unique(keys, return_inverse=True)
     order = numpy.argsort(inverse, kind="stable")
-    bounds = numpy.searchsorted(inverse[order], numpy.arange(len(found) + 1))
-    for number, key in enumerate(found.tolist()):
+    bounds = numpy.searchsorted(inverse[order], numpy.arange(len(distinct) + 1))
+    for number, key in enumerate(distinct.tolist()):
         process, lane = divmod(key, len(slices.lane.pool))
         yield (slices.process.pool[process], slices.lane.pool[lane]), order[bounds[number] : bounds[number + 1]]

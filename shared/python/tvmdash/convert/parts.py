@@ -40,8 +40,8 @@ class Written:
 class Files:
     """Files beside their places until `finish` renames them; a context that leaves nothing where it fails."""
 
-    def __init__(self, place: Path) -> None:
-        self._place = place
+    def __init__(self, destination: Path) -> None:
+        self._place = destination
         self._made: list[tuple[Path, Path]] = []
         self._open: list[IO[bytes]] = []
 

@@ -20,7 +20,7 @@ MAX_BYTES = 256 << 20
 
 
 def write_perfetto(
-    place: Path,
+    destination: Path,
     events: Iterable[Event],
     *,
     flows: Iterable[Flow] = (),
@@ -36,7 +36,7 @@ def write_perfetto(
     tied = _tied(flows)
     lanes = Lanes()
     counted = {Slices: 0, Counters: 0}
-    with Files(place) as files:
+    with Files(destination) as files:
         parts: dict[str, _Part] = {}
         for batch in batches(events):
             counted[type(batch)] += len(batch)
@@ -112,18 +112,18 @@ class _Part:
 
     def _rich(self, batch: Slices) -> list[int]:
         """The rows with flows or details."""
-        found = {row for row, details in enumerate(batch.details or ()) if details}
+        rows = {row for row, details in enumerate(batch.details or ()) if details}
         if batch.id is not None and self._tied:
-            found |= {row for row, number in enumerate(batch.id.tolist()) if number and number in self._tied}
-        return sorted(found)
+            rows |= {row for row, number in enumerate(batch.id.tolist()) if number and number in self._tied}
+        return sorted(rows)
 
     def _add_counters(self, batch: Counters) -> None:
         import numpy
 
         keys = numpy.stack([batch.process.codes, batch.name.codes, batch.unit.codes])
-        found, inverse = numpy.unique(keys, axis=1, return_inverse=True)
+        distinct, inverse = numpy.unique(keys, axis=1, return_inverse=True)
         uuids = []
-        for process, name, unit in found.T.tolist():
+        for process, name, unit in distinct.T.tolist():
             key = (batch.process.pool[process], batch.name.pool[name], batch.unit.pool[unit])
             uuids.append(self._counter_uuid(*key))
         tracks = numpy.array(uuids, dtype=numpy.int64)[inverse.reshape(-1)]
@@ -139,9 +139,9 @@ class _Part:
     def _track_uuids(self, placed: Ints) -> Ints:
         import numpy
 
-        found, inverse = numpy.unique(placed, return_inverse=True)
+        distinct, inverse = numpy.unique(placed, return_inverse=True)
         uuids = []
-        for number in found.tolist():
+        for number in distinct.tolist():
             if number not in self._uuids:
                 track = self._lanes.tracks[number]
                 parent = self._process_uuid(track.process)
@@ -166,9 +166,9 @@ class _Part:
         """The interned number of each row's text, from 1."""
         import numpy
 
-        found, inverse = numpy.unique(column.codes, return_inverse=True)
-        texts = [column.pool[code] for code in found.tolist()]
-        new = {text: len(known) + 1 + place for place, text in enumerate(dict.fromkeys(texts).keys() - known.keys())}
+        distinct, inverse = numpy.unique(column.codes, return_inverse=True)
+        texts = [column.pool[code] for code in distinct.tolist()]
+        new = {text: len(known) + 1 + index for index, text in enumerate(dict.fromkeys(texts).keys() - known.keys())}
         known.update(new)
         if len(known) >= limit:
             raise DashboardError(f"More than {limit} distinct names or categories. Write less at a time.")

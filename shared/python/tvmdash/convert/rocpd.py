@@ -40,7 +40,7 @@ class RocpdProcess:
 
 
 def write_rocpd(
-    place: Path,
+    destination: Path,
     events: Iterable[Event],
     *,
     processes: Mapping[str, RocpdProcess] | None = None,
@@ -51,7 +51,7 @@ def write_rocpd(
     One batch of events is held at a time, beside each distinct name, lane and process.
     """
     counted = {Slices: 0, Counters: 0}
-    with Files(place) as files:
+    with Files(destination) as files:
         try:
             with closing(sqlite3.connect(files.temporary(), isolation_level=None)) as database:
                 writing = _Writing(database, processes or {}, kernels)
@@ -60,7 +60,7 @@ def write_rocpd(
                     writing.add(batch)
                 writing.finish()
         except sqlite3.OperationalError as error:
-            raise DashboardError(f"{place}: cannot be written: {error}.") from error
+            raise DashboardError(f"{destination}: cannot be written: {error}.") from error
         paths = files.finish()
     return Written(paths, counted[Slices], counted[Counters])
 
@@ -147,17 +147,17 @@ class _Writing:
     def _machinery(self, process: str) -> tuple[int, int, int, int]:
         """Agent, queue, stream and code object of a process: what a dispatch refers to."""
         number, node = self._process(process)
-        place = (node, number)
+        key = (node, number)
         index = self._counts.get("info_agent", 0)
         agent = self._id(
             "info_agent",
             process,
             "nid pid type absolute_index logical_index type_index name",
-            *(*place, "CPU", index, index, index, "CPU"),
+            *(*key, "CPU", index, index, index, "CPU"),
         )
-        queue = self._id("info_queue", process, "nid pid name", *place, "Queue 0")
-        stream = self._id("info_stream", process, "nid pid name", *place, "Stream 0")
-        code = self._id("info_code_object", process, "nid pid agent_id uri", *place, agent, process)
+        queue = self._id("info_queue", process, "nid pid name", *key, "Queue 0")
+        stream = self._id("info_stream", process, "nid pid name", *key, "Stream 0")
+        code = self._id("info_code_object", process, "nid pid agent_id uri", *key, agent, process)
         return agent, queue, stream, code
 
     def _symbol(self, process: str, name: str) -> int:

@@ -103,8 +103,8 @@ def _columns(columns: str, suffix: str) -> Iterator[str]:
     for column in columns.split():
         name, _, kind = column.partition(":")
         marks, _, table = kind[1:].partition(">")
-        words = " ".join(word for mark, word in (("!", "NOT NULL"), ("*", "UNIQUE")) if mark in marks)
-        yield f'"{name}" {_TYPES[kind[0]]} {words}'.strip()
+        constraints = " ".join(word for mark, word in (("!", "NOT NULL"), ("*", "UNIQUE")) if mark in marks)
+        yield f'"{name}" {_TYPES[kind[0]]} {constraints}'.strip()
         if table:
             references.append(f'FOREIGN KEY ("{name}") REFERENCES "rocpd_{table}{suffix}" (id) ON UPDATE CASCADE')
     yield from references

@@ -32,7 +32,7 @@ COLUMNS = {
 """The columns with their SQL types; `details` is JSON."""
 
 
-def write_csv(place: Path, events: Iterable[Event]) -> Written:
+def write_csv(destination: Path, events: Iterable[Event]) -> Written:
     """Write RFC 4180 CSV with a header; DashboardError leaves nothing behind."""
 
     def write(file: IO[bytes], batch: Batch | None) -> None:
@@ -44,10 +44,10 @@ def write_csv(place: Path, events: Iterable[Event]) -> Written:
             writer.writerows(_rows(batch))
         file.write(text.getvalue().encode())
 
-    return _write(place, events, write)
+    return _write(destination, events, write)
 
 
-def write_json_lines(place: Path, events: Iterable[Event]) -> Written:
+def write_json_lines(destination: Path, events: Iterable[Event]) -> Written:
     """Write one JSON object a line, without what does not apply; DashboardError leaves nothing behind."""
 
     def write(file: IO[bytes], batch: Batch | None) -> None:
@@ -57,16 +57,16 @@ def write_json_lines(place: Path, events: Iterable[Event]) -> Written:
                 known["details"] = json.loads(known["details"])
             file.write((json.dumps(_finite(known), ensure_ascii=False) + "\n").encode())
 
-    return _write(place, events, write)
+    return _write(destination, events, write)
 
 
-def write_parquet(place: Path, events: Iterable[Event]) -> Written:
+def write_parquet(destination: Path, events: Iterable[Event]) -> Written:
     """Write one Parquet file (zstd) with DuckDB; DashboardError leaves nothing behind.
 
     Batches lie in a folder beside `place` in the meantime.
     """
     counted = {Slices: 0, Counters: 0}
-    with Files(place) as files, tempfile.TemporaryDirectory(prefix=".parquet.", dir=place.parent) as folder:
+    with Files(destination) as files, tempfile.TemporaryDirectory(prefix=".parquet.", dir=destination.parent) as folder:
         database = _duckdb()
         try:
             for number, batch in enumerate(batches(events)):
@@ -98,8 +98,8 @@ def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError as error:
-        words = "Parquet needs the package duckdb, which is not installed. Choose another format."
-        raise DashboardError(words) from error
+        message = "Parquet needs the package duckdb, which is not installed. Choose another format."
+        raise DashboardError(message) from error
     database = duckdb.connect(":memory:")
     database.execute("SET preserve_insertion_order = true")
     return database
@@ -131,10 +131,10 @@ def _arrays(batch: Batch) -> dict[str, Any]:
     return arrays
 
 
-def _write(place: Path, events: Iterable[Event], write: Callable[[IO[bytes], Batch | None], None]) -> Written:
+def _write(destination: Path, events: Iterable[Event], write: Callable[[IO[bytes], Batch | None], None]) -> Written:
     """Have `write` write the beginning (None), then each batch."""
     counted = {Slices: 0, Counters: 0}
-    with Files(place) as files:
+    with Files(destination) as files:
         file = files.new()
         write(file, None)
         for batch in batches(events):
@@ -147,10 +147,10 @@ def _write(place: Path, events: Iterable[Event], write: Callable[[IO[bytes], Bat
 def _rows(batch: Batch) -> Iterator[tuple[Any, ...]]:
     """The batch's rows in the order of COLUMNS."""
     if isinstance(batch, Slices):
-        told = [json_text(detail) if detail else None for detail in batch.details or ()]
+        texts_of_details = [json_text(detail) if detail else None for detail in batch.details or ()]
         texts = (column.texts() for column in (batch.process, batch.lane, batch.category, batch.name))
         numbers = (batch.start_ns.tolist(), batch.duration_ns.tolist())
-        for *row, detail in zip(*texts, *numbers, told or [None] * len(batch), strict=True):
+        for *row, detail in zip(*texts, *numbers, texts_of_details or [None] * len(batch), strict=True):
             yield ("slice", *row, None, None, detail)
     else:
         columns = (batch.process.texts(), batch.name.texts(), batch.timestamp_ns.tolist(), batch.value.tolist())

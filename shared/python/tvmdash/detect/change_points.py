@@ -129,16 +129,16 @@ def change_points(history: History, *, settings: Settings | None = None) -> tupl
     while seen < len(series.x):
         stop = min(seen + block, len(series.x))
         block = min(2 * block, SCAN_BLOCK)
-        found = first_strong(series, state, seen, stop, settings)
-        if found is None:
+        candidate = first_strong(series, state, seen, stop, settings)
+        if candidate is None:
             seen = stop
             continue
-        night = int(series.nights[found.seen])
+        night = int(series.nights[candidate.seen])
         until = replace(history, values=history.values[: night - history.offset + 1])
-        found = divided(placed(found, series), series, settings)
-        decision = _alert(found, series, until, state, settings)
+        candidate = divided(placed(candidate, series), series, settings)
+        decision = _alert(candidate, series, until, state, settings)
         alerts.append(decision)
-        state, seen, block = decision.state, found.seen + 1, FIRST_BLOCK
+        state, seen, block = decision.state, candidate.seen + 1, FIRST_BLOCK
     return alerts, state
 
 
@@ -173,8 +173,8 @@ def _measured_again(
     if verdict.answer == "modes":
         odds = run_odds(replace(candidate, effect=verdict.shift), series.x, stays=MODE_STAYS, weight=MODE_WEIGHT)
         if strong and odds < MODE_ODDS:
-            told = _alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
-            return replace(told, state=_known_mode(told.state, history.tonight, -verdict.shift))
+            alert = _alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
+            return replace(alert, state=_known_mode(alert.state, history.tonight, -verdict.shift))
         state = _known_mode(state, history.tonight, verdict.shift)
     kind: Literal["quiet", "environment"] = "quiet"
     reason = Reason(ReasonKind(verdict.answer))
@@ -213,8 +213,8 @@ def _relative(series: Scaled) -> Callable[[float], float]:
 def _corrected(candidate: Candidate, series: Scaled, state: SeriesState, verdict: Verdict) -> SeriesState:
     """The state with each suspected night that was measured again moved to where its artifact was found to be."""
     seen = {int(night) for night in series.nights[candidate.cut : candidate.seen + 1]}
-    found = {night: candidate.median + away for night, away in verdict.again.items() if night in seen}
-    return replace(state, fixed={**state.fixed, **found})
+    values = {night: candidate.median + away for night, away in verdict.again.items() if night in seen}
+    return replace(state, fixed={**state.fixed, **values})
 
 
 def _alert(

@@ -132,14 +132,14 @@ class OddBuilds:
         first = [(build.side * away, build) for build, away in values if away is not None]
         oddest = [build for _, build in sorted(first, key=lambda pair: -pair[0])[:3]]
         groups = self._in_turn(oddest)
-        found = [
+        matches = [
             (build.side * group.centre(self.trial.suspect.scale), at)
             for at, (build, group) in enumerate(zip(oddest, groups, strict=True))
             if group.values
         ]
-        if not found or max(found)[0] <= SAME_MODE * abs(self.trial.shift):
+        if not matches or max(matches)[0] <= SAME_MODE * abs(self.trial.shift):
             return False
-        at = max(found)[1]
+        at = max(matches)[1]
         return not _is_beyond(self.trial, settings, groups[at], oddest[at], self._level(oddest[at]))
 
     def _in_turn(self, builds: list[Build]) -> list[Group]:
@@ -172,7 +172,7 @@ class OddBuilds:
         """
         suspect, size = self.trial.suspect, abs(self.trial.shift)
         either = suspect.cut - suspect.start < YOUNG_NIGHTS
-        known = [*(suspect.build(int(place)) for place in suspect.baseline()[:-NEAR_CUT]), *suspect.earlier]
+        known = [*(suspect.build(int(index)) for index in suspect.baseline()[:-NEAR_CUT]), *suspect.earlier]
         alike = [
             build for build in known if abs(build.away) >= LEAST_ALIKE * size and (either or build.side == suspect.sign)
         ]
@@ -219,8 +219,8 @@ class OddBuilds:
         sides = [
             places[(away * side >= LEAST_ODD) & (away * side <= MOST_ODD)] for side in (suspect.sign, -suspect.sign)
         ]
-        ranked = [sorted(side.tolist(), key=lambda place: -abs(suspect.x[place] - suspect.median)) for side in sides]
-        paired = [place for pair in itertools.zip_longest(*ranked) for place in pair if place is not None]
+        ranked = [sorted(side.tolist(), key=lambda index: -abs(suspect.x[index] - suspect.median)) for side in sides]
+        paired = [index for pair in itertools.zip_longest(*ranked) for index in pair if index is not None]
         return paired[:MOST_ODD_BUILDS]
 
     def _again(self, build: Build) -> float | None:

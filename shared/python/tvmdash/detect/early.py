@@ -62,8 +62,8 @@ def early_candidates(series: Scaled, state: SeriesState, seen: IntArray, least: 
 
 def _right_rows(x: FloatArray, cuts: IntArray, nights: IntArray) -> FloatArray:
     """The nights from each cut to the night that it is seen from, right-aligned, NaN in front."""
-    place = nights[:, None] + np.arange(1 - REACH, 1)[None, :]
-    return np.where(place >= cuts[:, None], x[np.maximum(place, 0)], np.nan)
+    index = nights[:, None] + np.arange(1 - REACH, 1)[None, :]
+    return np.where(index >= cuts[:, None], x[np.maximum(index, 0)], np.nan)
 
 
 def _noise(series: Scaled, state: SeriesState, start: int, cuts: IntArray, right: FloatArray) -> Noise:

@@ -63,7 +63,7 @@ def earlier_builds(series: Scaled, state: SeriesState) -> list[Build]:
     known = list(zip(state.reserve_nights[::-1], state.reserve[::-1], strict=False))[::-1]
     places = [(series.index_of(night), night, away) for night, away in known]
     return [
-        Build(night, away, round(float(series.x[place] - away), LEVEL_DIGITS))
-        for place, night, away in places
-        if place < len(series.x) and series.nights[place] == night
+        Build(night, away, round(float(series.x[index] - away), LEVEL_DIGITS))
+        for index, night, away in places
+        if index < len(series.x) and series.nights[index] == night
     ]

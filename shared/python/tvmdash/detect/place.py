@@ -55,22 +55,22 @@ def divided(candidate: Candidate, series: Scaled, settings: Settings) -> Candida
     if not len(starts):
         return _beside(candidate, x)
     begin = max(candidate.start, first - WIDTH)
-    y, place = x[begin:], np.arange(begin, len(x))[None, :]
-    early, late = place < starts[:, None], place >= stops[:, None]
+    y, index = x[begin:], np.arange(begin, len(x))[None, :]
+    early, late = index < starts[:, None], index >= stops[:, None]
     middle = ~early & ~late
     before, level, after = (row_medians(np.where(there, y, np.nan)) for there in (early, middle, late))
     fitted = np.where(early, before[:, None], np.where(middle, level[:, None], after[:, None]))
     cost = np.minimum(np.abs(y - fitted), HELD * s).sum(axis=1)
     left, right = np.median(x[begin : candidate.cut]), np.median(x[candidate.cut :])
-    two_levels = np.where(place[0] < candidate.cut, left, right)
+    two_levels = np.where(index[0] < candidate.cut, left, right)
     best = int(np.argmin(cost))
     if np.minimum(np.abs(y - two_levels), HELD * s).sum() - cost[best] < GAIN * s:
         return _beside(candidate, x)
     effect, further = float(level[best] - before[best]), float(after[best] - level[best])
-    found = replace(candidate, cut=int(starts[best]), stop=int(stops[best]), effect=effect)
+    segment = replace(candidate, cut=int(starts[best]), stop=int(stops[best]), effect=effect)
     least = max(APART * s, settings.least_effect if series.unit is None else 0.0)
     apart = min(abs(effect), abs(further)) >= least
-    return found if apart and is_run_unlikely(found, settings) else _beside(candidate, x)
+    return segment if apart and is_run_unlikely(segment, settings) else _beside(candidate, x)
 
 
 def _beside(candidate: Candidate, x: FloatArray) -> Candidate:

@@ -87,9 +87,9 @@ class Suspect:
         """Positions of the segment's nights before the cut, the last KEPT_NIGHTS."""
         return np.arange(max(self.start, self.cut - KEPT_NIGHTS), self.cut)
 
-    def build(self, place: int) -> Build:
+    def build(self, index: int) -> Build:
         """The build at a position of the baseline."""
-        return Build(int(self.nights[place]), float(self.x[place] - self.median), self.median)
+        return Build(int(self.nights[index]), float(self.x[index] - self.median), self.median)
 
 
 @dataclass

@@ -48,5 +48,5 @@ def stddev(values: FloatArray, settings: StddevSettings | None = None) -> Stddev
     away = float(values[-1]) - mean
     z = away / deviation if deviation else (0.0 if away == 0 else float(np.copysign(np.inf, away)))
     beyond = abs(z) > settings.deviations
-    words = f"{'further than' if beyond else 'within'} {settings.deviations:g} standard deviations of the mean"
-    return StddevDecision(beyond, words, z, mean, deviation)
+    reason = f"{'further than' if beyond else 'within'} {settings.deviations:g} standard deviations of the mean"
+    return StddevDecision(beyond, reason, z, mean, deviation)

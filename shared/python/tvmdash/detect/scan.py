@@ -92,14 +92,14 @@ class Candidate:
 
 def left_rows(x: FloatArray, cuts: IntArray, start: int) -> FloatArray:
     """The last WIDTH nights of the segment before each cut, one row a cut, NaN in front."""
-    place = cuts[:, None] + np.arange(-WIDTH, 0)[None, :]
-    return np.where(place >= start, x[np.maximum(place, 0)], np.nan)
+    index = cuts[:, None] + np.arange(-WIDTH, 0)[None, :]
+    return np.where(index >= start, x[np.maximum(index, 0)], np.nan)
 
 
 def right_rows(x: FloatArray, cuts: IntArray) -> FloatArray:
     """The nights from each cut on, as many as the longest lag, one row a cut, NaN behind."""
-    place = cuts[:, None] + np.arange(LAGS[-1])[None, :]
-    return np.where(place < len(x), x[np.minimum(place, len(x) - 1)], np.nan)
+    index = cuts[:, None] + np.arange(LAGS[-1])[None, :]
+    return np.where(index < len(x), x[np.minimum(index, len(x) - 1)], np.nan)
 
 
 def noise_of(series: Scaled, cuts: IntArray, start: int, state: SeriesState) -> Noise:

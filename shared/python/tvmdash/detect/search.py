@@ -23,8 +23,11 @@ from tvmdash.detect.strong import is_strong
 
 def first_strong(series: Scaled, state: SeriesState, seen: int, stop: int, settings: Settings) -> Candidate | None:
     """The first alert on the nights at positions seen..stop-1."""
-    found = (_first_scanned(series, state, seen, stop, settings), _first_early(series, state, seen, stop, settings))
-    known = [candidate for candidate in found if candidate is not None]
+    candidates = (
+        _first_scanned(series, state, seen, stop, settings),
+        _first_early(series, state, seen, stop, settings),
+    )
+    known = [candidate for candidate in candidates if candidate is not None]
     return min(known, key=lambda candidate: (candidate.seen, -abs(candidate.z)), default=None)
 
 
@@ -58,9 +61,9 @@ def _first_early(series: Scaled, state: SeriesState, seen: int, stop: int, setti
     """The first alert about a cut among the level's first nights."""
     last = series.index_of(state.start) + early_cuts(state) + REACH
     nights = np.arange(seen, min(stop, last))
-    found = early_candidates(series, state, nights, settings.threshold) if len(nights) else []
-    for night in sorted({candidate.seen for candidate in found}):
-        candidate = strongest([candidate for candidate in found if candidate.seen == night])
+    candidates = early_candidates(series, state, nights, settings.threshold) if len(nights) else []
+    for night in sorted({candidate.seen for candidate in candidates}):
+        candidate = strongest([candidate for candidate in candidates if candidate.seen == night])
         if is_clear(candidate, series, settings):
             return candidate
     return None

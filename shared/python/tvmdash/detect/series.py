@@ -207,9 +207,9 @@ class Scaled:
         block = self.nights[np.minimum(cuts, len(self.x) - 1)] // FLOOR_EVERY
         distinct, inverse = np.unique(block, return_inverse=True)
         stop = np.maximum(np.searchsorted(self.nights, distinct * FLOOR_EVERY), min(18, len(self.x)))
-        place = stop[:, None] + np.arange(-FLOOR_NIGHTS, 0)[None, :]
-        recorded = np.where(place >= 0, self.recorded[np.maximum(place, 0)], np.nan)
-        error = np.where(place >= 0, self.relative_error[np.maximum(place, 0)], np.nan)
+        index = stop[:, None] + np.arange(-FLOOR_NIGHTS, 0)[None, :]
+        recorded = np.where(index >= 0, self.recorded[np.maximum(index, 0)], np.nan)
+        error = np.where(index >= 0, self.relative_error[np.maximum(index, 0)], np.nan)
         return noise_floors(error[:, -WIDTH:], recorded)[inverse]
 
 
@@ -237,9 +237,9 @@ def scaled(history: History, state: SeriesState) -> Scaled:
     kept, recorded = night[keep], x.copy()
     if state.fixed and unit == state.unit:
         for fixed_night, fixed_value in state.fixed.items():
-            place = int(np.searchsorted(kept, fixed_night))
-            if place < len(kept) and kept[place] == fixed_night:
-                x[place] = fixed_value
+            index = int(np.searchsorted(kept, fixed_night))
+            if index < len(kept) and kept[index] == fixed_night:
+                x[index] = fixed_value
     return Scaled(x, recorded, kept, error[keep], unit, int(usable.sum() - keep.sum()))
 
 

@@ -26,13 +26,13 @@ def cases(history: History) -> Cases:
     """Tonight's run times. An axis is named where two points differ on it; workload and engine always are."""
     tonight = plots.measured_tonight(history, {"run_time"})
     sizes, ways = _differing(history, tonight, _SIZES), _differing(history, tonight, _WAYS)
-    found: dict[str, dict[str, Series]] = {}
+    series_of: dict[str, dict[str, Series]] = {}
     for series in tonight:
         values = history.values(series)
         case = ", ".join([values["workload"], *(f"{name} {values[name]}" for name in sizes if name in values)])
         way = ", ".join([str(values.get("engine", "")), *(str(values[name]) for name in ways if name in values)])
-        found.setdefault(case, {})[way] = series
-    return found
+        series_of.setdefault(case, {})[way] = series
+    return series_of
 
 
 def _differing(history: History, tonight: Sequence[Series], columns: Collection[str]) -> list[str]:
@@ -44,11 +44,11 @@ def _differing(history: History, tonight: Sequence[Series], columns: Collection[
 
 def plot(history: History) -> GroupedBar:
     """A group of bars for each case, a bar for each way."""
-    found = cases(history)
-    ways = tuple(dict.fromkeys(way for case in found.values() for way in case))
-    rows = tuple(tuple(_estimate(case.get(way)) for way in ways) for case in found.values())
+    series_of = cases(history)
+    ways = tuple(dict.fromkeys(way for case in series_of.values() for way in case))
+    rows = tuple(tuple(_estimate(case.get(way)) for way in ways) for case in series_of.values())
     title = f"{history.experiment}, night {history.stamps[-1]}"
-    return GroupedBar(title, "ms", tuple(found), ways, rows, lower_is_better=True)
+    return GroupedBar(title, "ms", tuple(series_of), ways, rows, lower_is_better=True)
 
 
 def summary(usual: Summary, history: History) -> Summary:
@@ -66,14 +66,14 @@ def fastest(history: History) -> list[str]:
 
 def _winners(compared: Cases) -> list[str]:
     winners = Counter(min(ways, key=lambda way: _ms(ways[way])) for ways in compared.values())
-    words = [f"{way} in {count} of {len(compared)}" for way, count in winners.most_common()]
-    return [f"Fastest: {format_list(words, 6)}."] if len(compared) > 1 else []
+    counts = [f"{way} in {count} of {len(compared)}" for way, count in winners.most_common()]
+    return [f"Fastest: {format_list(counts, 6)}."] if len(compared) > 1 else []
 
 
 def _line(name: str, ways: Mapping[str, Series]) -> str:
     (first, best), *others = sorted(ways.items(), key=lambda item: _ms(item[1]))
-    told = [f"{way} {_ms(series) / _ms(best):.2f}x" for way, series in others]
-    return f"- {name}: fastest {first} ({format_quantity(_ms(best), 'ms')}), then {format_list(told, 4)}"
+    ratios = [f"{way} {_ms(series) / _ms(best):.2f}x" for way, series in others]
+    return f"- {name}: fastest {first} ({format_quantity(_ms(best), 'ms')}), then {format_list(ratios, 4)}"
 
 
 def _ms(series: Series) -> float:

@@ -42,7 +42,7 @@ def install(engines: Sequence[Engine], store: Path, destination: Path, *, timeou
     store.mkdir(parents=True, exist_ok=True)
     with lock.waited_for(store / ".lock"):
         places = {engine.name: _place(engine, store, timeout_s) for engine in engines if engine.requirements}
-        value = {name: {"path": place.path, "reason": place.reason} for name, place in places.items()}
+        value = {name: {"path": package.path, "reason": package.reason} for name, package in places.items()}
         common.write_json(destination / ENGINES_FILE, value)
         _prune(store, destination)
     return places
@@ -63,18 +63,18 @@ def find(setup: Path, engine: Engine) -> Place:
 
 def _place(engine: Engine, store: Path, timeout_s: float) -> Place:
     asked = json.dumps([engine.requirements, engine.pip_options, sys.version_info[:2], _stamps(engine)])
-    place = store / f"{engine.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
-    if (place / _COMPLETE).exists():
-        return Place(str(place))
-    shutil.rmtree(place, ignore_errors=True)
+    folder = store / f"{engine.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
+    if (folder / _COMPLETE).exists():
+        return Place(str(folder))
+    shutil.rmtree(folder, ignore_errors=True)
     try:
-        _pip(engine, place, timeout_s)
+        _pip(engine, folder, timeout_s)
     except DashboardError as error:
         _log.warning("engine %s: %s", engine.name, error)
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         return Place(reason=str(error))
-    common.write_text(place / _COMPLETE, "")
-    return Place(str(place))
+    common.write_text(folder / _COMPLETE, "")
+    return Place(str(folder))
 
 
 def _stamps(engine: Engine) -> list[int]:
@@ -82,8 +82,8 @@ def _stamps(engine: Engine) -> list[int]:
     return [os.stat(text).st_mtime_ns for text in engine.requirements if text.endswith(".whl") and os.path.exists(text)]
 
 
-def _pip(engine: Engine, place: Path, timeout_s: float) -> None:
-    argv = [sys.executable, "-m", "pip", "install", "--no-deps", "--only-binary", ":all:", "--target", str(place)]
+def _pip(engine: Engine, folder: Path, timeout_s: float) -> None:
+    argv = [sys.executable, "-m", "pip", "install", "--no-deps", "--only-binary", ":all:", "--target", str(folder)]
     argv += ["--no-input", "--disable-pip-version-check", "--quiet", *engine.pip_options, *engine.requirements]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
@@ -100,6 +100,6 @@ def _prune(store: Path, destination: Path) -> None:
     for file in (destination / ENGINES_FILE, *store.parent.glob(f"*/*/{ENGINES_FILE}")):
         with contextlib.suppress(DashboardError):  # a setup under way, or half removed
             named |= {item["path"] for item in common.read_json(file).values()}
-    for place in store.iterdir():
-        if place.is_dir() and str(place) not in named:
-            shutil.rmtree(place, ignore_errors=True)
+    for folder in store.iterdir():
+        if folder.is_dir() and str(folder) not in named:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -26,8 +26,8 @@ def describe(times: Iterable[tuple[Mapping[str, Any], float]], ours: str = "tvm"
     best: dict[str, dict[str, float]] = {}
     for labels, value in times:
         workload = json.dumps([labels.get(column) for column in _SAME], sort_keys=True)
-        found = best.setdefault(str(labels.get("engine", "")), {})
-        found[workload] = min(value, found.get(workload, value))
+        of_engine = best.setdefault(str(labels.get("engine", "")), {})
+        of_engine[workload] = min(value, of_engine.get(workload, value))
     if ours not in best:
         return []
     return [_line(engine, best[ours], theirs) for engine, theirs in sorted(best.items()) if engine != ours]

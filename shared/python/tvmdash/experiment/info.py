@@ -120,5 +120,5 @@ class History:
         """The series' axis values by axis name, the workload and, where it is known, the engine first."""
         workload = {"workload": str(series.labels.get("workload", series.labels.get("path", ""))).partition(".")[2]}
         engine = {"engine": series.labels["engine"]} if "engine" in series.labels else {}
-        found = {axis.name: series.labels.get(axis.column, {}).get(axis.name) for axis in self.axes}
-        return {**workload, **engine, **{name: value for name, value in found.items() if value is not None}}
+        values = {axis.name: series.labels.get(axis.column, {}).get(axis.name) for axis in self.axes}
+        return {**workload, **engine, **{name: value for name, value in values.items() if value is not None}}

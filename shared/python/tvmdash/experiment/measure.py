@@ -59,10 +59,10 @@ def measure(experiment: Measurable[Config], config: Config, measuring: Measuring
     known = {key(named(experiment.axes, point)): point for point in experiment.points(config)}
     host = hardware.facts()  # before the engine starts: TVM binds the thread that calls it to one core
     try:
-        said = engine.say()
+        identity = engine.say()
     except Exception as error:  # a rival's import raises anything; without it nothing here can be measured
         raise DashboardError(f"the engine {engine.name} does not start: {type(error).__name__}: {error}") from error
-    facts = {"machine": host, "env_name": hardware.env_name(), "engine": asdict(said)}
+    facts = {"machine": host, "env_name": hardware.env_name(), "engine": asdict(identity)}
     with Capture(folder, facts) as capture:
         for number, job in enumerate(task.jobs, start=1):
             point = known[key(job.point)]

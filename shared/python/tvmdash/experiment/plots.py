@@ -52,7 +52,7 @@ def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Pat
         Failure(label_of(failure.workload, failure.values), failure.error, failure.workload, failure.values)
         for failure in tonight.failures
     )
-    order = {value.key.id: place for place, value in enumerate(tonight.values())}
+    order = {value.key.id: index for index, value in enumerate(tonight.values())}
     ordered = tuple(sorted(series, key=lambda item: order.get(item.id, len(order))))
     return History(experiment, axes, ordered, stamps, failures)
 
@@ -154,19 +154,19 @@ def spread_plot(history: History, series: Sequence[Series]) -> Distribution | No
     """The values of the last nights, each against its series' median, of the series that vary most."""
     since = history.stamps[-SPREAD_NIGHTS:][0]
     inner = varying(history, series)
-    found: list[tuple[float, str, tuple[float, ...]]] = []
+    spreads: list[tuple[float, str, tuple[float, ...]]] = []
     for item in series:
         values = [value for stamp, value in zip(item.stamps, item.values, strict=True) if stamp >= since]
         middle = statistics.median(values)
         if len(values) >= LEAST_NIGHTS and middle > 0:
             percents = tuple(round(100 * (value / middle - 1), 6) + 0.0 for value in values)  # no -0.0
             name = _name(history, item, inner) or str(history.values(item)["workload"])
-            found.append((max(percents) - min(percents), name, percents))
-    if not found:
+            spreads.append((max(percents) - min(percents), name, percents))
+    if not spreads:
         return None
-    found.sort(key=lambda entry: -entry[0])
-    shown = found[:SPREAD_SERIES]
-    which = f", the {len(shown)} of {len(found)} series that vary most" if len(found) > len(shown) else ""
+    spreads.sort(key=lambda entry: -entry[0])
+    shown = spreads[:SPREAD_SERIES]
+    which = f", the {len(shown)} of {len(spreads)} series that vary most" if len(spreads) > len(shown) else ""
     title = f"{history.experiment}: the last {len(history.stamps[-SPREAD_NIGHTS:])} nights{which}"
     return Distribution(
         title,

@@ -119,10 +119,10 @@ def _chosen(points: Sequence[Point], axes: Sequence[Axis], file: Path) -> list[P
     if not isinstance(asked, list) or not all(isinstance(item, dict) and set(IDENTITY) <= set(item) for item in asked):
         raise DashboardError(f"{file}: not a list of points. Each is an object with {', '.join(IDENTITY)}.")
     wanted = {json.dumps([item[column] for column in IDENTITY], sort_keys=True) for item in asked}
-    found = [point for point in points if _identity(named(axes, point)) in wanted]
-    if not found:
+    chosen = [point for point in points if _identity(named(axes, point)) in wanted]
+    if not chosen:
         raise DashboardError(f"{file}: none of its {len(asked)} points is one of this experiment's {len(points)}.")
-    return found
+    return chosen
 
 
 def _identity(point: Mapping[str, Any]) -> str:
@@ -140,16 +140,16 @@ def grouped(experiment: Measurable[Config], points: Sequence[Point], config: Con
         text = json.dumps(environment, sort_keys=True)
         environments[text] = environment
         members.setdefault((point.group, point.engine, text), []).append(point)
-    names = [_name(place, list(members)) for place in members]
+    names = [_name(key, list(members)) for key in members]
     return [
         Group(name, engines[engine], environments[text], tuple(inside))
         for name, ((_, engine, text), inside) in zip(names, members.items(), strict=True)
     ]
 
 
-def _name(place: tuple[str, str, str], places: Sequence[tuple[str, str, str]]) -> str:
+def _name(key: tuple[str, str, str], places: Sequence[tuple[str, str, str]]) -> str:
     """The group's own name, with as much more as tells it from its namesakes."""
-    group, engine, text = place
+    group, engine, text = key
     namesakes = [other for other in places if other[0] == group]
     several = len({other[1] for other in namesakes}) > 1
     again = sum(other[1] == engine for other in namesakes) > 1

@@ -63,5 +63,5 @@ def _without_the_last(trials: Sequence[Trial]) -> list[Trial]:
 
 def _in_planned_order(trials: list[Trial], planned: Sequence[str]) -> list[Trial]:
     """The trials as the author listed their points, each point's in the order they were taken."""
-    place = {name: number for number, name in enumerate(planned)}
-    return sorted(trials, key=lambda trial: (place.get(key(trial.point), len(place)), trial.started_ns))
+    order = {name: number for number, name in enumerate(planned)}
+    return sorted(trials, key=lambda trial: (order.get(key(trial.point), len(order)), trial.started_ns))

@@ -53,15 +53,15 @@ class _Run(Generic[Config]):
 
     def jobs(self, group: Group, number: int) -> tuple[Job, ...]:
         """What is still to be measured of the group in this round, in an order of this round's."""
-        repeat, found = self.measuring.repeat, []
+        repeat, jobs = self.measuring.repeat, []
         for point in group.points:
             name = named(self.experiment.axes, point)
             trials = self.trials.get(key(name), [])
             if wanted(trials, self.measuring.precision) and not (point.once and trials):
                 samples = 1 if point.once else samples_of_next(trials, repeat)
-                found.append(Job(name, samples, profile=not trials))
-        random.Random(f"{_seed()} {group.name} {number}").shuffle(found)
-        return tuple(found)
+                jobs.append(Job(name, samples, profile=not trials))
+        random.Random(f"{_seed()} {group.name} {number}").shuffle(jobs)
+        return tuple(jobs)
 
     def affordable(self, group: Group) -> bool:
         """Whether another process of the group would end within `max_minutes`; the first one always may begin."""
@@ -76,17 +76,17 @@ class _Run(Generic[Config]):
         folder.mkdir()
         Task(group.engine.name, group.environment, jobs).write(folder)
         begun = time.monotonic()
-        words = self._start(group, folder)
+        reason = self._start(group, folder)
         self.took_s[group.name] = time.monotonic() - begun
         for trial in read_trials(folder):
             self.trials.setdefault(key(trial.point), []).append(trial)
-        if words:
-            self.ended[group.name] = words
+        if reason:
+            self.ended[group.name] = reason
 
     def _start(self, group: Group, folder: Path) -> str | None:
         """Words where the process did not come to its end."""
-        place = engine_store.find(self.experiment.folder / "setup", group.engine)
-        path = [*filter(None, [place.path, os.environ.get("PYTHONPATH", "")])]
+        engine = engine_store.find(self.experiment.folder / "setup", group.engine)
+        path = [*filter(None, [engine.path, os.environ.get("PYTHONPATH", "")])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), **group.environment}
         argv = [sys.executable, str(self.script), MEASURE, str(self.config_dir), str(folder)]
         minutes = self.measuring.process_minutes
@@ -148,10 +148,10 @@ def _rounds(going: _Run[Config], groups: Sequence[Group]) -> None:
 
 
 def _is_there(going: _Run[Config], group: Group) -> bool:
-    place = engine_store.find(going.experiment.folder / "setup", group.engine)
-    if place.reason:
-        going.ended[group.name] = f"the engine {group.engine.name} is not here: {place.reason}"
-    return not place.reason
+    engine = engine_store.find(going.experiment.folder / "setup", group.engine)
+    if engine.reason:
+        going.ended[group.name] = f"the engine {group.engine.name} is not here: {engine.reason}"
+    return not engine.reason
 
 
 def _names(experiment: Measurable[Config], group: Group) -> list[dict[str, Any]]:
@@ -169,5 +169,5 @@ def _told(going: _Run[Config], *, points: int) -> str:
     reasons += going.ended.values()
     if not good:
         raise DashboardError(f"None of {points} points could be measured: {next(iter(reasons), 'there are no points')}")
-    words = f"{len(good)} of {points} points measured in {going.processes} processes"
-    return words + (f"; the first failure: {reasons[0]}" if reasons else "")
+    text = f"{len(good)} of {points} points measured in {going.processes} processes"
+    return text + (f"; the first failure: {reasons[0]}" if reasons else "")

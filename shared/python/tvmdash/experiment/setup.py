@@ -35,21 +35,21 @@ def setup(
     """
     store = Path(os.environ.get(STORE_VARIABLE) or destination / "engines")
     places = engine_store.install(engines, store, destination, timeout_s=INSTALL_TIMEOUT_S)
-    lacking = [f"{name}: {place.reason}" for name, place in places.items() if place.reason]
+    lacking = [f"{name}: {engine.reason}" for name, engine in places.items() if engine.reason]
     if lacking:
         common.write_text(destination / SETUP_RETRY_FILE, "\n".join(lacking) + "\n")
     if script:
         _make_inputs(places.get(inputs_engine, engine_store.Place()), config_dir, script, destination)
-    words = f"{len(places) - len(lacking)} of {len(places)} engines are there" + (", inputs made" if script else "")
-    return "; ".join([words, *lacking])
+    text = f"{len(places) - len(lacking)} of {len(places)} engines are there" + (", inputs made" if script else "")
+    return "; ".join([text, *lacking])
 
 
-def _make_inputs(place: engine_store.Place, config_dir: Path, script: Path, destination: Path) -> None:
-    if place.reason:
-        raise DashboardError(f"the inputs cannot be made without their engine: {place.reason}")
+def _make_inputs(engine: engine_store.Place, config_dir: Path, script: Path, destination: Path) -> None:
+    if engine.reason:
+        raise DashboardError(f"the inputs cannot be made without their engine: {engine.reason}")
     folder = inputs_folder(destination)
     folder.mkdir(exist_ok=True)
-    path = [*filter(None, [place.path, os.environ.get("PYTHONPATH", "")])]
+    path = [*filter(None, [engine.path, os.environ.get("PYTHONPATH", "")])]
     argv = [sys.executable, str(script), INPUTS, str(config_dir), str(folder)]
     done = subprocess.run(argv, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)}, check=False)
     status = read_status(folder)

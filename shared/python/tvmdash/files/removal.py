@@ -54,14 +54,14 @@ def _unlock(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def new_folder_beside(place: Path) -> Iterator[Path]:
+def new_folder_beside(target: Path) -> Iterator[Path]:
     """A new empty folder on the filesystem of `place`, removed at the end of the block where it is still there.
 
     It is held while the block lasts; what a killed process left of the same kind is removed first.
     """
-    place.parent.mkdir(parents=True, exist_ok=True)
-    remove_abandoned(place.parent, place.name)
-    new, held = _held_folder(place)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(target.parent, target.name)
+    new, held = _held_folder(target)
     try:
         yield new
     finally:
@@ -70,9 +70,9 @@ def new_folder_beside(place: Path) -> Iterator[Path]:
         os.close(held)
 
 
-def _held_folder(place: Path) -> tuple[Path, int]:
+def _held_folder(target: Path) -> tuple[Path, int]:
     while True:
-        new = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".new", dir=place.parent))
+        new = Path(tempfile.mkdtemp(prefix=f".{target.name[:100]}.", suffix=".new", dir=target.parent))
         new.chmod(0o755)
         held = _take(new, without_locks=True)
         if held is not None:

@@ -66,19 +66,19 @@ def read(home: Path) -> list[Annotation]:
     path = path_of(home)
     if not path.is_file():
         return []
-    found: dict[str, Annotation] = {}
+    annotations: dict[str, Annotation] = {}
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         where = f"{path}:{number}"
         try:
             value = common.parse_json(line, where)
             if "remove" in value:
-                found.pop(value["remove"], None)
+                annotations.pop(value["remove"], None)
             else:
                 annotation = Annotation(**value)
-                found[annotation.id] = annotation
+                annotations[annotation.id] = annotation
         except (DashboardError, TypeError) as error:
             _log.warning("%s: not an annotation: %s. Mend or remove the line.", where, error)
-    return list(found.values())
+    return list(annotations.values())
 
 
 def make(

@@ -122,24 +122,24 @@ def _parser() -> argparse.ArgumentParser:
     listed = verbs.add_parser("list", help="open incidents and silences")
     listed.add_argument("--all", action="store_true", help="settled ones as well")
     listed.set_defaults(do=_list)
-    for name, do, words in (
+    for name, do, help_text in (
         ("show", _show, "one incident with its history"),
         ("explain", _explain, "why it was told: its decision, made again from the stored inputs"),
     ):
-        _add_incident(verbs.add_parser(name, help=words)).set_defaults(do=do)
-    for name, state, words in (
+        _add_incident(verbs.add_parser(name, help=help_text)).set_defaults(do=do)
+    for name, state, help_text in (
         ("ack", ledgers.ACKNOWLEDGED, "somebody looks after it"),
         ("expect", ledgers.EXPECTED, "it was meant: the new level is the baseline"),
         ("close", ledgers.FIXED, "it is over"),
     ):
-        verb = _add_note_argument(_add_incident(verbs.add_parser(name, help=words)))
+        verb = _add_note_argument(_add_incident(verbs.add_parser(name, help=help_text)))
         if name == "close":
             choices = (ledgers.FIXED, ledgers.FALSE_ALARM)
             verb.add_argument("--as", dest="as_state", choices=choices, help="fixed (default) or false_alarm")
         verb.set_defaults(do=_settle(state))
-    found = _add_incident(verbs.add_parser("bisected", help="add what `dashboard bisect` found"))
-    found.add_argument("result", type=Path, metavar="RESULT", help="the file that bisect left in results/bisections")
-    _add_who(found).set_defaults(do=_bisected)
+    bisected = _add_incident(verbs.add_parser("bisected", help="add what `dashboard bisect` found"))
+    bisected.add_argument("result", type=Path, metavar="RESULT", help="the file that bisect left in results/bisections")
+    _add_who(bisected).set_defaults(do=_bisected)
     silence = verbs.add_parser("silence", help="do not tell incidents whose ID, or all of whose series, match")
     silence.add_argument("pattern", metavar="PATTERN", help="with * and ?")
     silence.add_argument("--days", type=float, default=_DAYS, help=f"how long; by default {_DAYS}")

@@ -109,8 +109,8 @@ class Incident:
     @property
     def way(self) -> Way:
         """Worse where anything got worse, else better where anything got better, else changed."""
-        found = {moved.worse for moved in self.moved} | {is_worse(self.size or 0.0, self.direction)}
-        return way(True if True in found else False if False in found else None)
+        directions = {moved.worse for moved in self.moved} | {is_worse(self.size or 0.0, self.direction)}
+        return way(True if True in directions else False if False in directions else None)
 
     @property
     @written_as("open")
@@ -198,13 +198,13 @@ class Ledger:
 
     def find(self, name: str) -> Incident:
         """The incident of that ID, or of the only ID that begins so; DashboardError otherwise."""
-        found = [self.incidents[name]] if name in self.incidents else []
-        found = found or [incident for key, incident in self.incidents.items() if key.startswith(name)]
-        if len(found) != 1:
+        matches = [self.incidents[name]] if name in self.incidents else []
+        matches = matches or [incident for key, incident in self.incidents.items() if key.startswith(name)]
+        if len(matches) != 1:
             known = ", ".join(list(self.incidents)[-5:]) or "none yet"
-            what = "is no incident" if not found else f"may be {', '.join(incident.id for incident in found)}"
+            what = "is no incident" if not matches else f"may be {', '.join(incident.id for incident in matches)}"
             raise DashboardError(f"{name!r} {what}. The last ones: {known}.")
-        return found[0]
+        return matches[0]
 
     def open(self) -> list[Incident]:
         """What is open, the oldest first."""

@@ -99,14 +99,14 @@ def _exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
-    told, again = value["decision"], replayed(value)
+    stored, again = value["decision"], replayed(value)
     yield f"{name}:"
     if again.kind == "quiet" or again.z is None or again.nights is None:
-        yield f"  Replayed: {again.kind}, {format_reason(again)}. It was told as {told['kind']}, {told['reason']}."
+        yield f"  Replayed: {again.kind}, {format_reason(again)}. It was told as {stored['kind']}, {stored['reason']}."
         return
-    same = again.kind in (told["kind"], "alert") and again.cut == told["cut"] and again.effect == told["effect"]
+    same = again.kind in (stored["kind"], "alert") and again.cut == stored["cut"] and again.effect == stored["effect"]
     which = "the same decision" if same else "NOT the same decision"
-    yield f"  Replayed from the stored inputs: {which}, {told['kind'] if same else again.kind}."
+    yield f"  Replayed from the stored inputs: {which}, {stored['kind'] if same else again.kind}."
     noise = 100 * (again.scale or 0.0)
     nights = "night" if again.nights == 1 else f"{again.nights} nights"
     yield (
@@ -155,11 +155,11 @@ def _fleet(value: Mapping[str, Any]) -> Iterator[str]:
         f"The whole machine, replayed: a common shift of {again.shift:+.2%} (standard error {again.error:.2%}), "
         f"{again.share:.0%} of {again.series} series the same way, for the third night in a row."
     )
-    found = again.cause
-    if found.controls_shift is None:
+    cause = again.cause
+    if cause.controls_shift is None:
         yield "There is no control that could say whether it is the machine or all of TVM."
     else:
-        yield f"The {found.controls} controls moved by {found.controls_shift:+.2%}: {found.blame}."
+        yield f"The {cause.controls} controls moved by {cause.controls_shift:+.2%}: {cause.blame}."
 
 
 def inputs_of(series: Mapping[str, Mapping[str, Any]], fleet: Mapping[str, Any] | None) -> dict[str, Any]:

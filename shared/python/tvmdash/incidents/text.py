@@ -102,16 +102,16 @@ def _lines(incident: Incident) -> Iterator[str]:
         yield bisected(incident.bisected)
 
 
-def bisected(found: BisectionAnswer) -> str:
+def bisected(result: BisectionAnswer) -> str:
     """What a bisection found, in one sentence or two."""
-    effect, low, high = map(format_percent, (found.effect, found.low, found.high))
+    effect, low, high = map(format_percent, (result.effect, result.low, result.high))
     size = f"{effect} (95 %: {low} to {high})"
-    how = f"{100 * min(found.probability, 0.999):.3g} % sure, {found.builds} builds"
-    named = [replace(suspect, title=elide(suspect.title, 80)).text for suspect in found.suspects]
-    if found.count == 1:
+    how = f"{100 * min(result.probability, 0.999):.3g} % sure, {result.builds} builds"
+    named = [replace(suspect, title=elide(suspect.title, 80)).text for suspect in result.suspects]
+    if result.count == 1:
         return f"Bisected: it came with {named[0]}, {size}; {how}."
     several = format_list(named, 3)
-    return f"Bisected: it came with one of {found.count} that could not be told apart: {several}; {size}; {how}."
+    return f"Bisected: it came with one of {result.count} that could not be told apart: {several}; {size}; {how}."
 
 
 def _verdict(moved: Moved) -> str:

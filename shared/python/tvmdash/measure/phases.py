@@ -59,6 +59,6 @@ def so_far() -> list[Phase]:
 
 def taken() -> list[Phase]:
     """The phases that ended since `record`, in the order of their ends; no more are kept."""
-    found = _recorded.get() or []
+    phases = _recorded.get() or []
     _recorded.set(None)
-    return found
+    return phases

@@ -57,8 +57,8 @@ def find_doubts(
 
 def _of_spread(reduced: Reduced) -> Iterator[Doubt]:
     if reduced.mean and reduced.std / reduced.mean > UNSTABLE_SHARE:
-        words = f"may be unstable: the standard deviation is {reduced.std / reduced.mean:.0%} of the mean"
-        yield Doubt(DoubtKind.UNSTABLE, words)
+        text = f"may be unstable: the standard deviation is {reduced.std / reduced.mean:.0%} of the mean"
+        yield Doubt(DoubtKind.UNSTABLE, text)
     if reduced.low is None:
         yield Doubt(DoubtKind.FEW_SAMPLES, f"only {reduced.count} samples: the median has no 95 % interval")
     if reduced.processes == 1:
@@ -72,8 +72,8 @@ def _of_processes(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Ite
     explained = reduced.within * math.sqrt(math.pi / 2 / count)
     if reduced.between > DISAGREE_TIMES * explained:
         medians = sorted(statistics.median(samples) for samples in processes if samples)
-        words = f"its {reduced.processes} processes disagree: medians from {medians[0]:.4g} to {medians[-1]:.4g} ms"
-        yield Doubt(DoubtKind.PROCESSES_DISAGREE, words)
+        text = f"its {reduced.processes} processes disagree: medians from {medians[0]:.4g} to {medians[-1]:.4g} ms"
+        yield Doubt(DoubtKind.PROCESSES_DISAGREE, text)
 
 
 def _of_levels(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[Doubt]:
@@ -94,7 +94,7 @@ def two_levels(samples: Sequence[float]) -> tuple[float, float] | None:
     least = max(2, math.ceil(MODE_LEAST * len(ordered)))
     if len(ordered) < _FEWEST:
         return None
-    cut = max(range(least, len(ordered) - least + 1), key=lambda place: ordered[place] - ordered[place - 1])
+    cut = max(range(least, len(ordered) - least + 1), key=lambda index: ordered[index] - ordered[index - 1])
     low, high = ordered[:cut], ordered[cut:]
     gap = ordered[cut] - ordered[cut - 1]
     inner = max(statistics.pstdev(low), statistics.pstdev(high))
@@ -107,10 +107,10 @@ def _of_machine(facts: Sequence[Mapping[str, Any]]) -> Iterator[Doubt]:
     cores = facts[0]["cores"]  # all of them, because the load is that of all
     busiest = max(fact["load_before"]["load_1_min"] for fact in facts)
     if busiest > BUSY_LOAD_PER_CORE * cores + 1:
-        words = f"the machine was busy: load {busiest:.1f} on {cores} cores before the trial"
-        yield Doubt(DoubtKind.BUSY_MACHINE, words)
+        text = f"the machine was busy: load {busiest:.1f} on {cores} cores before the trial"
+        yield Doubt(DoubtKind.BUSY_MACHINE, text)
     clocks = [fact[when].get("cpu_mhz") for fact in facts for when in ("load_before", "load_after")]
-    told = [clock for clock in clocks if clock]
-    if told and min(told) < (1 - CLOCK_SHARE) * max(told):
-        words = f"the processor's clock was between {min(told):.0f} and {max(told):.0f} MHz: perhaps throttled"
-        yield Doubt(DoubtKind.CHANGING_CLOCK, words)
+    known = [clock for clock in clocks if clock]
+    if known and min(known) < (1 - CLOCK_SHARE) * max(known):
+        text = f"the processor's clock was between {min(known):.0f} and {max(known):.0f} MHz: perhaps throttled"
+        yield Doubt(DoubtKind.CHANGING_CLOCK, text)

@@ -50,7 +50,7 @@ def _timeout_s(own: Mapping[str, int], home: Home) -> float:
     return float(run_s)
 
 
-def call(*words: str, timeout_s: float) -> int:
+def call(*arguments: str, timeout_s: float) -> int:
     """The exit code of `python -m dashboard WORDS`, a program of its own; what it says goes to this stage's log.
 
     It is told to end where it takes too long. DashboardError where no dashboard started this stage.
@@ -58,14 +58,14 @@ def call(*words: str, timeout_s: float) -> int:
     root = repository()
     if root is None:
         raise DashboardError("BENCHMARK_DEPS names no dashboard, so nothing can be measured again.")
-    argv = [sys.executable, "-m", "dashboard", *words]
+    argv = [sys.executable, "-m", "dashboard", *arguments]
     paths = f"{root}:{root / 'shared' / 'python'}"
     _log.info("%s", " ".join(argv))
     with subprocess.Popen(argv, cwd=root, env={**os.environ, "PYTHONPATH": paths}) as process:
         try:
             return process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            _log.warning("dashboard %s did not end within %.0f s and is ended", words[0], timeout_s)
+            _log.warning("dashboard %s did not end within %.0f s and is ended", arguments[0], timeout_s)
             process.send_signal(signal.SIGTERM)  # so that it ends its own programs
         try:
             return process.wait(_GRACE_S)

@@ -43,6 +43,6 @@ def check_answer(actual: Array, expected: Array, dtype: str = "float32") -> dict
     """`{"max_error": ..., "tolerance": ...}` for the record; DashboardError where the error is beyond the tolerance."""
     error, tolerance = max_error(actual, expected), TOLERANCES[dtype]
     if error > tolerance:
-        words = f"the largest error {error:.2g} is beyond {tolerance:g}, the tolerance of {dtype}"
-        raise DashboardError(f"wrong answer: {words}.")
+        problem = f"the largest error {error:.2g} is beyond {tolerance:g}, the tolerance of {dtype}"
+        raise DashboardError(f"wrong answer: {problem}.")
     return {"max_error": error, "tolerance": tolerance}

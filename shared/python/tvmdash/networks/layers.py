@@ -16,5 +16,7 @@ def resnet18_convolutions() -> dict[str, tuple[Conv2d, Shape]]:
     """
     whole = definitions.resnet18()
     shapes = whole.shapes()
-    found = [(node.op, shapes[node.inputs[0]][1:]) for node in whole.nodes if isinstance(node.op, Conv2d)]
-    return {f"resnet18_c{number}": convolution for number, convolution in enumerate(dict.fromkeys(found), start=1)}
+    convolutions = [(node.op, shapes[node.inputs[0]][1:]) for node in whole.nodes if isinstance(node.op, Conv2d)]
+    return {
+        f"resnet18_c{number}": convolution for number, convolution in enumerate(dict.fromkeys(convolutions), start=1)
+    }

@@ -66,23 +66,23 @@ class Course:
 
 def format_course(plot: Course) -> str:
     """For whoever cannot see the picture: the range of each quantity, and what is shaded."""
-    told = [f"{track.label} {_range(values)} {panel.unit}".rstrip() for panel, track, values in _with_values(plot)]
-    if not told:
+    ranges = [f"{track.label} {_range(values)} {panel.unit}".rstrip() for panel, track, values in _with_values(plot)]
+    if not ranges:
         return clean(f"{plot.title}: no data.")
     shaded = format_list([elide(span.label, 60) for span in plot.spans], 4)
-    words = f"{plot.title}: over {three_digits(plot.seconds[-1])} s, {format_list(told, 8)}"
-    return clean(words + (f"; shaded: {shaded}." if shaded else "."))
+    text = f"{plot.title}: over {three_digits(plot.seconds[-1])} s, {format_list(ranges, 8)}"
+    return clean(text + (f"; shaded: {shaded}." if shaded else "."))
 
 
 def _with_values(plot: Course) -> list[tuple[Panel, Track, list[float]]]:
     """The tracks that have a value, with these values."""
-    found = []
+    tracks = []
     for panel in plot.panels:
         for track in panel.tracks:
             values = [number for value in track.values if (number := finite(value)) is not None]
             if values:
-                found.append((panel, track, values))
-    return found
+                tracks.append((panel, track, values))
+    return tracks
 
 
 def _range(values: Sequence[float]) -> str:
@@ -135,10 +135,10 @@ def _draw_panel(axes: Axes, plot: Course, panel: Panel, tracks: Sequence[Track],
     axes.set_ylabel(elide(panel.unit, 24))
     low, high = axes.get_ylim()
     places = spread([(end - low) / (high - low) for end in ends], min(0.14, 1 / len(tracks)))
-    for index, (track, place) in enumerate(zip(tracks, places, strict=True)):
+    for index, (track, height) in enumerate(zip(tracks, places, strict=True)):
         colour = colours[index % len(colours)]
-        axes.plot(1.02, place, "o", color=colour, markersize=4.5, transform=axes.transAxes, clip_on=False)
-        axes.text(1.035, place, _format_end(track), transform=axes.transAxes, va="center", fontsize=8)
+        axes.plot(1.02, height, "o", color=colour, markersize=4.5, transform=axes.transAxes, clip_on=False)
+        axes.text(1.035, height, _format_end(track), transform=axes.transAxes, va="center", fontsize=8)
 
 
 def _format_end(track: Track) -> str:
@@ -150,11 +150,11 @@ def _shade(axes: Axes, plot: Course, *, named: bool) -> None:
     free = 0.0
     for span in plot.spans[:MAX_SPANS]:
         axes.axvspan(span.begin_s, span.end_s, color=MUTED, alpha=0.16, linewidth=0, zorder=1)
-        place = span.begin_s / axes.get_xlim()[1]
-        if named and place >= free:
+        begin = span.begin_s / axes.get_xlim()[1]
+        if named and begin >= free:
             text = elide(span.label, 30)
             axes.text(span.begin_s, 1.03, text, transform=axes.get_xaxis_transform(), fontsize=7, color=MUTED)
-            free = place + 0.0105 * (width_of(text) + 1)
+            free = begin + 0.0105 * (width_of(text) + 1)
 
 
 if not TYPE_CHECKING:  # a type checker is to miss what is not there

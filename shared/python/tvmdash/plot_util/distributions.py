@@ -26,10 +26,10 @@ def format_distribution(plot: Distribution) -> str:
     if not rows:
         return clean(f"{start}: no data.")
     widest = sorted(rows, key=lambda row: (row.low or 0.0) - (row.high or 0.0))[:3]
-    told = "; ".join(f"{row.label} {format_value(row)}" for row in widest)
+    texts = "; ".join(f"{row.label} {format_value(row)}" for row in widest)
     without = [name for name, values in zip(plot.groups, plot.values, strict=True) if not _numbers(values)]
     lacking = f"; {NO_VALUE} for {format_list(without, 4)}" if without else ""
-    return clean(f"{start}: median (lowest to highest) of {len(rows)} groups, the widest first: {told}{lacking}.")
+    return clean(f"{start}: median (lowest to highest) of {len(rows)} groups, the widest first: {texts}{lacking}.")
 
 
 def draw_distribution(canvas: Canvas, plot: Distribution) -> None:
@@ -46,14 +46,14 @@ def draw_distribution(canvas: Canvas, plot: Distribution) -> None:
     right = 16 + max(map(len, texts)) * POINTS_PER_COLUMN
     axes = canvas.sized(plot.title, len(rows) * ROW_POINTS, left, right, notes, 0).axes()
     every = [number for numbers in shown for number in numbers]
-    scale, said = scale_of(every)
+    scale, note = scale_of(every)
     if scale == "log":
         axes.set_xscale("log")
     _draw_rows(axes, shown, canvas)
     axes.set_xlim(*((min(every) / 1.2, max(every) * 1.2) if scale == "log" else linear_limits(min(every), max(every))))
     plain_numbers(axes.xaxis, "log" if scale == "log" else "linear", max(every))
     axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
-    axes.set_xlabel(", ".join(part for part in (axis, said if scale == "log" else "") if part))
+    axes.set_xlabel(", ".join(part for part in (axis, note if scale == "log" else "") if part))
     axes.set_ylabel("")
     label_rows(axes, rows, texts)
 
@@ -62,7 +62,7 @@ def _draw_rows(axes: Axes, shown: Sequence[Sequence[float]], canvas: Canvas) -> 
     import seaborn
 
     values = [number for numbers in shown for number in numbers]
-    places = [place for place, numbers in enumerate(shown) for _ in numbers]
+    places = [index for index, numbers in enumerate(shown) for _ in numbers]
     seaborn.boxplot(
         x=values, y=places, orient="h", native_scale=True, ax=axes, width=0.6, color="#e9e9e9", linecolor=INK,
         linewidth=0.8, fliersize=0, whis=(0, 100),

@@ -94,10 +94,10 @@ def _finished_svg(svg: str, plot: Plot | Course) -> str:
     # After the first point of a path, SVG takes further pairs of numbers as lines to there.
     svg = _PATH.sub(lambda match: _LINE_TO.sub(" ", _LONG_NUMBER.sub(r"\1", match[0])), svg)
     title, description = (html.escape(text, quote=False) for text in (elide(plot.title, 200), alt_text(plot)))
-    words = f"<title>{title}</title>\n <desc>{description}</desc>"
+    description_elements = f"<title>{title}</title>\n <desc>{description}</desc>"
     head, rest = svg.split("<svg ", 1)
     opening, body = rest.split(">", 1)
-    return f'{head}<svg role="img" {opening}>\n {words}{body}'
+    return f'{head}<svg role="img" {opening}>\n {description_elements}{body}'
 
 
 @contextlib.contextmanager

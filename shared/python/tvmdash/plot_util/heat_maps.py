@@ -26,15 +26,15 @@ def format_heat_map(plot: HeatMap) -> str:
         for row, values in zip(plot.rows, plot.values, strict=True)
         for column, value in zip(plot.columns, values, strict=True)
     ]
-    told = [(value, name) for value, name in cells if value is not None]
-    if not told:
+    known = [(value, name) for value, name in cells if value is not None]
+    if not known:
         return clean(f"{start}: no data.")
-    low, high = min(told), max(told)
+    low, high = min(known), max(known)
     size = f"{len(plot.rows)} by {len(plot.columns)} values"
     without = [name for value, name in cells if value is None]
     lacking = f"; {NO_VALUE} for {format_list(without, 4)}" if without else ""
-    words = f"{size}, from {three_digits(low[0])} ({low[1]}) to {three_digits(high[0])} ({high[1]})"
-    return clean(f"{start}: {words}{lacking}.")
+    text = f"{size}, from {three_digits(low[0])} ({low[1]}) to {three_digits(high[0])} ({high[1]})"
+    return clean(f"{start}: {text}{lacking}.")
 
 
 def draw_heat_map(canvas: Canvas, plot: HeatMap) -> None:
@@ -55,16 +55,16 @@ def draw_heat_map(canvas: Canvas, plot: HeatMap) -> None:
     above = 12 + max(map(width_of, columns)) * _SLANT_POINTS
     right = max(90.0, 20 + width_of(columns[-1]) * POINTS_PER_COLUMN)
     axes = canvas.sized(plot.title, len(rows) * _ROW_POINTS, left, right, notes, above).axes()
-    said = _draw_cells(axes, table, numbers)
+    note = _draw_cells(axes, table, numbers)
     axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
-    axes.set_xlabel(", ".join(part for part in (axis, said) if part))
-    axes.set_xticks([place + 0.5 for place in range(len(columns))], columns)
+    axes.set_xlabel(", ".join(part for part in (axis, note) if part))
+    axes.set_xticks([index + 0.5 for index in range(len(columns))], columns)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("bottom")
     axes.tick_params(axis="x", length=0, pad=2)
     for label in axes.get_xticklabels():
         label.set(rotation=_SLANT_DEGREES, ha="left", va="bottom", rotation_mode="anchor")
-    axes.set_yticks([place + 0.5 for place in range(len(rows))], rows, rotation=0)
+    axes.set_yticks([index + 0.5 for index in range(len(rows))], rows, rotation=0)
     axes.tick_params(axis="y", length=0)
 
 
@@ -77,7 +77,7 @@ def _draw_cells(axes: Axes, table: Sequence[Sequence[float | None]], numbers: Se
 
     cells = numpy.array([[numpy.nan if value is None else value for value in values] for values in table])
     texts = numpy.array([["" if value is None else three_digits(value) for value in values] for values in table])
-    scale, said = scale_of(numbers)
+    scale, note = scale_of(numbers)
     axes.grid(visible=False)
     axes.set_facecolor("#f3f3f3")
     norm = (LogNorm if scale == "log" else Normalize)(min(numbers), max(numbers))
@@ -93,4 +93,4 @@ def _draw_cells(axes: Axes, table: Sequence[Sequence[float | None]], numbers: Se
     if scale != "log":
         beside.yaxis.set_major_locator(MaxNLocator(max(1, len(table))))
     beside.yaxis.set_major_formatter(lambda number, _: f"{number:.3g}")
-    return said if scale == "log" else ""
+    return note if scale == "log" else ""

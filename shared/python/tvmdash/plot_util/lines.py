@@ -131,7 +131,7 @@ def _draw_panel(
 
     numbers = np.concatenate([column for trace in panel for column in (trace.values, *(trace.band or ()))])
     numbers = numbers[np.isfinite(numbers)]
-    scale, said = scale_of(numbers.tolist())
+    scale, note = scale_of(numbers.tolist())
     if scale != "linear":
         log_scale(axes.set_yscale, scale, float(numbers[numbers > 0].min()))
     for index, trace in enumerate(panel):
@@ -143,7 +143,7 @@ def _draw_panel(
     ticks = date_ticks(*limits)
     axes.set_xticks([day for day, _ in ticks], [label for _, label in ticks])
     axes.set_ylabel(
-        "\n".join(part for part in (format_axis(plot.unit, lower_is_better=plot.lower_is_better), said) if part)
+        "\n".join(part for part in (format_axis(plot.unit, lower_is_better=plot.lower_is_better), note) if part)
     )
     _name_ends(axes, panel, colours)
 
@@ -167,12 +167,12 @@ def _name_ends(axes: Axes, panel: Sequence[_Trace], colours: Colours) -> None:
     ends = axes.transData.transform([trace.last for trace in panel])
     heights = axes.transAxes.inverted().transform(ends)[:, 1].tolist()
     places = spread(heights, 13 * axes.figure.dpi / 72 / axes.get_window_extent().height)
-    for index, (trace, height, place) in enumerate(zip(panel, heights, places, strict=True)):
+    for index, (trace, height, height_of_name) in enumerate(zip(panel, heights, places, strict=True)):
         colour = colours[index % len(colours)]
         style = {"color": colour, "transform": axes.transAxes, "clip_on": False, "markeredgewidth": 0}
-        axes.plot((1.005, 1.022), (height, place), linewidth=0.8, **style)
-        axes.plot(1.03, place, MARKERS[index % len(MARKERS)], markersize=5, **style)
-        axes.text(1.045, place, _format_end(trace), transform=axes.transAxes, va="center_baseline", fontsize=8)
+        axes.plot((1.005, 1.022), (height, height_of_name), linewidth=0.8, **style)
+        axes.plot(1.03, height_of_name, MARKERS[index % len(MARKERS)], markersize=5, **style)
+        axes.text(1.045, height_of_name, _format_end(trace), transform=axes.transAxes, va="center_baseline", fontsize=8)
 
 
 def _format_end(trace: _Trace) -> str:

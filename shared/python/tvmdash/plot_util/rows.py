@@ -40,15 +40,15 @@ def draw_rows(canvas: Canvas, plot: Bar | GroupedBar) -> None:
     texts = [format_value(row) for row in rows]
     right = 16 + max(len(text) for text in texts) * POINTS_PER_COLUMN
     axes = canvas.sized(plot.title, len(rows) * ROW_POINTS, 24 + columns * POINTS_PER_COLUMN, right, notes, 0).axes()
-    scale, said = scale_of(numbers)
+    scale, note = scale_of(numbers)
     _scale_rows(axes, numbers, scale)
     axes.set_xlabel(
-        ", ".join(part for part in (format_axis(plot.unit, lower_is_better=plot.lower_is_better), said) if part)
+        ", ".join(part for part in (format_axis(plot.unit, lower_is_better=plot.lower_is_better), note) if part)
     )
     label_rows(axes, rows, texts)
-    measured = [(place, row) for place, row in enumerate(rows) if row.value is not None]
+    measured = [(index, row) for index, row in enumerate(rows) if row.value is not None]
     (_draw_bars if scale == "linear" else _draw_dots)(axes, measured, canvas.colours)
-    spans = [(place, row.low, row.high) for place, row in measured if row.low is not None and row.high is not None]
+    spans = [(index, row.low, row.high) for index, row in measured if row.low is not None and row.high is not None]
     if spans:
         places, lows, highs = zip(*spans, strict=True)
         axes.hlines(places, lows, highs, color=INK, linewidth=1.1, zorder=4)
@@ -80,17 +80,17 @@ def label_rows(axes: Axes, rows: Sequence[Row], texts: Sequence[str]) -> None:
     axes.set_yticks(range(len(rows)), [elide(row.label, LABEL_COLUMNS) for row in rows])
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
-    for place, (row, text) in enumerate(zip(rows, texts, strict=True)):
+    for index, (row, text) in enumerate(zip(rows, texts, strict=True)):
         if row.header:
-            axes.axhline(place - 0.5, color="#d5d5d5", linewidth=0.6)
-            axes.get_yticklabels()[place].set_fontweight("bold")
+            axes.axhline(index - 0.5, color="#d5d5d5", linewidth=0.6)
+            axes.get_yticklabels()[index].set_fontweight("bold")
         elif text:
             colour = MUTED if row.value is None else INK
-            axes.text(1.012, place, text, transform=axes.get_yaxis_transform(), va="center", color=colour, fontsize=8)
+            axes.text(1.012, index, text, transform=axes.get_yaxis_transform(), va="center", color=colour, fontsize=8)
 
 
 def _draw_bars(axes: Axes, measured: Sequence[tuple[int, Row]], colours: Sequence[Any]) -> None:
-    places = [place for place, _ in measured]
+    places = [index for index, _ in measured]
     shades = [colours[row.style % len(colours)] for _, row in measured]
     axes.barh(places, [row.value or 0.0 for _, row in measured], height=0.66, color=shades, alpha=0.85, linewidth=0)
     axes.axvline(0, color="#8c8c8c", linewidth=0.8)
@@ -98,6 +98,6 @@ def _draw_bars(axes: Axes, measured: Sequence[tuple[int, Row]], colours: Sequenc
 
 def _draw_dots(axes: Axes, measured: Sequence[tuple[int, Row]], colours: Sequence[Any]) -> None:
     for style in sorted({row.style for _, row in measured}):
-        points = [(row.value, place) for place, row in measured if row.style == style]
+        points = [(row.value, index) for index, row in measured if row.style == style]
         colour, marker = colours[style % len(colours)], MARKERS[style % len(MARKERS)]
         axes.plot(*zip(*points, strict=True), marker, color=colour, markersize=6, markeredgewidth=0, zorder=5)

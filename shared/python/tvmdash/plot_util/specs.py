@@ -133,10 +133,10 @@ class HeatMap:
 Plot = Bar | GroupedBar | Longitudinal | Distribution | HeatMap
 
 
-def _same_length(place: str, name: str, entries: Sequence[object], of: str, others: Sequence[object]) -> None:
+def _same_length(plot: str, name: str, entries: Sequence[object], of: str, others: Sequence[object]) -> None:
     if len(entries) != len(others):
         counts = f"{name} has {len(entries)} entries, {of} has {len(others)}"
-        raise DashboardError(f"plot {place!r}: {counts}. Give one for each; None where missing.")
+        raise DashboardError(f"plot {plot!r}: {counts}. Give one for each; None where missing.")
 
 
 @dataclass(frozen=True)
@@ -201,8 +201,8 @@ def _cut(line: Line, start: str) -> Line:
 def alt_text(plot: Bar | GroupedBar | Longitudinal) -> str:
     """One or a few sentences for whoever cannot see the picture: what it shows, the extremes or the change."""
     axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
-    told = _describe_lines(plot) if isinstance(plot, Longitudinal) else _describe_rows(plot)
-    return clean(f"{plot.title} ({axis}): {told}." if axis else f"{plot.title}: {told}.")
+    text = _describe_lines(plot) if isinstance(plot, Longitudinal) else _describe_rows(plot)
+    return clean(f"{plot.title} ({axis}): {text}." if axis else f"{plot.title}: {text}.")
 
 
 def format_axis(unit: str, *, lower_is_better: bool | None) -> str:
@@ -218,17 +218,17 @@ def _describe_rows(plot: Bar | GroupedBar) -> str:
         group = f"{row.label}, " if row.header else group
         if not row.header:
             named.append((group + row.label, row.value))
-    told = [(value, name) for name, value in named if value is not None]
-    if not told:
+    known = [(value, name) for name, value in named if value is not None]
+    if not known:
         return "no data"
-    low, high = min(told), max(told)
-    words = f"{len(told)} values, from {three_digits(low[0])} ({low[1]}) to {three_digits(high[0])} ({high[1]})"
+    low, high = min(known), max(known)
+    text = f"{len(known)} values, from {three_digits(low[0])} ({low[1]}) to {three_digits(high[0])} ({high[1]})"
     without = [name for name, value in named if value is None]
-    return words + (f"; {NO_VALUE} for {format_list(without, 4)}" if without else "")
+    return text + (f"; {NO_VALUE} for {format_list(without, 4)}" if without else "")
 
 
 def _describe_lines(plot: Longitudinal) -> str:
-    told: list[tuple[float, str]] = []
+    changes: list[tuple[float, str]] = []
     stamps: list[str] = []
     for line in lines_in_window(plot):
         points = [index for index, value in enumerate(line.values) if value is not None and math.isfinite(value)]
@@ -236,12 +236,16 @@ def _describe_lines(plot: Longitudinal) -> str:
             stamps += (line.stamps[points[0]], line.stamps[points[-1]])
             first, last = float(line.values[points[0]] or 0), float(line.values[points[-1]] or 0)
             change = (last - first) / abs(first) if first else math.copysign(math.inf, last) if last else 0.0
-            told.append((change, f"{elide(line.label, 60)} {_format_change(first, last, change, len(points))}"))
-    if not told:
+            changes.append((change, f"{elide(line.label, 60)} {_format_change(first, last, change, len(points))}"))
+    if not changes:
         return "no data"
-    told.sort(key=lambda item: -abs(item[0]))
-    count = f"{len(told)} lines" + (", those that changed most: " if len(told) > 3 else ": ") if len(told) > 1 else ""
-    return f"{_day(min(stamps))} to {_day(max(stamps))} UTC, {count}" + "; ".join(words for _, words in told[:3])
+    changes.sort(key=lambda item: -abs(item[0]))
+    count = (
+        f"{len(changes)} lines" + (", those that changed most: " if len(changes) > 3 else ": ")
+        if len(changes) > 1
+        else ""
+    )
+    return f"{_day(min(stamps))} to {_day(max(stamps))} UTC, {count}" + "; ".join(text for _, text in changes[:3])
 
 
 def _format_change(first: float, last: float, change: float, count: int) -> str:

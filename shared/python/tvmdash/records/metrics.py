@@ -107,10 +107,10 @@ _FIELDS = frozenset(Declared.__dataclass_fields__)
 
 def declared_in(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """The `metrics` of a foreign data.json where they declare; empty where they are numbers that it measured."""
-    found = data.get("metrics")
-    if not isinstance(found, dict) or any(_is_measured(entry) for entry in found.values()):
+    metrics = data.get("metrics")
+    if not isinstance(metrics, dict) or any(_is_measured(entry) for entry in metrics.values()):
         return {}
-    return found
+    return metrics
 
 
 def _is_measured(entry: Any) -> bool:

@@ -341,16 +341,16 @@ def numeric_leaves(value: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield from _leaves(item, f"$.{key}")
 
 
-def _leaves(value: common.Json, place: str) -> Iterator[tuple[str, float]]:
+def _leaves(value: common.Json, path: str) -> Iterator[tuple[str, float]]:
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return
     if isinstance(value, (int, float)):
         number = float(value)
         if math.isfinite(number):
-            yield place, number
+            yield path, number
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from _leaves(item, f"{place}.{key}")
+            yield from _leaves(item, f"{path}.{key}")
     else:
         for index, item in enumerate(value):
-            yield from _leaves(item, f"{place}[{index}]")
+            yield from _leaves(item, f"{path}[{index}]")

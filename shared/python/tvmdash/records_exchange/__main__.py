@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python3 -m tvmdash.records_exchange", description="Workload records in and out."
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    words = "; ".join(f"{name}: {style.about}" for name, style in FORMATS.items())
+    help_text = "; ".join(f"{name}: {style.about}" for name, style in FORMATS.items())
     out = verbs.add_parser("export", help="write the records of homes, data folders or data files to one file")
     out.add_argument("sources", nargs="+", type=Path, metavar="SOURCE")
     out.set_defaults(work=_export)
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         (into, "the folder to write to", "whose the records are, where they do not say"),
     ):
         verb.add_argument("--to", required=True, type=Path, metavar="PLACE", help=to)
-        verb.add_argument("--format", choices=list(FORMATS), default="jsonl", help=words)
+        verb.add_argument("--format", choices=list(FORMATS), default="jsonl", help=help_text)
         verb.add_argument("--experiment", metavar="NAME", help=whose)
     return parser
 

@@ -48,101 +48,101 @@ class Format:
     read: Callable[[Path, str], Iterator[PlacedRecord]]
 
 
-def write_records(place: Path, rows: Iterable[PlacedRecord], style: str) -> int:
+def write_records(path: Path, rows: Iterable[PlacedRecord], style: str) -> int:
     """Write records to `place`, which is not there yet, whole or not at all; how many."""
-    if place.exists():
-        raise DashboardError(f"{place}: is there already. Name a file that is not.")
-    if not place.parent.is_dir():
-        raise DashboardError(f"{place.parent}: there is no such folder. Make it first.")
-    descriptor, name = tempfile.mkstemp(prefix=f".{place.name[:100]}.", suffix=".tmp", dir=place.parent)
+    if path.exists():
+        raise DashboardError(f"{path}: is there already. Name a file that is not.")
+    if not path.parent.is_dir():
+        raise DashboardError(f"{path.parent}: there is no such folder. Make it first.")
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
     os.close(descriptor)
     beside = Path(name)
     try:
         count = FORMATS[style].write(beside, rows)
         beside.chmod(0o644)
-        beside.replace(place)
+        beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
     return count
 
 
-def read_records(place: Path, style: str, experiment: str = "imported") -> Iterator[PlacedRecord]:
+def read_records(path: Path, style: str, experiment: str = "imported") -> Iterator[PlacedRecord]:
     """The records in a file; DashboardError names file, row and place. `experiment` is for rows that name none."""
-    return FORMATS[style].read(place, experiment)
+    return FORMATS[style].read(path, experiment)
 
 
-def _write_json(place: Path, rows: Iterable[PlacedRecord]) -> int:
+def _write_json(path: Path, rows: Iterable[PlacedRecord]) -> int:
     values = [row.to_json() for row in rows]
-    common.write_json(place, values)
+    common.write_json(path, values)
     return len(values)
 
 
-def _read_json(place: Path, experiment: str) -> Iterator[PlacedRecord]:
-    yield from _placed(place, _listed(place))
+def _read_json(path: Path, experiment: str) -> Iterator[PlacedRecord]:
+    yield from _placed(path, _listed(path))
 
 
-def _write_lines(place: Path, rows: Iterable[PlacedRecord]) -> int:
-    return _write_each(place, (row.to_json() for row in rows))
+def _write_lines(path: Path, rows: Iterable[PlacedRecord]) -> int:
+    return _write_each(path, (row.to_json() for row in rows))
 
 
-def _write_each(place: Path, values: Iterable[Mapping[str, Any]]) -> int:
+def _write_each(path: Path, values: Iterable[Mapping[str, Any]]) -> int:
     count = 0
-    with place.open("w", encoding="utf-8", errors="replace") as file:
+    with path.open("w", encoding="utf-8", errors="replace") as file:
         for value in values:
             file.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
             count += 1
     return count
 
 
-def _read_lines(place: Path, experiment: str) -> Iterator[PlacedRecord]:
-    yield from _placed(place, _lines(place))
+def _read_lines(path: Path, experiment: str) -> Iterator[PlacedRecord]:
+    yield from _placed(path, _lines(path))
 
 
-def _write_log(place: Path, rows: Iterable[PlacedRecord]) -> int:
-    return _write_each(place, (to_log(row) for row in rows))
+def _write_log(path: Path, rows: Iterable[PlacedRecord]) -> int:
+    return _write_each(path, (to_log(row) for row in rows))
 
 
-def _read_log(place: Path, experiment: str) -> Iterator[PlacedRecord]:
+def _read_log(path: Path, experiment: str) -> Iterator[PlacedRecord]:
     """One entry a line; a list of entries or a single one, over lines, as the documentation prints it, is read too."""
-    for number, entry in enumerate(_entries(place), start=1):
+    for number, entry in enumerate(_entries(path), start=1):
         try:
             yield from_log(_mapping(entry), experiment)
         except DashboardError as error:
-            raise DashboardError(f"{place}: entry {number}: {error}") from error
+            raise DashboardError(f"{path}: entry {number}: {error}") from error
 
 
-def _entries(place: Path) -> Iterator[common.Json]:
+def _entries(path: Path) -> Iterator[common.Json]:
     try:
-        value = common.read_json(place)
+        value = common.read_json(path)
     except DashboardError:
-        yield from _lines(place)
+        yield from _lines(path)
     else:
         yield from value if isinstance(value, list) else [value]
 
 
-def _lines(place: Path) -> Iterator[common.Json]:
+def _lines(path: Path) -> Iterator[common.Json]:
     try:
-        with place.open("rb") as file:
+        with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 if line.strip():
-                    yield common.parse_json(line, f"{place}: line {number}")
+                    yield common.parse_json(line, f"{path}: line {number}")
     except OSError as error:
-        raise DashboardError(f"{place}: cannot be read: {error.strerror}.") from error
+        raise DashboardError(f"{path}: cannot be read: {error.strerror}.") from error
 
 
-def _listed(place: Path) -> list[common.Json]:
-    value = common.read_json(place)
+def _listed(path: Path) -> list[common.Json]:
+    value = common.read_json(path)
     if not isinstance(value, list):
-        raise DashboardError(f"{place}: $: {type(value).__name__} is not a list of records.")
+        raise DashboardError(f"{path}: $: {type(value).__name__} is not a list of records.")
     return value
 
 
-def _placed(place: Path, values: Iterable[common.Json]) -> Iterator[PlacedRecord]:
+def _placed(path: Path, values: Iterable[common.Json]) -> Iterator[PlacedRecord]:
     for number, value in enumerate(values, start=1):
         try:
             yield PlacedRecord.from_json(_mapping(value))
         except DashboardError as error:
-            raise DashboardError(f"{place}: record {number}: {error}") from error
+            raise DashboardError(f"{path}: record {number}: {error}") from error
 
 
 def _mapping(value: common.Json) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _mapping(value: common.Json) -> dict[str, Any]:
     return value
 
 
-def _write_parquet(place: Path, rows: Iterable[PlacedRecord]) -> int:
+def _write_parquet(path: Path, rows: Iterable[PlacedRecord]) -> int:
     import numpy
 
     table = [row.to_json() for row in rows]
@@ -164,7 +164,7 @@ def _write_parquet(place: Path, rows: Iterable[PlacedRecord]) -> int:
         database.register("rows", arrays)
         chosen = ", ".join(f'CAST({_known(name)} AS {kind}) AS "{name}"' for name, kind in _COLUMNS.items())
         selection = f"SELECT {chosen} FROM rows"  # noqa: S608 - our own names
-        database.execute(f"COPY ({selection}) TO {_literal(place)} (FORMAT parquet, COMPRESSION zstd)")
+        database.execute(f"COPY ({selection}) TO {_literal(path)} (FORMAT parquet, COMPRESSION zstd)")
     finally:
         database.close()
     return len(table)
@@ -175,19 +175,19 @@ def _known(name: str) -> str:
     return f'CASE WHEN isnan("{name}") THEN NULL ELSE "{name}" END' if _COLUMNS[name] == "DOUBLE" else f'"{name}"'
 
 
-def _read_parquet(place: Path, experiment: str) -> Iterator[PlacedRecord]:
+def _read_parquet(path: Path, experiment: str) -> Iterator[PlacedRecord]:
     database = _duckdb()
     try:
         names = ", ".join(f'"{name}"' for name in _COLUMNS)
-        found = database.execute(f"SELECT {names} FROM read_parquet({_literal(place)})").fetchall()  # noqa: S608 - quoted
+        fetched = database.execute(f"SELECT {names} FROM read_parquet({_literal(path)})").fetchall()  # noqa: S608 - quoted
     except Exception as error:
-        raise DashboardError(f"{place}: not a Parquet file of records: {error}") from error
+        raise DashboardError(f"{path}: not a Parquet file of records: {error}") from error
     finally:
         database.close()
-    rows = (dict(zip(_COLUMNS, row, strict=True)) for row in found)
-    where = f"{place}: an object of a record"
+    rows = (dict(zip(_COLUMNS, row, strict=True)) for row in fetched)
+    where = f"{path}: an object of a record"
     yield from _placed(
-        place,
+        path,
         (
             {k: common.parse_json(str(v).encode(), where) if k in _OBJECTS else v for k, v in row.items()}
             for row in rows
@@ -199,8 +199,8 @@ def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError as error:
-        words = "Parquet needs the package duckdb, which is not installed. Choose another format."
-        raise DashboardError(words) from error
+        message = "Parquet needs the package duckdb, which is not installed. Choose another format."
+        raise DashboardError(message) from error
     return duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"})
 
 

@@ -26,22 +26,22 @@ class PlacedRecord:
 
     def to_json(self) -> dict[str, Any]:
         """As an object with the record's columns and the three others."""
-        place = {"experiment": self.experiment, "night": self.night, "tvm_hash": self.tvm_hash}
-        return {**place, **self.record.to_json()}
+        origin = {"experiment": self.experiment, "night": self.night, "tvm_hash": self.tvm_hash}
+        return {**origin, **self.record.to_json()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> PlacedRecord:
         """What `to_json` gave, checked; DashboardError names the place in it."""
-        place = {name: value.get(name) for name in ("experiment", "night", "tvm_hash")}
-        for name, text in place.items():
+        origin = {name: value.get(name) for name in ("experiment", "night", "tvm_hash")}
+        for name, text in origin.items():
             if not isinstance(text, str):
                 raise DashboardError(f"$.{name}: {text!r:.60} is not a text.")
-        if not common.is_stamp(str(place["night"])):
-            raise DashboardError(f"$.night: {place['night']!r:.40} is not a stamp like 20261121T031500Z.")
-        _check_name(str(place["experiment"]))
-        columns = {name: item for name, item in value.items() if name not in place}
+        if not common.is_stamp(str(origin["night"])):
+            raise DashboardError(f"$.night: {origin['night']!r:.40} is not a stamp like 20261121T031500Z.")
+        _check_name(str(origin["experiment"]))
+        columns = {name: item for name, item in value.items() if name not in origin}
         records.check_data({"schema_version": records.SCHEMA_VERSION, "tvm_hash": "", "records": [columns]})
-        return cls(str(place["experiment"]), str(place["night"]), str(place["tvm_hash"]), Record.from_json(columns))
+        return cls(str(origin["experiment"]), str(origin["night"]), str(origin["tvm_hash"]), Record.from_json(columns))
 
 
 def _check_name(experiment: str) -> None:
@@ -124,5 +124,5 @@ def keep(rows: Iterable[PlacedRecord], folder: Path) -> Kept:
 
 
 def _same(path: Path, value: Mapping[str, Any]) -> bool:
-    found = _read(path)
-    return isinstance(found, dict) and all(found.get(name) == item for name, item in value.items() if name != "night")
+    stored = _read(path)
+    return isinstance(stored, dict) and all(stored.get(name) == item for name, item in value.items() if name != "night")

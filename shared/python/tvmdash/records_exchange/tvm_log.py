@@ -103,12 +103,12 @@ def from_log(entry: Mapping[str, Any], experiment: str) -> PlacedRecord:
         "execution_elapsed_ms_mean": mean,
         "execution_elapsed_ms_std": None if std is None else _number(entry, "runtime_ms_std"),
     }
-    place = {
+    origin = {
         "experiment": ours.get("experiment", experiment),
         "night": ours.get("night", common.stamp_of(moment)),
         "tvm_hash": ours.get("tvm_hash", columns["engine_version"]),
     }
-    return PlacedRecord.from_json({**place, **columns})
+    return PlacedRecord.from_json({**origin, **columns})
 
 
 def _info(entry: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]], mean: float) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def lower_function(body: Callable[..., Any], inputs: Sequence[Array]) -> Any:
 
     builder = relax.BlockBuilder()
     tensor = getattr(relax, "TensorStructInfo", None) or relax.TensorType
-    variables = [relax.Var(f"x{place}", tensor(x.shape, str(x.dtype))) for place, x in enumerate(inputs)]
+    variables = [relax.Var(f"x{index}", tensor(x.shape, str(x.dtype))) for index, x in enumerate(inputs)]
     with builder.function("main", variables):
         with builder.dataflow():
             output = builder.emit_output(builder.normalize(body(*variables)))

@@ -27,10 +27,10 @@ def session(device: str, key: str, address: Address, wait_s: float) -> Any:
             _tried[device] = _connect(device, key, address, wait_s)
         except DashboardError as error:
             _tried[device] = error
-    found = _tried[device]
-    if isinstance(found, DashboardError):
-        raise found
-    return found
+    tried = _tried[device]
+    if isinstance(tried, DashboardError):
+        raise tried
+    return tried
 
 
 def _connect(device: str, key: str, address: Address, wait_s: float) -> Any:

@@ -43,8 +43,8 @@ class Subject:
     @property
     def folder(self) -> str:
         """The name of its folder."""
-        told = json.dumps([self.batch, self.target, self.pipeline], sort_keys=True)
-        return f"{self.network}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+        identity = json.dumps([self.batch, self.target, self.pipeline], sort_keys=True)
+        return f"{self.network}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
 
 
 def build_folder() -> Path:
@@ -75,16 +75,16 @@ def keep(subject: Subject, search: Path, trials: int, facts: Mapping[str, Any]) 
     The first database of a build stays, so that later nights of the same build measure the same code, until one from
     more trials comes. Whether this one was kept.
     """
-    place = build_folder() / subject.folder
-    before = common.read_json(place / FACTS)["trials"] if (place / FACTS).exists() else -1
+    folder = build_folder() / subject.folder
+    before = common.read_json(folder / FACTS)["trials"] if (folder / FACTS).exists() else -1
     if trials <= before:
         return False
-    made = place.with_name(f".{place.name}-{os.getpid()}")
+    made = folder.with_name(f".{folder.name}-{os.getpid()}")
     copy_good(search, made, trials)
     common.write_json(made / FACTS, {**asdict(subject), "trials": trials, **facts})
-    shutil.rmtree(place, ignore_errors=True)
-    made.rename(place)
-    _prune(place.parent)
+    shutil.rmtree(folder, ignore_errors=True)
+    made.rename(folder)
+    _prune(folder.parent)
     return True
 
 

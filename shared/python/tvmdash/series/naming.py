@@ -36,11 +36,11 @@ class Named(Protocol):
 def keys(series: Sequence[Named]) -> list[str]:
     """The ID of each; where a metric's unit changed, the later series of that ID have their unit behind it."""
     seen: set[str] = set()
-    found = []
+    keys_of_series = []
     for each in series:
-        found.append(each.id if each.id not in seen else key_of(each.id, each.unit))
+        keys_of_series.append(each.id if each.id not in seen else key_of(each.id, each.unit))
         seen.add(each.id)
-    return found
+    return keys_of_series
 
 
 def key_of(series_id: str, unit: str) -> str:
@@ -76,16 +76,16 @@ def short_names(series: Sequence[Named]) -> list[str]:
         varying.setdefault(kind, set()).update(
             key for key in labels.keys() | before.keys() if labels.get(key) != before.get(key)
         )
-    found = []
+    names = []
     for item, labels in zip(series, flat, strict=True):
         kept = [f"{key} {value}" for key, value in labels.items() if key in varying[item.experiment, item.metric]]
         workload = str(item.title or item.labels.get("workload") or item.labels.get("path") or "").removeprefix(
             "network."
         )
         metric = "" if item.metric == "value" else f" {item.metric.replace('_', ' ')}"
-        told = f" ({', '.join(kept)})" if kept else ""
-        found.append(f"{workload}{metric}{told}")
-    return _unique(found, series)
+        bracket = f" ({', '.join(kept)})" if kept else ""
+        names.append(f"{workload}{metric}{bracket}")
+    return _unique(names, series)
 
 
 def label_of(workload: str, values: Mapping[str, Any]) -> str:
@@ -122,11 +122,11 @@ def _machine_of(labels: Mapping[str, Any]) -> list[str]:
     return [str(labels[name]) for name in ("hw_model", "env_name") if labels.get(name)]
 
 
-def _unique(found: Sequence[str], series: Sequence[Named]) -> list[str]:
-    times = Counter((item.experiment, name) for item, name in zip(series, found, strict=True))
+def _unique(names: Sequence[str], series: Sequence[Named]) -> list[str]:
+    times = Counter((item.experiment, name) for item, name in zip(series, names, strict=True))
     return [
         f"{name} [{item.id[:6]}]" if times[item.experiment, name] > 1 else name
-        for item, name in zip(series, found, strict=True)
+        for item, name in zip(series, names, strict=True)
     ]
 
 

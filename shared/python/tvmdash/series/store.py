@@ -154,9 +154,9 @@ class Store:
             "SELECT number, unit, direction, kind, title FROM series"
             " WHERE id = ? AND (unit = ? OR unit = '' OR ? = '') ORDER BY unit = ? DESC, number DESC"
         )
-        found = self._connection.execute(query, (key.id, *(point.unit,) * 3)).fetchone()
-        if found:
-            number, *known = found
+        stored = self._connection.execute(query, (key.id, *(point.unit,) * 3)).fetchone()
+        if stored:
+            number, *known = stored
             declared = [point.unit or known[0], point.direction, point.kind, point.title]
             if declared != known and [point.unit, *declared[1:]] != _UNDECLARED:
                 update = "UPDATE series SET unit = ?, direction = ?, kind = ?, title = ? WHERE number = ?"

@@ -74,8 +74,8 @@ class Slack:
         try:
             return self._patience.persist(lambda: self._post(message, key))
         except UncertainError as error:
-            found = self._look_again(key, since, error)
-        return found or self._patience.persist(lambda: self._post(message, key))
+            stamp = self._look_again(key, since, error)
+        return stamp or self._patience.persist(lambda: self._post(message, key))
 
     def _look_again(self, key: str, since: float, fault: SlackError) -> str | None:
         self._patience.pause(self._settle_s)
@@ -108,10 +108,10 @@ class Slack:
         """The ts of the reply in the thread of `ts` that is marked with `key`, None where the thread has none."""
         return self._find("conversations.replies", {"ts": ts}, key)
 
-    def _find(self, method: str, place: Mapping[str, str], key: str) -> str | None:
+    def _find(self, method: str, range_fields: Mapping[str, str], key: str) -> str | None:
         cursor = ""
         for _ in range(_PAGES):
-            fields = {"channel": self.channel, "limit": "200", "include_all_metadata": "true", **place}
+            fields = {"channel": self.channel, "limit": "200", "include_all_metadata": "true", **range_fields}
             page = self._read(method, {**fields, **({"cursor": cursor} if cursor else {})})
             for message in _dicts(page.get("messages")):
                 if message.get("metadata") == _mark(key):
@@ -124,8 +124,8 @@ class Slack:
 
     def upload(self, ts: str, name: str, title: str, content: bytes) -> None:
         """Show a file in the thread of `ts`: ask for an address, send it there, then complete. Not repeated."""
-        place = self._read("files.getUploadURLExternal", {"filename": name, "length": str(len(content))})
-        url, file_id = place.get("upload_url"), place.get("file_id")
+        target = self._read("files.getUploadURLExternal", {"filename": name, "length": str(len(content))})
+        url, file_id = target.get("upload_url"), target.get("file_id")
         if not isinstance(url, str) or not isinstance(file_id, str) or not is_safe(url):
             raise UncertainError("Slack gave no address for the file")
         self._patience.persist(lambda: self._send(url, content), again=True)
@@ -144,8 +144,8 @@ class Slack:
         if self._api is None:
             return frozenset()
         answer = self._patience.persist(lambda: self._call("auth.test", form={}), again=True)
-        told = answer.headers.get("x-oauth-scopes", "")
-        return frozenset(scope.strip() for scope in told.split(",") if scope.strip())
+        header = answer.headers.get("x-oauth-scopes", "")
+        return frozenset(scope.strip() for scope in header.split(",") if scope.strip())
 
     def _post(self, message: Message, key: str, more: Mapping[str, Json] | None = None) -> str:
         fields = {"channel": self.channel, **message.to_json(), "parse": "none", "metadata": _mark(key), **(more or {})}
@@ -205,8 +205,10 @@ def check(home: Home) -> list[str]:
         except DashboardError as error:
             faults.append(f"{name}: {error}")
     if not good and not faults:
-        words = f"write the token into {DEFAULT_FILE} (mode 600), and activate exp_reports. docs/slack.md has the steps"
-        faults.append(f"{home.root}: no active subsystem has a Slack token: {words}.")
+        remedy = (
+            f"write the token into {DEFAULT_FILE} (mode 600), and activate exp_reports. docs/slack.md has the steps"
+        )
+        faults.append(f"{home.root}: no active subsystem has a Slack token: {remedy}.")
     if faults:
         raise DashboardError("\n".join([*good, *faults]))
     return good
@@ -227,18 +229,18 @@ def _speakers(home: Home) -> Iterator[tuple[str, dict[str, Any]]]:
 def _test(secrets: Secrets, channel: str) -> str:
     slack = Slack(secrets, channel, Patience(_CHECK_S))
     scopes = slack.scopes()
-    words = "A test by python3 -m dashboard notify --check. The dashboard can speak here; it pings nobody."
+    text = "A test by python3 -m dashboard notify --check. The dashboard can speak here; it pings nobody."
     slack.post(
-        build("Test of the TVM dashboard", escape(words), []),
+        build("Test of the TVM dashboard", escape(text), []),
         uuid.uuid4().hex,
         time.time(),
     )
-    place = f"the channel {channel}" if slack.can_edit else "the webhook's channel"
+    destination = f"the channel {channel}" if slack.can_edit else "the webhook's channel"
     lacking = [
         f"{' or '.join(sorted(any_of))} ({use})" for any_of, use in SCOPES.items() if scopes and not any_of & scopes
     ]
     advice = f" The token lacks {', '.join(lacking)}." if lacking else ""
-    return f"the test is in {place}, with the secret from {secrets.origin}.{advice}"
+    return f"the test is in {destination}, with the secret from {secrets.origin}.{advice}"
 
 
 def main(arguments: Sequence[str]) -> int:

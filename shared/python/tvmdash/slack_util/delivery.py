@@ -132,8 +132,8 @@ def _attach(slack: Slack, ledger: Ledger, entry: Entry, attachments: Sequence[At
 
 def _key(output: Path, stamp: str) -> str:
     """The same for every run of one subsystem, home and night; it marks the message in Slack."""
-    told = "\n".join((os.uname().nodename, str(output.resolve()), stamp))
-    return hashlib.sha256(told.encode("utf-8", errors="surrogateescape")).hexdigest()[:32]
+    identity = "\n".join((os.uname().nodename, str(output.resolve()), stamp))
+    return hashlib.sha256(identity.encode("utf-8", errors="surrogateescape")).hexdigest()[:32]
 
 
 class _Delivery:
@@ -257,12 +257,12 @@ class _Delivery:
         old = [entry for entry in waiting if entry not in fresh]
         for entry in old:
             self._ledger.change(entry, state=GIVEN_UP, why="it was too old when Slack could be reached", message=None)
-        words = [f"{len(old)} messages of earlier nights were too old to be sent."] if old else []
+        sentences = [f"{len(old)} messages of earlier nights were too old to be sent."] if old else []
         try:
-            words += [self._send_late(entry) for entry in fresh]
+            sentences += [self._send_late(entry) for entry in fresh]
         except SlackError as error:
-            words.append(f"A message of an earlier night still waits: {error}.")
-        return words
+            sentences.append(f"A message of an earlier night still waits: {error}.")
+        return sentences
 
     def _send_late(self, entry: Entry) -> str:
         moment = common.parse_stamp(entry.stamp)

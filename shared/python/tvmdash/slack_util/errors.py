@@ -34,8 +34,8 @@ _REMEDIES: Mapping[str, str] = {
 class SlackError(DashboardError):
     """Slack did not do what was asked; the message holds no secret. `code` is Slack's word for it, where it has one."""
 
-    def __init__(self, words: str, *, code: str = "") -> None:
-        super().__init__(words)
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message)
         self.code = code
 
 
@@ -46,8 +46,8 @@ class RefusedError(SlackError):
 class BusyError(SlackError):
     """Slack certainly did not take it, and may later: after `wait_s` seconds, where it said so."""
 
-    def __init__(self, words: str, *, wait_s: float | None = None) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, *, wait_s: float | None = None) -> None:
+        super().__init__(message)
         self.wait_s = wait_s
 
 

@@ -118,8 +118,8 @@ class Ledger:
 
     def _read(self) -> None:
         try:
-            found = structured.from_json(_Messages, common.read_json(self._path), self._path)
-            self.entries = {entry.stamp: _of_today(entry) for entry in found.messages}
+            stored = structured.from_json(_Messages, common.read_json(self._path), self._path)
+            self.entries = {entry.stamp: _of_today(entry) for entry in stored.messages}
         except DashboardError:
             self.was_broken = True
             os.replace(self._path, self._path.with_suffix(".broken.json"))

@@ -46,13 +46,13 @@ def read_notify(home: Home, kind: str, name: str) -> Notify:
 
 def notify_of(identities: Sequence[str], name: str) -> Notify:
     """The pings of a list of Slack IDs; `name` is whose list it is."""
-    found = [(identity, mention(identity)) for identity in dict.fromkeys(identities)]
+    mentioned = [(identity, mention(identity)) for identity in dict.fromkeys(identities)]
     faults = [
         f"{elide(name, 60)}: $.notify: {elide(identity, 40)!r} is not a Slack ID (U..., W..., S...): it pings nobody."
-        for identity, ping in found
+        for identity, ping in mentioned
         if ping is None
     ]
-    return Notify(tuple(ping for _, ping in found if ping), tuple(faults))
+    return Notify(tuple(ping for _, ping in mentioned if ping), tuple(faults))
 
 
 def opening(home: Home, night: Night, icon: str, jobs: str) -> tuple[str, list[Part]]:
@@ -103,8 +103,8 @@ def blocked_parts(jobs: Sequence[tuple[JobResult, Notify]]) -> list[Part]:
 def _blocked_part(reason: str, group: Sequence[tuple[JobResult, Notify]]) -> Part:
     names = format_list([bold(job.title or job.name, 80) for job, _ in group], _LISTED)
     pings = tuple(dict.fromkeys(ping for _, notify in group for ping in notify.pings))
-    words = f"{STOPPED} {names} did not run: {escape(reason, _REASON)}"
-    return Part("\n".join(filter(None, (words, in_a_line(pings)))), pings)
+    text = f"{STOPPED} {names} did not run: {escape(reason, _REASON)}"
+    return Part("\n".join(filter(None, (text, in_a_line(pings)))), pings)
 
 
 def in_a_line(pings: Sequence[str]) -> str:
@@ -136,9 +136,9 @@ def note_parts(night: Night, faults: Sequence[str]) -> list[Part]:
     return [fault_part(note) for note in (*night.untold_notes, *faults)]
 
 
-def fault_part(words: str) -> Part:
+def fault_part(text: str) -> Part:
     """A sentence that readers should see."""
-    return Part(f"{NOTE} {escape(' '.join(words.split()), _REASON)}", group=NOTE)
+    return Part(f"{NOTE} {escape(' '.join(text.split()), _REASON)}", group=NOTE)
 
 
 def about(night: Night, website: str) -> str:

@@ -113,9 +113,9 @@ def mention(identity: str) -> str | None:
     return f"<#{identity}>" if _CHANNEL.fullmatch(identity) else None
 
 
-def link(url: str, words: str) -> str:
+def link(url: str, text: str) -> str:
     """A link with plain words; the words alone where `url` is not one that a browser may open."""
-    shown = escape(words.replace("|", "¦"), 300)
+    shown = escape(text.replace("|", "¦"), 300)
     try:
         parts = urlsplit(url.strip())
         good = parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
@@ -168,12 +168,12 @@ def _sections(parts: Sequence[Part], room: int, count: int) -> tuple[list[str], 
 
 def _what_is_missing(left: Sequence[Part], rest: str) -> str:
     pings = dict.fromkeys(ping for part in left for ping in part.pings)
-    words = f"… and {len(left)} more that had no room here. {rest}".rstrip()
+    text = f"… and {len(left)} more that had no room here. {rest}".rstrip()
     for ping in pings:
-        if size_of(words) + size_of(ping) + 1 > _RESERVED - 20:
-            return f"{words} …"
-        words += f" {ping}"
-    return words
+        if size_of(text) + size_of(ping) + 1 > _RESERVED - 20:
+            return f"{text} …"
+        text += f" {ping}"
+    return text
 
 
 def _section(markup: str) -> dict[str, Any]:

@@ -33,10 +33,10 @@ def find_secrets(token_file: str, home: Path, environment: Mapping[str, str] | N
     DashboardError where what is there is not a secret, or can be read by others. No message holds it.
     """
     variables = os.environ if environment is None else environment
-    found = {name: variables.get(name, "").strip() for name in (TOKEN_VARIABLE, WEBHOOK_VARIABLE)}
-    if any(found.values()):
-        given = " and ".join(name for name, value in found.items() if value)
-        return _checked(found[TOKEN_VARIABLE], found[WEBHOOK_VARIABLE], f"the environment ({given})")
+    secrets = {name: variables.get(name, "").strip() for name in (TOKEN_VARIABLE, WEBHOOK_VARIABLE)}
+    if any(secrets.values()):
+        given = " and ".join(name for name, value in secrets.items() if value)
+        return _checked(secrets[TOKEN_VARIABLE], secrets[WEBHOOK_VARIABLE], f"the environment ({given})")
     path = home / Path(token_file).expanduser()
     lines = _lines(path, home) if token_file else None
     return None if lines is None else _parse(lines, path)
@@ -61,11 +61,11 @@ def _lines(path: Path, home: Path) -> list[str] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError:
-        words = "holds more than ASCII. Write the token, or the webhook's URL, on a line by itself."
-        raise DashboardError(f"{path}: {words}") from None
+        problem = "holds more than ASCII. Write the token, or the webhook's URL, on a line by itself."
+        raise DashboardError(f"{path}: {problem}") from None
     except OSError as error:
-        words = f"cannot be read: {error.strerror}. Make it a file of this user with mode 600."
-        raise DashboardError(f"{path}: {words}") from None
+        problem = f"cannot be read: {error.strerror}. Make it a file of this user with mode 600."
+        raise DashboardError(f"{path}: {problem}") from None
 
 
 def _refuse_readable(path: Path, status: os.stat_result, home: Path) -> None:
@@ -102,11 +102,11 @@ def _parse(lines: list[str], path: Path) -> Secrets:
 
 def _checked(token: str, webhook: str, origin: str) -> Secrets:
     if token and not _TOKEN.fullmatch(token):
-        words = "what stands there is not a Slack token. Copy the Bot User OAuth Token (xoxb-...)."
-        raise DashboardError(f"{origin}: {words}")
+        problem = "what stands there is not a Slack token. Copy the Bot User OAuth Token (xoxb-...)."
+        raise DashboardError(f"{origin}: {problem}")
     if webhook and not is_safe(webhook):
-        words = "the webhook is not an https:// address. Copy it from the app's Incoming Webhooks."
-        raise DashboardError(f"{origin}: {words}")
+        problem = "the webhook is not an https:// address. Copy it from the app's Incoming Webhooks."
+        raise DashboardError(f"{origin}: {problem}")
     return Secrets(token, webhook, origin)
 
 

@@ -92,8 +92,8 @@ def post(url: str, content: bytes, headers: Mapping[str, str], timeout_s: float)
                 verify=_authorities(),
                 stream=True,
             ) as answer:
-                told = {name.lower(): value for name, value in answer.headers.items()}
-                return Answer(answer.status_code, told, _read(answer.raw, body.end))
+                answer_headers = {name.lower(): value for name, value in answer.headers.items()}
+                return Answer(answer.status_code, answer_headers, _read(answer.raw, body.end))
     except (OSError, urllib3.exceptions.HTTPError) as error:  # what requests raises is an OSError
         fault = _fault(error, body)
     raise fault  # out here: the exceptions of requests hold the request, and with it the token

@@ -92,11 +92,11 @@ def repeated(old: Sequence[float], new: Sequence[Sequence[float]]) -> list[Repea
     A prediction interval of Student's t on logarithms (Whitmore 1986, "Prediction limits for a univariate normal
     observation"), and Holm's procedure over all of them.
     """
-    found: list[Repeated | None] = []
+    results: list[Repeated | None] = []
     p: dict[int, float] = {}
     for at, (before, after) in enumerate(zip(old, new, strict=True)):
         if len(after) < LEAST_ROUNDS or before <= 0 or min(after) <= 0:
-            found.append(None)
+            results.append(None)
             continue
         logs = [math.log(value) for value in after]
         middle, error = statistics.fmean(logs), statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))
@@ -105,10 +105,10 @@ def repeated(old: Sequence[float], new: Sequence[Sequence[float]]) -> list[Repea
         reach = t_975(degrees) * error
         level = math.exp(middle)
         bounds = math.exp(middle - reach), math.exp(middle + reach)
-        found.append(Repeated(before, level, level / before - 1, *bounds))
+        results.append(Repeated(before, level, level / before - 1, *bounds))
     admitted = _holm(p)
     return [
-        replace(difference, holds=at not in admitted) if difference else None for at, difference in enumerate(found)
+        replace(difference, holds=at not in admitted) if difference else None for at, difference in enumerate(results)
     ]
 
 

@@ -47,14 +47,14 @@ def format_ratio(ratio: Ratio, *, more: str = "faster", less: str = "slower") ->
     workloads = f"{ratio.n} workload{'' if ratio.n == 1 else 's'}"
     turned = ratio.value < 1
     value = 1 / ratio.value if turned else ratio.value
-    words = f"{_times(value)}x {less if turned else more}"
+    text = f"{_times(value)}x {less if turned else more}"
     if ratio.low is None or ratio.high is None:
-        return f"{words} ({workloads})"
+        return f"{text} ({workloads})"
     if ratio.high > _WIDEST * ratio.low:
-        return f"{words} ({workloads}, too few or too different for an interval)"
+        return f"{text} ({workloads}, too few or too different for an interval)"
     low, high = (1 / ratio.high, 1 / ratio.low) if turned else (ratio.low, ratio.high)
     doubt = ", perhaps no difference" if low <= 1 <= high else ""
-    return f"{words} ({_times(low)} to {_times(high)}, {workloads}{doubt})"
+    return f"{text} ({_times(low)} to {_times(high)}, {workloads}{doubt})"
 
 
 def _times(value: float) -> str:

@@ -34,8 +34,8 @@ def interval(differences: Sequence[float]) -> tuple[float, float]:
     """Order statistics that bound the median with at least 95 % confidence; of fewer than six they have less."""
     count, ordered = len(differences), sorted(differences)
     tails = itertools.accumulate(math.comb(count, below) for below in range(count))
-    place = max(0, sum(tail <= _TAIL * 2**count for tail in tails) - 1)
-    return ordered[place], ordered[-1 - place]
+    index = max(0, sum(tail <= _TAIL * 2**count for tail in tails) - 1)
+    return ordered[index], ordered[-1 - index]
 
 
 def chances(series: Sequence[Sequence[float]]) -> list[float]:
@@ -52,9 +52,9 @@ def chances(series: Sequence[Sequence[float]]) -> list[float]:
     order = numpy.argsort(-clear[:, 0], kind="stable")
     greatest = numpy.maximum.accumulate(clear[order][::-1], axis=0)[::-1]
     share = numpy.mean(greatest >= clear[order, :1] * (1 - 1e-9), axis=1)
-    found = numpy.empty(len(series))
-    found[order] = numpy.maximum.accumulate(share)
-    return [float(chance) for chance in found]
+    shares = numpy.empty(len(series))
+    shares[order] = numpy.maximum.accumulate(share)
+    return [float(chance) for chance in shares]
 
 
 def _flips(count: int) -> list[tuple[int, ...]]:

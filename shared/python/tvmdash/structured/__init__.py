@@ -59,8 +59,8 @@ def written_as(name: str) -> Callable[[_F], _F]:
 
 def written_properties(kind: type) -> Mapping[str, property]:
     """What `written_as` marks of a class, by name in the file."""
-    found = [item for base in kind.__mro__ for item in vars(base).values() if isinstance(item, property)]
-    names = {getattr(item.fget, "written_as", ""): item for item in found}
+    properties = [item for base in kind.__mro__ for item in vars(base).values() if isinstance(item, property)]
+    names = {getattr(item.fget, "written_as", ""): item for item in properties}
     return {name: item for name, item in names.items() if name}
 
 
@@ -272,12 +272,12 @@ def _among_hook(choices: Sequence[str]) -> _Hook | None:
     return None if kind is None else lambda value, _: _choice(value, kind)
 
 
-def _only(kind: type | tuple[type, ...], words: str, hook: Callable[..., Any]) -> _Hook:
+def _only(kind: type | tuple[type, ...], expected: str, hook: Callable[..., Any]) -> _Hook:
     """The hook, for values of `kind` alone: else a text would be a list of letters, and a list an empty object."""
 
     def checked(value: Any, wanted: Any) -> Any:
         if not isinstance(value, kind):
-            raise TypeError(f"is not {words}")
+            raise TypeError(f"is not {expected}")
         return hook(value, wanted)
 
     return checked
@@ -319,10 +319,10 @@ def _steps(error: BaseException, owner: Any) -> Iterator[str | int]:
 
 
 def _describe(value: common.Json, path: _Path, cause: BaseException) -> str:
-    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    json_path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     if isinstance(cause, KeyError):
-        return f"{place}: is missing."
+        return f"{json_path}: is missing."
     for step in path:
         value = value[step]
     shown = repr(value)
-    return f"{place}: {shown if len(shown) <= 60 else shown[:57] + '...'} {cause}."
+    return f"{json_path}: {shown if len(shown) <= 60 else shown[:57] + '...'} {cause}."

@@ -49,9 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     news = _News()
     try:
-        told = COMMANDS[options.verb].work(options, news)
+        text = COMMANDS[options.verb].work(options, news)
         news.end()
-        sys.stdout.write(told)
+        sys.stdout.write(text)
         sys.stdout.flush()
     except DashboardError as error:
         news.end()

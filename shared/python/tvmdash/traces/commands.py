@@ -70,9 +70,9 @@ def _query_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _query(options: argparse.Namespace, progress: Progress) -> str:
     with connect(options.inputs, filters=filters_of(options), progress=progress) as traces:
-        found = traces.execute(options.sql)
-        names = [column[0] for column in found.description or ()]
-        return FORMATS[options.format](names, found.fetchall())
+        result = traces.execute(options.sql)
+        names = [column[0] for column in result.description or ()]
+        return FORMATS[options.format](names, result.fetchall())
 
 
 def _summary_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,8 +105,8 @@ def _table(names: Sequence[str], rows: list[list[Any]], style: str, by: str | No
 
 
 def _signed(elapsed_ns: float) -> str:
-    words = format_quantity(abs(elapsed_ns), "ns")
-    return f"-{words}" if elapsed_ns < 0 else words
+    text = format_quantity(abs(elapsed_ns), "ns")
+    return f"-{text}" if elapsed_ns < 0 else text
 
 
 def _out_arguments(parser: argparse.ArgumentParser) -> None:
@@ -155,29 +155,29 @@ def _diff_arguments(parser: argparse.ArgumentParser) -> None:
 def _diff(options: argparse.Namespace, progress: Progress) -> str:
     filters = filters_of(options)
     with connect([options.before], filters=filters) as before, connect([options.after], filters=filters) as after:
-        found = difference(before, after)
+        compared = difference(before, after)
     names = ["operator", "points", "before_ns", "after_ns", "change_ns", "percent_of_change"]
-    rows = [[getattr(change, name) for name in names] for change in found.changes]
-    rows.append(["(unexplained)", len(found.points), None, None, found.unexplained_ns, _share(found)])
+    rows = [[getattr(change, name) for name in names] for change in compared.changes]
+    rows.append(["(unexplained)", len(compared.points), None, None, compared.unexplained_ns, _share(compared)])
     table = _table(names, rows, options.format, None)
-    return table + ("\n" + "\n".join(_sentences(found)) + "\n" if options.format == "console" else "")
+    return table + ("\n" + "\n".join(_sentences(compared)) + "\n" if options.format == "console" else "")
 
 
-def _share(found: Difference) -> float | None:
-    return found.unexplained_ns * 100 / found.change_ns if found.change_ns else None
+def _share(compared: Difference) -> float | None:
+    return compared.unexplained_ns * 100 / compared.change_ns if compared.change_ns else None
 
 
-def _sentences(found: Difference) -> Iterator[str]:
-    first, last = (format_quantity(value, "ns") for value in (found.before_ns, found.after_ns))
-    yield f"{len(found.points)} common points take {first} before and {last} after: {_signed(found.change_ns)}."
-    yield f"Operators do not explain {_signed(found.unexplained_ns)} of it."
-    for words, points in (
-        ("Not profiled on both sides", found.not_profiled),
-        ("Only before", found.only_before),
-        ("Only after", found.only_after),
+def _sentences(compared: Difference) -> Iterator[str]:
+    first, last = (format_quantity(value, "ns") for value in (compared.before_ns, compared.after_ns))
+    yield f"{len(compared.points)} common points take {first} before and {last} after: {_signed(compared.change_ns)}."
+    yield f"Operators do not explain {_signed(compared.unexplained_ns)} of it."
+    for text, points in (
+        ("Not profiled on both sides", compared.not_profiled),
+        ("Only before", compared.only_before),
+        ("Only after", compared.only_after),
     ):
         if points:
-            yield f"{words}: " + "; ".join(" ".join(filter(None, point)) for point in points)
+            yield f"{text}: " + "; ".join(" ".join(filter(None, point)) for point in points)
 
 
 def _verify(options: argparse.Namespace, progress: Progress) -> str:
@@ -192,8 +192,8 @@ def _convert_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _convert(options: argparse.Namespace, progress: Progress) -> str:
-    told = CONVERTERS[options.to].write(options.inputs, options.destination, filters_of(options), progress)
-    return f"{options.destination}: {told}.\n"
+    written = CONVERTERS[options.to].write(options.inputs, options.destination, filters_of(options), progress)
+    return f"{options.destination}: {written}.\n"
 
 
 COMMANDS: Mapping[str, Command] = {

@@ -122,7 +122,7 @@ class Connection:
         """Read every table now, each source once."""
         self._load(_ALL)
 
-    def write_table(self, table: str, place: Path, options: str) -> None:
+    def write_table(self, table: str, path: Path, options: str) -> None:
         """Write the rows of one table, as filtered and in its order, to a Parquet file below the `writable` folder.
 
         Where each part of it (a process, a sealed run) is in that order already, part follows part.
@@ -131,7 +131,7 @@ class Connection:
         ordered = TABLES[table].order if not self._engine.is_ordered(table) else ()
         order = ", ".join(f'"{name}"' for name in ordered)
         sql = f"SELECT * FROM base_{table}" + (f" ORDER BY {order}" if order else "")  # noqa: S608 - our own names
-        self._engine.copy(sql, place, options)
+        self._engine.copy(sql, path, options)
 
     def _run(self, sql: str, parameters: Sequence[Any]) -> DuckResult:
         self._prepare(sql, parameters)

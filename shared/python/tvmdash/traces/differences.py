@@ -100,25 +100,26 @@ def _changes(left: _Side, right: _Side, points: list[Point], whole_ns: float) ->
                 sums[name] += elapsed
         for name in left.operators[point].keys() | right.operators[point].keys():
             seen[name] += 1
-    found = []
+    changes = []
     for name, count in seen.items():
         change = after.get(name, 0.0) - before.get(name, 0.0)
         share = change * 100 / whole_ns if whole_ns else None
-        found.append(Change(name, count, before.get(name), after.get(name), change, share))
-    return sorted(found, key=lambda change: (-abs(change.change_ns), change.operator))
+        changes.append(Change(name, count, before.get(name), after.get(name), change, share))
+    return sorted(changes, key=lambda change: (-abs(change.change_ns), change.operator))
 
 
 def _side(traces: Connection) -> _Side:
     """Each point's time and its operators' times; several trials of one point are averaged."""
     times: dict[Point, float] = {_point(row): float(row[3]) for row in traces.execute(_TIMES)}
-    found: dict[Point, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    times_of: dict[Point, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     trials: dict[Point, int] = defaultdict(int)
     for row in traces.execute(_OPERATORS):
-        found[_point(row)][str(row[3])].append(float(row[4]))
-    for point, names in found.items():
+        times_of[_point(row)][str(row[3])].append(float(row[4]))
+    for point, names in times_of.items():
         trials[point] = max(len(values) for values in names.values())
     operators = {
-        point: {name: sum(values) / trials[point] for name, values in names.items()} for point, names in found.items()
+        point: {name: sum(values) / trials[point] for name, values in names.items()}
+        for point, names in times_of.items()
     }
     loose = {str(name): float(total) for name, total in traces.execute(_LOOSE)}
     if loose:

@@ -84,12 +84,12 @@ class DuckEngine:
             raise DashboardError(
                 f"{kind} is not for a connection to traces: it reads. Use the commands to write files."
             )
-        found = _told(lambda: self._database.sql(sql, params=list(parameters) or None))
-        return DuckResult(found)
+        relation = _told(lambda: self._database.sql(sql, params=list(parameters) or None))
+        return DuckResult(relation)
 
-    def copy(self, selection: str, place: Path, options: str) -> None:
+    def copy(self, selection: str, path: Path, options: str) -> None:
         """Write a selection to a file that was allowed from the start."""
-        _told(lambda: self._database.execute(f"COPY ({selection}) TO {literal(str(place))} ({options})"))
+        _told(lambda: self._database.execute(f"COPY ({selection}) TO {literal(str(path))} ({options})"))
 
     def close(self) -> None:
         """Let everything go."""
@@ -112,7 +112,7 @@ class DuckEngine:
         for number, part in enumerate([*large, small] if small else large):
             yield self._part(table, part, f"{table}_{number}")
 
-    def _part(self, table: str, batches: Sequence[Batch], place: str) -> str:
+    def _part(self, table: str, batches: Sequence[Batch], label: str) -> str:
         import numpy
 
         counts = [batch.count for batch in batches]
@@ -122,39 +122,39 @@ class DuckEngine:
             parts = [batch.columns.get(name) for batch in batches]
             if any(isinstance(part, Texts) or hasattr(part, "dtype") for part in parts):
                 column = concatenated(table, name, batches)
-                expression = self._expression((table, name, place), column, arrays)
+                expression = self._expression((table, name, label), column, arrays)
             else:
-                expression = self._constants((table, name, place), parts)
+                expression = self._constants((table, name, label), parts)
             chosen.append(f'CAST({expression} AS {kind}) AS "{name}"')
         if not _in_order(arrays, TABLES[table].order[:1], counts):
             self._ordered.discard(table)
-        _told(lambda: self._database.register(f"memory_{place}", arrays))
-        return f"SELECT {', '.join(chosen)} FROM memory_{place}"  # noqa: S608 - our own names
+        _told(lambda: self._database.register(f"memory_{label}", arrays))
+        return f"SELECT {', '.join(chosen)} FROM memory_{label}"  # noqa: S608 - our own names
 
-    def _constants(self, place: tuple[str, str, str], parts: Sequence[Column]) -> str:
+    def _constants(self, key: tuple[str, str, str], parts: Sequence[Column]) -> str:
         """A column that has one value in each batch."""
         if all(part is None for part in parts):
             return "NULL"
         if len(parts) == 1 and isinstance(parts[0], (int, str)) and "\0" not in str(parts[0]):
             return literal(str(parts[0]))
-        return f"({self._pool(place, parts)})[batch]"
+        return f"({self._pool(key, parts)})[batch]"
 
-    def _expression(self, place: tuple[str, str, str], column: Column, arrays: dict[str, Any]) -> str:
+    def _expression(self, key: tuple[str, str, str], column: Column, arrays: dict[str, Any]) -> str:
         """How a column is read from `arrays`, into which it is put."""
         import numpy
 
-        table, name, _ = place
+        table, name, _ = key
         if isinstance(column, Texts):
             arrays[name] = column.codes
-            return f'({self._pool(place, column.pool)})["{name}" + 1]'
+            return f'({self._pool(key, column.pool)})["{name}" + 1]'
         arrays[name] = column
         if TABLES[table].columns[name] == INT:
             return f'nullif("{name}", {NULL_INT + 1} - 1)' if (column == NULL_INT).any() else f'"{name}"'
         return f'CASE WHEN isnan("{name}") THEN NULL ELSE "{name}" END' if numpy.isnan(column).any() else f'"{name}"'
 
-    def _pool(self, place: tuple[str, str, str], pool: Sequence[Any]) -> str:
+    def _pool(self, key: tuple[str, str, str], pool: Sequence[Any]) -> str:
         """A subquery that is a list of values of a column."""
-        table, name, part = place
+        table, name, part = key
         kept, content = f'"pool_{part}_{name}"', literal(json.dumps(list(pool)))
         kind = TABLES[table].columns[name]
         # As a literal: a parameter, or an array of objects, makes DuckDB import pandas, which takes a second.

@@ -136,30 +136,30 @@ def selection(table: str, filters: Filters, span: Span | None, chosen: Sequence[
 
 
 def _conditions(table: str, filters: Filters, chosen: Sequence[ChosenProcess] | None) -> list[str]:
-    columns, found = TABLES[table].columns, []
+    columns, conditions = TABLES[table].columns, []
     if chosen is not None and "process" in columns:
         own = _among("guid, process", [(process.guid, process.process) for process in chosen])
-        found.append(f"({own} OR {_meanwhile(chosen)})" if table == "telemetry" else own)
+        conditions.append(f"({own} OR {_meanwhile(chosen)})" if table == "telemetry" else own)
     if chosen is not None and table == "node":
-        found.append(_among("guid, id", [(item.guid, item.nid) for item in chosen]))
+        conditions.append(_among("guid, id", [(item.guid, item.nid) for item in chosen]))
     if "guid" not in columns:
-        found += [patterns(name, filters.nights) for name in ("night",) if filters.nights and name in columns]
-        found += [
+        conditions += [patterns(name, filters.nights) for name in ("night",) if filters.nights and name in columns]
+        conditions += [
             patterns(name, filters.experiments)
             for name in ("experiment", "job")
             if filters.experiments and name in columns
         ]
     if filters.workloads and "workload" in columns:
-        found.append(patterns("workload", filters.workloads))
+        conditions.append(patterns("workload", filters.workloads))
     elif filters.workloads and "trial" in columns:
-        found.append("(guid, process, trial) IN (SELECT guid, process, id FROM base_trial)")
+        conditions.append("(guid, process, trial) IN (SELECT guid, process, id FROM base_trial)")
     elif filters.workloads and TABLES[table].start is not None and "guid" in columns:
-        found.append("1 = 0")
+        conditions.append("1 = 0")
     if filters.operators and table in ("operator", "dispatch"):
-        found.append(patterns("name", filters.operators))
+        conditions.append(patterns("name", filters.operators))
     if filters.categories and (table == "operator" or "category" in columns):
-        found.append(patterns("'operator'" if table == "operator" else "category", filters.categories))
-    return found
+        conditions.append(patterns("'operator'" if table == "operator" else "category", filters.categories))
+    return conditions
 
 
 def _among(columns: str, keys: Sequence[tuple[str, int | None]]) -> str:

@@ -43,10 +43,10 @@ class Planner:
             planned = self._database.execute(f"EXPLAIN (FORMAT json) {sql}", list(parameters) or None).fetchall()
         except (duckdb.Error, UnicodeError):
             return {}
-        found: dict[str, set[str]] = {table: set() for table in needed}
+        columns_of: dict[str, set[str]] = {table: set() for table in needed}
         for table, columns in (scan for row in planned for plan in json.loads(row[1]) for scan in _scans(plan)):
-            found.setdefault(table, set()).update(columns)
-        return {table: frozenset(columns) or _least(table) for table, columns in found.items()}
+            columns_of.setdefault(table, set()).update(columns)
+        return {table: frozenset(columns) or _least(table) for table, columns in columns_of.items()}
 
 
 def _least(table: str) -> frozenset[str]:
@@ -57,10 +57,10 @@ def _least(table: str) -> frozenset[str]:
 
 def _scans(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     """The tables that a plan reads, with their columns."""
-    told = plan.get("extra_info", {})
-    table = str(told.get("Table", "")).rpartition(".")[2]
+    info = plan.get("extra_info", {})
+    table = str(info.get("Table", "")).rpartition(".")[2]
     if table.startswith("all_"):
-        columns = told.get("Projections", [])
+        columns = info.get("Projections", [])
         yield table.removeprefix("all_"), [columns] if isinstance(columns, str) else list(columns)
     for child in plan.get("children", ()):
         yield from _scans(child)

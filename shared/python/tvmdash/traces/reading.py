@@ -21,7 +21,7 @@ def read_all(sources: Sequence[Source], wanted: Wanted, progress: Progress | Non
 
     Sources are read side by side: SQLite and numpy let other threads run while they work.
     """
-    found: dict[str, list[Batch]] = {table: [] for table in wanted.tables}
+    batches: dict[str, list[Batch]] = {table: [] for table in wanted.tables}
     slow = [source for source in sources if source.kind != "sealed"]
     with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
         reads = [pool.submit(_read, source, wanted) for source in slow]
@@ -31,12 +31,12 @@ def read_all(sources: Sequence[Source], wanted: Wanted, progress: Progress | Non
                     progress("reading", done, len(slow))
             for read in reads:
                 for batch in read.result():
-                    found[batch.table].append(batch)
+                    batches[batch.table].append(batch)
         except BaseException:
             for read in reads:
                 read.cancel()
             raise
-    return found
+    return batches
 
 
 def _read(source: Source, wanted: Wanted) -> list[Batch]:

@@ -104,8 +104,8 @@ def sealed_source(folder: Path) -> SealedSource:
         catalogue = _catalogue(value)
     except (KeyError, TypeError, AttributeError) as error:
         raise DashboardError(f"{path}: not the catalogue of a sealed run: {error!r}. Leave it out.") from error
-    for table, said in catalogue.tables.items():
-        _check_file(folder / f"{table}.parquet", said)
+    for table, sealed in catalogue.tables.items():
+        _check_file(folder / f"{table}.parquet", sealed)
     return SealedSource(folder, catalogue)
 
 
@@ -121,13 +121,13 @@ def _catalogue(value: Mapping[str, Any]) -> Catalogue:
     return Catalogue(**{**value, **lists, "tables": tables})
 
 
-def _check_file(path: Path, said: SealedTable) -> None:
+def _check_file(path: Path, sealed: SealedTable) -> None:
     if path.is_symlink() or not path.is_file():
         raise DashboardError(
             f"{path}: its catalogue names it, but there is no such file. Restore it or leave the run out."
         )
     size = path.stat().st_size
-    if size != said.size_bytes:
+    if size != sealed.size_bytes:
         raise DashboardError(
-            f"{path}: has {size} bytes, its catalogue says {said.size_bytes}. Restore it or leave the run out."
+            f"{path}: has {size} bytes, its catalogue says {sealed.size_bytes}. Restore it or leave the run out."
         )

@@ -38,9 +38,9 @@ def seal(
     if destination.exists():
         raise DashboardError(f"{destination}: exists already. A sealed run is never changed; choose another place.")
     sources = find(paths)
-    place = destination.absolute()
-    with common.folder_beside(place) as folder:
-        _fill(folder, place.name, sources, filters, part, progress)
+    target = destination.absolute()
+    with common.folder_beside(target) as folder:
+        _fill(folder, target.name, sources, filters, part, progress)
     return sealed_source(destination)
 
 
@@ -74,10 +74,10 @@ def _write(traces: Connection, table: str, folder: Path) -> int:
         return 0
     file = folder / f"{table}.parquet"
     traces.write_table(table, file, _OPTIONS)
-    said, found = (_sum(traces, table, place) for place in (source, f"read_parquet('{_escaped(file)}')"))
-    if said != found:
+    of_source, actual = (_sum(traces, table, relation) for relation in (source, f"read_parquet('{_escaped(file)}')"))
+    if of_source != actual:
         raise DashboardError(
-            f"{file}: {found[0]} rows were written and read back, not the same as the {said[0]} of the source. "
+            f"{file}: {actual[0]} rows were written and read back, not the same as the {of_source[0]} of the source. "
             "The source is untouched; the disk or its memory is in doubt."
         )
     with file.open("rb") as written:
@@ -125,7 +125,7 @@ def _catalogue(
     traces: Connection, name: str, sources: Sequence[Source], part: str, tables: dict[str, SealedTable]
 ) -> Catalogue:
     def known(column: str, *places: str) -> tuple[str, ...]:
-        parts = " UNION ".join(f"SELECT {column} AS v FROM {place}" for place in places)  # noqa: S608 - our own names
+        parts = " UNION ".join(f"SELECT {column} AS v FROM {relation}" for relation in places)  # noqa: S608 - our own names
         query = f"SELECT DISTINCT v FROM ({parts}) WHERE v IS NOT NULL ORDER BY v"  # noqa: S608 - our own names
         return tuple(str(row[0]) for row in traces.execute(query))
 
@@ -156,8 +156,8 @@ def _size(source: Source) -> int:
 def verify(folder: Path) -> SealedSource:
     """The sealed run in `folder`, every byte compared with its catalogue; DashboardError where it is broken."""
     source = sealed_source(folder)
-    for table, said in source.catalogue.tables.items():
-        if _digest(folder / f"{table}.parquet") != said.sha256:
+    for table, sealed in source.catalogue.tables.items():
+        if _digest(folder / f"{table}.parquet") != sealed.sha256:
             raise DashboardError(
                 f"{folder / table}.parquet: differs from its catalogue. Restore it or leave the run out."
             )

@@ -47,35 +47,35 @@ def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> li
         raise DashboardError("No traces are named. Give files, folders or patterns.")
     sources: list[Source] = []
     named: dict[tuple[int, int], Path] = {}
-    for path in (found for pattern in given for found in _expanded(os.fspath(pattern))):
+    for path in (expanded for pattern in given for expanded in _expanded(os.fspath(pattern))):
         if not path.exists():
             raise DashboardError(f"{path}: there is no such file or folder.")
         if path.suffix == ".parquet":
             _note(named, path)
             if any(source.path == path.parent for source in sources):
                 continue
-        for place in _places(path):
-            _note(named, place)
-            sources.append(_source(place))
+        for location in _places(path):
+            _note(named, location)
+            sources.append(_source(location))
     _refuse_same_process(sources)
     return sources
 
 
-def _note(named: dict[tuple[int, int], Path], place: Path) -> None:
-    status = place.stat()
-    first = named.setdefault((status.st_dev, status.st_ino), place)
-    if first is not place:
-        also = "" if first == place else f" (also as {first})"
-        raise DashboardError(f"{place}: is given twice{also}. Name it once.")
+def _note(named: dict[tuple[int, int], Path], location: Path) -> None:
+    status = location.stat()
+    first = named.setdefault((status.st_dev, status.st_ino), location)
+    if first is not location:
+        also = "" if first == location else f" (also as {first})"
+        raise DashboardError(f"{location}: is given twice{also}. Name it once.")
 
 
 def _expanded(given: str) -> Sequence[Path]:
     if Path(given).exists() or not glob.has_magic(given):
         return [Path(given)]
-    found = sorted(glob.glob(given, recursive=True))
-    if not found:
+    matches = sorted(glob.glob(given, recursive=True))
+    if not matches:
         raise DashboardError(f"{given}: no file matches. Check the pattern.")
-    return [Path(path) for path in found]
+    return [Path(path) for path in matches]
 
 
 def _places(path: Path) -> Iterator[Path]:
@@ -85,12 +85,12 @@ def _places(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
-    found = list(_inside(path))
-    if not found:
+    locations = list(_inside(path))
+    if not locations:
         raise DashboardError(
             f"{path}: no traces in this folder (raw_*.db, *.db of rocprofv3, {CATALOGUE}, data_*.json)."
         )
-    yield from found
+    yield from locations
 
 
 def _inside(folder: Path) -> Iterator[Path]:

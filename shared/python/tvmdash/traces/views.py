@@ -160,8 +160,16 @@ def tables_for(sql: str) -> frozenset[str]:
 
     All of them where it asks what there is, or gives a name as a text.
     """
-    words = {word.lower() for word in _WORD.findall(sql)}
-    if words & {"query", "query_table", "show", "describe", "information_schema", "duckdb_tables", "duckdb_views"}:
+    identifiers = {word.lower() for word in _WORD.findall(sql)}
+    if identifiers & {
+        "query",
+        "query_table",
+        "show",
+        "describe",
+        "information_schema",
+        "duckdb_tables",
+        "duckdb_views",
+    }:
         return frozenset(TABLES)
-    found = {table for word in words for table in VIEW_TABLES.get(word, ())}
-    return frozenset(found | {table for table in TABLES if {f"base_{table}", f"all_{table}"} & words})
+    tables = {table for word in identifiers for table in VIEW_TABLES.get(word, ())}
+    return frozenset(tables | {table for table in TABLES if {f"base_{table}", f"all_{table}"} & identifiers})

@@ -31,7 +31,7 @@ def varint(value: int) -> bytes:
 
 def padded(value: int, width: int) -> bytes:
     """`value` as a varint of `width` bytes."""
-    parts = [value >> 7 * place & 127 | 128 for place in range(width)]
+    parts = [value >> 7 * index & 127 | 128 for index in range(width)]
     parts[-1] &= 127
     return bytes(parts)
 
@@ -76,19 +76,19 @@ class Rows:
         self.bytes: Bytes = numpy.empty((count, len(template)), dtype=numpy.uint8)
         self.bytes[:] = numpy.frombuffer(template, dtype=numpy.uint8)
 
-    def fill(self, place: int, width: int, values: Ints) -> None:
+    def fill(self, column: int, width: int, values: Ints) -> None:
         """Write a column as varints of `width` bytes at `place`."""
         import numpy
 
         rest = values.astype(numpy.uint64)
         for offset in range(width):
             mark = 128 if offset < width - 1 else 0
-            self.bytes[:, place + offset] = (rest & numpy.uint64(127)).astype(numpy.uint8) | numpy.uint8(mark)
+            self.bytes[:, column + offset] = (rest & numpy.uint64(127)).astype(numpy.uint8) | numpy.uint8(mark)
             rest >>= numpy.uint64(7)
 
-    def copy(self, place: int, values: NDArray[numpy.float64]) -> None:
+    def copy(self, column: int, values: NDArray[numpy.float64]) -> None:
         """Write a column of doubles at `place`."""
         import numpy
 
         wide = numpy.ascontiguousarray(values, dtype="<f8").view(numpy.uint8).reshape(-1, 8)
-        self.bytes[:, place : place + 8] = wide
+        self.bytes[:, column : column + 8] = wide

@@ -48,8 +48,8 @@ def look_ahead(history: History, state: SeriesState, first: int, reach: int, set
     if series.unit != state.unit or series.left_out or _has_gaps(series, first, reach):
         return None
     seen = max(series.index_of(first), settings.least_history - 1)
-    found = first_strong(series, state, seen, len(series.x), settings) if seen < len(series.x) else None
-    return Ahead(int(series.nights[found.seen]) if found else None, deviations_from(series, state, first))
+    candidate = first_strong(series, state, seen, len(series.x), settings) if seen < len(series.x) else None
+    return Ahead(int(series.nights[candidate.seen]) if candidate else None, deviations_from(series, state, first))
 
 
 def _has_gaps(series: Scaled, first: int, reach: int) -> bool:

@@ -89,12 +89,12 @@ class Deviation:
 
 def deviations(histories: Mapping[str, History], states: Mapping[str, SeriesState]) -> dict[str, Deviation]:
     """Tonight's deviation of each series that has a value and a baseline."""
-    found = {}
+    deviation_of = {}
     for name, history in histories.items():
         tonight = deviations_from(scaled(history, states[name]), states[name], history.tonight)
         if history.tonight in tonight:
-            found[name] = tonight[history.tonight]
-    return found
+            deviation_of[name] = tonight[history.tonight]
+    return deviation_of
 
 
 def deviations_from(series: Scaled, state: SeriesState, first: int) -> dict[int, Deviation]:
@@ -118,8 +118,8 @@ def _with_reserve(residual: FloatArray, reserve: FloatArray) -> FloatArray:
     width = residual.shape[1]
     padded = np.concatenate([np.full(width, np.nan), reserve])[-width:]
     own = np.isfinite(residual).sum(axis=1)[:, None]
-    place = np.minimum(np.arange(width)[None, :] + own, width - 1)
-    return np.asarray(np.where(np.isfinite(residual), residual, padded[place]))
+    index = np.minimum(np.arange(width)[None, :] + own, width - 1)
+    return np.asarray(np.where(np.isfinite(residual), residual, padded[index]))
 
 
 def common_shift(

@@ -41,8 +41,8 @@ class ControlShift:
 def shift_at(history: History, cut: int) -> ControlShift | None:
     """How a control's values since the night `cut` differ from those before; None where there are too few."""
     series = scaled(history, SeriesState())
-    place = series.index_of(cut)
-    before, after = series.recorded[max(0, place - BEFORE) : place], series.recorded[place:]
+    index = series.index_of(cut)
+    before, after = series.recorded[max(0, index - BEFORE) : index], series.recorded[index:]
     if series.unit is not None or len(before) < LEAST_BEFORE or not len(after):
         return None
     level = float(np.median(before))
@@ -55,7 +55,7 @@ def shift_at(history: History, cut: int) -> ControlShift | None:
 
 def shifts_at(histories: Iterable[History], cut: int) -> list[ControlShift]:
     """The shifts of those controls that have one."""
-    return [found for history in histories if (found := shift_at(history, cut)) is not None]
+    return [shift for history in histories if (shift := shift_at(history, cut)) is not None]
 
 
 def weigh(controls: Sequence[ControlShift], shift: float) -> Cause:

@@ -23,8 +23,8 @@ class Converter:
     write: Write
 
 
-def _parquet(paths: list[str], place: Path, filters: Filters, progress: Progress | None) -> str:
-    run = seal(paths, place, filters=filters, progress=progress)
+def _parquet(paths: list[str], destination: Path, filters: Filters, progress: Progress | None) -> str:
+    run = seal(paths, destination, filters=filters, progress=progress)
     return f"{len(run.catalogue.tables)} tables, {sum(table.rows for table in run.catalogue.tables.values())} rows"
 
 

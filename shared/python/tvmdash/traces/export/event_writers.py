@@ -15,20 +15,20 @@ from tvmdash.traces.reading import Progress
 EventWriter = Callable[[Path, TraceEvents], Written]
 
 
-def _perfetto(place: Path, trace: TraceEvents) -> Written:
-    return convert.write_perfetto(place, trace.events, flows=trace.flows)
+def _perfetto(destination: Path, trace: TraceEvents) -> Written:
+    return convert.write_perfetto(destination, trace.events, flows=trace.flows)
 
 
-def _by_process(place: Path, trace: TraceEvents) -> Written:
-    return convert.write_perfetto(place, trace.events, flows=trace.flows, split=convert.Split.PROCESS)
+def _by_process(destination: Path, trace: TraceEvents) -> Written:
+    return convert.write_perfetto(destination, trace.events, flows=trace.flows, split=convert.Split.PROCESS)
 
 
-def _chrome(place: Path, trace: TraceEvents) -> Written:
-    return convert.write_chrome(place, trace.events, flows=trace.flows)
+def _chrome(destination: Path, trace: TraceEvents) -> Written:
+    return convert.write_chrome(destination, trace.events, flows=trace.flows)
 
 
-def _rocpd(place: Path, trace: TraceEvents) -> Written:
-    return convert.write_rocpd(place, trace.events, processes=trace.processes)
+def _rocpd(destination: Path, trace: TraceEvents) -> Written:
+    return convert.write_rocpd(destination, trace.events, processes=trace.processes)
 
 
 EVENT_WRITERS: Mapping[str, tuple[str, EventWriter]] = {
@@ -36,11 +36,17 @@ EVENT_WRITERS: Mapping[str, tuple[str, EventWriter]] = {
     "perfetto-by-process": ("such a trace for each process", _by_process),
     "chrome": ("Chrome's trace events in JSON", _chrome),
     "rocpd": ("a RocPD database, which AMD's tools open", _rocpd),
-    "csv": ("a row for each slice and counter value", lambda place, trace: convert.write_csv(place, trace.events)),
-    "jsonl": ("such rows as JSON lines", lambda place, trace: convert.write_json_lines(place, trace.events)),
+    "csv": (
+        "a row for each slice and counter value",
+        lambda destination, trace: convert.write_csv(destination, trace.events),
+    ),
+    "jsonl": (
+        "such rows as JSON lines",
+        lambda destination, trace: convert.write_json_lines(destination, trace.events),
+    ),
     "parquet-events": (
         "such rows as one Parquet file",
-        lambda place, trace: convert.write_parquet(place, trace.events),
+        lambda destination, trace: convert.write_parquet(destination, trace.events),
     ),
 }
 """For each format what it is, in words, and its writer."""
@@ -49,8 +55,8 @@ EVENT_WRITERS: Mapping[str, tuple[str, EventWriter]] = {
 def event_converter(style: str) -> Callable[[list[str], Path, Filters, Progress | None], str]:
     """A converter of traces in some paths, as filtered, to a place that is not there yet."""
 
-    def write(paths: list[str], place: Path, filters: Filters, progress: Progress | None) -> str:
+    def write(paths: list[str], destination: Path, filters: Filters, progress: Progress | None) -> str:
         with connect(paths, filters=filters, progress=progress) as traces:
-            return EVENT_WRITERS[style][1](place, trace_events(traces)).describe()
+            return EVENT_WRITERS[style][1](destination, trace_events(traces)).describe()
 
     return write

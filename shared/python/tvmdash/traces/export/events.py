@@ -61,11 +61,11 @@ class _Frame:
     runs: dict[tuple[Key, int, int | None], int] = field(default_factory=dict)
     _last: int = 0
 
-    def add(self, place: tuple[str, str, str, str], span: tuple[int, int], parent: int, details: dict[str, Any]) -> int:
+    def add(self, names: tuple[str, str, str, str], span: tuple[int, int], parent: int, details: dict[str, Any]) -> int:
         """The id of a new slice below `parent`, which is 0 where it has none."""
         known = {name: value for name, value in details.items() if value is not None}
         number = self.number(parent)
-        self.slices.append(Slice(*place, *span, number, known))
+        self.slices.append(Slice(*names, *span, number, known))
         return number
 
     def number(self, parent: int) -> int:
@@ -86,7 +86,7 @@ def trace_events(traces: Connection) -> TraceEvents:
 
 def _processes(traces: Connection) -> dict[Key, tuple[str, RocpdProcess]]:
     """For each process a name that no other has, and what is known."""
-    found: dict[Key, tuple[str, RocpdProcess]] = {}
+    processes: dict[Key, tuple[str, RocpdProcess]] = {}
     taken = {_NIGHTS, "host"}
     query = """SELECT guid, process, pid, ppid, hostname, command, experiment, "start", "end" FROM processes
         ORDER BY "start", guid, process"""
@@ -94,8 +94,11 @@ def _processes(traces: Connection) -> dict[Key, tuple[str, RocpdProcess]]:
         title = f"{experiment or (command or 'process')[:60]} [{pid}]" + (f" on {host}" if host else "")
         title = title if title not in taken else f"{title} {guid}/{process}"
         taken.add(title)
-        found[guid, process] = title, RocpdProcess(pid or 0, ppid or 0, host or "", command or "", start or 0, end or 0)
-    return found
+        processes[guid, process] = (
+            title,
+            RocpdProcess(pid or 0, ppid or 0, host or "", command or "", start or 0, end or 0),
+        )
+    return processes
 
 
 def _frame(traces: Connection, titles: Mapping[Key, str]) -> _Frame:
@@ -110,17 +113,17 @@ def _frame(traces: Connection, titles: Mapping[Key, str]) -> _Frame:
         WHERE "start" IS NOT NULL ORDER BY "start" """
     for night, job, stage, state, message, start, duration in traces.execute(query).fetchall():
         details = {"state": state, "message": message}
-        place = (_NIGHTS, "stages", f"{job} {stage}", "stage")
-        stages[night, job, stage] = frame.add(place, (start, duration), nights.get(night, 0), details)
+        names = (_NIGHTS, "stages", f"{job} {stage}", "stage")
+        stages[night, job, stage] = frame.add(names, (start, duration), nights.get(night, 0), details)
     trials: dict[tuple[Key, int], int] = {}
     for guid, process, trial, night, experiment, workload, point, error, mean, start, duration in traces.execute(
         _TRIALS
     ).fetchall():
         key = (guid, process)
         parent = stages.get((night, experiment, _RUN)) or nights.get(night, 0)
-        place = (_title(titles, key), "trials", f"{workload or 'trial'} {point or ''}".strip(), "trial")
+        names = (_title(titles, key), "trials", f"{workload or 'trial'} {point or ''}".strip(), "trial")
         details = {"trial": trial, "error": error, "ms_mean": mean}
-        trials[key, trial] = frame.add(place, (start, duration), parent, details)
+        trials[key, trial] = frame.add(names, (start, duration), parent, details)
     for guid, process, trial, repetition in traces.execute(_RUNS).fetchall():
         key = (guid, process)
         frame.runs[key, trial, repetition] = frame.number(trials.get((key, trial), 0))

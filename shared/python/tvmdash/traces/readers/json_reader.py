@@ -82,10 +82,10 @@ class TelemetrySource:
     def read(self, wanted: Wanted) -> Iterator[Batch]:
         """The batches of these tables: one row for each reading that gave a number."""
         if "telemetry" in wanted.tables:
-            found = telemetry.read(self.path)
-            begun = round(found.begun_unix_s * 1e9)
-            moments = [begun + round(second * 1e9) for second in found.seconds]
-            yield batch_of_rows("telemetry", list(_telemetry_rows(found, moments)))
+            recorded = telemetry.read(self.path)
+            begun = round(recorded.begun_unix_s * 1e9)
+            moments = [begun + round(second * 1e9) for second in recorded.seconds]
+            yield batch_of_rows("telemetry", list(_telemetry_rows(recorded, moments)))
 
     def counts(self) -> dict[str, int]:
         """How many rows the table must get from here."""
@@ -97,8 +97,8 @@ _UNITS = frozenset({"mhz", "bytes", "cores", "c"})
 """Units that stand in the names of sensors, as in `cpu_mhz_max`; `c` is degrees Celsius."""
 
 
-def _telemetry_rows(found: telemetry.Telemetry, moments: Sequence[int]) -> Iterator[dict[str, Any]]:
-    for name, column in found.columns.items():
+def _telemetry_rows(recorded: telemetry.Telemetry, moments: Sequence[int]) -> Iterator[dict[str, Any]]:
+    for name, column in recorded.columns.items():
         unit = next((word for word in name.partition(".")[0].split("_") if word in _UNITS), "")
         if name != SECONDS:
             for moment, value in zip(moments, column, strict=True):

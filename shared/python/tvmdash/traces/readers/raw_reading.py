@@ -35,12 +35,12 @@ def _trials_of(database: sqlite3.Connection) -> list[dict[str, Any]]:
     return sorted(({**dict.fromkeys(known), **row} for row in rows), key=lambda row: int(row["id"]))
 
 
-def check_ns(place: str, *columns: Ints) -> None:
+def check_ns(location: str, *columns: Ints) -> None:
     """WrongValue where a number is no time since 1970, and no length of time, in ns."""
     for column in columns:
         wrong = column[((column > _MOST_NS) | (column < 0)) & (column != NULL_INT)]
         if len(wrong):
-            raise WrongValue(f"{place}: {wrong[0]} is not a time in nanoseconds")
+            raise WrongValue(f"{location}: {wrong[0]} is not a time in nanoseconds")
 
 
 def guid_of(process: Mapping[str, Any]) -> str:
@@ -86,9 +86,9 @@ class Reading:
         missing = [code for code in known if code not in pool]
         if missing:
             raise WrongValue(f"names.id: no name has number {missing[0]}")
-        place = numpy.zeros(max(known, default=0) + 1, dtype=numpy.int64)
-        place[known] = numpy.arange(len(known))
-        return Texts(place[codes], [pool[code] for code in known])
+        position = numpy.zeros(max(known, default=0) + 1, dtype=numpy.int64)
+        position[known] = numpy.arange(len(known))
+        return Texts(position[codes], [pool[code] for code in known])
 
     def in_window(self, arrays: dict[str, Ints]) -> dict[str, Ints]:
         """The rows of `arrays`, with start and duration, that may touch the window asked for."""
@@ -114,18 +114,18 @@ class Reading:
         moments = start + duration if at_end else start
         return self._known(dict(zip(trial.tolist(), moments.tolist(), strict=True)), trials)
 
-    def _known(self, found: Mapping[Any, int | None], trials: Ints) -> Ints:
+    def _known(self, times: Mapping[Any, int | None], trials: Ints) -> Ints:
         import numpy
 
         known, places = numpy.unique(trials, return_inverse=True)
-        stored = (found.get(code) for code in known.tolist())
+        stored = (times.get(code) for code in known.tolist())
         return ints(NULL_INT if value is None else value for value in stored)[places]
 
 
-def mapping(value: object, place: str) -> Mapping[str, Any]:
+def mapping(value: object, location: str) -> Mapping[str, Any]:
     """The object that a value is, or that its text is as JSON, at `place`; an empty one for anything else."""
     try:
         loaded = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
-        raise WrongValue(f"{place}: {value!r:.60} is not JSON") from None
+        raise WrongValue(f"{location}: {value!r:.60} is not JSON") from None
     return loaded if isinstance(loaded, dict) else {}

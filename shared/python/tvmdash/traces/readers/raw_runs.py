@@ -98,12 +98,12 @@ def _runs_of(rows: Sequence[tuple[Any, ...]]) -> _Runs:
     trials, repetitions, begun, *packed = zip(*rows, strict=True) if rows else ((),) * 6
     lengths = []
     for trial, repetition, names, starts, durations in zip(trials, repetitions, *packed, strict=True):
-        place = f"of run {repetition} of trial {trial}"
+        location = f"of run {repetition} of trial {trial}"
         if not (isinstance(names, bytes) and isinstance(starts, bytes) and isinstance(durations, bytes)):
-            raise ValueError(f"a packed column {place} is not a blob")
+            raise ValueError(f"a packed column {location} is not a blob")
         length = len(names) // _NAME_BYTES
         if len(names) != length * _NAME_BYTES or not len(starts) == len(durations) == length * _TIME_BYTES:
-            raise ValueError(f"the packed columns {place} differ in length")
+            raise ValueError(f"the packed columns {location} differ in length")
         lengths.append(length)
     return _Runs(
         [int(trial) for trial in trials],

@@ -52,11 +52,11 @@ class Tables:
 
         query = f"SELECT id, CAST({quoted(column)} AS TEXT) FROM {quoted(self.name(table))}"  # noqa: S608 - quoted
         stored = self.database.execute(query) if self.has(table, column) else []
-        found = {int(number): str(text) for number, text in stored if text is not None and number is not None}
-        numbers = numpy.array(sorted(found), dtype=numpy.int64)
+        text_of = {int(number): str(text) for number, text in stored if text is not None and number is not None}
+        numbers = numpy.array(sorted(text_of), dtype=numpy.int64)
         if not len(numbers):
             return Texts(numpy.full(len(codes), -1, dtype=numpy.int64), [])
-        return Texts(_places(numbers, codes), [found[number] for number in numbers.tolist()])
+        return Texts(_places(numbers, codes), [text_of[number] for number in numbers.tolist()])
 
 
 class Joined:

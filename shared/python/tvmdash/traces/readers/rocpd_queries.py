@@ -46,7 +46,7 @@ def _duration(alias: str) -> str:
 
 
 def _event(alias: str, table: str) -> dict[str, str]:
-    return {name: place.format(alias, table) for name, place in _EVENT.items()}
+    return {name: pattern.format(alias, table) for name, pattern in _EVENT.items()}
 
 
 def _joins(alias: str, *more: tuple[str, str, str]) -> tuple[tuple[str, str, str], ...]:

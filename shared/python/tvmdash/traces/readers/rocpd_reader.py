@@ -62,15 +62,15 @@ class RocpdSource:
 
     def counts(self) -> dict[str, int]:
         """How many rows the tables must get from here, counted by SQLite alone."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         with opened(self.path) as database:
             present = tables_of(database)
             for table_set in self.sets:
                 reading = _Reading(Tables(database, present, table_set.suffix), table_set.guid, Wanted({}))
                 for table, query in QUERIES.items():
                     if table not in _SMALL:
-                        found[table] = found.get(table, 0) + reading.count(query)
-        return found
+                        counts[table] = counts.get(table, 0) + reading.count(query)
+        return counts
 
 
 def is_rocpd(tables: Mapping[str, Sequence[str]]) -> bool:
@@ -94,18 +94,18 @@ def rocpd_source(path: Path, database: sqlite3.Connection, tables: Mapping[str, 
 def _check_version(path: Path, version: str) -> None:
     major = version.partition(".")[0]
     if not major.isdecimal() or int(major) > SCHEMA_VERSION:
-        words = f"newer than {SCHEMA_VERSION}. Update the dashboard" if major.isdecimal() else "unknown. Leave it out"
-        raise DashboardError(f"{path}: RocPD schema version {version!r:.40} is {words}.")
+        problem = f"newer than {SCHEMA_VERSION}. Update the dashboard" if major.isdecimal() else "unknown. Leave it out"
+        raise DashboardError(f"{path}: RocPD schema version {version!r:.40} is {problem}.")
 
 
 def _guid(path: Path, database: sqlite3.Connection, suffix: str, facts: Mapping[str, str]) -> str:
     query = f"SELECT DISTINCT guid FROM {quoted('rocpd_info_process' + suffix)}"  # noqa: S608 - quoted
-    found = [str(row["guid"]) for row in rows_of(database, query)]
-    if len(found) > 1:
+    guids = [str(row["guid"]) for row in rows_of(database, query)]
+    if len(guids) > 1:
         raise DashboardError(
-            f"{path}: one set of tables holds {len(found)} processes. Give the files it was made from."
+            f"{path}: one set of tables holds {len(guids)} processes. Give the files it was made from."
         )
-    guid = found[0] if found else facts.get("guid", "")
+    guid = guids[0] if guids else facts.get("guid", "")
     if not guid:
         raise DashboardError(f"{path}: says of no process, in table rocpd_metadata{suffix}. Leave it out.")
     return guid
@@ -178,12 +178,12 @@ class _Reading:
                 path.append(alias)
                 alias = joins[alias][1].partition(" = ")[2].partition(".")[0]
             chosen += [alias for alias in reversed(path) if alias not in chosen]
-        words = [f"{quoted(self.tables.name(query.table))} {query.alias}"]
+        parts = [f"{quoted(self.tables.name(query.table))} {query.alias}"]
         for alias in chosen:
             table, condition = joins[alias]
             there = quoted(self.tables.name(table)) if self.tables.has(table) else "(SELECT NULL AS id)"
-            words.append(f"LEFT JOIN {there} {alias} ON {condition}")
-        return " ".join(words)
+            parts.append(f"LEFT JOIN {there} {alias} ON {condition}")
+        return " ".join(parts)
 
     def count(self, query: Query) -> int:
         """How many rows a table of ours gets, without joins and conversions."""

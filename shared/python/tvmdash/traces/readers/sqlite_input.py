@@ -45,11 +45,13 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     SQLite would create files beside a database whose log it replays, so one that has a log is copied away first.
     """
     with contextlib.ExitStack() as stack:
-        place = path
+        database_path = path
         if _log_of(path) is not None:
-            place = _copy(path, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tvmdash-traces-"))))
-        mode = "immutable=1" if place is path else "mode=rw"
-        uri = f"file:{quote(os.fsencode(place.absolute()))}?{mode}"
+            database_path = _copy(
+                path, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tvmdash-traces-")))
+            )
+        mode = "immutable=1" if database_path is path else "mode=rw"
+        uri = f"file:{quote(os.fsencode(database_path.absolute()))}?{mode}"
         try:
             database = stack.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
             _disarm(database)
@@ -85,24 +87,24 @@ def _copy(path: Path, folder: Path) -> Path:
 
 
 def _states(path: Path) -> list[tuple[int, int] | None]:
-    found: list[tuple[int, int] | None] = []
+    states: list[tuple[int, int] | None] = []
     for ending in ("", *_LOGS):
         try:
             status = os.stat(path.with_name(path.name + ending))
-            found.append((status.st_size, status.st_mtime_ns))
+            states.append((status.st_size, status.st_mtime_ns))
         except FileNotFoundError:
-            found.append(None)
-    return found
+            states.append(None)
+    return states
 
 
 def tables_of(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     """The names and columns of the true tables: no view, no virtual table, nothing computed by their schema."""
-    found = {}
+    columns_of = {}
     rows = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
     for name, _ in rows:
         columns = database.execute(f"PRAGMA table_xinfo({quoted(name)})").fetchall()
-        found[str(name)] = tuple(str(column[1]) for column in columns if column[6] == 0)
-    return found
+        columns_of[str(name)] = tuple(str(column[1]) for column in columns if column[6] == 0)
+    return columns_of
 
 
 def quoted(name: str) -> str:
@@ -209,8 +211,8 @@ def typed_rows(
         for name, kind in {**known, **needed}.items():
             value = row.get(name)
             if (value is None and name in needed) or (value is not None and not isinstance(value, kind)):
-                words = {int: "a whole number", str: "a text"}[kind]
-                raise WrongValue(f"{table}.{name}: {value!r:.60} is not {words}")
+                expected = {int: "a whole number", str: "a text"}[kind]
+                raise WrongValue(f"{table}.{name}: {value!r:.60} is not {expected}")
     return rows
 
 
