@@ -45,8 +45,8 @@ types() {
   local folder modules status=0
   "$VENV_PYTHON" -m mypy --no-error-summary dashboard shared/python/tvmdash || status=1
   for folder in experiments/*/ subsystem/*/; do
-    modules=("$folder"*.py)
-    [ -e "${modules[0]}" ] || continue
+    mapfile -d "" modules < <(find "$folder" -name '*.py' -print0)
+    [ ${#modules[@]} -gt 0 ] || continue
     MYPYPATH="shared/python:$folder" "$VENV_PYTHON" -m mypy --no-error-summary "${modules[@]}" || status=1
   done
   return "$status"

@@ -121,7 +121,7 @@ def _read(path: Path) -> Thread | None:
         kept = structured.read(_ThreadFile, path / _FILE)
     except DashboardError:
         return None
-    return kept and Thread(path.name, kept.stamp, kept.incidents, path.name.startswith(_SHARED))
+    return Thread(path.name, kept.stamp, kept.incidents, path.name.startswith(_SHARED)) if kept else None
 
 
 def write(folder: Path, thread: Thread) -> Thread:
