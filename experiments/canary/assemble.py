@@ -32,8 +32,8 @@ def source(architecture: str) -> Path:
 def tools(architecture: str) -> tuple[str, str] | None:
     """`as` and `objcopy` for the architecture, None where this machine has none."""
     prefix = "" if platform.machine() == architecture else f"{architecture}-linux-gnu-"
-    found = shutil.which(f"{prefix}as"), shutil.which(f"{prefix}objcopy")
-    return (found[0], found[1]) if found[0] and found[1] else None
+    programs = shutil.which(f"{prefix}as"), shutil.which(f"{prefix}objcopy")
+    return (programs[0], programs[1]) if programs[0] and programs[1] else None
 
 
 def assembled(architecture: str, assembler: str, objcopy: str) -> dict[str, bytes]:

@@ -45,7 +45,7 @@ def _speeds(tonight: Mapping[str, Series]) -> list[str]:
         clock = CYCLES_A_STEP * _argument(chain, "steps") / _nanoseconds(chain)
         change = f" ({_change(chain)})" if _change(chain) else ""
         lines.append(f"Clock: like {clock:.2f} GHz, at {CYCLES_A_STEP} cycles a step of the integer chain{change}.")
-    memory = [words for name in ("memory_read", "memory_fill", "memory_copy") for words in _bandwidth(tonight, name)]
+    memory = [text for name in ("memory_read", "memory_fill", "memory_copy") for text in _bandwidth(tonight, name)]
     walk = tonight.get("memory_chase")
     if walk is not None:
         memory.append(f"{_nanoseconds(walk) / _argument(walk, 'steps'):.0f} ns for a random access")
@@ -104,8 +104,8 @@ def _moved(history: History, tonight: Sequence[Series]) -> str:
     )
     if not moved:
         return f"None of {len(changes)} times moved by more than {MOVED_PERCENT:g} % since the last night."
-    told = [f"{name} {changes[name]:+.1f} %" for name in moved]
-    return f"Times since the last night (not yet judged against noise): {format_list(told, 12)}."
+    changes_text = [f"{name} {changes[name]:+.1f} %" for name in moved]
+    return f"Times since the last night (not yet judged against noise): {format_list(changes_text, 12)}."
 
 
 def _small_buffer(tonight: Mapping[str, Series]) -> list[str]:

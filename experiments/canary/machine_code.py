@@ -41,8 +41,8 @@ class Kernel:
 def kernels(architecture: str = "") -> Mapping[str, Kernel]:
     """The kernels of an architecture (this machine's by default) by name; none where there are none for it."""
     table = common.read_json(CODE_FILE)
-    found = table.get(architecture or platform.machine(), {})
-    return {name: Kernel(name, tuple(row["needs"]), bytes.fromhex(row["code"])) for name, row in found.items()}
+    rows = table.get(architecture or platform.machine(), {})
+    return {name: Kernel(name, tuple(row["needs"]), bytes.fromhex(row["code"])) for name, row in rows.items()}
 
 
 def load(kernel: Kernel) -> Function:

@@ -72,9 +72,9 @@ class CharRnn(Experiment[CharRnnConfig]):
 
     def summary(self, history: History) -> Summary:
         """The default words, the fastest way, and how many letters a second each gives."""
-        told = configuration_text.summary(super().summary(history), history)
+        summary = configuration_text.summary(super().summary(history), history)
         rates = [f"{bar.label} {bar.value:,.0f}" for bar in letters_plot(history).bars]
-        return told.with_lines([f"- letters per second: {'; '.join(rates)}"])
+        return summary.with_lines([f"- letters per second: {'; '.join(rates)}"])
 
 
 def letters_plot(history: History) -> Bar:

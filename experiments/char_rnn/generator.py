@@ -70,8 +70,8 @@ def task(size: Size, seed: int) -> Task:
         names = [_name(weights, start, size) for start in starts]
         if None not in names:
             return Task(size, weights, starts, tuple(filter(None, names)))
-    words = f"none of {DRAWS} generators has names that float32 is sure of"
-    raise DashboardError(f"$.data_seed {seed}: {words}. Choose another, or fewer names.")
+    problem = f"none of {DRAWS} generators has names that float32 is sure of"
+    raise DashboardError(f"$.data_seed {seed}: {problem}. Choose another, or fewer names.")
 
 
 def _weights(hidden: int, rng: np.random.Generator) -> dict[str, Array]:
@@ -121,6 +121,6 @@ def checked(names: Sequence[str], expected: Sequence[str]) -> dict[str, object]:
     """The names, for the record; DashboardError where one is not the reference's."""
     if list(names) != list(expected):
         differing = [pair for pair in zip(names, expected, strict=False) if pair[0] != pair[1]]
-        told = f"{differing[0][0]!r} is not {differing[0][1]!r}" if differing else f"{len(names)} names"
-        raise DashboardError(f"wrong answer: {told}, which numpy gives; {len(expected)} names were asked for.")
+        problem = f"{differing[0][0]!r} is not {differing[0][1]!r}" if differing else f"{len(names)} names"
+        raise DashboardError(f"wrong answer: {problem}, which numpy gives; {len(expected)} names were asked for.")
     return {"names": list(names)}

@@ -118,11 +118,11 @@ def _loop(machine: Any, task: Task, zeros: Any, weights: list[Any]) -> Name:
 def _recursion(machine: Any, task: Task, zeros: Any, weights: list[Any]) -> Name:
     import tvm
 
-    whole, place = machine["name"], tvm.runtime.tensor(np.array(0))
+    whole, position = machine["name"], tvm.runtime.tensor(np.array(0))
     empty = tvm.runtime.tensor(np.full(task.size.longest, END))
 
     def name(start: Start, category: Any, first: Any) -> str:
-        letters = whole(category, first, zeros, place, empty, *weights).numpy().tolist()
+        letters = whole(category, first, zeros, position, empty, *weights).numpy().tolist()
         return spelled([start.letter, *letters[: letters.index(END) if END in letters else None]])
 
     return name

@@ -33,12 +33,12 @@ def told(history: History) -> list[str]:
 
 
 def _line(times: Mapping[str, Mapping[str, float]], our: str) -> str:
-    found = []
+    ratios = []
     for their in sorted(times):
         pairs = [] if their.startswith("tvm") else _pairs(times[their], times[our])
         if pairs:
-            found.append(f"{format_ratio(geometric_mean_ratio(pairs))} than {their}")
-    return f"- TVM {our.partition(' ')[2]}: {', '.join(found)}" if found else ""
+            ratios.append(f"{format_ratio(geometric_mean_ratio(pairs))} than {their}")
+    return f"- TVM {our.partition(' ')[2]}: {', '.join(ratios)}" if ratios else ""
 
 
 def _pairs(before: Mapping[str, float], after: Mapping[str, float]) -> list[tuple[float, float]]:

@@ -96,11 +96,11 @@ class CompileTime(Experiment[CompileTimeConfig]):
 
     def _see_onnx(self) -> None:
         """Let this process import onnx, from where setup installed it."""
-        place = engine_store.find(self.folder / "setup", ONNX)
-        if place.reason:
-            raise DashboardError(f"the package onnx, which TVM's ONNX frontend needs, is not here: {place.reason}")
-        if place.path not in sys.path:
-            sys.path.insert(0, place.path)
+        engine = engine_store.find(self.folder / "setup", ONNX)
+        if engine.reason:
+            raise DashboardError(f"the package onnx, which TVM's ONNX frontend needs, is not here: {engine.reason}")
+        if engine.path not in sys.path:
+            sys.path.insert(0, engine.path)
 
 
 def _told(phase: str, cost: Cost, **known: Any) -> Prepared:

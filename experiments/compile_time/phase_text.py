@@ -19,32 +19,34 @@ Compilations = Mapping[tuple[str, str], Mapping[str, Series]]
 
 def compilations(history: History) -> Compilations:
     """What was compiled tonight; the import is not among it."""
-    found: dict[tuple[str, str], dict[str, Series]] = {}
+    phases_of: dict[tuple[str, str], dict[str, Series]] = {}
     for series in series_plots.measured_tonight(history, {"run_time"}):
         values = series.labels["build_config"]
         if values["phase"] != IMPORT:
-            place = (str(series.labels["workload"]).partition(".")[2], values["frontend"])
-            found.setdefault(place, {})[values["phase"]] = series
-    return found
+            key = (str(series.labels["workload"]).partition(".")[2], values["frontend"])
+            phases_of.setdefault(key, {})[values["phase"]] = series
+    return phases_of
 
 
 def plots(history: History) -> dict[str, Plot]:
     """Totals by network and frontend; for each frontend the phases of each network."""
-    found = compilations(history)
-    frontends = tuple(dict.fromkeys(frontend for _, frontend in found))
-    drawn = {"tonight": _bars(history, "to machine code", found, TOTAL, frontends)}
+    phases_of = compilations(history)
+    frontends = tuple(dict.fromkeys(frontend for _, frontend in phases_of))
+    drawn = {"tonight": _bars(history, "to machine code", phases_of, TOTAL, frontends)}
     for frontend in frontends:
-        networks = tuple(network for network, other in found if other == frontend)
-        rows = tuple(tuple(_estimate(found[network, frontend].get(name)) for name in INSIDE) for network in networks)
+        networks = tuple(network for network, other in phases_of if other == frontend)
+        rows = tuple(
+            tuple(_estimate(phases_of[network, frontend].get(name)) for name in INSIDE) for network in networks
+        )
         title = f"{history.experiment}, night {history.stamps[-1]}: phases from {frontend}"
         drawn[f"phases_from_{frontend}"] = GroupedBar(title, "ms", networks, tuple(INSIDE), rows, lower_is_better=True)
     return dict(drawn)
 
 
-def _bars(history: History, what: str, found: Compilations, phase: str, frontends: tuple[str, ...]) -> GroupedBar:
-    networks = tuple(dict.fromkeys(network for network, _ in found))
+def _bars(history: History, what: str, phases_of: Compilations, phase: str, frontends: tuple[str, ...]) -> GroupedBar:
+    networks = tuple(dict.fromkeys(network for network, _ in phases_of))
     rows = tuple(
-        tuple(_estimate(found.get((name, frontend), {}).get(phase)) for frontend in frontends) for name in networks
+        tuple(_estimate(phases_of.get((name, frontend), {}).get(phase)) for frontend in frontends) for name in networks
     )
     title = f"{history.experiment}, night {history.stamps[-1]}: {what}"
     return GroupedBar(
@@ -63,7 +65,7 @@ def summary(usual: Summary, history: History) -> Summary:
 
 def told(history: History) -> list[str]:
     """A line for the import, one for each compilation, and how the frontends compare."""
-    found = compilations(history)
+    phases_of = compilations(history)
     imports = [
         f"- import of TVM: {_ms(series)}"
         for series in series_plots.measured_tonight(history, {"run_time"})
@@ -71,10 +73,10 @@ def told(history: History) -> list[str]:
     ]
     lines = [
         f"- {network} from {frontend}: {_ms(phases[TOTAL])} to machine code ({_shares(phases)})"
-        for (network, frontend), phases in found.items()
+        for (network, frontend), phases in phases_of.items()
         if TOTAL in phases
     ]
-    return [*imports, *lines, *_frontends(found)]
+    return [*imports, *lines, *_frontends(phases_of)]
 
 
 def _shares(phases: Mapping[str, Series]) -> str:
@@ -85,12 +87,12 @@ def _shares(phases: Mapping[str, Series]) -> str:
     )
 
 
-def _frontends(found: Compilations) -> list[str]:
+def _frontends(phases_of: Compilations) -> list[str]:
     """ONNX against the network's own description, over the networks that were compiled from both."""
     pairs = [
-        (phases[TOTAL].values[-1], found[network, "onnx"][TOTAL].values[-1])
-        for (network, frontend), phases in found.items()
-        if frontend == "relax" and TOTAL in phases and TOTAL in found.get((network, "onnx"), {})
+        (phases[TOTAL].values[-1], phases_of[network, "onnx"][TOTAL].values[-1])
+        for (network, frontend), phases in phases_of.items()
+        if frontend == "relax" and TOTAL in phases and TOTAL in phases_of.get((network, "onnx"), {})
     ]
     return [f"- from onnx against from relax: {format_ratio(geometric_mean_ratio(pairs))}"] if pairs else []
 

@@ -31,21 +31,24 @@ def counted(series: Series) -> tuple[str, int] | None:
 
 def cost_ns(series: Series) -> Estimate:
     """Run time over count, in ns, with the run time's interval; no value where nothing is counted."""
-    found = counted(series)
-    if found is None:
+    calls = counted(series)
+    if calls is None:
         return Estimate(None)
     value, low, high = (
-        None if ms is None else ms * 1e6 / found[1] for ms in (series.values[-1], series.low[-1], series.high[-1])
+        None if ms is None else ms * 1e6 / calls[1] for ms in (series.values[-1], series.low[-1], series.high[-1])
     )
     return Estimate(value, low, high)
 
 
 def cost_plot(history: History) -> GroupedBar:
     """What one call, or one operator, costs: each program on each executor."""
-    found = {place: series for place, series in cells(history).items() if counted(series)}
-    programs, executors = (tuple(dict.fromkeys(place[part] for place in found)) for part in (0, 1))
+    counted_cells = {key: series for key, series in cells(history).items() if counted(series)}
+    programs, executors = (tuple(dict.fromkeys(key[part] for key in counted_cells)) for part in (0, 1))
     rows = tuple(
-        tuple(cost_ns(found[name, executor]) if (name, executor) in found else None for executor in executors)
+        tuple(
+            cost_ns(counted_cells[name, executor]) if (name, executor) in counted_cells else None
+            for executor in executors
+        )
         for name in programs
     )
     title = f"{history.experiment}, night {history.stamps[-1]}: run time by calls or operators"
@@ -54,42 +57,44 @@ def cost_plot(history: History) -> GroupedBar:
 
 def told(history: History) -> list[str]:
     """Lines: how the executors stand to bytecode, and what a call costs on each."""
-    found = cells(history)
-    return [*_against_bytecode(found), *_costs(found), *_call_alone(found)]
+    series_of = cells(history)
+    return [*_against_bytecode(series_of), *_costs(series_of), *_call_alone(series_of)]
 
 
-def _against_bytecode(found: Cells) -> list[str]:
+def _against_bytecode(series_of: Cells) -> list[str]:
     lines = []
-    for executor in dict.fromkeys(executor for _, executor in found if executor != BASE):
+    for executor in dict.fromkeys(executor for _, executor in series_of if executor != BASE):
         pairs = [
-            (found[name, BASE].values[-1], series.values[-1])
-            for (name, other), series in found.items()
-            if other == executor and (name, BASE) in found
+            (series_of[name, BASE].values[-1], series.values[-1])
+            for (name, other), series in series_of.items()
+            if other == executor and (name, BASE) in series_of
         ]
         if pairs:
             lines.append(f"- {executor} against {BASE}: {format_ratio(geometric_mean_ratio(pairs))}")
     return lines
 
 
-def _costs(found: Cells) -> list[str]:
+def _costs(series_of: Cells) -> list[str]:
     lines = []
-    for program in dict.fromkeys(program for program, _ in found):
-        own = [(executor, series) for (name, executor), series in found.items() if name == program and counted(series)]
+    for program in dict.fromkeys(program for program, _ in series_of):
+        own = [
+            (executor, series) for (name, executor), series in series_of.items() if name == program and counted(series)
+        ]
         if own:
             noun, count = counted(own[0][1]) or ("", 0)
-            words = [f"{executor} {_ns(cost_ns(series).value)}" for executor, series in own]
-            lines.append(f"- {program}, for each of {count} {noun}s: {format_list(words, 4)}")
+            costs = [f"{executor} {_ns(cost_ns(series).value)}" for executor, series in own]
+            lines.append(f"- {program}, for each of {count} {noun}s: {format_list(costs, 4)}")
     return lines
 
 
-def _call_alone(found: Cells) -> list[str]:
+def _call_alone(series_of: Cells) -> list[str]:
     """A chain of calls has the operators of the straight program; what it takes longer is its calls'."""
-    words = [
-        f"{executor} {_ns((series.values[-1] - found['operators', executor].values[-1]) * 1e6 / _calls(series))}"
-        for (name, executor), series in found.items()
-        if name == "calls" and _same_operators(found.get(("operators", executor)), series)
+    costs = [
+        f"{executor} {_ns((series.values[-1] - series_of['operators', executor].values[-1]) * 1e6 / _calls(series))}"
+        for (name, executor), series in series_of.items()
+        if name == "calls" and _same_operators(series_of.get(("operators", executor)), series)
     ]
-    return [f"- a call alone (calls less operators): {format_list(words, 4)}"] if words else []
+    return [f"- a call alone (calls less operators): {format_list(costs, 4)}"] if costs else []
 
 
 def _same_operators(straight: Series | None, chain: Series) -> bool:

@@ -62,11 +62,11 @@ def executor(name: str, compiled: Compiled, inputs: tuple[Array, ...], threads: 
 def linker() -> str:
     """The program that links a library; DashboardError where there is none."""
     chosen = os.environ.get("CXX") or os.environ.get("CC")
-    found = chosen or next(filter(None, map(shutil.which, LINKERS)), None)
-    if found is None:
-        words = f"no C compiler: none of {', '.join(LINKERS)} is on the PATH, and export_library links with one"
-        raise DashboardError(f"{words}. Install gcc, or leave the libraries out of $.executors.")
-    return found
+    compiler = chosen or next(filter(None, map(shutil.which, LINKERS)), None)
+    if compiler is None:
+        problem = f"no C compiler: none of {', '.join(LINKERS)} is on the PATH, and export_library links with one"
+        raise DashboardError(f"{problem}. Install gcc, or leave the libraries out of $.executors.")
+    return compiler
 
 
 def _from_library(executable: Any) -> tuple[Any, dict[str, float]]:

@@ -67,12 +67,12 @@ def peaks(rates: Iterable[Rate], threads: int) -> Peaks | None:
     """
     own = [rate for rate in rates if rate.threads == threads]
     gflops = [gflops_of(rate) for rate in own if rate.workload == MATMUL]
-    found: dict[int, float] = {}
+    bandwidths: dict[int, float] = {}
     for rate in own:
         if rate.workload in ARRAYS:
             size = int(rate.args["kib"]) * 1024
-            found[size] = max(found.get(size, 0.0), bandwidth_of(rate))
-    return Peaks(max(gflops), tuple(sorted(found.items()))) if gflops and found else None
+            bandwidths[size] = max(bandwidths.get(size, 0.0), bandwidth_of(rate))
+    return Peaks(max(gflops), tuple(sorted(bandwidths.items()))) if gflops and bandwidths else None
 
 
 def gflops_of(rate: Rate) -> float:

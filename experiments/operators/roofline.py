@@ -101,15 +101,15 @@ def shares(history: History) -> list[Share]:
     """Tonight's operators, in the order of the records; none where the machine was not measured."""
     tonight = [(series, _rate(series)) for series in series_plots.measured_tonight(history, {"run_time"})]
     rates = [rate for _, rate in tonight]
-    found = []
+    shares_of_peak = []
     for series, rate in tonight:
         known = facts(rate, rates) if rate.workload.startswith(DOMAIN) and _is_known(rate) else {}
         if "roofline_percent" in known:
             operator = operator_of(rate.workload, rate.args)
-            found.append(
+            shares_of_peak.append(
                 Share(operator, rate.args["dtype"], series, known["roofline_percent"], known["roofline_bound"])
             )
-    return found
+    return shares_of_peak
 
 
 def _rate(series: Series) -> Rate:
@@ -125,10 +125,10 @@ def _is_known(rate: Rate) -> bool:
 
 def plots(history: History) -> dict[str, Plot]:
     """For each data type, tonight's run times and the shares of the roofline; `tonight` is the first type's times."""
-    found = shares(history)
+    shares_of_peak = shares(history)
     drawn: dict[str, Plot] = {}
-    for dtype in dict.fromkeys(share.dtype for share in found):
-        own = [share for share in found if share.dtype == dtype]
+    for dtype in dict.fromkeys(share.dtype for share in shares_of_peak):
+        own = [share for share in shares_of_peak if share.dtype == dtype]
         title = f"{history.experiment}, night {history.stamps[-1]}: {dtype}"
         times = f"tonight_{dtype}" if "tonight" in drawn else "tonight"
         drawn[times] = _bars(title, "ms", own, lower_is_better=True)
@@ -136,10 +136,10 @@ def plots(history: History) -> dict[str, Plot]:
     return drawn
 
 
-def _bars(title: str, unit: str, found: Sequence[Share], *, lower_is_better: bool) -> GroupedBar:
-    labels = tuple(dict.fromkeys(share.operator.short for share in found))
-    engines = tuple(dict.fromkeys(str(share.series.labels["engine"]) for share in found))
-    by_place = {(share.operator.short, share.series.labels["engine"]): share for share in found}
+def _bars(title: str, unit: str, shares_of_peak: Sequence[Share], *, lower_is_better: bool) -> GroupedBar:
+    labels = tuple(dict.fromkeys(share.operator.short for share in shares_of_peak))
+    engines = tuple(dict.fromkeys(str(share.series.labels["engine"]) for share in shares_of_peak))
+    by_place = {(share.operator.short, share.series.labels["engine"]): share for share in shares_of_peak}
     estimate = _time if lower_is_better else _share
     rows = tuple(
         tuple(estimate(by_place[label, engine]) if (label, engine) in by_place else None for engine in engines)
@@ -165,15 +165,17 @@ def summary(usual: Summary, history: History) -> Summary:
 
 def told(history: History) -> list[str]:
     """The engines by data type, the machine's peaks, and which operators are farthest from them."""
-    found, tonight = shares(history), series_plots.measured_tonight(history, {"run_time"})
+    shares_of_peak, tonight = shares(history), series_plots.measured_tonight(history, {"run_time"})
     rates = [_rate(series) for series in tonight]
-    lines = [*_by_dtype(found), *_fastest(found)]
+    lines = [*_by_dtype(shares_of_peak), *_fastest(shares_of_peak)]
     for threads in dict.fromkeys(rate.threads for rate in rates):
         machine = peaks(rates, threads)
         lines.append(
             _describe_machine(machine, threads) if machine else f"- The machine's peaks are missing ({threads})."
         )
-    ranked = [share for share in found if share.series.labels["engine"] == TVM and share.series.values[-1] >= CALL_MS]
+    ranked = [
+        share for share in shares_of_peak if share.series.labels["engine"] == TVM and share.series.values[-1] >= CALL_MS
+    ]
     own = sorted(ranked, key=lambda share: share.percent)
     if own:
         lines.append(f"- TVM farthest from the peak: {format_list([share.words for share in own[:TOLD]], TOLD)}")
@@ -181,32 +183,32 @@ def told(history: History) -> list[str]:
         lines.append(
             f"- TVM nearest to the peak: {format_list([share.words for share in own[: -NEAREST - 1 : -1]], TOLD)}"
         )
-    if any(share.percent > 100 for share in found):
+    if any(share.percent > 100 for share in shares_of_peak):
         lines.append("- Above 100 %: the data lay in a nearer cache than the one measured for its size")
     return lines
 
 
-def _by_dtype(found: Sequence[Share]) -> list[str]:
+def _by_dtype(shares_of_peak: Sequence[Share]) -> list[str]:
     """How TVM stands in each data type, where there are several, and the middle share of each engine."""
     lines = []
-    dtypes = list(dict.fromkeys(share.dtype for share in found))
+    dtypes = list(dict.fromkeys(share.dtype for share in shares_of_peak))
     for dtype in dtypes:
-        own = [share for share in found if share.dtype == dtype]
+        own = [share for share in shares_of_peak if share.dtype == dtype]
         if len(dtypes) > 1:
             lines += [f"{line} ({dtype})" for line in engine_text.against_each([share.series for share in own])]
         engines = dict.fromkeys(str(share.series.labels["engine"]) for share in own)
         middles = {name: [s.percent for s in own if s.series.labels["engine"] == name] for name in engines}
-        words = [
+        text_of_engines = [
             f"{name} {_percent(statistics.median(percents))} of {len(percents)}" for name, percents in middles.items()
         ]
-        lines.append(f"- Middle share of the machine's peak in {dtype}: {format_list(words, 4)} operators")
+        lines.append(f"- Middle share of the machine's peak in {dtype}: {format_list(text_of_engines, 4)} operators")
     return lines
 
 
-def _fastest(found: Sequence[Share]) -> list[str]:
+def _fastest(shares_of_peak: Sequence[Share]) -> list[str]:
     """How often each engine was the fastest, and where TVM was."""
     places: dict[tuple[str, str], list[Share]] = {}
-    for share in found:
+    for share in shares_of_peak:
         places.setdefault((share.operator.label, share.dtype), []).append(share)
     contested = [group for group in places.values() if len(group) > 1]
     best = [min(group, key=lambda share: share.series.values[-1]) for group in contested]
@@ -219,8 +221,8 @@ def _fastest(found: Sequence[Share]) -> list[str]:
 
 def _describe_machine(machine: Peaks, threads: int) -> str:
     rates = [f"{three_digits(rate)} GB/s in {format_bytes(size)}" for size, rate in machine.bandwidth]
-    words = format_list([f"{three_digits(machine.gflops)} GFLOP/s (float32 matrix product)", *rates], 6)
-    return f"- The machine tonight with {threads} thread{'' if threads == 1 else 's'}: {words}"
+    text = format_list([f"{three_digits(machine.gflops)} GFLOP/s (float32 matrix product)", *rates], 6)
+    return f"- The machine tonight with {threads} thread{'' if threads == 1 else 's'}: {text}"
 
 
 def _percent(value: float) -> str:

@@ -63,7 +63,7 @@ def relax_module(operator: Operator, dtype: str, weights: Sequence[Array]) -> An
 
     builder = relax.BlockBuilder()
     tensor = getattr(relax, "TensorStructInfo", None) or relax.TensorType  # the name up to 0.25, and since
-    inputs = [relax.Var(f"x{place}", tensor(shape, dtype)) for place, shape in enumerate(operator.inputs)]
+    inputs = [relax.Var(f"x{index}", tensor(shape, dtype)) for index, shape in enumerate(operator.inputs)]
     with builder.function("main", inputs):
         with builder.dataflow():
             value = builder.emit(operator.relax(*inputs, *map(relax.const, weights)))
@@ -83,8 +83,8 @@ def on_onnxruntime(operator: Operator, dtype: str, threads: int, seed: int) -> P
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     binding, output = session.io_binding(), np.empty(operator.output, dtype)
     values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in (*inputs, output)]
-    for place, value in enumerate(values[:-1]):
-        binding.bind_ortvalue_input(f"x{place}", value)
+    for index, value in enumerate(values[:-1]):
+        binding.bind_ortvalue_input(f"x{index}", value)
     binding.bind_ortvalue_output("y", values[-1])
 
     def run() -> Array:
@@ -105,10 +105,10 @@ def onnx_model(operator: Operator, dtype: str, weights: Sequence[Array]) -> Any:
     from onnx import helper, numpy_helper
 
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    arrays = {f"w{place}": weight for place, weight in enumerate(weights)}
+    arrays = {f"w{index}": weight for index, weight in enumerate(weights)}
     if operator.onnx.axes:
         arrays["axes"] = np.array(operator.onnx.axes, np.int64)
-    names = [f"x{place}" for place in range(len(operator.inputs))]
+    names = [f"x{index}" for index in range(len(operator.inputs))]
     node = helper.make_node(operator.onnx.kind, [*names, *arrays], ["y"], **operator.onnx.attributes)
     values = [
         helper.make_tensor_value_info(name, element, shape)
@@ -128,8 +128,10 @@ def _check(
         except DashboardError as error:
             if dtype != "float16" or operator.terms < MANY:
                 raise
-            words = f"Each number is a sum of {operator.terms} products; sums kept in float16 are as far off as that."
-            raise DashboardError(f"{error} {words}") from None
+            explanation = (
+                f"Each number is a sum of {operator.terms} products; sums kept in float16 are as far off as that."
+            )
+            raise DashboardError(f"{error} {explanation}") from None
 
     return check
 

@@ -39,10 +39,10 @@ OPERATORS: tuple[Operator, ...] = (
 
 def chosen(kinds: Sequence[str], shapes: int) -> list[Operator]:
     """The operators of these kinds, `shapes` of each (0: all), those with the least arithmetic first."""
-    found: list[Operator] = []
+    operators: list[Operator] = []
     for kind in kinds:
         own = sorted(
             (operator for operator in OPERATORS if operator.kind == kind), key=lambda operator: operator.operations
         )
-        found += own[: shapes or len(own)]
-    return found
+        operators += own[: shapes or len(own)]
+    return operators

@@ -90,7 +90,7 @@ def times(values: Mapping[str, Series]) -> str:
 
 def sizes(values: Mapping[str, Mapping[str, Series]]) -> list[str]:
     """Which changes made code or memory larger or smaller; these have no noise."""
-    said = []
+    lines = []
     for metric, (name, more, less) in SIZES.items():
         base = values[metric].get(UNCHANGED)
         if base is None or not base.values[-1]:
@@ -98,8 +98,8 @@ def sizes(values: Mapping[str, Mapping[str, Series]]) -> list[str]:
         ratios = {passes: item.values[-1] / base.values[-1] for passes, item in values[metric].items()}
         real = {passes: ratio for passes, ratio in ratios.items() if ratio and abs(math.log(ratio)) > LEAST_SIZE}
         if real:
-            said.append(f"{name}: {format_list(describe(real, more, less), 4)}")
-    return said
+            lines.append(f"{name}: {format_list(describe(real, more, less), 4)}")
+    return lines
 
 
 def describe(ratios: Mapping[str, float], more: str, less: str) -> list[str]:
@@ -124,11 +124,11 @@ def format_ratio(ratio: float, more: str, less: str) -> str:
 
 def normal(change: str) -> str:
     """The change with one space between its passes; DashboardError where one has no sign."""
-    words = change.split()
-    wrong = next((word for word in words if word[0] not in "+-" or len(word) == 1), None)
-    if wrong or not words:
+    passes = change.split()
+    wrong = next((word for word in passes if word[0] not in "+-" or len(word) == 1), None)
+    if wrong or not passes:
         raise DashboardError(f"$.changes: {change!r}: write +Name to add a pass before, -Name to switch one off.")
-    return " ".join(words)
+    return " ".join(passes)
 
 
 def names_after(sign: str, change: str) -> tuple[str, ...]:

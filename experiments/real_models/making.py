@@ -35,7 +35,7 @@ def make(name: str, model: Model, folder: Path, seed: int) -> None:
     fold(model, folder)
     calls = answered(model, folder / f"{SHIPPED}.onnx", seed)
     arrays: dict[str, Any] = {
-        f"{place}/{key}": array for place, call in enumerate(calls) for key, array in call.items()
+        f"{index}/{key}": array for index, call in enumerate(calls) for key, array in call.items()
     }
     np.savez(folder / CALLS_FILE, **arrays)
     labels = _labels(model, shipped)
@@ -55,9 +55,9 @@ def make(name: str, model: Model, folder: Path, seed: int) -> None:
 
 def installed(file: str) -> Path:
     """Where the file lies among the installed packages; their code is not imported."""
-    for place in sys.path:
-        if (Path(place) / file).is_file():
-            return Path(place) / file
+    for folder in sys.path:
+        if (Path(folder) / file).is_file():
+            return Path(folder) / file
     raise DashboardError(f"{file} is in none of the packages that setup installed.")
 
 
@@ -90,8 +90,8 @@ def answered(model: Model, file: Path, seed: int) -> list[dict[str, Array]]:
     for given in model.inputs(seed):
         feeds = {**given, **carried}
         outputs = session.run(None, feeds)
-        calls.append({**feeds, **{f"out{place}": output for place, output in enumerate(outputs)}})
-        carried = {name: outputs[place] for name, place in model.carried.items()}
+        calls.append({**feeds, **{f"out{index}": output for index, output in enumerate(outputs)}})
+        carried = {name: outputs[index] for name, index in model.carried.items()}
     return calls
 
 

@@ -58,7 +58,7 @@ def _file_type(outputs: Sequence[Array], labels: Sequence[str]) -> str:
 def _text(outputs: Sequence[Array], labels: Sequence[str]) -> str:
     """The likeliest sign at each place, repetitions and blanks taken out (connectionist temporal classification)."""
     places = outputs[0][0].argmax(axis=-1)
-    kept = [place for place, before in zip(places, [0, *places[:-1]], strict=True) if place not in (0, before)]
+    kept = [index for index, before in zip(places, [0, *places[:-1]], strict=True) if index not in (0, before)]
     return "".join(np.array(["", *labels, " "])[kept])
 
 

@@ -53,14 +53,14 @@ class RealModels(Experiment[RealModelsConfig]):
 
     def points(self, config: RealModelsConfig) -> list[Point]:
         target = workloads.target_text(config)
-        shared, found = {"batch": 1, "threads": config.threads}, []
+        shared, points = {"batch": 1, "threads": config.threads}, []
         for name in config.models:
-            found += [
+            points += [
                 Point(f"model.{name}", {**shared, "form": form}, f"{name} {form}", target, TVM.name)
                 for form in config.forms
             ]
-            found.append(Point(f"model.{name}", shared, name, "cpu", reference_engines.ONNXRUNTIME.name))
-        return found
+            points.append(Point(f"model.{name}", shared, name, "cpu", reference_engines.ONNXRUNTIME.name))
+        return points
 
     def make_inputs(self, config: RealModelsConfig, folder: Path, seed: int) -> None:
         """For each model a folder of its name."""
@@ -83,12 +83,12 @@ class RealModels(Experiment[RealModelsConfig]):
 def imported(history: History) -> list[str]:
     """A line: of the models that TVM was asked for tonight, how many it ran in each form."""
     tonight = plots.measured_tonight(history, {"run_time"})
-    words = []
+    counts = []
     for form in making.FORMS:
         good = sum(series.labels["build_config"].get("form") == form for series in tonight)
         asked = good + sum(failure.values.get("form") == form for failure in history.failures)
-        words += [f"{good} of {asked} {form}"] if asked else []
-    return [f"- Models that TVM runs: {format_list(words, 2)}"] if words else []
+        counts += [f"{good} of {asked} {form}"] if asked else []
+    return [f"- Models that TVM runs: {format_list(counts, 2)}"] if counts else []
 
 
 class Given:
@@ -100,8 +100,8 @@ class Given:
         with np.load(folder / making.CALLS_FILE) as arrays:
             named = {name: arrays[name] for name in arrays.files}
         self.calls = [
-            {name.partition("/")[2]: array for name, array in named.items() if name.startswith(f"{place}/")}
-            for place in range(self.facts["calls"])
+            {name.partition("/")[2]: array for name, array in named.items() if name.startswith(f"{index}/")}
+            for index in range(self.facts["calls"])
         ]
 
     def file(self, form: str) -> Path:
@@ -126,12 +126,12 @@ class Given:
         for recorded in self.calls:
             feeds = {name: array for name, array in recorded.items() if name in self.model.shapes}
             outputs = call({**feeds, **carried})
-            carried = {name: outputs[place] for name, place in self.model.carried.items()}
+            carried = {name: outputs[index] for name, index in self.model.carried.items()}
             answers.append(outputs[0])
-            errors += [accuracy.max_error(output, recorded[f"out{place}"]) for place, output in enumerate(outputs)]
+            errors += [accuracy.max_error(output, recorded[f"out{index}"]) for index, output in enumerate(outputs)]
         if max(errors) > TOLERANCE:
-            words = f"the largest error {max(errors):.2g} against ONNX Runtime is beyond {TOLERANCE:g}"
-            raise DashboardError(f"wrong answer: {words}.")
+            problem = f"the largest error {max(errors):.2g} against ONNX Runtime is beyond {TOLERANCE:g}"
+            raise DashboardError(f"wrong answer: {problem}.")
         reads = self.model.read(answers, self.facts["labels"])
         if reads != self.facts["reads"]:
             raise DashboardError(f"wrong answer: it reads {reads!r}, ONNX Runtime {self.facts['reads']!r}.")

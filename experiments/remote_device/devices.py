@@ -47,18 +47,18 @@ def devices(value: Mapping[str, Mapping[str, Any]], own_target: Mapping[str, Any
 
 
 def _device(name: str, given: Mapping[str, Any], own_target: Mapping[str, Any], own_key: str) -> Device:
-    place = f"$.devices.{name}"
+    json_path = f"$.devices.{name}"
     known = [field.name for field in fields(Device) if field.name != "name"]
     for field, item in given.items():
         if field not in known:
-            raise DashboardError(f"{place}.{field}: there is no such field. Use one of: {', '.join(known)}.")
+            raise DashboardError(f"{json_path}.{field}: there is no such field. Use one of: {', '.join(known)}.")
         wanted = _TYPES.get(field, (str,))
         if not isinstance(item, wanted) or isinstance(item, bool) or item == "":
             names = " or ".join(kind.__name__ for kind in wanted)
-            raise DashboardError(f"{place}.{field}: {item!r} is no {names}. Write one, or leave the field out.")
+            raise DashboardError(f"{json_path}.{field}: {item!r} is no {names}. Write one, or leave the field out.")
     here = "tracker_host" not in given
     if not here and "target" not in given:
-        raise DashboardError(f"{place}.target: it is missing. Say what TVM compiles for, as in {EXAMPLE}.")
+        raise DashboardError(f"{json_path}.target: it is missing. Say what TVM compiles for, as in {EXAMPLE}.")
     target = given.get("target", own_target)
     key = own_key if here else given.get("key", name)
     return Device(**{**given, "name": name, "key": key, "target": json.dumps(target, sort_keys=True)})

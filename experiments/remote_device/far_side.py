@@ -101,9 +101,9 @@ def _links_with(device: Device) -> Callable[..., None]:
         try:
             subprocess.run(argv, check=True, capture_output=True, text=True, timeout=300)
         except (OSError, subprocess.SubprocessError) as error:
-            said = getattr(error, "stderr", None) or str(error)
+            message = getattr(error, "stderr", None) or str(error)
             raise DashboardError(
-                f"$.devices.{device.name}.cc: {device.cc} cannot link: {said.strip()[-400:]}"
+                f"$.devices.{device.name}.cc: {device.cc} cannot link: {message.strip()[-400:]}"
             ) from error
 
     return link

@@ -65,15 +65,15 @@ def _ready(process: subprocess.Popen[bytes]) -> Address:
 
 def serve(key: str) -> None:
     """Keep tracker and server; ends with this process and its group."""
-    said = os.dup(1)
+    output = os.dup(1)
     os.dup2(2, 1)  # the workers' words belong into the log
     from tvm.rpc.server import Server
     from tvm.rpc.tracker import Tracker
 
     tracker = Tracker(HOST, *_ports(), silent=True)
     server = Server(HOST, *_ports(), tracker_addr=(HOST, tracker.port), key=key, silent=True)
-    os.write(said, f"{tracker.port}\n".encode())
-    os.close(said)
+    os.write(output, f"{tracker.port}\n".encode())
+    os.close(output)
     sys.stdin.read()
     del server
     os.killpg(0, signal.SIGKILL)

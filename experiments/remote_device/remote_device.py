@@ -101,12 +101,12 @@ class RemoteDevice(Experiment[RemoteDeviceConfig]):
     @contextlib.contextmanager
     def _loopback(self, config: RemoteDeviceConfig) -> Iterator[None]:
         """The loopback's tracker and server, where a device wants them; that they do not come up costs that device."""
-        place = engine_store.find(self.folder / "setup", TVM)
+        engine = engine_store.find(self.folder / "setup", TVM)
         wanted = any(device.is_loopback for device in _devices(config).values())
-        if not wanted or place.reason:
+        if not wanted or engine.reason:
             yield
             return
-        path = [*filter(None, [place.path, os.environ.get("PYTHONPATH", "")])]
+        path = [*filter(None, [engine.path, os.environ.get("PYTHONPATH", "")])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "TVM_NUM_THREADS": str(config.threads)}
         with contextlib.ExitStack() as stack:
             try:
@@ -124,10 +124,10 @@ def _devices(config: RemoteDeviceConfig) -> dict[str, Device]:
 def _address(device: Device) -> Address:
     if not device.is_loopback:
         return device.tracker_host, device.tracker_port
-    said = json.loads(os.environ.get(LOOPBACK, '"the run stage started no loopback server."'))
-    if isinstance(said, str):
-        raise DashboardError(f"device {device.name}: {said}")
-    return said[0], said[1]
+    address = json.loads(os.environ.get(LOOPBACK, '"the run stage started no loopback server."'))
+    if isinstance(address, str):
+        raise DashboardError(f"device {device.name}: {address}")
+    return address[0], address[1]
 
 
 if __name__ == "__main__":

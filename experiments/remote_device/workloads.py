@@ -13,8 +13,8 @@ from tvmdash.networks.ops import Array
 @functools.cache
 def layers() -> dict[str, Network]:
     """The different convolutions of ResNet-18 as networks of one node."""
-    found = network_layers.resnet18_convolutions().items()
-    return {name: Network(name, shape, (Node("conv", op, (INPUT,)),)) for name, (op, shape) in found}
+    convolutions = network_layers.resnet18_convolutions().items()
+    return {name: Network(name, shape, (Node("conv", op, (INPUT,)),)) for name, (op, shape) in convolutions}
 
 
 @functools.lru_cache(maxsize=1)

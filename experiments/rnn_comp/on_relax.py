@@ -22,7 +22,7 @@ def lower(problem: Problem) -> Any:
     tensor = getattr(relax, "TensorStructInfo", None) or relax.TensorType  # the name up to 0.25, and since
     x = relax.Var("x", tensor(problem.x.shape, "float32"))
     state: list[Expr] = [
-        relax.Var(f"s{place}", tensor(part.shape, "float32")) for place, part in enumerate(problem.state)
+        relax.Var(f"s{index}", tensor(part.shape, "float32")) for index, part in enumerate(problem.state)
     ]
     with builder.function("main", [x, *state]):
         with builder.dataflow():
@@ -97,7 +97,7 @@ def _gates(value: Expr, count: int) -> list[Expr]:
     from tvm import relax
 
     parts = relax.op.split(value, count, axis=1)
-    return [relax.TupleGetItem(parts, place) for place in range(count)]
+    return [relax.TupleGetItem(parts, index) for index in range(count)]
 
 
 STEPS: Mapping[str, Callable[[Expr, Expr, Sequence[Expr]], list[Expr]]] = {"rnn": _rnn, "lstm": _lstm, "gru": _gru}

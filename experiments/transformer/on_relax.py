@@ -93,7 +93,7 @@ class _Building:
         projected = op.matmul(x, self._constants[f"{layer}.qkv"][0])
         parted = op.reshape(projected, (self._tokens, 3, model.heads, model.head_width))
         three = emit(op.split(op.permute_dims(parted, [1, 2, 0, 3]), 3, axis=0))
-        queries, keys, values = (emit(op.squeeze(relax.TupleGetItem(three, place), [0])) for place in range(3))
+        queries, keys, values = (emit(op.squeeze(relax.TupleGetItem(three, index), [0])) for index in range(3))
         if past:
             keys, values = (emit(op.concat(list(pair), axis=1)) for pair in zip(past, (keys, values), strict=True))
         scores = op.multiply(op.matmul(queries, op.permute_dims(keys, [0, 2, 1])), relax.const(model.scale, "float32"))

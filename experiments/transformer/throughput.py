@@ -24,21 +24,21 @@ def tokens_per_second(args: Mapping[str, Any], ms: float) -> float:
 
 def cells(history: History) -> Cells:
     """Tonight's run times."""
-    found: dict[tuple[str, str, int], dict[str, Series]] = {}
+    series_of: dict[tuple[str, str, int], dict[str, Series]] = {}
     for series in plots.measured_tonight(history, {"run_time"}):
         args = series.labels["workload_args"]
         model = str(series.labels["workload"]).partition(".")[2]
         how = " ".join([str(series.labels["engine"]), *filter(None, [series.labels["build_config"].get("shapes")])])
-        found.setdefault((model, args["phase"], args["length"]), {})[how] = series
-    return found
+        series_of.setdefault((model, args["phase"], args["length"]), {})[how] = series
+    return series_of
 
 
 def plot(history: History) -> GroupedBar:
     """Tokens per second tonight."""
-    found = cells(history)
-    names = tuple(dict.fromkeys(how for row in found.values() for how in row))
-    rows = tuple(tuple(_estimate(row.get(how)) for how in names) for row in found.values())
-    groups = tuple(f"{model}, {phase}, {length}" for model, phase, length in found)
+    series_of = cells(history)
+    names = tuple(dict.fromkeys(how for row in series_of.values() for how in row))
+    rows = tuple(tuple(_estimate(row.get(how)) for how in names) for row in series_of.values())
+    groups = tuple(f"{model}, {phase}, {length}" for model, phase, length in series_of)
     title = f"{history.experiment}, night {history.stamps[-1]}"
     return GroupedBar(title, "tokens/s", groups, names, rows, lower_is_better=False)
 
@@ -60,18 +60,18 @@ def summary(usual: Summary, history: History) -> Summary:
 
 def told(history: History) -> list[str]:
     """Tokens per second of each model and phase at the longest prompt, and how dynamic shapes stand to static ones."""
-    found = cells(history)
+    series_of = cells(history)
     lines = []
-    for model, phase in dict.fromkeys(place[:2] for place in found):
-        length = max(place[2] for place in found if place[:2] == (model, phase))
-        row = found[model, phase, length]
-        words = [f"{how} {_rate(series)}" for how, series in row.items()]
-        lines.append(f"- {model}, {phase} {_of(phase, length)}: {format_list(words, 4)} tokens/s")
-    for phase in dict.fromkeys(place[1] for place in found):
+    for model, phase in dict.fromkeys(key[:2] for key in series_of):
+        length = max(key[2] for key in series_of if key[:2] == (model, phase))
+        row = series_of[model, phase, length]
+        rates = [f"{how} {_rate(series)}" for how, series in row.items()]
+        lines.append(f"- {model}, {phase} {_of(phase, length)}: {format_list(rates, 4)} tokens/s")
+    for phase in dict.fromkeys(key[1] for key in series_of):
         pairs = [
             (row[STATIC].values[-1], row[DYNAMIC].values[-1])
-            for place, row in found.items()
-            if place[1] == phase and {STATIC, DYNAMIC} <= row.keys()
+            for key, row in series_of.items()
+            if key[1] == phase and {STATIC, DYNAMIC} <= row.keys()
         ]
         if pairs:
             lines.append(f"- dynamic against static, {phase}: {format_ratio(geometric_mean_ratio(pairs))}")

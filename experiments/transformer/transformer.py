@@ -54,17 +54,17 @@ class Transformer(Experiment[TransformerConfig]):
 
     def points(self, config: TransformerConfig) -> list[Point]:
         target = workloads.target_text(config)
-        found = []
+        points = []
         for name in config.models:
             for phase in config.phases:
                 for length in config.lengths:
                     values = {"phase": phase, "length": length, **_sizes(name, config), "threads": config.threads}
-                    place = (f"transformer.{name}", f"{name} {phase}")
-                    found += [
-                        Point(place[0], {**values, "shapes": shapes}, place[1], target) for shapes in config.shapes
+                    names = (f"transformer.{name}", f"{name} {phase}")
+                    points += [
+                        Point(names[0], {**values, "shapes": shapes}, names[1], target) for shapes in config.shapes
                     ]
-                    found.append(Point(place[0], values, place[1], "cpu", reference_engines.TORCH.name))
-        return found
+                    points.append(Point(names[0], values, names[1], "cpu", reference_engines.TORCH.name))
+        return points
 
     def prepare(self, point: Point, config: TransformerConfig, seed: int) -> Prepared:
         model, phase, length = _model(point.values, config), point.values["phase"], point.values["length"]
@@ -134,8 +134,8 @@ def _compiled(model: Model, phase: str, length: int | None, target: str, seed: i
 
 def _checked(outputs: Sequence[Array], step: Step) -> Mapping[str, float]:
     """The worst of result and cache."""
-    found = [accuracy.check_answer(actual, expected) for actual, expected in zip(outputs, step.expected, strict=True)]
-    return max(found, key=lambda answer: answer["max_error"])
+    errors = [accuracy.check_answer(actual, expected) for actual, expected in zip(outputs, step.expected, strict=True)]
+    return max(errors, key=lambda answer: answer["max_error"])
 
 
 if __name__ == "__main__":

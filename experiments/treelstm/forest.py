@@ -60,7 +60,7 @@ def read(count: int, file: Path = FILE) -> Forest:
         first, heads = len(words), tree["heads"]
         words += tree["words"]
         below = _children(heads)
-        children += (tuple(first + child for child in below[place + 1]) for place in range(len(heads)))
+        children += (tuple(first + child for child in below[index + 1]) for index in range(len(heads)))
         roots.append(first + below[0][0] if below[0] else first)
         forest = Forest(tuple(words), tuple(children), tuple(roots))
         if len(tree["words"]) != len(heads) or heads.count(0) != 1 or len(forest.below(roots[-1])) != len(heads):
@@ -70,7 +70,7 @@ def read(count: int, file: Path = FILE) -> Forest:
 
 def _children(heads: Sequence[int]) -> list[list[int]]:
     """Of each place counted from 1, and of 0 above the root: the places from 0 of the words that depend on it."""
-    return [[place for place, head in enumerate(heads) if head == above] for above in range(len(heads) + 1)]
+    return [[index for index, head in enumerate(heads) if head == above] for above in range(len(heads) + 1)]
 
 
 def by_node(forest: Forest) -> list[Run]:
@@ -95,7 +95,7 @@ def _run(forest: Forest, levels: Iterable[Sequence[int]]) -> Run:
     steps = []
     for nodes in levels:
         steps.append(Step(tuple(nodes), _rows([[rows[child] for child in forest.children[node]] for node in nodes])))
-        rows.update({node: len(rows) + place for place, node in enumerate(nodes, start=1)})
+        rows.update({node: len(rows) + index for index, node in enumerate(nodes, start=1)})
     return Run(tuple(steps))
 
 

@@ -88,9 +88,9 @@ def empty_table(asked: Problem) -> tuple[Array, Array]:
 
 def answers(asked: Problem, runs: list[Run], tables: list[tuple[Array, Array]]) -> Array:
     """Every node's h and c from the tables that the runs ended with, in the order of `expected`."""
-    found = np.full(asked.expected.shape, np.nan, np.float32)
+    states = np.full(asked.expected.shape, np.nan, np.float32)
     for run, (h, c) in zip(runs, tables, strict=True):
         if len(h) != len(run.nodes) + 1:
             raise DashboardError(f"wrong answer: a table of {len(h)} rows for {len(run.nodes)} nodes.")
-        found[list(run.nodes)] = np.concatenate([h[1:], c[1:]], axis=1)
-    return found
+        states[list(run.nodes)] = np.concatenate([h[1:], c[1:]], axis=1)
+    return states

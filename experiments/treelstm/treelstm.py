@@ -68,13 +68,13 @@ class TreeLstm(Experiment[TreeLstmConfig]):
 
     def summary(self, history: History) -> Summary:
         """The default words, the fastest way, and what a node costs in each."""
-        told = configuration_text.summary(super().summary(history), history)
+        summary = configuration_text.summary(super().summary(history), history)
         costs = [
             f"{way} {format_quantity(series.values[-1] * 1e6 / series.labels['workload_args']['nodes'], 'ns')}"
             for ways in configuration_text.cases(history).values()
             for way, series in ways.items()
         ]
-        return told.with_lines([f"- a node takes: {'; '.join(costs)}"])
+        return summary.with_lines([f"- a node takes: {'; '.join(costs)}"])
 
 
 def checked(asked: Problem, runs: list[Run], tables: list[tuple[Array, Array]]) -> dict[str, float]:

@@ -52,8 +52,8 @@ class Searched:
 
     def describe(self) -> str:
         """How many trials failed, and how the first did."""
-        words = f"{self.failed} of {self.trials} trials failed ({self.failed_builds} builds, {self.failed_runs} runs)"
-        return f"{words}, the first with: {self.first_error}" if self.first_error else words
+        text = f"{self.failed} of {self.trials} trials failed ({self.failed_builds} builds, {self.failed_runs} runs)"
+        return f"{text}, the first with: {self.first_error}" if self.first_error else text
 
     def facts(self) -> dict[str, Any]:
         """What records and the kept database say of it."""
@@ -84,21 +84,21 @@ def done(subject: Subject, module: Any, budget: Budget, seed: int) -> Searched:
             _found[name] = _searched(subject, module, budget, seed)
         except Exception as error:  # noqa: BLE001 - every point of this search fails with it
             _found[name] = error
-    found = _found[name]
-    if isinstance(found, Exception):
-        raise found
-    return found
+    searched = _found[name]
+    if isinstance(searched, Exception):
+        raise searched
+    return searched
 
 
 def _searched(subject: Subject, module: Any, budget: Budget, seed: int) -> Searched:
     run = f"{os.environ.get('TVMDASH_NIGHT', 'by-hand')}-{os.getppid()}"  # the measuring processes of a run share it
-    place = tuning.build_folder() / ".searches" / subject.folder
-    folder = place / run
+    parent = tuning.build_folder() / ".searches" / subject.folder
+    folder = parent / run
     if not (folder / _DONE).exists():
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(parent, ignore_errors=True)
         folder.mkdir(parents=True)
-        found = _search(subject, module, budget, seed, folder)
-        common.write_json(folder / _DONE, {**found.facts(), "trials": found.trials})
+        searched = _search(subject, module, budget, seed, folder)
+        common.write_json(folder / _DONE, {**searched.facts(), "trials": searched.trials})
     return Searched(folder=folder, **common.read_json(folder / _DONE))
 
 
@@ -124,12 +124,12 @@ def _search(subject: Subject, module: Any, budget: Budget, seed: int, folder: Pa
     search_s = (time.perf_counter_ns() - begun) / 1e9
     lines = (folder / tuning.RECORDS).read_text(encoding="utf-8").splitlines()
     good = sum(not tuning.failed(line) for line in lines)
-    told = Searched(
+    searched = Searched(
         folder, search_s, len(lines), counted.failed_builds, counted.failed_runs, len(tasks), counted.first_error
     )
     if not good:
-        raise DashboardError(f"nothing was found: {told.describe()}")
-    return told
+        raise DashboardError(f"nothing was found: {searched.describe()}")
+    return searched
 
 
 def _machinery(budget: Budget, workers: int) -> dict[str, Any]:

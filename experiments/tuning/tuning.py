@@ -77,13 +77,13 @@ class Tuning(Experiment[TuningConfig]):
         module = tuning.lowered(lowering.lower(network, weights, config.batch), config.pipeline, target)
         trials, details = point.values["trials"], {}
         if trials:
-            found = search.done(subject, module, self._budget(config), seed)
+            searched = search.done(subject, module, self._budget(config), seed)
             if kind == "tuning":
-                return _told(found, subject)
-            database = found.folder / f"first-{trials}"
-            tuning.copy_good(found.folder, database, trials)
+                return _told(searched, subject)
+            database = searched.folder / f"first-{trials}"
+            tuning.copy_good(searched.folder, database, trials)
             module = tuning.schedule(module, database, target)
-            details = {"kernels": found.kernels, "kernels_scheduled": len(tuning.scheduled(module))}
+            details = {"kernels": searched.kernels, "kernels_scheduled": len(tuning.scheduled(module))}
         compiled = relax_util.compile_module(module, CompileOptions(target, "default"))
         loaded, x = relax_util.load(compiled, config.threads), networks.make_input(network, seed, config.batch)
         return Prepared(
@@ -109,16 +109,16 @@ class Tuning(Experiment[TuningConfig]):
         return Budget(max(config.trials), config.trials_per_round, config.build_seconds, config.run_seconds)
 
 
-def _told(found: Searched, subject: Subject) -> Prepared:
+def _told(searched: Searched, subject: Subject) -> Prepared:
     """The search itself as a workload, timed already; its database is kept for cnn_comp.
 
     One that lost most of its trials is a failure, and nothing is kept of it: it would stay for as long as the build.
     """
-    if found.failed * 2 > found.trials:
-        raise DashboardError(found.describe())
-    kept = tuning.keep(subject, found.folder, found.trials, found.facts())
-    elapsed_ns = round(found.search_s * 1e9)
-    details = {**found.facts(), "trials_made": found.trials, "database_kept": kept}
+    if searched.failed * 2 > searched.trials:
+        raise DashboardError(searched.describe())
+    kept = tuning.keep(subject, searched.folder, searched.trials, searched.facts())
+    elapsed_ns = round(searched.search_s * 1e9)
+    details = {**searched.facts(), "trials_made": searched.trials, "database_kept": kept}
     return Prepared(timer=lambda _number, repeat: [elapsed_ns] * repeat, details=details)
 
 

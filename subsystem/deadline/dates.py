@@ -109,41 +109,43 @@ def _count(number: int, noun: str) -> str:
 
 def read(config: DatesConfig, where: str) -> list[Deadline]:
     """The config's deadlines; ConfigError has a line for each fault of each, `where` names the file."""
-    found: list[Deadline] = []
+    deadlines: list[Deadline] = []
     faults: list[str] = []
     for name, given in config.deadlines.items():
         at = f"$.deadlines.{name}"
         try:
             checked = from_json(_Given, check(given, FIELDS, where, at=at), where, at=at)
-            found.append(_parse(name, checked, config, f"{where}: {at}"))
+            deadlines.append(_parse(name, checked, config, f"{where}: {at}"))
         except ConfigError as error:
             faults += error.faults
         except DashboardError as error:
             faults.append(str(error))
     if faults:
         raise ConfigError(faults)
-    return found
+    return deadlines
 
 
-def _parse(name: str, given: _Given, config: DatesConfig, place: str) -> Deadline:
+def _parse(name: str, given: _Given, config: DatesConfig, location: str) -> Deadline:
     wrong = [identity for identity in given.ping if mention(identity) is None]
     if wrong:
-        raise DashboardError(f"{place}.ping: {wrong[0]!r:.60} is not a Slack ID. Copy it from the profile (U...).")
+        raise DashboardError(f"{location}.ping: {wrong[0]!r:.60} is not a Slack ID. Copy it from the profile (U...).")
     days = config.ping_days if given.ping_days is None else given.ping_days
-    moment, zone = _moment(given.date, given.time_zone, config.time_zone, place)
+    moment, zone = _moment(given.date, given.time_zone, config.time_zone, location)
     pings = tuple(filter(None, map(mention, dict.fromkeys(given.ping))))
     return Deadline(name, given.title.strip() or name, moment, zone, pings, days, given.url)
 
 
-def _moment(date: str, own_zone: str, default_zone: str, place: str) -> tuple[datetime.datetime, str]:
+def _moment(date: str, own_zone: str, default_zone: str, location: str) -> tuple[datetime.datetime, str]:
     day = _DAY.fullmatch(date)
     match = _MOMENT.fullmatch(date)
     if not day and not match:
-        raise DashboardError(f"{place}.date: {date!r:.60} is not a date. Write it like 2027-01-15 or 2027-01-15T17:00.")
+        raise DashboardError(
+            f"{location}.date: {date!r:.60} is not a date. Write it like 2027-01-15 or 2027-01-15T17:00."
+        )
     offset = match[3] if match else None
     if offset and own_zone:
         raise DashboardError(
-            f"{place}.date: {date!r} has an offset, and time_zone is given too. Leave one of them out."
+            f"{location}.date: {date!r} has an offset, and time_zone is given too. Leave one of them out."
         )
     text = f"{date}T23:59:59" if day else f"{match[1]}T{match[2]}"  # type: ignore[index]
     try:
@@ -153,24 +155,24 @@ def _moment(date: str, own_zone: str, default_zone: str, place: str) -> tuple[da
             return datetime.datetime.fromisoformat(text + shift), "UTC" if shift == "+00:00" else f"UTC{shift}"
     except ValueError as error:
         raise DashboardError(
-            f"{place}.date: {date!r}: {error}. Write it like 2027-01-15 or 2027-01-15T17:00."
+            f"{location}.date: {date!r}: {error}. Write it like 2027-01-15 or 2027-01-15T17:00."
         ) from error
     name = own_zone or default_zone
-    return _local(naive, name, place, date), name
+    return _local(naive, name, location, date), name
 
 
-def _local(naive: datetime.datetime, name: str, place: str, date: str) -> datetime.datetime:
+def _local(naive: datetime.datetime, name: str, location: str, date: str) -> datetime.datetime:
     """The moment in the zone; where a clock is put back and shows it twice, the first time."""
-    zone = _zone(name, place)
+    zone = _zone(name, location)
     moment = naive.replace(tzinfo=zone)
     if moment.astimezone(datetime.UTC).astimezone(zone).replace(tzinfo=None) != naive:
         raise DashboardError(
-            f"{place}.date: {date!r} does not exist in {name}: clocks are put forward then. Write another time."
+            f"{location}.date: {date!r} does not exist in {name}: clocks are put forward then. Write another time."
         )
     return moment
 
 
-def _zone(name: str, place: str) -> zoneinfo.ZoneInfo:
+def _zone(name: str, location: str) -> zoneinfo.ZoneInfo:
     if name == ANYWHERE_ON_EARTH:
         return zoneinfo.ZoneInfo("Etc/GMT+12")
     try:
@@ -178,4 +180,4 @@ def _zone(name: str, place: str) -> zoneinfo.ZoneInfo:
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         near = difflib.get_close_matches(name, sorted(zoneinfo.available_timezones()), n=1)
         remedy = f"Did you mean {near[0]!r}?" if near else "Use an IANA name such as Europe/Berlin, or AoE."
-        raise DashboardError(f"{place}.time_zone: {name!r:.60} is not a time zone. {remedy}") from None
+        raise DashboardError(f"{location}.time_zone: {name!r:.60} is not a time zone. {remedy}") from None

@@ -38,21 +38,21 @@ class DeadlineSubsystem(Subsystem[DeadlineConfig]):
         return ()
 
     def work(self, config: DeadlineConfig, output: Path, home: Home, tonight: Night) -> Report:
-        found = dates.read(config, WHERE)
+        deadlines = dates.read(config, WHERE)
         now = common.parse_stamp(tonight.stamp)
-        coming = sorted((item for item in found if item.moment > now), key=lambda item: (item.moment, item.name))
+        coming = sorted((item for item in deadlines if item.moment > now), key=lambda item: (item.moment, item.name))
         near = [item for item in coming if item.days_left(now) <= item.ping_days]
         ahead = DeadlinesAhead(tuple(item.ahead_of(now, near=item in near) for item in coming), tonight.stamp)
         value = {"schema_version": SCHEMA_VERSION, **structured.to_json(ahead)}
         common.write_json(output / DEADLINES_FILE, value)
-        words = [f"{item.title}: {item.describe(now)}." for item in coming] or ["No deadline is ahead."]
-        past = len(found) - len(coming)
-        words += [f"{past} in the past can be removed from the config."] if past else []
+        sentences = [f"{item.title}: {item.describe(now)}." for item in coming] or ["No deadline is ahead."]
+        past = len(deadlines) - len(coming)
+        sentences += [f"{past} in the past can be removed from the config."] if past else []
         if near:
             slack = open_slack(config, home, WHERE)
-            said = message(near, tonight.stamp)
-            words.append(tell(slack, output, tonight.stamp, said))
-        return Report("Deadlines", "\n".join(words))
+            reminder = message(near, tonight.stamp)
+            sentences.append(tell(slack, output, tonight.stamp, reminder))
+        return Report("Deadlines", "\n".join(sentences))
 
 
 def message(near: Sequence[dates.Deadline], stamp: str) -> Message:

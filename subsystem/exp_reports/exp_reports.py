@@ -27,14 +27,14 @@ class ExpReports(Subsystem[ExpReportsConfig]):
     """Tells Slack, or where there is none its output folder, how the experiments went."""
 
     def work(self, config: ExpReportsConfig, output: Path, home: Home, tonight: Night) -> Report:
-        said = message.of_night(home, tonight, str(output / "message.txt"))
+        night_message = message.of_night(home, tonight, str(output / "message.txt"))
         slack = open_slack(config, home, "config/subsystem/exp_reports/config.json")
-        words = tell(slack, output, tonight.stamp, said)
+        text = tell(slack, output, tonight.stamp, night_message)
         if slack is not None and config.graphs:
-            found = graphs.of_night(home, tonight, config.graphs)
-            words = f"{words} {attach(slack, output, tonight.stamp, found.files, found.note)}".rstrip()
-        logging.getLogger("exp_reports").info("%s", words)
-        return Report("Experiments in Slack", f"{message.verdict(tonight)}. {words}")
+            attached = graphs.of_night(home, tonight, config.graphs)
+            text = f"{text} {attach(slack, output, tonight.stamp, attached.files, attached.note)}".rstrip()
+        logging.getLogger("exp_reports").info("%s", text)
+        return Report("Experiments in Slack", f"{message.verdict(tonight)}. {text}")
 
 
 if __name__ == "__main__":

@@ -39,10 +39,10 @@ def of_night(home: Home, night: Night, count: int) -> Graphs:
 
 
 def _note(night: Night, website: str, total: int) -> Message:
-    words = f"All {total} graphs" if total > 1 else "The graph"
+    text = f"All {total} graphs" if total > 1 else "The graph"
     page = link(f"{website.rstrip('/')}/index.html#experiments", "on the website, until the next night")
     return build(
-        "Graphs", f"{words}: {page}; what was measured stays on {link(page_of(night, website), 'its page')}.", []
+        "Graphs", f"{text}: {page}; what was measured stays on {link(page_of(night, website), 'its page')}.", []
     )
 
 

@@ -51,27 +51,27 @@ def verdict(night: Night) -> str:
     jobs = _experiments(night)
     good = sum(_is_good(job) for job in jobs)
     groups = ((FAILED, "failed"), (BLOCKED, "did not run"))
-    bad = [_named([job for job in jobs if job.state == state], words) for state, words in groups]
+    bad = [_named([job for job in jobs if job.state == state], text) for state, text in groups]
     bad.append(_named([job for job in jobs if is_unfinished(job)], "did not finish"))
     bad.append(_named([job for job in jobs if _is_partly_good(job)], "failed in part"))
-    told = [words for words in bad if words]
+    clauses = [text for text in bad if text]
     if not jobs:
-        words = "No experiment took part"
-    elif told:
-        words = f"{'; '.join(told)}. {good} of {_count(len(jobs))} ok"
+        text = "No experiment took part"
+    elif clauses:
+        text = f"{'; '.join(clauses)}. {good} of {_count(len(jobs))} ok"
     else:
-        words = f"All {_count(len(jobs))} ok" if len(jobs) > 1 else f"{elide(_title(jobs[0]), 60)} is ok"
+        text = f"All {_count(len(jobs))} ok" if len(jobs) > 1 else f"{elide(_title(jobs[0]), 60)} is ok"
     if backup := describe_missing_backups([backup.moment for backup in night.missing_backups]):
-        words = f"{words}, but {backup}"
-    return words if night.state in {RUNNING, COMPLETE} else f"The night was stopped before its end. {words}"
+        text = f"{text}, but {backup}"
+    return text if night.state in {RUNNING, COMPLETE} else f"The night was stopped before its end. {text}"
 
 
-def _named(jobs: Sequence[JobResult], words: str) -> str:
+def _named(jobs: Sequence[JobResult], clause: str) -> str:
     """As in "ResNet and LSTM failed", or "5 experiments failed" where their names would hide the rest."""
     if len(jobs) > _NAMED:
-        return f"{_count(len(jobs))} {words}"
+        return f"{_count(len(jobs))} {clause}"
     width = _NAME if len(jobs) > 1 else 2 * _NAME
-    return f"{format_list([elide(_title(job), width) for job in jobs], _NAMED)} {words}" if jobs else ""
+    return f"{format_list([elide(_title(job), width) for job in jobs], _NAMED)} {clause}" if jobs else ""
 
 
 def _count(number: int) -> str:
@@ -106,8 +106,8 @@ def _is_partly_good(job: JobResult) -> bool:
 
 def _unfinished_part(job: JobResult, notify: Notify) -> Part:
     done = [step.stage for step in job.steps]
-    words = f"It was through {escape(done[-1], 60)}." if done else "It was not begun."
-    lines = (f"{UNFINISHED} {bold(_title(job))} did not finish. {words}", in_a_line(notify.pings))
+    sentence = f"It was through {escape(done[-1], 60)}." if done else "It was not begun."
+    lines = (f"{UNFINISHED} {bold(_title(job))} did not finish. {sentence}", in_a_line(notify.pings))
     return Part("\n".join(filter(None, lines)), notify.pings)
 
 
@@ -117,10 +117,10 @@ def _good_part(home: Home, job: JobResult, stamp: str, trouble: str) -> Part:
     `trouble`: what may have disturbed its run.
     """
     summary = home.read_summary(job.name) if home.stamp_of(home.summary(job.name)) == stamp else None
-    told = "\n".join(_short(summary[1])) if summary else "It left no summary of tonight."
+    text = "\n".join(_short(summary[1])) if summary else "It left no summary of tonight."
     icon = NOTE if job.failed_points or trouble else GOOD
     doubt = escape(f"{_DISTURBED} {elide(trouble, _SUMMARY)}", 2 * _SUMMARY) if trouble else ""
-    lines = (f"{icon} {bold(_title(job))}", doubt, escape(told, 2 * _SUMMARY))
+    lines = (f"{icon} {bold(_title(job))}", doubt, escape(text, 2 * _SUMMARY))
     return Part("\n".join(filter(None, lines)).rstrip(), group=GOOD)
 
 

@@ -45,12 +45,12 @@ class Series:
     def words(self) -> str:
         """As in "cnn mlp run time: 1.00 ms then, 1.30 ms now (+30.0 %), by noise 1.28 ms to 1.32 ms: does not hold"."""
         then = f"{elide(self.name, 80)}: {format_quantity(self.old, self.unit)} then"
-        told = self.verdict + (f": {self.why}" if self.why else "")
+        verdict = self.verdict + (f": {self.why}" if self.why else "")
         if self.new is None or self.low is None or self.high is None:
-            return f"{then}; {told}"
+            return f"{then}; {verdict}"
         bounds = f"{format_quantity(self.low, self.unit)} to {format_quantity(self.high, self.unit)}"
         change = f"({format_percent(self.new / self.old - 1)})"
-        return f"{then}, {format_quantity(self.new, self.unit)} now {change}, by noise {bounds}: {told}"
+        return f"{then}, {format_quantity(self.new, self.unit)} now {change}, by noise {bounds}: {verdict}"
 
 
 @dataclass(frozen=True)
@@ -74,17 +74,17 @@ class Check:
 
 def parse(value: common.Json, stamp: str) -> Check:
     """What `dashboard reproduce --result` left; DashboardError where it is something else."""
-    found = structured.from_json(ReproductionResult, value, "the result of dashboard reproduce")
-    drawn = found.drawn
+    parsed = structured.from_json(ReproductionResult, value, "the result of dashboard reproduce")
+    drawn = parsed.drawn
     check = Check(
         stamp,
-        found.verdict,
-        why=found.why or found.ended,
-        tvm=str(found.artifact.get("version", "")),
-        rounds=found.rounds,
-        elapsed_s=found.elapsed_s,
-        differs=tuple(f"{name}: {then} then, {now} now" for name, then, now in found.differs),
-        series=tuple(map(_series, found.lines)),
+        parsed.verdict,
+        why=parsed.why or parsed.ended,
+        tvm=str(parsed.artifact.get("version", "")),
+        rounds=parsed.rounds,
+        elapsed_s=parsed.elapsed_s,
+        differs=tuple(f"{name}: {then} then, {now} now" for name, then, now in parsed.differs),
+        series=tuple(map(_series, parsed.lines)),
     )
     if drawn is None:
         return check
@@ -156,5 +156,5 @@ def _lines(check: Check) -> Iterator[str]:
 def _tally(checks: list[Check]) -> str:
     count = Counter(series.verdict for series in checks)
     first = f" since {common.parse_stamp(checks[0].stamp):%Y-%m-%d}" if len(checks) > 1 else ""
-    said = f"{count[HOLDS]} held, {count[DOES_NOT_HOLD]} did not, of {count[CANNOT_TELL]} it could not be told"
-    return f"{len(checks)} {'check' if len(checks) == 1 else 'checks'}{first}: {said}."
+    sentence = f"{count[HOLDS]} held, {count[DOES_NOT_HOLD]} did not, of {count[CANNOT_TELL]} it could not be told"
+    return f"{len(checks)} {'check' if len(checks) == 1 else 'checks'}{first}: {sentence}."

@@ -39,8 +39,8 @@ class HistoryCheck(Subsystem[HistoryCheckConfig]):
     def work(self, config: HistoryCheckConfig, output: Path, home: Home, tonight: Night) -> Report:
         check = repeated(config, home, tonight)
         checks, damage = history.add(output, check)
-        words = history.describe(checks, check)
-        return Report(history.title(check), f"{words}\n{damage}".rstrip())
+        text = history.describe(checks, check)
+        return Report(history.title(check), f"{text}\n{damage}".rstrip())
 
 
 def repeated(config: HistoryCheckConfig, home: Home, tonight: Night) -> Check:
@@ -58,8 +58,8 @@ def repeated(config: HistoryCheckConfig, home: Home, tonight: Night) -> Check:
             "result": result,
             **({"sample": config.points} if config.points else {}),
         }
-        words = ["--no-rebuild-tvm", *(f"--{name}={value}" for name, value in options.items())]
-        code = within_night.call("reproduce", str(home.root), "random", *words, timeout_s=seconds + _PATIENCE_S)
+        arguments = ["--no-rebuild-tvm", *(f"--{name}={value}" for name, value in options.items())]
+        code = within_night.call("reproduce", str(home.root), "random", *arguments, timeout_s=seconds + _PATIENCE_S)
         if not result.is_file():
             why = "took too long and was ended" if code == _ENDED else f"ended with {code}"
             return Check(tonight.stamp, CANNOT_TELL, f"dashboard reproduce {why}; the log of this stage says more.")

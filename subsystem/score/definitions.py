@@ -89,98 +89,102 @@ def parse_all(values: Sequence[Any], shown: str = "config.json") -> tuple[list[D
     good: dict[str, Definition] = {}
     faults = []
     for index, value in enumerate(values):
-        place = f"{shown}: $.scores[{index}]"
+        json_path = f"{shown}: $.scores[{index}]"
         try:
-            definition = _parse(value, place)
+            definition = _parse(value, json_path)
         except DashboardError as error:
             faults.append(str(error))
             continue
         if definition.id in good or definition.title in {other.title for other in good.values()}:
-            faults.append(f"{place}: the same score, or one of the same title, stands above. Take one of them out.")
+            faults.append(f"{json_path}: the same score, or one of the same title, stands above. Take one of them out.")
         else:
             good[definition.id] = definition
     return list(good.values()), faults
 
 
-def _parse(value: Any, place: str) -> Definition:
+def _parse(value: Any, json_path: str) -> Definition:
     if not isinstance(value, dict):
-        raise DashboardError(f"{place}: {value!r:.60} is not an object. Write {{...}} with title, experiment and kind.")
+        raise DashboardError(
+            f"{json_path}: {value!r:.60} is not an object. Write {{...}} with title, experiment and kind."
+        )
     for name in sorted(set(value) - set(_KNOWN)):
         near = difflib.get_close_matches(name, _KNOWN, n=1)
         raise DashboardError(
-            f"{place}.{name}: there is no such field. "
+            f"{json_path}.{name}: there is no such field. "
             + (f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(_KNOWN)}.")
         )
-    title, experiment = _string(value, "title", place), _string(value, "experiment", place)
-    kind = _choice(value.get("kind"), KINDS, f"{place}.kind")
+    title, experiment = _string(value, "title", json_path), _string(value, "experiment", json_path)
+    kind = _choice(value.get("kind"), KINDS, f"{json_path}.kind")
     compares = kind in (SPEEDUP, SHARE)
     if compares and "baseline" not in value:
-        raise DashboardError(f"{place}.baseline: is missing. A {kind} compares with something: select it.")
+        raise DashboardError(f"{json_path}.baseline: is missing. A {kind} compares with something: select it.")
     if not compares and "baseline" in value:
-        raise DashboardError(f"{place}.baseline: a {kind} compares with nothing. Leave it out.")
+        raise DashboardError(f"{json_path}.baseline: a {kind} compares with nothing. Leave it out.")
     return Definition(
         title,
         kind,
-        _selector(value.get("contender", {}), experiment, f"{place}.contender"),
-        _selector(value["baseline"], experiment, f"{place}.baseline") if compares else None,
-        _workloads(value.get("workloads", ALL), f"{place}.workloads"),
-        _threshold(value, kind, place),
-        _metric(value.get("metric", METRICS[0].name), kind, f"{place}.metric"),
+        _selector(value.get("contender", {}), experiment, f"{json_path}.contender"),
+        _selector(value["baseline"], experiment, f"{json_path}.baseline") if compares else None,
+        _workloads(value.get("workloads", ALL), f"{json_path}.workloads"),
+        _threshold(value, kind, json_path),
+        _metric(value.get("metric", METRICS[0].name), kind, f"{json_path}.metric"),
     )
 
 
-def _string(value: Mapping[str, Any], name: str, place: str) -> str:
+def _string(value: Mapping[str, Any], name: str, json_path: str) -> str:
     text = value.get(name)
     if not isinstance(text, str) or not text.strip():
-        raise DashboardError(f"{place}.{name}: is missing or not a string. Add it.")
+        raise DashboardError(f"{json_path}.{name}: is missing or not a string. Add it.")
     return text.strip()
 
 
-def _choice(value: Any, choices: Sequence[str], place: str) -> str:
+def _choice(value: Any, choices: Sequence[str], json_path: str) -> str:
     if value not in choices:
-        raise DashboardError(f"{place}: {value!r:.60} is not a choice. Use one of: {', '.join(choices)}.")
+        raise DashboardError(f"{json_path}: {value!r:.60} is not a choice. Use one of: {', '.join(choices)}.")
     return str(value)
 
 
-def _metric(value: Any, kind: str, place: str) -> Metric:
-    name = _choice(value, [metric.name for metric in METRICS], place)
+def _metric(value: Any, kind: str, json_path: str) -> Metric:
+    name = _choice(value, [metric.name for metric in METRICS], json_path)
     if kind == CORRECT and name != METRICS[0].name:
-        raise DashboardError(f"{place}: a {kind} counts points, whatever was measured of them. Leave it out.")
+        raise DashboardError(f"{json_path}: a {kind} counts points, whatever was measured of them. Leave it out.")
     return next(metric for metric in METRICS if metric.name == name)
 
 
-def _threshold(value: Mapping[str, Any], kind: str, place: str) -> float:
+def _threshold(value: Mapping[str, Any], kind: str, json_path: str) -> float:
     number = value.get("threshold")
     if kind != SHARE:
         if number is not None:
-            raise DashboardError(f"{place}.threshold: only {SHARE} has one. Leave it out.")
+            raise DashboardError(f"{json_path}.threshold: only {SHARE} has one. Leave it out.")
         return 0.0
     if isinstance(number, bool) or not isinstance(number, (int, float)) or number <= 0:
-        raise DashboardError(f"{place}.threshold: {number!r:.60} is not a speed-up above 0. Write it like 1.5.")
+        raise DashboardError(f"{json_path}.threshold: {number!r:.60} is not a speed-up above 0. Write it like 1.5.")
     return float(number)
 
 
-def _workloads(value: Any, place: str) -> tuple[str, ...] | None:
+def _workloads(value: Any, json_path: str) -> tuple[str, ...] | None:
     if value == ALL:
         return None
     if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
-        raise DashboardError(f'{place}: {value!r:.60} is neither "all" nor a list of names. Write it like ["mlp"].')
+        raise DashboardError(f'{json_path}: {value!r:.60} is neither "all" nor a list of names. Write it like ["mlp"].')
     return tuple(dict.fromkeys(value))
 
 
-def _selector(value: Any, experiment: str, place: str) -> Selector:
+def _selector(value: Any, experiment: str, json_path: str) -> Selector:
     if not isinstance(value, dict):
-        raise DashboardError(f'{place}: {value!r:.60} is not an object. Write it like {{"build_config.opt_level": 3}}.')
+        raise DashboardError(
+            f'{json_path}: {value!r:.60} is not an object. Write it like {{"build_config.opt_level": 3}}.'
+        )
     values = {path: item for path, item in value.items() if path != EXPERIMENT}
     for path in values:
         column = path.partition(".")[0]
         if column not in _COLUMNS:
             near = difflib.get_close_matches(column, _COLUMNS, n=1)
             remedy = f"Did you mean {near[0]!r}?" if near else f"Columns: {', '.join(_COLUMNS)}."
-            raise DashboardError(f"{place}.{path}: {column!r} is no column of a record. {remedy}")
+            raise DashboardError(f"{json_path}.{path}: {column!r} is no column of a record. {remedy}")
     own = value.get(EXPERIMENT, experiment)
     if not isinstance(own, str) or not own:
-        raise DashboardError(f"{place}.{EXPERIMENT}: {own!r:.60} is not an experiment's name.")
+        raise DashboardError(f"{json_path}.{EXPERIMENT}: {own!r:.60} is not an experiment's name.")
     return Selector(own, values)
 
 

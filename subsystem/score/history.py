@@ -109,7 +109,7 @@ class _Series:
         self._nights = nights
         self._points = {point.stamp: point for point in known if point.stamp <= tonight}
         self._order = sorted({*self._points, *nights.stamps(definition, tonight)})
-        self._place = {stamp: place for place, stamp in enumerate(self._order)}
+        self._place = {stamp: index for index, stamp in enumerate(self._order)}
         self.pending = [stamp for stamp in self._order if stamp == tonight or self._is_open(stamp)]
 
     def _is_open(self, stamp: str) -> bool:
@@ -118,8 +118,8 @@ class _Series:
 
     def add(self, stamp: str, resampling: Resampling) -> None:
         """Score that night; what is pending before it has been."""
-        place = self._place[stamp]
-        earlier = self._points.get(self._order[place - 1]) if place else None
+        index = self._place[stamp]
+        earlier = self._points.get(self._order[index - 1]) if index else None
         of_night = {name: self._nights.of(name, stamp) for name in self.definition.experiments}
         self._points[stamp] = score(self.definition, of_night, stamp, earlier, resampling)
 
@@ -162,10 +162,10 @@ def read(path: Path) -> Known:
         value = common.read_json(path)
         if value["schema_version"] != SCHEMA_VERSION:
             return {}
-        found = structured.from_json(Scores, value, path)
+        stored = structured.from_json(Scores, value, path)
     except (DashboardError, KeyError, TypeError):
         return {}
-    return {item.id: (item, tuple(map(_point, item.points))) for item in found.scores}
+    return {item.id: (item, tuple(map(_point, item.points))) for item in stored.scores}
 
 
 def _point(night: ScoredNight) -> Point:

@@ -85,11 +85,11 @@ def tell(scored: Scored) -> Told:
     missing = f"Missing: {_format_missing(tonight.missing)}" if not tonight.complete else ""
     if missing and tonight.value is None:
         return Told("no value tonight", sentences=missing)
-    told = _format_value(scored, tonight)
+    text = _format_value(scored, tonight)
     if missing:
-        clause = f"{told.clause}, incomplete and not comparable with other nights"
-        return replace(told, clause=clause, sentences=missing)
-    return replace(told, sentences=_format_change(scored, tonight))
+        clause = f"{text.clause}, incomplete and not comparable with other nights"
+        return replace(text, clause=clause, sentences=missing)
+    return replace(text, sentences=_format_change(scored, tonight))
 
 
 def _format_value(scored: Scored, point: Point) -> Told:
@@ -108,15 +108,17 @@ def _format_value(scored: Scored, point: Point) -> Told:
         limit = scored.definition.threshold
         below = [item for item in point.workloads if item.value < limit]
         close = [item.workload for item in point.workloads if (item.low or limit) < limit <= (item.high or limit)]
-        words = f"{count - len(below)} of {over} {'is' if count == 1 else 'are'} {limit:g} {_times(scored)} or better"
+        value_text = (
+            f"{count - len(below)} of {over} {'is' if count == 1 else 'are'} {limit:g} {_times(scored)} or better"
+        )
         slower = format_list([f"{item.workload} ({three_digits(item.value)})" for item in below], 4)
         clause = f", not {slower}" if below else ""
-        return Told(words, clause=clause + (f"; within noise of it: {format_list(close, 4)}" if close else ""))
+        return Told(value_text, clause=clause + (f"; within noise of it: {format_list(close, 4)}" if close else ""))
     total, unchecked = sum(item.total or 0 for item in point.workloads), sum(item.unchecked for item in point.workloads)
     wrong = [item.workload for item in point.workloads if item.value < (item.total or 0)]
-    words = f"{value:.0f} of {total} {'checked points' if unchecked else 'points'} correct"
+    value_text = f"{value:.0f} of {total} {'checked points' if unchecked else 'points'} correct"
     clause = f", {unchecked} more never checked" if unchecked else ""
-    return Told(words, clause=clause + (f"; failures in {format_list(wrong, 4)}" if wrong else ""))
+    return Told(value_text, clause=clause + (f"; failures in {format_list(wrong, 4)}" if wrong else ""))
 
 
 def _times(scored: Scored) -> str:
@@ -205,7 +207,7 @@ def page(stamp: str, scored: Sequence[Scored], left_out: Sequence[LeftOut], faul
 
 def _on_page(scored: Scored, pictures: dict[str, Plot]) -> ScoreTonight:
     definition, tonight = scored.definition, scored.tonight
-    before, told = scored.before(tonight), tell(scored)
+    before, text = scored.before(tonight), tell(scored)
     names = (f"{name_of(scored)}_tonight", f"{name_of(scored)}_nights")
     return ScoreTonight(
         id=definition.id,
@@ -217,11 +219,11 @@ def _on_page(scored: Scored, pictures: dict[str, Plot]) -> ScoreTonight:
         low=tonight.low,
         high=tonight.high,
         complete=tonight.complete,
-        words=told.words,
+        words=text.words,
         before=None if before is None else Before(before.stamp, before.value),
         workloads=tonight.workloads,
         missing=tonight.missing,
         graphs=tuple(Graph(f"graphs/{name}.svg", alt_text(pictures[name])) for name in names),
-        headline=told.value,
-        details=told.details,
+        headline=text.value,
+        details=text.details,
     )

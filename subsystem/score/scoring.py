@@ -28,8 +28,8 @@ _REASON_COLUMNS = 160
 class NoValueError(DashboardError):
     """Why a workload has no value: in words, and as the kind with what it is of."""
 
-    def __init__(self, words: str, lack: Lack, *of: str) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, lack: Lack, *of: str) -> None:
+        super().__init__(message)
         self.lack, self.of = lack, of
 
     def missing(self, workload: str) -> Missing:
@@ -178,12 +178,12 @@ def _measured(
         raise NoValueError(f"failed ({selector}): {failure.error}", Lack.FAILED, *selector.key, failure.error)
     if len(records) > 1:
         paths = format_list(list(differing(records)), 4) or "nothing"
-        words = f"{len(records)} records of {selector}: they differ in {paths}; select one of them"
-        raise NoValueError(words, Lack.SEVERAL_RECORDS, *selector.key, str(len(records)), paths)
+        message = f"{len(records)} records of {selector}: they differ in {paths}; select one of them"
+        raise NoValueError(message, Lack.SEVERAL_RECORDS, *selector.key, str(len(records)), paths)
     value = next((value for metric, value in records[0].metrics() if metric == definition.metric), None)
     if value is None or value <= 0:
-        words = f"its record of {selector} has no {definition.metric.name} above 0"
-        raise NoValueError(words, Lack.NO_METRIC, *selector.key)
+        message = f"its record of {selector} has no {definition.metric.name} above 0"
+        raise NoValueError(message, Lack.NO_METRIC, *selector.key)
     info = records[0].additional_info if definition.metric.name == "run_time" else {}
     low, high = info.get("execution_elapsed_ms_low"), info.get("execution_elapsed_ms_high")
     return WorkloadValue(workload, value, low, high)
@@ -198,8 +198,8 @@ def _count(selector: Selector, night: ExperimentNight, workload: str) -> Workloa
         raise NoValueError(f"neither a record nor a failure of {selector}", Lack.NO_RECORD, *selector.key)
     checked = sum("max_error" in record.additional_info for record in good)
     if not checked and not bad:
-        words = f"none of its {len(good)} answers was checked" if len(good) > 1 else "it was not checked"
-        raise NoValueError(words, Lack.NOT_CHECKED, *selector.key, str(len(good)))
+        message = f"none of its {len(good)} answers was checked" if len(good) > 1 else "it was not checked"
+        raise NoValueError(message, Lack.NOT_CHECKED, *selector.key, str(len(good)))
     return WorkloadValue(workload, float(checked), total=checked + len(bad), unchecked=len(good) - checked)
 
 

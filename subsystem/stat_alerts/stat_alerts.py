@@ -88,11 +88,11 @@ def _options(config: StatAlertsConfig, home: Home, tonight: Night) -> Options:
 
 def _partial(home: Home, stamps: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The experiments with partial data by night: what such a night lacks has not ended, it was not measured."""
-    found: dict[str, tuple[str, ...]] = {}
+    partial_of: dict[str, tuple[str, ...]] = {}
     for stamp in stamps:
         with contextlib.suppress(DashboardError):  # an imported night has no record
-            found[stamp] = tuple(partial.experiment for partial in home.read_night(stamp).partial)
-    return {stamp: names for stamp, names in found.items() if names}
+            partial_of[stamp] = tuple(partial.experiment for partial in home.read_night(stamp).partial)
+    return {stamp: names for stamp, names in partial_of.items() if names}
 
 
 def _write_view(output: Path, ledger: Ledger) -> None:
@@ -112,21 +112,21 @@ def _stddev(config: StatAlertsConfig, output: Path, home: Home, stamp: str) -> R
     """The ancestor's rule: a list of tonight's series that are further from their mean than so many deviations."""
     settings = StddevSettings(config.window, config.deviations)
     table = read_table(home, stamp, config.window + 1)
-    found = []
+    beyond = []
     series_on_page = []
     for row, series in enumerate(table.rows):
         decision = stddev(_up_to(table, row, stamp), settings)
         series_on_page.append(StddevSeries(series.key, series.name, decision.alert, decision.reason))
         if decision.alert:
-            found.append(series.name)
+            beyond.append(series.name)
     page = StddevPage(stamp, tuple(series_on_page))
     common.write_json(output / PAGE_FILE, {"schema_version": SCHEMA_VERSION, **structured.to_json(page)})
-    if not found:
-        words = f"No series of {len(table.rows)} is beyond {settings.deviations:g} standard deviations of its mean."
-        return Report("Nothing stands out", words)
-    names = format_list([elide(name, 80) for name in found], 20)
-    words = f"Beyond {settings.deviations:g} standard deviations of the last {settings.window} nights: {names}."
-    return Report(f"{len(found)} of {len(table.rows)} series stand out", words)
+    if not beyond:
+        text = f"No series of {len(table.rows)} is beyond {settings.deviations:g} standard deviations of its mean."
+        return Report("Nothing stands out", text)
+    names = format_list([elide(name, 80) for name in beyond], 20)
+    text = f"Beyond {settings.deviations:g} standard deviations of the last {settings.window} nights: {names}."
+    return Report(f"{len(beyond)} of {len(table.rows)} series stand out", text)
 
 
 def _up_to(table: Table, row: int, stamp: str) -> Any:

@@ -45,36 +45,36 @@ class SubsysReporter(Subsystem[SubsysReporterConfig]):
     def work(self, config: SubsysReporterConfig, output: Path, home: Home, tonight: Night) -> Report:
         jobs = [job for job in tonight.subsystems if job.name != NAME]
         slack = open_slack(config, home, f"config/subsystem/{NAME}/config.json")
-        words = tell(slack, output, tonight.stamp, of_night(home, tonight, jobs, str(output / "message.txt")))
-        return Report("Subsystems in Slack", f"{verdict(jobs)}. {words}")
+        text = tell(slack, output, tonight.stamp, of_night(home, tonight, jobs, str(output / "message.txt")))
+        return Report("Subsystems in Slack", f"{verdict(jobs)}. {text}")
 
 
 def verdict(jobs: Sequence[JobResult]) -> str:
     """The subsystems in one line, without a full stop."""
     groups = ((FAILED, "failed"), (BLOCKED, "did not run"))
-    told = [_named([job for job in jobs if job.state == state], words) for state, words in groups]
+    clauses = [_named([job for job in jobs if job.state == state], clause) for state, clause in groups]
     if not jobs:
         return "No other subsystem took part"
-    if not any(told):
+    if not any(clauses):
         return f"All {len(jobs)} subsystems ok" if len(jobs) > 1 else f"{elide(_title(jobs[0]), _NAME)} is ok"
-    return "; ".join(words for words in told if words)
+    return "; ".join(clause for clause in clauses if clause)
 
 
-def _named(jobs: Sequence[JobResult], words: str) -> str:
+def _named(jobs: Sequence[JobResult], clause: str) -> str:
     names = format_list([elide(_title(job), _NAME) for job in jobs], _NAMED)
-    return f"Subsystem{'' if len(jobs) == 1 else 's'} {names} {words}" if jobs else ""
+    return f"Subsystem{'' if len(jobs) == 1 else 's'} {names} {clause}" if jobs else ""
 
 
 def of_night(home: Home, night: Night, jobs: Sequence[JobResult], whole: str) -> Message:
     """The message; `whole` is the file that holds it where Slack has no room for all of it."""
-    told = [(job, read_notify(home, job.kind, job.name)) for job in jobs]
+    notified = [(job, read_notify(home, job.kind, job.name)) for job in jobs]
     website = website_url(home)
     states = {job.state for job in jobs}
     icon = BAD if FAILED in states else STOPPED if BLOCKED in states else GOOD
     headline, parts = opening(home, night, icon, verdict(jobs))
-    parts += [failed_part(job, notify) for job, notify in told if job.state == FAILED]
-    parts += blocked_parts([item for item in told if item[0].state == BLOCKED])
-    parts += [fault_part(fault) for _, notify in told for fault in notify.faults]
+    parts += [failed_part(job, notify) for job, notify in notified if job.state == FAILED]
+    parts += blocked_parts([item for item in notified if item[0].state == BLOCKED])
+    parts += [fault_part(fault) for _, notify in notified for fault in notify.faults]
     reports = [(job, report_of_tonight(home, job, night)) for job in jobs if job.state == OK]
     parts += [_report_part(job, report, in_threads(home, job, night, website)) for job, report in reports if report]
     quiet = [_title(job) for job, report in reports if not report]
@@ -96,15 +96,15 @@ def in_threads(home: Home, job: JobResult, night: Night, website: str) -> str:
     It says so in in_slack.json.
     """
     try:
-        said = structured.read(InSlack, home.output(job.name) / IN_SLACK_FILE, max_bytes=1 << 20)
+        in_slack = structured.read(InSlack, home.output(job.name) / IN_SLACK_FILE, max_bytes=1 << 20)
     except DashboardError:
         return ""
-    if said is None or said.night != night.stamp:
+    if in_slack is None or in_slack.night != night.stamp:
         return ""
-    address = f"{website.rstrip('/')}/{said.page}"
-    more = f" {link(address, said.page.removesuffix('.html'))}" if website and said.page else ""
-    first = said.headline or said.words.strip()
-    return f"{escape(first, _VALUE)}{more}\n{escape(said.details, _VALUE)}".rstrip()
+    address = f"{website.rstrip('/')}/{in_slack.page}"
+    more = f" {link(address, in_slack.page.removesuffix('.html'))}" if website and in_slack.page else ""
+    first = in_slack.headline or in_slack.words.strip()
+    return f"{escape(first, _VALUE)}{more}\n{escape(in_slack.details, _VALUE)}".rstrip()
 
 
 def _title(job: JobResult) -> str:

@@ -14,7 +14,7 @@ _MAX_CORES = 4
 _LEAST_STOLEN = 0.01
 
 
-def course(run: Telemetry, found: Sequence[Outlier]) -> Course:
+def course(run: Telemetry, outliers: Sequence[Outlier]) -> Course:
     """Temperatures, clocks, load and memory of the run, with the trials shaded that have outlying samples."""
     cores = {f"core {name}": column for name, column in run.named("cpu_mhz").items()}
     spread = {name: run.column(f"cpu_mhz_{name}") for name in ("max", "median", "min")}
@@ -31,7 +31,7 @@ def course(run: Telemetry, found: Sequence[Outlier]) -> Course:
     )
     spans = tuple(
         Span(item.begin_s, item.end_s, f"{item.label}: {item.times:.1f}x")
-        for item in sorted(found[:MAX_TOLD], key=lambda item: item.begin_s)
+        for item in sorted(outliers[:MAX_TOLD], key=lambda item: item.begin_s)
     )
     title = f"{run.experiment}, night {run.stamp}: the machine during the run"
     return Course(title, tuple(run.seconds), tuple(panel for panel in panels if panel.tracks), spans)

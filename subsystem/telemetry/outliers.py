@@ -65,8 +65,8 @@ def _raw_folder(home: Home) -> Path:
 
 def outliers(trials: Iterable[Trial], begun_unix_s: float) -> tuple[Outlier, ...]:
     """The trials with samples more than 5 (robust) standard deviations and 10 % above their median, the worst first."""
-    found = [outlier for trial in trials if (outlier := _outlier(trial, begun_unix_s)) is not None]
-    return tuple(sorted(found, key=lambda outlier: -outlier.times))
+    slow = [outlier for trial in trials if (outlier := _outlier(trial, begun_unix_s)) is not None]
+    return tuple(sorted(slow, key=lambda outlier: -outlier.times))
 
 
 def _outlier(trial: Trial, begun_unix_s: float) -> Outlier | None:

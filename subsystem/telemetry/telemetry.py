@@ -60,8 +60,8 @@ class TelemetrySubsystem(Subsystem[TelemetryConfig]):
     def work(self, config: TelemetryConfig, output: Path, home: Home, tonight: Night) -> Report | None:
         runs, faults = read_runs(home, tonight, config)
         plot_files.draw_changed({run.name: run.course for run in runs}, output / "graphs")
-        told = structured.to_json(page(tonight.stamp, runs, faults))
-        common.write_json(output / PAGE_FILE, {"schema_version": SCHEMA_VERSION, **told})
+        written = structured.to_json(page(tonight.stamp, runs, faults))
+        common.write_json(output / PAGE_FILE, {"schema_version": SCHEMA_VERSION, **written})
         return report(runs, faults)
 
 
@@ -80,14 +80,14 @@ def read_runs(home: Home, tonight: Night, limits: Limits) -> tuple[list[Run], li
 
 
 def _run(home: Home, telemetry: Telemetry, limits: Limits) -> Run:
-    found: tuple[Outlier, ...] = ()
+    slow: tuple[Outlier, ...] = ()
     unknown = ""
     try:
-        found = outliers.find(home, telemetry.experiment, telemetry.stamp, telemetry.begun_unix_s)
+        slow = outliers.find(home, telemetry.experiment, telemetry.stamp, telemetry.begun_unix_s)
     except DashboardError as error:
         unknown = str(error)
     sentences = tuple(judgement.abnormal(telemetry, limits))
-    return Run(telemetry, sentences, found, unknown, courses.course(telemetry, found))
+    return Run(telemetry, sentences, slow, unknown, courses.course(telemetry, slow))
 
 
 def page(stamp: str, runs: Sequence[Run], faults: Sequence[str]) -> TelemetryPage:

@@ -44,16 +44,16 @@ def publish(home: Home, tonight: Night, output: Path, now: datetime.datetime, *,
     Killed at any instant, `output` is the old site or the new one, whole. It belongs to the site: other files in it
     are gone afterwards. Secrets are hidden in every file of it.
     """
-    place = output.resolve()  # where the operator made it a link, the folder behind it is what is swapped
-    site = SiteContext(home, tonight, place, now)
-    with common.folder_beside(place) as new:
+    target = output.resolve()  # where the operator made it a link, the folder behind it is what is swapped
+    site = SiteContext(home, tonight, target, now)
+    with common.folder_beside(target) as new:
         (new / "CACHEDIR.TAG").write_text(CACHE_TAG, encoding="ascii")
         copy_static(new)
-        carrier = IncrementalSite.begin(place, new, code_version())
+        carrier = IncrementalSite.begin(target, new, code_version())
         counted = site_data.write(site, new, carrier, receipt_nights)
         written = site_pages.write(site, new, carrier)
         carrier.close(counted)
-        hide_secrets(home, place, new)
+        hide_secrets(home, target, new)
     return Published((output / "index.html").as_uri(), written.nights, len(written.rendered))
 
 

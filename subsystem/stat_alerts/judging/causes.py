@@ -39,17 +39,17 @@ def cause_of(table: Table, row: int, decision: Decision, controls: Sequence[int]
         return _same_artifact(table, row, decision.cut, night) or Cause(MACHINE, CONTROL)
     again = _with_re_runs(Cause(), table, row, decision)
     if again.old_artifacts and is_reproduced(decision, night):
-        found: Cause | None = replace(again, whose=BUILD, evidence=MEASURED_AGAIN)
+        cause: Cause | None = replace(again, whose=BUILD, evidence=MEASURED_AGAIN)
     elif table.rows[row].kind == "exact":
-        found = _same_artifact(table, row, decision.cut, night) or Cause(BUILD, EXACT)
+        cause = _same_artifact(table, row, decision.cut, night) or Cause(BUILD, EXACT)
     else:
-        found = _same_artifact(table, row, decision.cut, night)
-    if found is None:
-        found = _with_re_runs(_by_controls(table, decision, controls, night), table, row, decision)
-    if found.whose == MACHINE:
-        return found
-    found = _with_code(found, [_same_code(table, row, decision.cut, night)])
-    return of_tvm(found) if found.is_tvms else found
+        cause = _same_artifact(table, row, decision.cut, night)
+    if cause is None:
+        cause = _with_re_runs(_by_controls(table, decision, controls, night), table, row, decision)
+    if cause.whose == MACHINE:
+        return cause
+    cause = _with_code(cause, [_same_code(table, row, decision.cut, night)])
+    return of_tvm(cause) if cause.is_tvms else cause
 
 
 def is_reproduced(decision: Decision, night: int) -> bool:
@@ -62,9 +62,9 @@ def of_fleet(table: Table, rows: Iterable[int], cause: Cause, cut: int, night: i
     present = [row for row in rows if math.isfinite(table.values[row, night - table.offset])]
     if cause.evidence in {NOTHING, OLDER_ARTIFACTS} and not cause.is_tvms:
         same = [_same_artifact(table, row, cut, night) for row in present]
-        found = [cause for cause in same if cause is not None]
-        if present and len(found) == len(present):
-            return of_many(found)
+        causes = [cause for cause in same if cause is not None]
+        if present and len(causes) == len(present):
+            return of_many(causes)
     return _with_code(cause, [_same_code(table, row, cut, night) for row in present])
 
 

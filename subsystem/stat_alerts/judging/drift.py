@@ -45,7 +45,7 @@ def events_of(table: Table, night: int, memory: Memory, ledger: Ledger, options:
         return []
     events = []
     for name, rows in table.fleets(night).items():
-        found: dict[int, _Drift] = {}
+        largest: dict[int, _Drift] = {}
         whole: tuple[int, float] | None = None
         for anchor in _anchors(table, night, options):
             drifts = list(_drifts(table, rows, anchor, night, memory, ledger))
@@ -55,13 +55,13 @@ def events_of(table: Table, night: int, memory: Memory, ledger: Ledger, options:
             for drift in drifts:
                 own = drift.size - common
                 sure = min(abs(own), abs(drift.size)) >= options.creep and abs(own) >= ERRORS * drift.error
-                if sure and own * drift.size > 0 and abs(drift.size) > abs(found.get(drift.row, drift).size) - 1e-12:
-                    found[drift.row] = drift
+                if sure and own * drift.size > 0 and abs(drift.size) > abs(largest.get(drift.row, drift).size) - 1e-12:
+                    largest[drift.row] = drift
         if whole is not None:
             events.append(_event(table, night, name, whole[0], (), whole[1]))
-        if found:
-            moved = [_moved(table, drift) for _, drift in sorted(found.items())]
-            events.append(_event(table, night, name, min(drift.anchor for drift in found.values()), moved, None))
+        if largest:
+            moved = [_moved(table, drift) for _, drift in sorted(largest.items())]
+            events.append(_event(table, night, name, min(drift.anchor for drift in largest.values()), moved, None))
     return events
 
 
@@ -80,8 +80,8 @@ def _drifts(
     table: Table, rows: Sequence[int], anchor: int, night: int, memory: Memory, ledger: Ledger
 ) -> Iterator[_Drift]:
     """Of each row that can be compared with the anchor, how far it has gone."""
-    told = _told_since(ledger, table, anchor)
-    steps = {row: _steps_since(table, row, anchor, memory) for row in rows if table.rows[row].key not in told}
+    reported = _told_since(ledger, table, anchor)
+    steps = {row: _steps_since(table, row, anchor, memory) for row in rows if table.rows[row].key not in reported}
     whole = [row for row, known in steps.items() if not any(step.kind == BREAK for step in known)]
     then = _windows(table, whole, anchor - WINDOW // 2, anchor + WINDOW // 2, steps)
     now = _windows(table, whole, night + 1 - WINDOW, night + 1, steps)

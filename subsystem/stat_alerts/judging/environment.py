@@ -41,10 +41,10 @@ def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterato
 
 
 def _machine(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = data.get("environment", {}).get("machine", {})
-    return found
+    machine: Mapping[str, Any] = data.get("environment", {}).get("machine", {})
+    return machine
 
 
 def _facts(night: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = night.get("artifact", {}).get("facts", {})
-    return found
+    facts: Mapping[str, Any] = night.get("artifact", {}).get("facts", {})
+    return facts

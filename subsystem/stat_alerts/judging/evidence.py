@@ -27,11 +27,11 @@ class Evidence(Remeasured):
 
     @functools.cached_property
     def _values(self) -> Mapping[tuple[str, str], Sequence[float]]:
-        found: dict[tuple[str, str], list[float]] = {}
+        values: dict[tuple[str, str], list[float]] = {}
         for run in self.runs:
             for series, value in run.values.items():
-                found.setdefault((series, run.artifact), []).append(value)
-        return found
+                values.setdefault((series, run.artifact), []).append(value)
+        return values
 
     def values(self, series: str, artifact: str) -> Sequence[float]:
         """The series' values with that artifact, as they were measured one after the other."""

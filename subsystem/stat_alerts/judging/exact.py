@@ -56,8 +56,8 @@ def exact_numbers(table: Table, night: int) -> dict[int, Exact]:
     start = max(0, stop - REACH)
     alike, values = table.alike[:, start:stop], table.values[:, start:stop]
     proven = (alike > 0).any(axis=1) & (alike != 0).all(axis=1) & np.isfinite(values[:, -1])
-    found = (_exact(table, row, night, values[row], alike[row]) for row in proven.nonzero()[0].tolist())
-    return {number.row: number for number in found if number is not None}
+    numbers = (_exact(table, row, night, values[row], alike[row]) for row in proven.nonzero()[0].tolist())
+    return {number.row: number for number in numbers if number is not None}
 
 
 def _exact(table: Table, row: int, night: int, values: Sequence[float], alike: Sequence[int]) -> Exact | None:
@@ -73,13 +73,13 @@ def _exact(table: Table, row: int, night: int, values: Sequence[float], alike: S
     return Exact(row, night, after, since, float(known[-2]), float(known[-1]), max(0, int(alike[-1])))
 
 
-def remembered(table: Table, memory: Memory, found: Mapping[int, Exact]) -> Memory:
+def remembered(table: Table, memory: Memory, numbers: Mapping[int, Exact]) -> Memory:
     """The memory in which each exact number that changed begins a level tonight.
 
     Should it turn out not to be exact, the detector does not tell the same change again.
     """
     fleets, steps = dict(memory.fleets), {}
-    for row, number in found.items():
+    for row, number in numbers.items():
         if not number.is_changed:
             continue
         series = table.rows[row]
@@ -96,10 +96,10 @@ def _size(number: Exact) -> float:
     return math.log(number.value / number.before) if min(number.value, number.before) > 0 else 0.0
 
 
-def by_experiment(table: Table, found: Mapping[int, Exact]) -> Iterator[tuple[str, list[Exact]]]:
+def by_experiment(table: Table, numbers: Mapping[int, Exact]) -> Iterator[tuple[str, list[Exact]]]:
     """The numbers that changed tonight, those of one experiment together: it had one artifact."""
     together: dict[str, list[Exact]] = {}
-    for row, number in found.items():
+    for row, number in numbers.items():
         if number.is_changed:
             together.setdefault(table.rows[row].experiment, []).append(number)
     yield from together.items()

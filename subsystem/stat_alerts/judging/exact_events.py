@@ -20,16 +20,18 @@ from tvmdash.records import Build
 def events_of(table: Table, judged: Judged) -> list[Event]:
     """An incident for each experiment whose exact numbers are others than on its last night, confirmed at once."""
     return [
-        event for experiment, found in by_experiment(table, judged.exact) for event in _events(table, experiment, found)
+        event
+        for experiment, numbers in by_experiment(table, judged.exact)
+        for event in _events(table, experiment, numbers)
     ]
 
 
-def _events(table: Table, experiment: str, found: Sequence[Exact]) -> Iterator[Event]:
-    night, after = found[0].night, max(number.after for number in found)
+def _events(table: Table, experiment: str, numbers: Sequence[Exact]) -> Iterator[Event]:
+    night, after = numbers[0].night, max(number.after for number in numbers)
     begin, last = table.stamps[night], table.stamps[after]
-    keys = sorted(table.rows[number.row].key for number in found)
+    keys = sorted(table.rows[number.row].key for number in numbers)
     digest = hashlib.sha256(json.dumps(["exact", begin, keys]).encode()).hexdigest()[:4]
-    versions = (table.version(found[0].row, after), table.version(found[0].row, night))
+    versions = (table.version(numbers[0].row, after), table.version(numbers[0].row, night))
     opened = Opened(
         kind=CHANGE,
         begin=begin,
@@ -37,14 +39,14 @@ def _events(table: Table, experiment: str, found: Sequence[Exact]) -> Iterator[E
         found=begin,
         versions=versions,
         blame=_blame(table.build(experiment, after), table.build(experiment, night), versions),
-        moved=tuple(_moved(table, number) for number in sorted(found, key=lambda number: table.rows[number.row].key)),
-        fleet=table.rows[found[0].row].fleet,
+        moved=tuple(_moved(table, number) for number in sorted(numbers, key=lambda number: table.rows[number.row].key)),
+        fleet=table.rows[numbers[0].row].fleet,
         direction="none",
     )
-    told = Event.of(iso_of(begin), DETECTOR, ledgers.OPENED, f"i{begin[:8]}-{digest}", opened)
-    yield told
-    words = "an exact number has no noise: the difference is there"
-    yield ledgers.changed(told.incident, CONFIRMED, at=told.at, who=DETECTOR, words=words)
+    event = Event.of(iso_of(begin), DETECTOR, ledgers.OPENED, f"i{begin[:8]}-{digest}", opened)
+    yield event
+    reason = "an exact number has no noise: the difference is there"
+    yield ledgers.changed(event.incident, CONFIRMED, at=event.at, who=DETECTOR, words=reason)
 
 
 def _blame(then: Build, now: Build, version: Sequence[str]) -> str:

@@ -90,9 +90,9 @@ class _Stretch:
         """How many nights from `first` on are judged, and the alerts on them."""
         if len(self.nights) < LEAST:
             return 0, 0
-        place = max(int(np.sum(self.nights < first)), settings.least_history - 1)
+        index = max(int(np.sum(self.nights < first)), settings.least_history - 1)
         alerts, _ = change_points(self.history, settings=settings)
-        return len(self.nights) - place, sum(alert.night >= place for alert in alerts)
+        return len(self.nights) - index, sum(alert.night >= index for alert in alerts)
 
 
 def _poisson_limit(count: int) -> float:

@@ -55,8 +55,8 @@ def events_of(table: Table, judged: Judged, ledger: Ledger, options: Options) ->
     events: list[Event] = []
     for fleet in judged.fleets:
         if fleet.decided.machine is not None:
-            told = _machine(table, judged.night, fleet)
-            events += [told, *_undone(told, ledger)]
+            opened = _machine(table, judged.night, fleet)
+            events += [opened, *_undone(opened, ledger)]
     hits = [
         _Hit(row, decision, fleet, CHANGE if decision.kind == "alert" else MACHINE)
         for row, decision, fleet in judged.decisions()
@@ -148,12 +148,12 @@ def _opened(table: Table, at: str, members: Sequence[_Hit], moved: tuple[Moved, 
     return Event.of(at, DETECTOR, ledgers.OPENED, name, opened)
 
 
-def _confirmed_tonight(told: Event, members: Sequence[_Hit], night: int) -> Iterator[Event]:
+def _confirmed_tonight(opened: Event, members: Sequence[_Hit], night: int) -> Iterator[Event]:
     """The confirmation of an incident whose shift re-runs found the same night."""
     again = [hit.decision for hit in members if is_reproduced(hit.decision, night)]
-    if told.data["kind"] == CHANGE and again:
-        words = f"{len(again)} of {len(members)} series measured again the same night: the difference is there"
-        yield ledgers.changed(told.incident, ledgers.CONFIRMED, at=told.at, who=DETECTOR, words=words)
+    if opened.data["kind"] == CHANGE and again:
+        reason = f"{len(again)} of {len(members)} series measured again the same night: the difference is there"
+        yield ledgers.changed(opened.incident, ledgers.CONFIRMED, at=opened.at, who=DETECTOR, words=reason)
 
 
 def _machine(table: Table, night: int, fleet: FleetNight) -> Event:
@@ -180,13 +180,13 @@ def _machine(table: Table, night: int, fleet: FleetNight) -> Event:
     return Event.of(iso_of(table.stamps[night]), DETECTOR, ledgers.OPENED, _name(opened.begin, [fleet.name]), opened)
 
 
-def _undone(told: Event, ledger: Ledger) -> Iterator[Event]:
+def _undone(opened: Event, ledger: Ledger) -> Iterator[Event]:
     """The open incidents of the same fleet that this move of all its series takes back."""
     for incident in ledger.open():
-        same = incident.kind == MACHINE and incident.fleet == told.data["fleet"]
-        if same and incident.size and abs(incident.size + told.data["size"]) < BACK * abs(incident.size):
-            words, end = f"everything moved back: {told.incident}", told.data["begin"]
-            yield ledgers.changed(incident.id, ledgers.FIXED, at=told.at, who=DETECTOR, words=words, end=end)
+        same = incident.kind == MACHINE and incident.fleet == opened.data["fleet"]
+        if same and incident.size and abs(incident.size + opened.data["size"]) < BACK * abs(incident.size):
+            reason, end = f"everything moved back: {opened.incident}", opened.data["begin"]
+            yield ledgers.changed(incident.id, ledgers.FIXED, at=opened.at, who=DETECTOR, words=reason, end=end)
 
 
 def _name(begin: object, keys: Sequence[str]) -> str:
@@ -208,7 +208,7 @@ def _confirmations(table: Table, judged: Judged, ledger: Ledger, options: Option
             values = finite(table.values[rows[moved.series], begin - table.offset : judged.night + 1 - table.offset])
             shift = moved.after - moved.before
             if len(values) >= options.confirm_nights and (np.median(values) - moved.before) / (shift or 1) >= 0.5:
-                words = f"it still stands after {len(values)} nights"
-                events.append(ledgers.changed(incident.id, ledgers.CONFIRMED, at=at, who=DETECTOR, words=words))
+                reason = f"it still stands after {len(values)} nights"
+                events.append(ledgers.changed(incident.id, ledgers.CONFIRMED, at=at, who=DETECTOR, words=reason))
                 break
     return events

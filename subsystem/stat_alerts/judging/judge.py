@@ -121,16 +121,16 @@ def _with_causes(
     if decided.machine is not None and decided.cut is not None:
         cause = causes.of_fleet(table, keys.values(), decided.machine.cause, decided.cut, night)
         return replace(decided, machine=replace(decided.machine, cause=cause))
-    told = dict(decided.decisions)
-    if not any(decision.cut is not None for decision in told.values()):
+    decisions = dict(decided.decisions)
+    if not any(decision.cut is not None for decision in decisions.values()):
         return decided
     rows = sorted({*(keys[key] for key in controls), *causes.unchanged(table, night, list(keys.values()))})
-    for key, decision in told.items():
+    for key, decision in decisions.items():
         if decision.kind != "quiet" and decision.cut is not None:
             cause = causes.cause_of(table, keys[key], decision, rows, night)
             kind: Kind = "environment" if cause.whose == MACHINE else "alert"
-            told[key] = replace(decision, kind=kind, cause=cause, reason=Reason(ReasonKind.SHIFTED))
-    return replace(decided, decisions=told)
+            decisions[key] = replace(decision, kind=kind, cause=cause, reason=Reason(ReasonKind.SHIFTED))
+    return replace(decided, decisions=decisions)
 
 
 def _steps(table: Table, judged: Judged) -> Iterator[tuple[str, Step]]:
@@ -161,7 +161,7 @@ def _known_breaks(table: Table, night: int, ledger: Ledger, options: Options) ->
 
     They apply from the later of the night that they are about and the night after they were written.
     """
-    found: dict[int, int] = {}
+    begins: dict[int, int] = {}
     for annotation in options.annotations:
         for experiment, versions in table.versions.items():
             if not annotation.is_break:
@@ -171,14 +171,14 @@ def _known_breaks(table: Table, night: int, ledger: Ledger, options: Options) ->
                 continue
             for row, series in enumerate(table.rows):
                 if series.experiment == experiment and annotation.covers(experiment, series.name):
-                    found[row] = table.index_of(stamp)
+                    begins[row] = table.index_of(stamp)
     rows = {series.key: row for row, series in enumerate(table.rows)}
     for incident in ledger.incidents.values():
         last = incident.changes[-1]
         if last.state == EXPECTED and table.index_of(max(incident.begin, _stamp(last.at))) == night:
             begin = table.index_of(incident.begin)
-            found.update({rows[moved.series]: begin for moved in incident.moved if moved.series in rows})
-    return found
+            begins.update({rows[moved.series]: begin for moved in incident.moved if moved.series in rows})
+    return begins
 
 
 def _stamp(moment: str) -> str:

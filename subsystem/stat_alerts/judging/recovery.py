@@ -87,10 +87,10 @@ def _recovered(
     same = None if measured else table.same(table.rows[row].experiment, [max(0, since - 1), since])
     what = "artifact" if same is not None and same.recorded else "TVM"
     stamp, version = table.stamps[since], table.version(row, since)
-    words = (
+    reason = (
         f"went back in the night {stamp} on the same {what}, {version}: it was not TVM's"
         if same
         else f"back where it was since the night {stamp}, TVM {version or 'unknown'}"
     )
     state = ledgers.FALSE_ALARM if same else ledgers.FIXED
-    yield ledgers.changed(incident.id, state, at=at, who=DETECTOR, words=words, end=table.stamps[since])
+    yield ledgers.changed(incident.id, state, at=at, who=DETECTOR, words=reason, end=table.stamps[since])

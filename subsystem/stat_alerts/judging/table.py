@@ -90,16 +90,16 @@ class Table:
         stop = night + 1 - self.offset
         lately = np.isfinite(self.values[:, max(0, stop - GONE_NIGHTS) : stop])
         alive = np.asarray(lately.any(axis=1))
-        found: dict[str, list[int]] = {}
+        rows_of_fleet: dict[str, list[int]] = {}
         for index, row in enumerate(self.rows):
             if alive[index]:
-                found.setdefault(row.fleet, []).append(index)
-        return found
+                rows_of_fleet.setdefault(row.fleet, []).append(index)
+        return rows_of_fleet
 
     def direction(self, rows: Iterable[int]) -> Direction:
         """The direction that all of the rows have; "none" where they differ."""
-        found = {self.rows[row].direction for row in rows}
-        return found.pop() if len(found) == 1 else "none"
+        directions = {self.rows[row].direction for row in rows}
+        return directions.pop() if len(directions) == 1 else "none"
 
     def version(self, row: int, night: int) -> str:
         """The TVM that the row's experiment measured on a night; empty where unknown."""
@@ -117,8 +117,8 @@ class Table:
 
     def same(self, experiment: str, nights: Sequence[int]) -> Measured | None:
         """Which TVM the experiment measured on all `nights`; None where it was not one and the same."""
-        found = {self.measured(experiment, night) for night in nights}
-        return found.pop() if len(found) == 1 else None
+        measured = {self.measured(experiment, night) for night in nights}
+        return measured.pop() if len(measured) == 1 else None
 
 
 def read_table(home: Home, tonight: str, reach: int | None) -> Table:
@@ -170,10 +170,12 @@ def make_table(
 
 def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator[Row]:
     for item, key, name in zip(series, naming.keys(series), naming.names(series), strict=True):
-        fleet, told = naming.fleet(item, machine), naming.fleet(item)
+        fleet, name_of_fleet = naming.fleet(item, machine), naming.fleet(item)
         labels, kind = item.labels, item.kind
         of = naming.fleet_kind(item)
-        yield Row(key, item.experiment, item.metric, item.unit, item.direction, name, fleet, labels, kind, told, of)
+        yield Row(
+            key, item.experiment, item.metric, item.unit, item.direction, name, fleet, labels, kind, name_of_fleet, of
+        )
 
 
 def last_values(table: Table, row: int, count: int) -> list[float | None]:

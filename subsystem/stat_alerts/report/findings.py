@@ -47,9 +47,9 @@ def find(
 ) -> Findings:
     """The findings on the night; `stands` says by row how each series stands."""
     stamp = table.stamps[judged.night]
-    told = [incident for incident in ledger.incidents.values() if ledger.silent(incident, iso_of(stamp)) is None]
-    open_ones = [incident for incident in told if incident.is_open and incident.state != ACKNOWLEDGED]
-    news = [incident for incident in told if incident.found == stamp]
+    reported = [incident for incident in ledger.incidents.values() if ledger.silent(incident, iso_of(stamp)) is None]
+    open_ones = [incident for incident in reported if incident.is_open and incident.state != ACKNOWLEDGED]
+    news = [incident for incident in reported if incident.found == stamp]
     return Findings(
         new=[incident for incident in open_ones if incident.found == stamp],
         still=[incident for incident in open_ones if incident.found != stamp],
@@ -64,13 +64,13 @@ def find(
 
 def _suspects(table: Table, stands: Mapping[int, SeriesStanding]) -> list[Suspect]:
     """The worst first."""
-    found = []
+    suspects = []
     for row, stand in stands.items():
         if stand.kind == Standing.SUSPECT and stand.effect is not None:
             series = table.rows[row]
             worse = is_worse(stand.effect, series.direction)
-            found.append(Suspect(series.key, series.name, stand.effect, worse, stand.low, stand.high))
-    return sorted(found, key=lambda suspect: (suspect.worse is False, suspect.worse is None, -abs(suspect.effect)))
+            suspects.append(Suspect(series.key, series.name, stand.effect, worse, stand.low, stand.high))
+    return sorted(suspects, key=lambda suspect: (suspect.worse is False, suspect.worse is None, -abs(suspect.effect)))
 
 
 def _missing(tonight: Night, table: Table, stands: Mapping[int, SeriesStanding]) -> list[Missing]:
@@ -82,13 +82,13 @@ def _missing(tonight: Night, table: Table, stands: Mapping[int, SeriesStanding])
             expected[table.rows[row].experiment] += 1
             lacking[table.rows[row].experiment] += stand.kind == Standing.MISSING
     jobs = {job.name: job for job in tonight.experiments}
-    found = []
+    missing = []
     for name, count in lacking.most_common():
         if count:
             job = jobs.get(name)
             title = job.title if job is not None and job.title else name
-            found.append(Missing(name, title, count, expected[name], _absence(job, measured=count < expected[name])))
-    return found
+            missing.append(Missing(name, title, count, expected[name], _absence(job, measured=count < expected[name])))
+    return missing
 
 
 def _absence(job: JobResult | None, *, measured: bool) -> Absence:

@@ -62,10 +62,10 @@ def report_lines(
     lines += _followed(ledger, events, {incident.id for incident in new} | silent)
     still = [incident for incident in ledger.open() if incident not in new and incident.id not in silent]
     if still:
-        words = format_list(
+        still_text = format_list(
             [f"{headline(incident)} ({incident.id}, {incident.state})" for incident in still], _SHOWN_IDS
         )
-        lines.append(Line(f"Still open: {words}.", _ids(still)))
+        lines.append(Line(f"Still open: {still_text}.", _ids(still)))
     hushed = [
         incident
         for incident in {incident.id: incident for incident in (*named, *ledger.open())}.values()
@@ -74,8 +74,8 @@ def report_lines(
     if hushed:
         lines.append(Line(f"Silenced: {format_list([incident.id for incident in hushed], _SHOWN_IDS)}.", _ids(hushed)))
     lines += map(Line, measured_again(judged.confirmation) if judged.confirmation else ())
-    told = {moved.series for incident in ledger.incidents.values() for moved in incident.moved}
-    lines += map(Line, _not_judged(table, judged, told))
+    reported = {moved.series for incident in ledger.incidents.values() for moved in incident.moved}
+    lines += map(Line, _not_judged(table, judged, reported))
     if not new:
         lines.insert(0, Line(_quiet(judged, verdict)))
     return [*map(Line, _suspects(verdict)), *lines, *map(Line, _format_false_positive_rate(rates))]
@@ -105,12 +105,12 @@ def _quiet(judged: Judged, verdict: NightVerdict) -> str:
         for key, decision in fleet.decided.decisions.items()
     )
     common = [fleet.decided.common for fleet in judged.fleets if fleet.decided.common is not None]
-    told = f"Nothing {'else ' * bool(suspects)}moved beyond its noise in {count} series."
-    told = told if count else "No series could be judged." if not suspects else "No other series could be judged."
+    text = f"Nothing {'else ' * bool(suspects)}moved beyond its noise in {count} series."
+    text = text if count else "No series could be judged." if not suspects else "No other series could be judged."
     if common:
         shift = format_percent(common[0].shift)
-        told += f" Tonight all moved together by {shift}; that was taken out before each was judged."
-    return told
+        text += f" Tonight all moved together by {shift}; that was taken out before each was judged."
+    return text
 
 
 def _followed(ledger: Ledger, events: Sequence[Event], left_out: set[str]) -> Iterable[Line]:
@@ -136,20 +136,20 @@ _UNJUDGED = {
 """In the order in which they are told."""
 
 
-def _not_judged(table: Table, judged: Judged, told: AbstractSet[str]) -> Iterable[str]:
+def _not_judged(table: Table, judged: Judged, reported: AbstractSet[str]) -> Iterable[str]:
     """Whatever could not be judged is said, so that silence means quiet; not what an incident says already."""
     names: dict[ReasonKind, list[str]] = {}
     needed = 0.0
     for row, decision, _ in judged.decisions():
         reason = decision.reason
-        is_told = reason.kind == ReasonKind.NEW_LEVEL and table.rows[row].key in told
+        is_told = reason.kind == ReasonKind.NEW_LEVEL and table.rows[row].key in reported
         if decision.kind == "quiet" and reason.is_unjudged and not is_told:
             names.setdefault(reason.kind, []).append(table.rows[row].name)
             needed = max(needed, reason.needed or 0.0)
-    for kind, words in _UNJUDGED.items():
+    for kind, reason_text in _UNJUDGED.items():
         if kind in names:
             examples = format_list([elide(name, 60) for name in names[kind]], 2)
-            yield f"Not judged: {len(names[kind])} series {words.format(needed=needed)}: {examples}."
+            yield f"Not judged: {len(names[kind])} series {reason_text.format(needed=needed)}: {examples}."
 
 
 def _format_false_positive_rate(rates: Mapping[str, Rate]) -> Iterable[str]:
@@ -191,7 +191,9 @@ def page(
 def page_to_json(page: AlertsPage, ledger: Ledger) -> dict[str, Any]:
     """As page.json holds it: each incident with all that is known of it."""
     value = structured.to_json(page)
-    whole = [{**incident.to_json(), **told} for incident, told in zip(_newest(ledger), value["incidents"], strict=True)]
+    whole = [
+        {**incident.to_json(), **written} for incident, written in zip(_newest(ledger), value["incidents"], strict=True)
+    ]
     return {"schema_version": SCHEMA_VERSION, **value, "incidents": whole}
 
 

@@ -48,7 +48,7 @@ def standings(
 ) -> dict[int, SeriesStanding]:
     """By row, each series that had a value lately; `expected`: the rows that should have one tonight."""
     should = set(expected)
-    told = {
+    reported = {
         moved.series
         for incident in ledger.incidents.values()
         if incident.state in OPEN_STATES and not incident.is_exact
@@ -57,18 +57,18 @@ def standings(
     }
     outcomes = {outcome.series: outcome for outcome in judged.confirmation.outcomes} if judged.confirmation else {}
     scatter = {fleet.name: _scatter(table, list(fleet.rows.values()), judged.night) for fleet in judged.fleets}
-    found: dict[int, SeriesStanding] = {}
+    standing_of: dict[int, SeriesStanding] = {}
     for row, decision, fleet in judged.decisions():
         key = table.rows[row].key
         if not math.isfinite(table.values[row, judged.night - table.offset]):
-            found[row] = SeriesStanding(Standing.MISSING if row in should else Standing.GONE)
-        elif key in told:
-            found[row] = SeriesStanding(Standing.MOVED)
+            standing_of[row] = SeriesStanding(Standing.MISSING if row in should else Standing.GONE)
+        elif key in reported:
+            standing_of[row] = SeriesStanding(Standing.MOVED)
         else:
-            found[row] = _stand(table, row, decision, fleet, outcomes.get(key), scatter[fleet.name], settings)
+            standing_of[row] = _stand(table, row, decision, fleet, outcomes.get(key), scatter[fleet.name], settings)
     for row, number in judged.exact.items():
-        found[row] = SeriesStanding(Standing.MOVED if number.is_changed else Standing.STEADY, visible=0.0)
-    return found
+        standing_of[row] = SeriesStanding(Standing.MOVED if number.is_changed else Standing.STEADY, visible=0.0)
+    return standing_of
 
 
 def _stand(
@@ -189,10 +189,10 @@ def expected_rows(table: Table, night: int, taking_part: Mapping[str, bool]) -> 
     by_experiment: dict[str, list[int]] = {}
     for row, series in enumerate(table.rows):
         by_experiment.setdefault(series.experiment, []).append(row)
-    found: set[int] = set()
+    expected: set[int] = set()
     for experiment, rows in by_experiment.items():
         nights = np.asarray(measured[rows].any(axis=0))
         if nights[-1] or taking_part.get(experiment, False):
             lately = nights.nonzero()[0][-EXPECTED_NIGHTS - 1 :]
-            found.update(row for row in rows if measured[row, lately].any())
-    return found
+            expected.update(row for row in rows if measured[row, lately].any())
+    return expected

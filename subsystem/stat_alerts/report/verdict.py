@@ -27,21 +27,21 @@ def conclude(
     stands = standings(table, judged, ledger, expected, options.settings)
     for row in expected - set(stands):
         stands[row] = SeriesStanding(Standing.MISSING)
-    found = findings.find(tonight, table, judged, ledger, stands)
-    level = _level(found)
+    findings_of_night = findings.find(tonight, table, judged, ledger, stands)
+    level = _level(findings_of_night)
     verdict = NightVerdict(
         tonight.stamp,
         level,
-        verdict_text.headline(level, found),
-        found.expected,
-        found.seen,
-        found.blind,
-        new=_ids(found.new),
-        open=_ids(found.still),
-        improved=_ids(found.better),
-        changed=_ids(found.changed),
-        suspects=tuple(found.suspects),
-        missing=tuple(found.missing),
+        verdict_text.headline(level, findings_of_night),
+        findings_of_night.expected,
+        findings_of_night.seen,
+        findings_of_night.blind,
+        new=_ids(findings_of_night.new),
+        open=_ids(findings_of_night.still),
+        improved=_ids(findings_of_night.better),
+        changed=_ids(findings_of_night.changed),
+        suspects=tuple(findings_of_night.suspects),
+        missing=tuple(findings_of_night.missing),
     )
     return verdict, stands
 
@@ -55,16 +55,16 @@ def _ids(incidents: Sequence[Incident]) -> tuple[str, ...]:
     return tuple(incident.id for incident in incidents)
 
 
-def _level(found: Findings) -> Level:
+def _level(findings: Findings) -> Level:
     """The gravest that holds."""
     rows = (
-        (Level.NO_DATA, not found.seen),
-        (Level.REGRESSION, bool(found.new or found.still)),
-        (Level.SUSPECT, any(suspect.worse is not False for suspect in found.suspects)),
-        (Level.CHANGED, bool(found.changed)),
-        (Level.INCOMPLETE, bool(found.missing)),
-        (Level.BLIND, 2 * found.blind > found.seen),
-        (Level.IMPROVED, bool(found.better)),
+        (Level.NO_DATA, not findings.seen),
+        (Level.REGRESSION, bool(findings.new or findings.still)),
+        (Level.SUSPECT, any(suspect.worse is not False for suspect in findings.suspects)),
+        (Level.CHANGED, bool(findings.changed)),
+        (Level.INCOMPLETE, bool(findings.missing)),
+        (Level.BLIND, 2 * findings.blind > findings.seen),
+        (Level.IMPROVED, bool(findings.better)),
     )
     return next((level for level, holds in rows if holds), Level.STEADY)
 

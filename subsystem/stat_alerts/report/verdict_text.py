@@ -20,30 +20,32 @@ _ABSENCES = {
 }
 
 
-def headline(level: Level, found: Findings) -> str:
+def headline(level: Level, findings: Findings) -> str:
     """The verdict in one line, without a full stop."""
-    return "; ".join([_MAIN[level](found), *_besides(level, found)])
+    return "; ".join([_MAIN[level](findings), *_besides(level, findings)])
 
 
-def _besides(level: Level, found: Findings) -> list[str]:
+def _besides(level: Level, findings: Findings) -> list[str]:
     if level == Level.NO_DATA:
         return []
     shown = level in (Level.STEADY, Level.INCOMPLETE)  # these begin with it
-    words = [incident_headline(incident) for incident in found.machine[:1]] if not shown else []
-    if found.missing and level != Level.INCOMPLETE:
-        words.append(_absences(found))
-    if found.blind and level != Level.BLIND:
-        words.append(f"{found.blind} series could not have shown a change of {_MATTERS}")
-    return words
+    clauses = [incident_headline(incident) for incident in findings.machine[:1]] if not shown else []
+    if findings.missing and level != Level.INCOMPLETE:
+        clauses.append(_absences(findings))
+    if findings.blind and level != Level.BLIND:
+        clauses.append(f"{findings.blind} series could not have shown a change of {_MATTERS}")
+    return clauses
 
 
-def _regression(found: Findings) -> str:
-    if found.new:
-        ours = max(found.new, key=_size).blame == COMPILER
-        direction = _direction(found.new)
-        return f"{f'TVM got {direction}' if ours else f'{direction.capitalize()}, cause unknown'}: {_worst(found.new)}"
-    are = "1 regression is" if len(found.still) == 1 else f"{len(found.still)} regressions are"
-    return f"Nothing new; {are} open: {_worst(found.still)}"
+def _regression(findings: Findings) -> str:
+    if findings.new:
+        ours = max(findings.new, key=_size).blame == COMPILER
+        direction = _direction(findings.new)
+        return (
+            f"{f'TVM got {direction}' if ours else f'{direction.capitalize()}, cause unknown'}: {_worst(findings.new)}"
+        )
+    are = "1 regression is" if len(findings.still) == 1 else f"{len(findings.still)} regressions are"
+    return f"Nothing new; {are} open: {_worst(findings.still)}"
 
 
 def _direction(incidents: Sequence[Incident]) -> str:
@@ -63,9 +65,9 @@ def _size(incident: Incident) -> float:
     return max(moved, default=abs(incident.size or 0.0))
 
 
-def _suspicion(found: Findings) -> str:
-    told = [suspect for suspect in found.suspects if suspect.worse is not False]
-    return f"Perhaps {'worse' if told[0].worse else 'changed'}, not confirmed yet: {_several_suspects(told)}"
+def _suspicion(findings: Findings) -> str:
+    suspects = [suspect for suspect in findings.suspects if suspect.worse is not False]
+    return f"Perhaps {'worse' if suspects[0].worse else 'changed'}, not confirmed yet: {_several_suspects(suspects)}"
 
 
 def _several_suspects(suspects: Sequence[Suspect]) -> str:
@@ -83,54 +85,54 @@ def suspect_text(suspect: Suspect) -> str:
     return f"{elide(suspect.name, _NAME)} {size}"
 
 
-def _incomplete(found: Findings) -> str:
-    if found.better:
-        moved = _improvement(found)
-    elif found.machine:
-        moved = incident_headline(found.machine[0])
-    elif found.suspects:
-        moved = f"Perhaps better, not confirmed yet: {_several_suspects(found.suspects)}"
+def _incomplete(findings: Findings) -> str:
+    if findings.better:
+        moved = _improvement(findings)
+    elif findings.machine:
+        moved = incident_headline(findings.machine[0])
+    elif findings.suspects:
+        moved = f"Perhaps better, not confirmed yet: {_several_suspects(findings.suspects)}"
     else:
         moved = "Nothing moved"
-    return f"{moved}, but {_absences(found)}"
+    return f"{moved}, but {_absences(findings)}"
 
 
-def _improvement(found: Findings) -> str:
-    return f"TVM got better: {_worst(found.better)}"
+def _improvement(findings: Findings) -> str:
+    return f"TVM got better: {_worst(findings.better)}"
 
 
-def _absences(found: Findings) -> str:
-    count = sum(absence.series for absence in found.missing)
+def _absences(findings: Findings) -> str:
+    count = sum(absence.series for absence in findings.missing)
     verb = "has" if count == 1 else "have"
-    why = [_absence(absence) for absence in found.missing]
-    return f"{count} of {found.expected} series {verb} no value: {format_list(why, _NAMED)}"
+    why = [_absence(absence) for absence in findings.missing]
+    return f"{count} of {findings.expected} series {verb} no value: {format_list(why, _NAMED)}"
 
 
 def _absence(missing: Missing) -> str:
     return _ABSENCES[missing.why].format(elide(missing.title, _NAME))
 
 
-def _steady(found: Findings) -> str:
-    first = incident_headline(found.machine[0]) if found.machine else "TVM did not get slower"
-    if found.suspects:
-        return f"{first}; perhaps better, not confirmed yet: {_several_suspects(found.suspects)}"
-    if found.machine:
+def _steady(findings: Findings) -> str:
+    first = incident_headline(findings.machine[0]) if findings.machine else "TVM did not get slower"
+    if findings.suspects:
+        return f"{first}; perhaps better, not confirmed yet: {_several_suspects(findings.suspects)}"
+    if findings.machine:
         return f"{first}; nothing else moved beyond its noise"
     return f"{first}: nothing moved beyond its noise"
 
 
-def _blind(found: Findings) -> str:
-    young, noisy = found.counts[Standing.YOUNG], found.counts[Standing.BLIND]
+def _blind(findings: Findings) -> str:
+    young, noisy = findings.counts[Standing.YOUNG], findings.counts[Standing.BLIND]
     if young >= noisy:
-        return f"Too early to tell: {young} of {found.seen} series have too few nights to be judged"
-    return f"Too noisy to tell: {noisy} of {found.seen} series could not have shown a change of {_MATTERS}"
+        return f"Too early to tell: {young} of {findings.seen} series have too few nights to be judged"
+    return f"Too noisy to tell: {noisy} of {findings.seen} series could not have shown a change of {_MATTERS}"
 
 
 _MATTERS = f"{100 * MATTERS:.0f} %"
 _MAIN: Mapping[Level, Callable[[Findings], str]] = {
     Level.REGRESSION: _regression,
     Level.SUSPECT: _suspicion,
-    Level.CHANGED: lambda found: f"Changed: {_worst(found.changed)}",
+    Level.CHANGED: lambda findings: f"Changed: {_worst(findings.changed)}",
     Level.INCOMPLETE: _incomplete,
     Level.BLIND: _blind,
     Level.IMPROVED: _improvement,

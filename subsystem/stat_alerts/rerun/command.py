@@ -21,8 +21,8 @@ def measured(home: Home, request: Sequence[dict[str, Any]], budget_s: float) -> 
     with tempfile.TemporaryDirectory() as scratch:
         question, answer = Path(scratch) / "request.json", Path(scratch) / "result.json"
         common.write_json(question, list(request), durable=False)
-        words = ("remeasure", str(home.root), str(question), str(answer), "--budget", f"{budget_s:.3f}")
-        code = within_night.call(*words, timeout_s=budget_s + _PATIENCE_S)
+        arguments = ("remeasure", str(home.root), str(question), str(answer), "--budget", f"{budget_s:.3f}")
+        code = within_night.call(*arguments, timeout_s=budget_s + _PATIENCE_S)
         if not answer.is_file():
             raise DashboardError(f"dashboard remeasure ended with {code} and left nothing; the log above says why.")
         value: Any = common.read_json(answer)

@@ -112,22 +112,22 @@ class Confirming:
             return self._ended(BUDGET)
         return self.evidence != before or self._ended(BROKEN, "nothing of what was asked for was measured")
 
-    def _ended(self, why: str, words: str = "") -> bool:
-        self.evidence = replace(self.evidence, ended=why, words=words)
+    def _ended(self, why: str, text: str = "") -> bool:
+        self.evidence = replace(self.evidence, ended=why, words=text)
         return False
 
     def _take(self, wanted: Wanted, answer: Mapping[str, Any]) -> None:
         """Put one answer to the evidence."""
-        place = (wanted.experiment, wanted.stamp, wanted.artifact)
+        run_key = (wanted.experiment, wanted.stamp, wanted.artifact)
         if answer["state"] == BUDGET:
             return
         if answer["state"] != MEASURED:
-            self.evidence = self.evidence.with_more((), [Lack(*place, answer["state"], answer["error"])])
+            self.evidence = self.evidence.with_more((), [Lack(*run_key, answer["state"], answer["error"])])
             return
-        run = Run(*place, answer["values"], answer["seconds"])
+        run = Run(*run_key, answer["values"], answer["seconds"])
         missing = [series for series in wanted.series if id_of(series) not in run.values]
-        words = "its run left no value of this series"
-        lacks = [Lack(*place, "failed", words, id_of(series)) for series in missing]
+        reason = "its run left no value of this series"
+        lacks = [Lack(*run_key, "failed", reason, id_of(series)) for series in missing]
         self.evidence = self.evidence.with_more([run], lacks)
 
     def _decided(self, judge: Judge) -> Judged:
@@ -141,8 +141,8 @@ class Confirming:
             silent = asking.stalled - sure
             judged, again = self._pass(judge, 0, None, silent)
             asking = replace(asking, asked={**asking.asked, **again.asked})
-        found = outcomes.outcomes_of(judged, self.table, self.evidence, asking)
-        return replace(judged, confirmation=Confirmation(self.evidence, tuple(found)))
+        outcomes_found = outcomes.outcomes_of(judged, self.table, self.evidence, asking)
+        return replace(judged, confirmation=Confirmation(self.evidence, tuple(outcomes_found)))
 
 
 def strengths(judged: Judged) -> dict[str, float]:
@@ -160,7 +160,7 @@ def admitted(strength: Mapping[str, float]) -> set[str]:
     tail = NormalDist()
     order = sorted(strength, key=lambda key: -strength[key])
     likely = [min(1.0, SCAN_TESTS * tail.cdf(-strength[key])) for key in order]
-    passed = [place for place, p in enumerate(likely, start=1) if p <= RATE * place / len(order)]
+    passed = [rank for rank, p in enumerate(likely, start=1) if p <= RATE * rank / len(order)]
     return set(order[: max(passed, default=0)])
 
 

@@ -110,7 +110,7 @@ def _why(series: str, experiment: str, evidence: Evidence, asking: Asking) -> st
 def lines(confirmation: Confirmation) -> Iterator[str]:
     """A line or two for the report; nothing where nothing was suspicious."""
     evidence = confirmation.evidence
-    parts = [words for kind in _SAID for words in _parts(confirmation.outcomes, kind)]
+    parts = [text for kind in _SAID for text in _parts(confirmation.outcomes, kind)]
     if parts:
         runs = f"{len(evidence.runs)} run{'s' * (len(evidence.runs) != 1)}"
         yield f"Measured again tonight ({runs}, {format_duration(evidence.seconds)}): {'; '.join(parts)}."
@@ -132,19 +132,19 @@ _SAID = {
 }
 
 
-def _parts(found: Sequence[Outcome], kind: str) -> Iterator[str]:
+def _parts(outcomes: Sequence[Outcome], kind: str) -> Iterator[str]:
     """What is said of the series with this outcome, those with the same evidence together."""
-    members = [outcome for outcome in found if outcome.outcome == kind]
+    members = [outcome for outcome in outcomes if outcome.outcome == kind]
     for evidence in dict.fromkeys(outcome.evidence for outcome in members):
         yield _part([outcome for outcome in members if outcome.evidence == evidence], kind)
 
 
 def _part(members: Sequence[Outcome], kind: str) -> str:
     names = format_list([elide(outcome.name, 60) for outcome in members], _NAMED)
-    words = _SAID[kind].format(names=names, because=_because(members))
+    text = _SAID[kind].format(names=names, because=_because(members))
     if kind == MACHINE and any(outcome.changed for outcome in members):
-        words += " (or the experiment's own: its code or config changed)"
-    return words
+        text += " (or the experiment's own: its code or config changed)"
+    return text
 
 
 def _because(members: Sequence[Outcome]) -> str:

@@ -99,11 +99,11 @@ class Asking:
 
     def points(self, wanted: Wanted) -> list[dict[str, Any]]:
         """The identities of the points that those series are of, each once."""
-        found: dict[str, dict[str, Any]] = {}
+        points: dict[str, dict[str, Any]] = {}
         for series in wanted.series:
             point = point_of(self.table.rows[self._rows[series]].labels)
-            found[json.dumps(point, sort_keys=True)] = point
-        return list(found.values())
+            points[json.dumps(point, sort_keys=True)] = point
+        return list(points.values())
 
     def artifact(self, experiment: str, stamp: str) -> str | None:
         """What the experiment measured on that night; None where it is not recorded."""

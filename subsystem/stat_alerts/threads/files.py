@@ -50,9 +50,9 @@ class Thread:
     incidents: Mapping[str, Told | None]
     shared: bool = False
 
-    def telling(self, told: Mapping[str, Told]) -> Thread:
+    def telling(self, reported: Mapping[str, Told]) -> Thread:
         """The thread after more was said."""
-        return replace(self, incidents={**self.incidents, **told})
+        return replace(self, incidents={**self.incidents, **reported})
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,10 @@ def _read(path: Path) -> Thread | None:
 
 def write(folder: Path, thread: Thread) -> Thread:
     """Leave the thread; it."""
-    place = folder / thread.name
-    place.mkdir(parents=True, exist_ok=True)
+    own_folder = folder / thread.name
+    own_folder.mkdir(parents=True, exist_ok=True)
     kept = _ThreadFile(thread.stamp, thread.incidents)
-    common.write_json(place / _FILE, {"schema_version": 1, **structured.to_json(kept)})
+    common.write_json(own_folder / _FILE, {"schema_version": 1, **structured.to_json(kept)})
     return thread
 
 

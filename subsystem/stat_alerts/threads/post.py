@@ -60,9 +60,9 @@ def told(
     if done.faults:
         return replace(report, value=f"{report.value}\nIncidents in Slack: {' '.join(dict.fromkeys(done.faults))}")
     headline, details = _counts(done, [incident.id for incident in ledger.open()]), _others(lines, done.threaded)
-    words = "\n".join(filter(None, (headline, details)))
-    said = InSlack(tonight.stamp, words, headline, details, thread_words.PAGE)
-    common.write_json(brief, {"schema_version": 1, **structured.to_json(said)})
+    text = "\n".join(filter(None, (headline, details)))
+    in_slack = InSlack(tonight.stamp, text, headline, details, thread_words.PAGE)
+    common.write_json(brief, {"schema_version": 1, **structured.to_json(in_slack)})
     return report
 
 
@@ -179,10 +179,10 @@ class _Keeper:
         replies: list[Reply] = []
         for incident in incidents:
             before = thread.incidents[incident.id] or Told.at(incident, posted)
-            found = list(_replies(incident, before, named=thread.shared))
+            found_replies = list(_replies(incident, before, named=thread.shared))
             tonight = any(change.at == iso_of(self._night) for change in incident.changes[1:])
-            self._changed |= {incident.id} if found or tonight else set()
-            replies += found
+            self._changed |= {incident.id} if found_replies or tonight else set()
+            replies += found_replies
         fault = reply(self._slack, folder, thread.stamp, replies)
         self._faults += [fault] if fault else []
         thread_files.write(self._folder, thread.telling({incident.id: Told.of(incident) for incident in incidents}))
@@ -223,7 +223,7 @@ def _counts(done: Done, is_open: Sequence[str]) -> str:
     without = [name for name in is_open if name not in done.threaded]
     if is_open and not without:
         counts.append(f"{len(is_open)} open")
-    told = [f"{', '.join(counts)}: told in threads of their own."] if counts else []
+    sentences = [f"{', '.join(counts)}: told in threads of their own."] if counts else []
     how_many = "none" if len(without) == len(is_open) else f"{len(is_open) - len(without)} of them"
-    told += [f"{len(is_open)} open, {how_many} with a thread."] if without else []
-    return " ".join(told)
+    sentences += [f"{len(is_open)} open, {how_many} with a thread."] if without else []
+    return " ".join(sentences)

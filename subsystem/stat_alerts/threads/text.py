@@ -31,9 +31,9 @@ def first_message(incidents: Sequence[Incident], night: str, website: str) -> Me
     """The message that a thread hangs on, of one incident or of several, as they are now."""
     if len(incidents) == 1:
         (incident,) = incidents
-        told = incident_text(incident)
-        words = "\n".join([*told.lines, told.since])
-        return build(_title(incident), _about(incident, website), [Part(escape(words, _LINES))])
+        described = incident_text(incident)
+        text = "\n".join([*described.lines, described.since])
+        return build(_title(incident), _about(incident, website), [Part(escape(text, _LINES))])
     verdict = f"{len(incidents)} more incidents of the night {format_night(night)}"
     parts = [Part(_row(incident, website), group="rows") for incident in sorted(incidents, key=rank)]
     return build(verdict, "Each change of their states is told in this thread.", parts, _rest(website))
@@ -56,9 +56,9 @@ def _about(incident: Incident, website: str) -> str:
 
 
 def _link(incident: Incident, website: str) -> str:
-    words = f"incident {incident.id}"
+    text = f"incident {incident.id}"
     address = f"{_page(website)}#incident-{quote(incident.id, safe='')}"
-    return link(address, words) if website else escape(words, 120)
+    return link(address, text) if website else escape(text, 120)
 
 
 def _row(incident: Incident, website: str) -> str:
@@ -82,8 +82,8 @@ def change_reply(incident: Incident, change: Change, *, named: bool) -> Reply:
     """One change of an incident's state; with its headline where the thread is of several incidents."""
     who = "" if change.who == ledgers.DETECTOR else f" by {change.who}"
     about = escape(f"{headline(incident)} ({incident.id})", 600) if named else ""
-    words = change.words.strip() or _AS_USUAL.get(change.state, "")
-    parts = [Part(escape(words[:1].upper() + words[1:], _LINES))] if words else []
+    text = change.words.strip() or _AS_USUAL.get(change.state, "")
+    parts = [Part(escape(text[:1].upper() + text[1:], _LINES))] if text else []
     return Reply(mark_of(incident, change), build(f"{_state(change.state)}{who}", about, parts))
 
 
@@ -98,10 +98,10 @@ _AS_USUAL = {
 def growth_reply(incident: Incident, more: Sequence[Moved], *, named: bool) -> Reply:
     """Series that turned out to have moved at the same night."""
     about = escape(f"{headline(incident)} ({incident.id})", 600) if named else ""
-    words = "\n".join(incident_text(replace(incident, moved=tuple(more), size=None, notes=())).lines)
+    text = "\n".join(incident_text(replace(incident, moved=tuple(more), size=None, notes=())).lines)
     title = f"{len(more)} more series moved at the same night" if len(more) > 1 else "One more series moved that night"
     mark = _digest([incident.id, "grown", sorted(moved.series for moved in more)])
-    return Reply(mark, build(title, about, [Part(escape(words, _LINES))]))
+    return Reply(mark, build(title, about, [Part(escape(text, _LINES))]))
 
 
 def _digest(parts: Sequence[object]) -> str:

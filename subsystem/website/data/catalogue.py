@@ -163,23 +163,23 @@ def read_catalogue(site: SiteContext, stores: Stores, known: Mapping[str, Any]) 
             entries += _entries(opened, name, counts, views, machine)
             failures = opened.failures(name).get(site.tonight.stamp, 0)
         experiments[name] = Experiment(name, elide(title, _NAME_CHARS), active, nights, failures)
-    place = {key: at for at, key in enumerate(views)}
-    entries.sort(key=lambda entry: place.get(entry.key, len(place)))
+    position = {key: at for at, key in enumerate(views)}
+    entries.sort(key=lambda entry: position.get(entry.key, len(position)))
     return Catalogue(tuple(entries), experiments, site.alerts, boundary, memory)
 
 
 def _titles(home: Home, tonight: Night) -> dict[str, tuple[str, bool]]:
     """Title by name of the experiments that the home's config knows or that took part tonight, and whether active."""
-    found = {}
+    titles = {}
     folder = home.configs("experiment")
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         with contextlib.suppress(DashboardError):  # the precheck tells what is wrong with a config
             config = common.read_json(path / config_util.CONFIG_FILE, max_bytes=4 << 20)
             if isinstance(config, dict):
                 title = config.get("title")
-                found[path.name] = (title if isinstance(title, str) and title else path.name, False)
-    found.update({job.name: (job.title, True) for job in tonight.experiments})
-    return found
+                titles[path.name] = (title if isinstance(title, str) and title else path.name, False)
+    titles.update({job.name: (job.title, True) for job in tonight.experiments})
+    return titles
 
 
 def _entries(

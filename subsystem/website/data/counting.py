@@ -38,8 +38,8 @@ class Nights:
 
     def last(self, before: str = "~") -> str:
         """The last stamp before `before`, "" where there is none."""
-        place = bisect.bisect_left(self.stamps, before)
-        return self.stamps[place - 1] if place else ""
+        index = bisect.bisect_left(self.stamps, before)
+        return self.stamps[index - 1] if index else ""
 
 
 def _running(born: str, versions: Mapping[str, str], machines: Mapping[str, str]) -> Iterator[tuple[str, str]]:

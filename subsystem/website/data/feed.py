@@ -53,17 +53,17 @@ def feed_of(site: SiteContext, website_url: str) -> bytes:
     Its addresses are those below `website_url`; without one they are relative to the feed's own.
     """
     base = f"{website_url.rstrip('/')}/" if website_url else ""
-    told = [incident for incident in site.alerts.incidents if incident.id not in site.alerts.silent]
-    told = sorted(told, key=_updated, reverse=True)[:MOST_ENTRIES]
+    reported = [incident for incident in site.alerts.incidents if incident.id not in site.alerts.silent]
+    reported = sorted(reported, key=_updated, reverse=True)[:MOST_ENTRIES]
     name = uuid.uuid5(uuid.NAMESPACE_URL, base or "tvmdash")
     feed = ElementTree.Element("feed", {"xmlns": _ATOM})
     _add(feed, "id", name.urn)
     _add(feed, "title", TITLE)
-    _add(feed, "updated", _updated(told[0]) if told else iso_of(site.tonight.stamp))
+    _add(feed, "updated", _updated(reported[0]) if reported else iso_of(site.tonight.stamp))
     _add(_add(feed, "author"), "name", "TVM nightly benchmarks")
     _add(feed, "link", rel="alternate", type="text/html", href=f"{base}alerts.html")
     _add(feed, "link", rel="self", type="application/atom+xml", href=f"{base}feed.xml")
-    for incident in told:
+    for incident in reported:
         _add_entry(feed, incident, name, base)
     text = ElementTree.tostring(feed, encoding="unicode")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()

@@ -77,21 +77,21 @@ class _Names:
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
-        self._newest = {name: found for (name, _), found in ids.items()}
+        self._newest = {name: series_ids for (name, _), series_ids in ids.items()}
         self._found: dict[tuple[str, ...], str | None] = {}
 
     def of_record(self, night: records.NightData, record: records.Record, identity: str) -> dict[str, str | None]:
         """By metric; `identity` is that of the record."""
         labels = {column: getattr(record, column) for column in records.IDENTITY}
-        found = {}
+        series_ids = {}
         for metric, _ in record.metrics():
             home = "" if night.home is None else night.home.name
             known = (night.experiment, metric.name, identity, record.env_name, record.hw_model, home)
             if known not in self._found:
                 key = records.SeriesKey.of(night.experiment, metric.name, labels, night.home)
                 self._found[known] = self.of(key, metric.unit)
-            found[metric.name] = self._found[known]
-        return found
+            series_ids[metric.name] = self._found[known]
+        return series_ids
 
     def of(self, key: records.SeriesKey, unit: str) -> str | None:
         """With this unit; before it had one, a number was the same series."""
@@ -110,9 +110,9 @@ def write_receipts(site: SiteContext, catalogue: Catalogue, carrier: Incremental
     stamps = site.stamps[-nights:] if nights else []
     for name, experiment in catalogue.experiments.items():
         for stamp in (stamp for stamp in stamps if stamp in experiment.nights.versions):
-            place = Place(name, stamp, site.home.data_file(name, stamp), raw / name / f"raw_{stamp}")
-            if place.data.is_file():
-                wanted = _wanted_of(place, stamp == site.tonight.stamp, carrier)
+            source = Place(name, stamp, site.home.data_file(name, stamp), raw / name / f"raw_{stamp}")
+            if source.data.is_file():
+                wanted = _wanted_of(source, stamp == site.tonight.stamp, carrier)
                 changed += [] if _carried(wanted, carrier) else [wanted]
     for part in forked.in_parts(lambda part: _write(part, names, carrier), changed, least=_LEAST_IN_PROCESS):
         carrier.take_in(part)
@@ -132,12 +132,12 @@ def top_config(home: Home, name: str) -> str:
         return ""
 
 
-def _wanted_of(place: Place, is_tonight: bool, carrier: IncrementalSite) -> _Wanted:  # noqa: FBT001
+def _wanted_of(source: Place, is_tonight: bool, carrier: IncrementalSite) -> _Wanted:  # noqa: FBT001
     """What was once read of raw measurements outlives them."""
-    data, raw = place.sources()
-    was = carrier.made_from(f"{place.name}.json").split()
+    data, raw = source.sources()
+    was = carrier.made_from(f"{source.name}.json").split()
     keeps = len(was) == 3 and was[0] == data and raw in (NONE, was[1])
-    return _Wanted(place, f"{data} {was[1] if keeps else raw} {int(is_tonight)}", keeps, is_tonight)
+    return _Wanted(source, f"{data} {was[1] if keeps else raw} {int(is_tonight)}", keeps, is_tonight)
 
 
 def _carried(wanted: _Wanted, carrier: IncrementalSite) -> bool:
@@ -167,9 +167,9 @@ def _make(wanted: _Wanted, names: _Names, carrier: IncrementalSite) -> None:
     except WRONG as error:
         raise DashboardError(reason_of(source, error)) from error
     if wanted.is_tonight and not wanted.keeps:
-        words = write_trace(wanted.place.raw, carrier.new / trace)
-        receipt = replace(receipt, trace=None if words else Path(trace).name, trace_words=words)
-        if not words:
+        fault = write_trace(wanted.place.raw, carrier.new / trace)
+        receipt = replace(receipt, trace=None if fault else Path(trace).name, trace_words=fault)
+        if not fault:
             carrier.adopt(trace, wanted.made_from)
     value = {"schema_version": SCHEMA_VERSION, **structured.to_json(receipt)}
     carrier.write(file, json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii"), wanted.made_from)
@@ -180,20 +180,20 @@ def _kept(path: Path) -> Receipt:
     return replace(receipt, trace=None, trace_words=_NO_TRACE)
 
 
-def _made(place: Place, names: _Names) -> Receipt:
-    value = common.read_json(place.data)  # it was checked when it was taken into the index
-    measured, fault = read_measured(place.raw)
-    data = records.night_of(value, place.experiment, place.stamp, machine_identity.of_folder(place.data.parent))
+def _made(source: Place, names: _Names) -> Receipt:
+    value = common.read_json(source.data)  # it was checked when it was taken into the index
+    measured, fault = read_measured(source.raw)
+    data = records.night_of(value, source.experiment, source.stamp, machine_identity.of_folder(source.data.parent))
     night = common.object_in(value, "night")
     return Receipt(
-        stamp=place.stamp,
-        experiment=place.experiment,
+        stamp=source.stamp,
+        experiment=source.experiment,
         tvm_hash=value.get("tvm_hash"),
         night=night,
         environment=common.object_in(value, "environment"),
         failures=tuple(value.get("failures", ())) if "records" in value else (),
-        repeat=repeat_of(place, night),
-        data_file=f"results/experiments/data/{place.experiment}/{place.data.name}",
+        repeat=repeat_of(source, night),
+        data_file=f"results/experiments/data/{source.experiment}/{source.data.name}",
         records=tuple(_records(data, names, measured)),
         samples_words=fault,
         trace_words=_NO_TRACE,
@@ -213,8 +213,8 @@ def _records(night: records.NightData, names: _Names, measured: Mapping[str, Mea
         yield ReceiptRecord(series, {"path": path, "value": number})
 
 
-def repeat_of(place: Place, night: Mapping[str, Any]) -> str:
+def repeat_of(source: Place, night: Mapping[str, Any]) -> str:
     """The command that measures the receipt again; empty where the night does not pin what that needs."""
     if Pins.lacking(night):
         return ""
-    return f"python3 -m dashboard reproduce HOME {shlex.quote(f'{place.experiment}/{place.stamp}')}"
+    return f"python3 -m dashboard reproduce HOME {shlex.quote(f'{source.experiment}/{source.stamp}')}"

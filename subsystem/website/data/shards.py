@@ -64,11 +64,11 @@ def _shards(catalogue: Catalogue) -> Iterator[_Shard]:
     boundary = catalogue.boundary
     for entry in catalogue.entries:
         nights = catalogue.experiments[entry.outline.experiment].nights
-        facts, told = _facts(entry), _told(catalogue, entry)
+        facts, alerts = _facts(entry), _told(catalogue, entry)
         upto = nights.upto.get(entry.count.last_stamp, "")
-        made_from = fingerprint(upto, str(entry.count.points), boundary, facts, told)
+        made_from = fingerprint(upto, str(entry.count.points), boundary, facts, alerts)
         recent = entry.count.points - entry.count.past
-        yield _Shard(entry.id, entry, nights, boundary, "~", recent, facts, told, made_from)
+        yield _Shard(entry.id, entry, nights, boundary, "~", recent, facts, alerts, made_from)
         if entry.count.past:  # changes once a year, or when an old night is taken in
             upto = nights.upto.get(nights.last(boundary), "")
             made_from = fingerprint(upto, str(entry.count.past), boundary, facts)
@@ -223,12 +223,12 @@ class _Columns:
         self._samples = _named(series.samples, {count: str(count) for count in set(series.samples)})
         self._code = _named(series.code, {code: str(at) for at, code in enumerate(dict.fromkeys(series.code))})
 
-    def json(self, facts: str, told: str) -> str:
+    def json(self, facts: str, alerts: str) -> str:
         """The shard."""
         names = ("value", "low", "high", "std", "samples", "code")
         columns = (*self._numbers, self._samples, self._code)
         parts = [f'"{name}":[{",".join(column)}]' for name, column in zip(names, columns, strict=True)]
-        return f"{{{facts},{self._frame.json},{','.join(parts)},{told}}}\n"
+        return f"{{{facts},{self._frame.json},{','.join(parts)},{alerts}}}\n"
 
     def csv(self) -> str:
         """The same points, one a line."""

@@ -21,29 +21,29 @@ def safe_name(text: str) -> str:
     return f"{slug}-{digest}" if slug else digest
 
 
-def carry_over(source: str | Path, place: str | Path) -> None:
+def carry_over(source: str | Path, target: str | Path) -> None:
     """Have the content of `source` at `place` too: a second name of the same file, else a copy.
 
     Only for files that are replaced and never written into. FileNotFoundError where there is none, or no folder.
     """
     try:
-        os.link(source, place, follow_symlinks=False)
+        os.link(source, target, follow_symlinks=False)
     except FileNotFoundError:
         raise
     except OSError:  # another filesystem, or one without links, or too many of them, or a file of somebody else
-        shutil.copyfile(source, place)
+        shutil.copyfile(source, target)
 
 
-def write_new(place: str, content: bytes) -> None:
+def write_new(path: str, content: bytes) -> None:
     """Write a file of the new site, in place of one that was carried over: that one is the old site's as well.
 
     Not by way of a temporary file, as nobody sees the new site before it is whole.
     """
     try:
-        file = os.open(place, _NEW, 0o666)
+        file = os.open(path, _NEW, 0o666)
     except FileExistsError:
-        os.unlink(place)
-        file = os.open(place, _NEW, 0o666)
+        os.unlink(path)
+        file = os.open(path, _NEW, 0o666)
     try:
         while content:  # once, but where a disk is full or a file larger than the system writes at once
             content = content[os.write(file, content) :]
@@ -51,10 +51,10 @@ def write_new(place: str, content: bytes) -> None:
         os.close(file)
 
 
-def write_data(place: str, value: Any) -> None:
+def write_data(path: str, value: Any) -> None:
     """Write JSON for programs, small and fast, as `write_new` does."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    write_new(place, text.encode("ascii") + b"\n")
+    write_new(path, text.encode("ascii") + b"\n")
 
 
 def regular_file_bytes(path: Path) -> int | None:

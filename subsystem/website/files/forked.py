@@ -61,12 +61,12 @@ class _Worker(Generic[Result]):
     def result(self) -> Result:
         """Wait for it; raises what it raised, DashboardError where it was killed."""
         with os.fdopen(os.dup(self._pipe), "rb") as pipe:
-            told = pipe.read()
+            pickled = pipe.read()
         try:
-            outcome: Result | _Failed = pickle.loads(told)  # noqa: S301 - from a process of our own
+            outcome: Result | _Failed = pickle.loads(pickled)  # noqa: S301 - from a process of our own
         except (EOFError, pickle.UnpicklingError):
-            words = "A process that wrote a part of the site was killed, or could not tell what went wrong."
-            raise DashboardError(f"{words} Is there too little memory?") from None
+            problem = "A process that wrote a part of the site was killed, or could not tell what went wrong."
+            raise DashboardError(f"{problem} Is there too little memory?") from None
         if isinstance(outcome, _Failed):
             raise outcome.error from RuntimeError(f"in a process that wrote a part of the site:\n{outcome.where}")
         return outcome
@@ -92,10 +92,10 @@ def _work_and_exit(work: Callable[[Sequence[Item]], Result], part: Sequence[Item
     """Never returns into what the process was forked from."""
     try:
         try:
-            told = pickle.dumps(work(part))
+            pickled = pickle.dumps(work(part))
         except BaseException as error:  # noqa: BLE001 - raised again in the process that forked this one
-            told = pickle.dumps(_Failed(error, traceback.format_exc()))
+            pickled = pickle.dumps(_Failed(error, traceback.format_exc()))
         with os.fdopen(pipe, "wb") as file:
-            file.write(told)
+            file.write(pickled)
     finally:
         os._exit(0)

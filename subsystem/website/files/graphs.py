@@ -68,14 +68,14 @@ def described(path: Path, src: str, name: str) -> Graph:
     return Graph(src, name.replace("_", " "), _describe(head, name), _size(head))
 
 
-def place_picture(path: Path, place: Path, old: Path) -> None:
+def place_picture(path: Path, target: Path, old: Path) -> None:
     """Have the picture `path` at `place` too; from `old`, where that is the same file by size and time."""
     there, known = path.stat(), old.stat() if old.is_file() else None
-    place.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     if known and (known.st_size, known.st_mtime_ns) == (there.st_size, there.st_mtime_ns):
-        carry_over(old, place)
+        carry_over(old, target)
         return
-    shutil.copy2(path, place)
+    shutil.copy2(path, target)
 
 
 def take_picture(path: Path, name: str, site: Path, old: Path) -> Graph | None:
@@ -102,12 +102,12 @@ def _head(path: Path) -> bytes:
 
 def _describe(head: bytes, name: str) -> str:
     """What an SVG says of itself in `desc`, which is what the dashboard's own graphs do, else its title or name."""
-    found = _DESCRIBED.search(head.decode("utf-8", errors="replace"))
-    return elide(html.unescape(found[2] or found[1]), 1000) if found else f"Graph {elide(name, 100)}"
+    match = _DESCRIBED.search(head.decode("utf-8", errors="replace"))
+    return elide(html.unescape(match[2] or match[1]), 1000) if match else f"Graph {elide(name, 100)}"
 
 
 def _size(head: bytes) -> tuple[int, int] | None:
     if head.startswith(_PNG):
         return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
-    found = _POINTS.search(head)
-    return (round(float(found[1]) * 4 / 3), round(float(found[2]) * 4 / 3)) if found else None
+    match = _POINTS.search(head)
+    return (round(float(match[1]) * 4 / 3), round(float(match[2]) * 4 / 3)) if match else None

@@ -96,13 +96,13 @@ class Alerts:
 
     def open_moves(self) -> dict[str, tuple[Incident, Moved]]:
         """By series: what of it still stands, better or worse; of several incidents the newest."""
-        found: dict[str, tuple[Incident, Moved]] = {}
+        moves: dict[str, tuple[Incident, Moved]] = {}
         for incident in self.incidents:
             if incident.state in OPEN_STATES and incident.kind != MACHINE:
                 for moved in incident.moved:
                     if moved.recovered is None:
-                        found.setdefault(moved.series, (incident, moved))
-        return found
+                        moves.setdefault(moved.series, (incident, moved))
+        return moves
 
 
 def _rank(incident: Incident) -> tuple[bool, float]:
@@ -143,16 +143,16 @@ def _parse(page: Mapping[str, Any], path: Path) -> Alerts:
     if "rule" in page:
         by_rule = structured.from_json(StddevPage, page, path)
         return Alerts(by_rule.night, {series.id: _by_rule(series) for series in by_rule.series})
-    found = structured.from_json(AlertsPage, page, path)
-    rates = {"shuffled": found.honesty.shuffled, "unchanged": found.honesty.unchanged}
+    parsed = structured.from_json(AlertsPage, page, path)
+    rates = {"shuffled": parsed.honesty.shuffled, "unchanged": parsed.honesty.unchanged}
     return Alerts(
-        night=found.night,
-        series={series.id: _verdict(series) for series in found.series},
-        silent=frozenset(incident.id for incident in found.incidents if incident.silent),
-        target=found.honesty.target_per_1000,
+        night=parsed.night,
+        series={series.id: _verdict(series) for series in parsed.series},
+        silent=frozenset(incident.id for incident in parsed.incidents if incident.silent),
+        target=parsed.honesty.target_per_1000,
         rates=tuple(_rate(kind, rate) for kind, rate in rates.items() if rate is not None),
         annotations=tuple(
-            Note(note.night, note.kind, note.words, note.scope, note.is_break) for note in found.annotations
+            Note(note.night, note.kind, note.words, note.scope, note.is_break) for note in parsed.annotations
         ),
     )
 
@@ -182,10 +182,10 @@ def _rate(kind: str, rate: AlertRate) -> Rate:
 
 
 def _incidents(view: Mapping[str, Any], path: Path, faults: list[str]) -> Sequence[Incident]:
-    found = []
+    incidents = []
     try:
-        for place, entry in enumerate(objects(view["incidents"])):
-            found.append(Incident.from_json(entry, path, f"$.incidents[{place}]"))
+        for index, entry in enumerate(objects(view["incidents"])):
+            incidents.append(Incident.from_json(entry, path, f"$.incidents[{index}]"))
     except (*parsing.WRONG, DashboardError) as error:  # those before a bad one are kept
         faults.append(parsing.fault_of(path, error))
-    return found
+    return incidents

@@ -106,8 +106,8 @@ def read_deadlines(home: Home, now: datetime.datetime) -> Deadlines:
     """Those that are still ahead of `now`; damaged, it is told."""
     path = home.output(DEADLINE) / deadlines.DEADLINES_FILE
     try:
-        found = structured.read(DeadlinesAhead, path)
-        rows = [_deadline(deadline, now) for deadline in found.deadlines] if found else []
+        parsed = structured.read(DeadlinesAhead, path)
+        rows = [_deadline(deadline, now) for deadline in parsed.deadlines] if parsed else []
     except (ValueError, DashboardError) as error:
         return Deadlines(faults=(parsing.fault_of(path, error),))
     return Deadlines(tuple(row for row in rows if row is not None))

@@ -53,14 +53,14 @@ def read_measured(raw: Path) -> tuple[dict[str, Measured], str]:
 
 
 def _measured(traces: Any) -> dict[str, Measured]:
-    found: dict[str, Measured] = {}
+    measured_of: dict[str, Measured] = {}
     of_trial: dict[tuple[str, int], Measured] = {}
     for guid, trial, identity in traces.execute(
         "SELECT guid, id, identity FROM trials WHERE error IS NULL ORDER BY id"
     ):
         key = _key(identity)
         if key:
-            of_trial[guid, trial] = found.setdefault(key, Measured())
+            of_trial[guid, trial] = measured_of.setdefault(key, Measured())
     nothing = Measured()
     for guid, trial, elapsed_ns, number in traces.execute(
         "SELECT guid, trial, elapsed_ns, number FROM samples WHERE elapsed_ns IS NOT NULL"
@@ -80,7 +80,7 @@ def _measured(traces: Any) -> dict[str, Measured]:
         "SELECT guid, trial, name, sum(duration), min(position) FROM passes GROUP BY guid, trial, name ORDER BY 5, name"
     ):
         of_trial.get((guid, trial), nothing).passes.append((name, int(total)))
-    return found
+    return measured_of
 
 
 def _key(identity: str | None) -> str:
@@ -91,7 +91,7 @@ def _key(identity: str | None) -> str:
         return ""  # of a program that measures in its own way: its samples belong to no record that is known
 
 
-def write_trace(raw: Path, place: Path) -> str:
+def write_trace(raw: Path, target: Path) -> str:
     """Write what ui.perfetto.dev opens to `place`; why there is none, in words, or an empty text."""
     if not (raw / CATALOGUE).is_file():
         return "There are no traces of this night."
@@ -105,12 +105,12 @@ def write_trace(raw: Path, place: Path) -> str:
             return f"The trace is left out: it has {rows} rows, more than {MOST_TRACE_ROWS}."
         with connect([raw]) as traces:
             events = trace_events(traces)
-            write_perfetto(place, events.events, flows=events.flows)
+            write_perfetto(target, events.events, flows=events.flows)
     except (DashboardError, KeyError, TypeError, ValueError, AttributeError) as error:
-        place.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
         return f"The trace could not be made: {error}"
-    size = place.stat().st_size
+    size = target.stat().st_size
     if size > MOST_TRACE_BYTES:
-        place.unlink()
+        target.unlink()
         return f"The trace is left out: {format_bytes(size)} is more than {format_bytes(MOST_TRACE_BYTES)}."
     return ""

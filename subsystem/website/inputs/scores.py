@@ -41,8 +41,8 @@ def read_scores(home: Home) -> Scores:
     """What stands there; a file that is missing or damaged costs its own part only."""
     folder = home.output(SUBSYSTEM)
     faults: list[str] = []
-    found = _guarded(contracts.Scores, folder / contracts.SCORES_FILE, faults)
-    history = found.scores if found else ()
+    stored = _guarded(contracts.Scores, folder / contracts.SCORES_FILE, faults)
+    history = stored.scores if stored else ()
     page = _guarded(contracts.ScorePage, folder / contracts.PAGE_FILE, faults)
     if page is None:
         return Scores(faults=tuple(faults), history=history)

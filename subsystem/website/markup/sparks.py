@@ -36,7 +36,7 @@ class Curve:
 
 def sparkline(
     values: Sequence[float | None],
-    words: str,
+    text: str,
     *,
     band: Band | None = None,
     break_at: int | None = None,
@@ -61,14 +61,14 @@ def sparkline(
     last = max(index for index, value in enumerate(values) if value is not None)
     parts.append(f'<circle class="dot" cx="{at.x(last)}" cy="{at.y(known[-1])}" r="2"/>')
     name = f"spark {kind}".strip()
-    return svg(name, (WIDTH, HEIGHT), words, parts)
+    return svg(name, (WIDTH, HEIGHT), text, parts)
 
 
-def svg(kind: str, size: tuple[int, int], words: str, parts: Iterable[str]) -> Markup:
+def svg(kind: str, size: tuple[int, int], text: str, parts: Iterable[str]) -> Markup:
     """The picture of `parts`, which are markup already, with its content in words."""
     width, height = size
     head = f'<svg class="{escape(kind)}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img"'
-    return Markup(f'{head} aria-label="{escape(words)}">{"".join(parts)}</svg>')  # noqa: S704 - escaped above
+    return Markup(f'{head} aria-label="{escape(text)}">{"".join(parts)}</svg>')  # noqa: S704 - escaped above
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Labels:
 
 
 def chart(
-    curves: Sequence[Curve], words: str, labels: Labels | None = None, *, width: int = 640, height: int = 120
+    curves: Sequence[Curve], text: str, labels: Labels | None = None, *, width: int = 640, height: int = 120
 ) -> Markup:
     """Lines over nights, for beside a table that has the numbers; empty where there is no value."""
     known = [value for curve in curves for value in (*curve.values, *curve.low, *curve.high) if value is not None]
@@ -103,15 +103,15 @@ def chart(
         parts.append(f'<text class="top" x="4" y="4">{escape(labels.top)}</text>')
         if labels.bottom != labels.top:
             parts.append(f'<text x="4" y="{height - 5}">{escape(labels.bottom)}</text>')
-    return svg("chart", (width, height), words, parts)
+    return svg("chart", (width, height), text, parts)
 
 
-def _level(level: float, words: str, at: _Scale) -> list[str]:
+def _level(level: float, label: str, at: _Scale) -> list[str]:
     y = at.y(level)
     text = y - 4 if y > 20 else y + 14
     return [
         f'<path class="level" d="M{at.left} {y}h{at.width - at.left}"/>',
-        f'<text class="end" x="{at.width - 4}" y="{_short(text)}">{escape(words)}</text>',
+        f'<text class="end" x="{at.width - 4}" y="{_short(text)}">{escape(label)}</text>',
     ]
 
 
@@ -156,16 +156,16 @@ def _x(count: int, width: int, left: int, index: float) -> str:
 
 def _path(values: Sequence[float | None], at: _Scale) -> str:
     """Pieces of line, broken where there is no value; a lone value is a dash of its own."""
-    words, pen = [], False
+    commands, pen = [], False
     for index, value in enumerate(values):
         if value is None:
             pen = False
             continue
-        words.append(f"{'L' if pen else 'M'}{at.x(index)} {_short(at.y(value))}")
+        commands.append(f"{'L' if pen else 'M'}{at.x(index)} {_short(at.y(value))}")
         alone = not pen and (index + 1 == len(values) or values[index + 1] is None)
-        words.append("h1" if alone else "")
+        commands.append("h1" if alone else "")
         pen = True
-    return "".join(words)
+    return "".join(commands)
 
 
 def _area(curve: Curve, at: _Scale) -> str:

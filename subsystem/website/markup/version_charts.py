@@ -39,7 +39,7 @@ class Spot:
     moved: str = ""
 
 
-def line(spots: Sequence[Spot], words: str) -> Markup:
+def line(spots: Sequence[Spot], text: str) -> Markup:
     """The values, which are above 0, with their intervals, each where its TVM stands; empty where there is none.
 
     Heights are logarithms: twice as much is as far up as half as much is down. words: for those who do not see it.
@@ -65,43 +65,43 @@ def line(spots: Sequence[Spot], words: str) -> Markup:
         title = f"<title>{escape(clean(spot.words))}</title>"
         kind = f"dot {spot.moved}".strip()
         dots.append(f'<circle class="{kind}" cx="{at}" cy="{y(spot.value)}" r="2.5">{title}</circle>')
-    return svg("course", (WIDTH, HEIGHT), str(clean(words)), [*bars, *pieces, *dots])
+    return svg("course", (WIDTH, HEIGHT), str(clean(text)), [*bars, *pieces, *dots])
 
 
-def x(place: float) -> str:
+def x(position: float) -> str:
     """Where on a line of WIDTH a place from 0 to 1 is."""
-    return _short(_SIDE + place * (WIDTH - 2 * _SIDE))
+    return _short(_SIDE + position * (WIDTH - 2 * _SIDE))
 
 
-def axis(places: Sequence[float], names: Sequence[str], words: str) -> Markup:
+def axis(places: Sequence[float], names: Sequence[str], text: str) -> Markup:
     """A mark at each place from 0 to 1. names: of all places, of which the ends remain without room, or of the ends."""
     base = AXIS_HEIGHT - _MARK
-    marks = "".join(f"M{x(place)} {base}v{_MARK}" for place in places)
+    marks = "".join(f"M{x(position)} {base}v{_MARK}" for position in places)
     parts = [f'<path class="mark" d="M{_SIDE} {base}H{WIDTH - _SIDE}{marks}"/>']
-    for place, name, y in _labels(places, names):
-        kind = {0.0: ' class="begin"', 1.0: ' class="end"'}.get(place, "")
-        left = {0.0: "0", 1.0: str(WIDTH)}.get(place, x(place))
+    for position, name, y in _labels(places, names):
+        kind = {0.0: ' class="begin"', 1.0: ' class="end"'}.get(position, "")
+        left = {0.0: "0", 1.0: str(WIDTH)}.get(position, x(position))
         parts.append(f'<text{kind} x="{left}" y="{y}">{escape(clean(name))}</text>')
-    return svg("axis", (WIDTH, AXIS_HEIGHT), str(clean(words)), parts)
+    return svg("axis", (WIDTH, AXIS_HEIGHT), str(clean(text)), parts)
 
 
 def _labels(places: Sequence[float], names: Sequence[str]) -> list[tuple[float, str, int]]:
     """Where a name stands, the name, and in which of two rows: all names if they can be read, else the ends'."""
     all_of_them = [
-        (place, name, (_UPPER, _LOWER)[at % 2 == 0])
-        for at, (place, name) in enumerate(zip(places, names, strict=False))
+        (position, name, (_UPPER, _LOWER)[at % 2 == 0])
+        for at, (position, name) in enumerate(zip(places, names, strict=False))
     ]
     if len(names) == len(places) and _have_room(all_of_them):
         return all_of_them
     ends = ((0.0, names[0]), (1.0, names[-1])) if len(places) > 1 else ((0.5, names[0]),)
-    return [(place, elide(name, _LONGEST), _LOWER) for place, name in ends]
+    return [(position, elide(name, _LONGEST), _LOWER) for position, name in ends]
 
 
 def _have_room(labels: Sequence[tuple[float, str, int]]) -> bool:
     taken = dict.fromkeys((_UPPER, _LOWER), -_LETTER)
-    for place, name, row in labels:
+    for position, name, row in labels:
         wide = len(name) * _LETTER
-        begin = place * (WIDTH - wide)
+        begin = position * (WIDTH - wide)
         if begin < taken[row] + _LETTER or wide > WIDTH:
             return False
         taken[row] = begin + wide

@@ -56,10 +56,10 @@ def _rate(rate: Rate, target: float | None) -> RateView:
     name = _KINDS.get(rate.kind, rate.kind)
     if rate.rate is None:
         return RateView(name, "nothing to measure it on yet", "absent")
-    words = f"{three_digits(rate.rate)} false alerts per 1000 series-nights ({rate.alerts} in {rate.nights}"
-    words += f"; with 95 % confidence below {three_digits(rate.at_most)})" if rate.at_most is not None else ")"
+    text = f"{three_digits(rate.rate)} false alerts per 1000 series-nights ({rate.alerts} in {rate.nights}"
+    text += f"; with 95 % confidence below {three_digits(rate.at_most)})" if rate.at_most is not None else ")"
     if target is None:
-        return RateView(name, words, "absent")
+        return RateView(name, text, "absent")
     if rate.at_most is not None and rate.rate <= target < rate.at_most:
-        return RateView(name, f"{words}: too few nights yet to say that it is below the target", "absent")
-    return RateView(name, words, "partial" if rate.rate > target else "ok")
+        return RateView(name, f"{text}: too few nights yet to say that it is below the target", "absent")
+    return RateView(name, text, "partial" if rate.rate > target else "ok")

@@ -103,7 +103,7 @@ def write_engines(context: SiteContext, titles: Sequence[tuple[str, str, str]], 
     for view in context.series:
         if view.metric == METRIC and view.labels.get("engine"):
             by_experiment.setdefault(view.experiment, []).append(view)
-    found = [
+    comparisons = [
         compare(title, page, by_experiment[name], context.tonight.stamp)
         for name, title, page in titles
         if name in by_experiment
@@ -111,8 +111,8 @@ def write_engines(context: SiteContext, titles: Sequence[tuple[str, str, str]], 
     text = pages.render(
         "engines.html",
         context.frame("engines"),
-        comparisons=[comparison for comparison in found if not comparison.alone],
-        alone=[comparison for comparison in found if comparison.alone],
+        comparisons=[comparison for comparison in comparisons if not comparison.alone],
+        alone=[comparison for comparison in comparisons if comparison.alone],
         nights=len(context.shown_stamps),
         comparing=COMPARING,
     )
@@ -136,7 +136,7 @@ def compare(title: str, page: str, series: Sequence[SeriesView], tonight: str) -
         fastest = [_fastest(group, engine, tonight) for engine in others]
         cells = [_cell(theirs, best) if theirs else None for theirs in fastest]
         rows.append(WorkloadRow(name, _cell(best, best), tuple(cells)))
-    means = [_mean(engine, [row.others[place] for row in rows]) for place, engine in enumerate(others)]
+    means = [_mean(engine, [row.others[index] for row in rows]) for index, engine in enumerate(others)]
     line = _over_time([group for group, _ in ours], others)
     ordered = tuple(sorted(rows, key=lambda row: row.name))
     last = max(view.last_stamp for view in series if view.labels["engine"] == TVM)
@@ -149,8 +149,8 @@ def _workload_names(best: Sequence[SeriesView]) -> list[str]:
     named = []
     for view, name in zip(best, short, strict=True):
         arguments = view.labels.get("workload_args") or {}
-        told = ", ".join(f"{key} {value}" for key, value in arguments.items()) if isinstance(arguments, dict) else ""
-        named.append(f"{name} ({told})" if short.count(name) > 1 and told else name)
+        text = ", ".join(f"{key} {value}" for key, value in arguments.items()) if isinstance(arguments, dict) else ""
+        named.append(f"{name} ({text})" if short.count(name) > 1 and text else name)
     return named
 
 
@@ -171,7 +171,7 @@ def _cell(view: SeriesView, ours: SeriesView) -> Cell:
         their / our if their and our and view is not ours else None
         for their, our in zip(view.values, ours.values, strict=True)
     ]
-    words = f"{view.labels['engine']} against TVM over {len(values)} nights"
+    text = f"{view.labels['engine']} against TVM over {len(values)} nights"
     return Cell(
         str(view.labels["engine"]),
         format_quantity(view.last, view.unit),
@@ -180,7 +180,7 @@ def _cell(view: SeriesView, ours: SeriesView) -> Cell:
         ratio,
         low,
         high,
-        sparkline(values, words),
+        sparkline(values, text),
     )
 
 

@@ -103,5 +103,5 @@ def durations(history: Sequence[HistoryNight]) -> Markup:
                     f'<rect class="s{kind}" x="{index * width + 1:.1f}" y="{top:.1f}"'
                     f' width="{max(1.0, width - 2):.1f}" height="{height:.1f}"/>'
                 )
-    words = f"Duration by stage over {len(history)} nights; the longest took {format_duration(most)}."
-    return svg("chart durations", (_WIDTH, _HEIGHT), words, parts)
+    text = f"Duration by stage over {len(history)} nights; the longest took {format_duration(most)}."
+    return svg("chart durations", (_WIDTH, _HEIGHT), text, parts)

@@ -67,30 +67,30 @@ class FirstScreen:
 
 
 def make_index_page(
-    context: SiteContext, experiments: list[ExperimentView], said: Said, own: str = "website"
+    context: SiteContext, experiments: list[ExperimentView], sentence_of_night: Said, own: str = "website"
 ) -> FirstScreen:
     """The view; `said` is what is said of tonight, `own` the subsystem that writes this."""
     night, series = context.tonight, context.series
     states = counts(series)
     failed_points = sum(view.points.failed for view in experiments if view.points)
     earlier = context.last_nights[1] if len(context.last_nights) > 1 else None
-    told = night_views.judge(night, context.now)
+    judged = night_views.judge(night, context.now)
     incidents = _incidents(context)
     young = bool(series) and states[YOUNG] == len(series)
     return FirstScreen(
         night=night,
-        sentence=said.sentence,
-        went=said.went,
+        sentence=sentence_of_night.sentence,
+        went=sentence_of_night.went,
         judged=context.alerts.night == night.stamp,
         not_judged=verdict.why_not_judged(context.alerts, night) if series else "",
-        completeness=told.completeness,
-        took=told.elapsed + (" up to this page" if night.state == RUNNING else ""),
+        completeness=judged.completeness,
+        took=judged.elapsed + (" up to this page" if night.state == RUNNING else ""),
         versions=night_facts.format_versions(night, earlier),
         measured=len(series) - states[MISSING] - states[GONE],
         expected=len(series) - states[GONE],
         tallies=verdict.tallies(states, failed_points),
         troubles=verdict.names_of_failed(night),
-        disturbed=said.disturbed,
+        disturbed=sentence_of_night.disturbed,
         incidents=incidents[:MOST_INCIDENTS],
         more_incidents=incidents[MOST_INCIDENTS:],
         faults=_faults(context, experiments),
@@ -119,10 +119,10 @@ def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str
         ("Telemetry", context.telemetry.faults),
         ("Deadlines", context.deadlines.faults),
     )
-    found = [f"{name}: {fault}" for name, faults in read for fault in faults]
+    texts = [f"{name}: {fault}" for name, faults in read for fault in faults]
     unreadable = [view for view in experiments if view.data_fault]
-    found += [f"Verdict: {context.verdict.fault}"] if context.verdict.fault else []
-    return found + [f"{view.title}: Its data cannot be read: {view.data_fault}" for view in unreadable]
+    texts += [f"Verdict: {context.verdict.fault}"] if context.verdict.fault else []
+    return texts + [f"{view.title}: Its data cannot be read: {view.data_fault}" for view in unreadable]
 
 
 def _too_young(alerts: Alerts, series: SeriesView, nights: int) -> str:

@@ -73,11 +73,11 @@ class MeasuredBy:
 
 def measured_by(machines: Mapping[str, Sequence[str]]) -> list[MeasuredBy]:
     """All machines of the nights, oldest first; the machine that was seen last comes first."""
-    found: dict[str, list[str]] = {}
+    stamps_of: dict[str, list[str]] = {}
     for stamp, names in machines.items():
         for name in names:
-            found.setdefault(name, []).append(stamp)
-    rows = [MeasuredBy(name, stamps[0], stamps[-1], len(stamps)) for name, stamps in found.items()]
+            stamps_of.setdefault(name, []).append(stamp)
+    rows = [MeasuredBy(name, stamps[0], stamps[-1], len(stamps)) for name, stamps in stamps_of.items()]
     return sorted(rows, key=lambda row: (row.last, row.nights), reverse=True)
 
 

@@ -73,14 +73,14 @@ def _view(context: SiteContext, score: ScoreTonight, new: Path) -> ScoreView:
     folder = context.home.output(SUBSYSTEM)
     pictures = [graphs.take_picture(folder / item.file, SUBSYSTEM, new, context.old) for item in score.graphs]
     points = context.scores.points(score.id)[-MOST_NIGHTS:]
-    value, words = _headline(score)
-    told = bool(score.headline)  # its words tell the interval and the change
+    value, text = _headline(score)
+    has_headline = bool(score.headline)  # its words tell the interval and the change
     return ScoreView(
         score,
         value,
-        words,
-        "" if told else _interval(score),
-        "" if told else _change(score),
+        text,
+        "" if has_headline else _interval(score),
+        "" if has_headline else _change(score),
         _line(score.title, score.unit, points),
         points[0].stamp if points else None,
         points[-1].stamp if points else None,
@@ -117,7 +117,7 @@ def _line(title: str, unit: str, points: Sequence[ScoredNight]) -> Markup:
     known = [value for value in values if value is not None]
     if len(known) < _LEAST_POINTS:
         return Markup("")
-    words = (
+    text = (
         f"{title} over {len(shown)} nights: {amount(min(known), unit)} to"
         f" {amount(max(known), unit)}, last {amount(known[-1], unit)}"
     )
@@ -125,4 +125,4 @@ def _line(title: str, unit: str, points: Sequence[ScoredNight]) -> Markup:
     high = [point.high if point.complete else None for point in shown]
     reach = [value for value in (*values, *low, *high) if value is not None]
     labels = Labels(amount(max(reach), unit), amount(min(reach), unit))
-    return chart([Curve(title, values, low, high)], words, labels)
+    return chart([Curve(title, values, low, high)], text, labels)

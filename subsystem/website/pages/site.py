@@ -31,25 +31,25 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite) -> Written:
     The site's data files, if any, are there already: pages link those that are.
     """
     views = experiment_views(site, new)
-    said = night_sentence.of_tonight(site, views)
-    written = write_nights(site, NightResults(site, views, said.sentence), new)
-    text = pages.render(
+    sentence_of_night = night_sentence.of_tonight(site, views)
+    written = write_nights(site, NightResults(site, views, sentence_of_night.sentence), new)
+    html = pages.render(
         "index.html",
         site.frame("index"),
-        view=make_index_page(site, views, said),
+        view=make_index_page(site, views, sentence_of_night),
         stamp=site.tonight.stamp,
         written=site.written,
-        data_files=[(name, words) for name, words in DATA_FILES if (new / name).is_file()],
+        data_files=[(name, description) for name, description in DATA_FILES if (new / name).is_file()],
     )
-    (new / "index.html").write_text(text, encoding="utf-8")
-    text = pages.render(
+    (new / "index.html").write_text(html, encoding="utf-8")
+    html = pages.render(
         "series.html",
         site.frame("series"),
         series=site.series[:MOST_SERIES],
         all_series=len(site.series),
         stamp=site.tonight.stamp,
     )
-    (new / "series.html").write_text(text, encoding="utf-8")
+    (new / "series.html").write_text(html, encoding="utf-8")
     write_experiments(site, views, new)
     write_scores(site, new)
     write_alerts(site, new)
@@ -60,6 +60,6 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite) -> Written:
     first = file_name_of(site.series[0].id) if site.series else ""  # what the explorer shows unasked
     for page, template in pages.WITH_SCRIPTS.items():
         if page in pages.pages_with_scripts():
-            text = pages.render(template, site.frame(page), first_series=first)
-            (new / f"{page}.html").write_text(text, encoding="utf-8")
+            html = pages.render(template, site.frame(page), first_series=first)
+            (new / f"{page}.html").write_text(html, encoding="utf-8")
     return written

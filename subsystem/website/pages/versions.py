@@ -118,7 +118,7 @@ def _values(history: History, titles: Mapping[str, tuple[str, str]]) -> dict[str
     tvms = [_version(history, name) for name in history.versions]
     shown = [tvm for tvm in tvms if tvm.name in _columns(history)]
     return {
-        "facts": [(name, told) for name, told in _facts(history) if told],
+        "facts": [(name, text) for name, text in _facts(history) if text],
         "verdict": list(words.verdict(history)),
         "control": words.control(history),
         "method": words.method("compare"),
@@ -154,8 +154,8 @@ def _step(step: Step, anchor: str) -> StepRow:
     return StepRow(anchor, _state(step.course, step.found), tuple(words.format_step(step)))
 
 
-def _state(course: Course, found: Difference) -> str:
-    return way(is_worse(found.effect, course.series.direction))
+def _state(course: Course, difference: Difference) -> str:
+    return way(is_worse(difference.effect, course.series.direction))
 
 
 def _columns(history: History) -> tuple[str, ...]:
@@ -225,14 +225,14 @@ def _value(course: Course, version: str) -> Value:
 def _picture(history: History, course: Course, places: Sequence[float], values: Sequence[Value]) -> Markup:
     moves = [None, *course.steps] if course.steps else [None] * len(places)
     spots = []
-    for place, value, step in zip(places, values, moves, strict=True):
+    for position, value, step in zip(places, values, moves, strict=True):
         level = course.level(value.version)
         if level is None:
-            spots.append(Spot(place))
+            spots.append(Spot(position))
             continue
         shown = f"{elide(value.version, _NAME)}: {value.value}" + (f" ({value.reach})" if value.reach else "")
         moved = _state(course, step) if step is not None and step.real else ""
-        spots.append(Spot(place, level.value, level.low, level.high, shown, moved))
+        spots.append(Spot(position, level.value, level.low, level.high, shown, moved))
     known = [value for value in values if value.value]
     if not known:
         return Markup("")

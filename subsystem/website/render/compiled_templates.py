@@ -36,9 +36,9 @@ class CompiledTemplates(BytecodeCache):
         """Keep what is in the bucket where that may be."""
         if not sys.dont_write_bytecode:
             with contextlib.suppress(OSError):
-                place = self._place(bucket)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                common.write_bytes(place, self._head(bucket) + marshal.dumps(bucket.code), durable=False)
+                path = self._place(bucket)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                common.write_bytes(path, self._head(bucket) + marshal.dumps(bucket.code), durable=False)
 
     def _head(self, bucket: Bucket) -> bytes:
         return hashlib.sha256(self._made_by + bucket.checksum.encode()).digest()

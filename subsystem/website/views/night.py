@@ -120,14 +120,14 @@ def _headline(night: Night, counts: Mapping[str, int], failed_subsystems: int) -
     total = sum(counts.values())
     bad = [f"{counts[state]} {STATE_WORDS[state]}" for state in (FAILED, BLOCKED, UNFINISHED) if counts.get(state)]
     if not total:
-        words = "No experiment took part"
+        text = "No experiment took part"
     elif bad:
-        words = f"Of {_count(total, 'experiment')}, {format_list(bad, 3)}"
+        text = f"Of {_count(total, 'experiment')}, {format_list(bad, 3)}"
     else:
-        words = f"All {total} experiments ok" if total > 1 else "The experiment is ok"
+        text = f"All {total} experiments ok" if total > 1 else "The experiment is ok"
     subsystems_failed = f"{_count(failed_subsystems, 'subsystem')} failed" if failed_subsystems else ""
     backup = describe_missing_backups([backup.moment for backup in night.missing_backups])
-    return "; ".join(filter(None, (words, subsystems_failed, backup)))
+    return "; ".join(filter(None, (text, subsystems_failed, backup)))
 
 
 def _completeness(night: Night, counts: Mapping[str, int], at_work: bool) -> str:  # noqa: FBT001

@@ -36,8 +36,8 @@ def next_run(stamps: Sequence[str]) -> NextRun:
         return NextRun(stamps[-1], "Too few nights to say how often they start.", None)
     usual = statistics.median(gaps)
     next_moment = moments[-1] + datetime.timedelta(seconds=usual)
-    words = f"Nights usually start {format_duration(usual)} apart"
-    return NextRun(stamps[-1], words, common.stamp_of(next_moment))
+    text = f"Nights usually start {format_duration(usual)} apart"
+    return NextRun(stamps[-1], text, common.stamp_of(next_moment))
 
 
 def format_versions(tonight: Night, before: Night | None) -> tuple[str, ...]:
@@ -62,10 +62,10 @@ def _version(item: object, earlier: Sequence[Mapping[str, Any]]) -> str:
         return f"{now}{title}, as the night before"
     version = str(item.get("version")) if isinstance(item, dict) else ""
     between = [commits_between(str(artifact.get("version")), version) for artifact in same_source]
-    told = (
+    text = (
         f"{_commits(between[0])} than the night before, " if len(between) == 1 and between[0] else "the night before "
     )
-    return f"{now}{title}; {told}{format_list(known, 2)}"
+    return f"{now}{title}; {text}{format_list(known, 2)}"
 
 
 def _asked(artifact: object) -> set[tuple[str, str]]:

@@ -38,9 +38,9 @@ class Kept:
         """What asdict made; empty where it is anything else. headline: how the jobs went, as told at that time."""
         try:
             series = {text(name): int(count) for name, count in value["series"].items()}
-            summaries = tuple((text(name), text(title), text(words)) for name, title, words in value["summaries"])
-            said = value.get("sentence")
-            sentence = (text(said[0]), text(said[1])) if said else None
+            summaries = tuple((text(name), text(title), text(summary)) for name, title, summary in value["summaries"])
+            sentence_parts = value.get("sentence")
+            sentence = (text(sentence_parts[0]), text(sentence_parts[1])) if sentence_parts else None
             says_jobs = bool(value.get("says_jobs", sentence is not None and sentence[1] == headline))
             return cls(series, summaries, sentence, says_jobs)
         except WRONG:
@@ -106,11 +106,11 @@ def _scores(context: SiteContext) -> Iterator[tuple[str, ScoreValue]]:
     for history in context.scores.history:
         for point in history.points:
             if point.value is not None:
-                words = amount(point.value, history.unit)
+                text = amount(point.value, history.unit)
                 if point.low is not None and point.high is not None:
-                    words += f" ({three_digits(point.low)} to {three_digits(point.high)})"
-                words += "" if point.complete else ", incomplete"
-                yield point.stamp, ScoreValue(history.id if history.id in shown else None, history.title, words)
+                    text += f" ({three_digits(point.low)} to {three_digits(point.high)})"
+                text += "" if point.complete else ", incomplete"
+                yield point.stamp, ScoreValue(history.id if history.id in shown else None, history.title, text)
 
 
 def _tonight(context: SiteContext, experiments: Sequence[ExperimentView], sentence: Sentence) -> Kept:

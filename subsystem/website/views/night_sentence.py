@@ -25,10 +25,10 @@ class Said:
 
 def of_tonight(context: SiteContext, experiments: Sequence[ExperimentView]) -> Said:
     """From the verdict on TVM, from how the jobs went, and from the machine."""
-    told = night_views.judge(context.tonight, context.now)
+    judged = night_views.judge(context.tonight, context.now)
     points = [view.points for view in experiments if view.points]
     went = verdict.how_it_went(
-        told,
+        judged,
         sum(count.failed for count in points),
         sum(count.total for count in points),
         unreadable=any(view.data_fault for view in experiments),

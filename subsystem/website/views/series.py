@@ -124,10 +124,10 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
         for stamp, machine in readable.items():
             machines.setdefault(stamp, set()).update({machine} - {""})
         names = naming.short_names(series)
-        for item, key, told in zip(series, naming.keys(series), names, strict=True):
+        for item, key, short_name in zip(series, naming.keys(series), names, strict=True):
             if item.stamps and item.stamps[0] <= nights.tonight:
-                views.append(nights.view(item, key, told, moves.get(key)))
-    known = {stamp: tuple(sorted(found)) for stamp, found in sorted(machines.items()) if found}
+                views.append(nights.view(item, key, short_name, moves.get(key)))
+    known = {stamp: tuple(sorted(machine_names)) for stamp, machine_names in sorted(machines.items()) if machine_names}
     return Measured(sorted(views, key=_need), known, frozenset(taken_in))
 
 
@@ -158,17 +158,17 @@ class Nights:
     def tonight(self) -> str:
         return self.stamps[-1]
 
-    def view(self, series: Series, key: str, told: str, move: tuple[Incident, Moved] | None) -> SeriesView:
+    def view(self, series: Series, key: str, short_name: str, move: tuple[Incident, Moved] | None) -> SeriesView:
         """The row of a series that has a value on at least one of the nights."""
         at = {stamp: value for stamp, value in zip(series.stamps, series.values, strict=True) if stamp <= self.tonight}
         values = tuple(at.get(stamp) for stamp in self.stamps)
         last_stamp = max(at)
-        place = series.stamps.index(last_stamp)
+        index = series.stamps.index(last_stamp)
         verdict = self.alerts.series.get(key)
         if move and not move[1].worse and move[0].begin < self.stamps[0]:
             move = None  # an old improvement or change is how things are
         state, reason = self._state(verdict, last_stamp, move)
-        name = verdict.name if verdict else f"{series.experiment} {told}"
+        name = verdict.name if verdict else f"{series.experiment} {short_name}"
         begin = move[0].begin if move else verdict.since if verdict else ""
         first = sum(stamp < begin for stamp in self.stamps)
         baseline, change = _change(values, first, at[last_stamp], move)
@@ -188,15 +188,15 @@ class Nights:
             values=values,
             last=at[last_stamp],
             last_stamp=last_stamp,
-            low=series.low[place],
-            high=series.high[place],
+            low=series.low[index],
+            high=series.high[index],
             change=change,
             grade=verdict.grade if verdict else "",
             noise=verdict.noise if verdict else None,
             visible=verdict.visible if verdict else None,
             incident=move[0].id if move else None,
             exact_change=format_size(move[1]) if move and move[1].is_exact else "",
-            short_name=told,
+            short_name=short_name,
             spark=self._spark(values, series.unit, baseline, verdict, (first, move)),
         )
 
@@ -205,8 +205,8 @@ class Nights:
             return WORSE, f"Part of incident {move[0].id}."
         if last_stamp != self.tonight:
             gone = verdict is not None and verdict.standing == Standing.GONE
-            words = f"No value tonight; the last one is of {common.parse_stamp(last_stamp):%Y-%m-%d}."
-            return (GONE if gone else MISSING), words
+            text = f"No value tonight; the last one is of {common.parse_stamp(last_stamp):%Y-%m-%d}."
+            return (GONE if gone else MISSING), text
         if move:
             return move[1].way, f"Part of incident {move[0].id}."
         if verdict is None or self.alerts.night != self.tonight:
@@ -223,15 +223,15 @@ class Nights:
     ) -> Markup:
         first, move = level
         known = [value for value in values if value is not None]
-        words = f"{len(known)} nights, {format_quantity(min(known), unit)} to {format_quantity(max(known), unit)}"
+        text = f"{len(known)} nights, {format_quantity(min(known), unit)} to {format_quantity(max(known), unit)}"
         band = None
         if baseline is not None and verdict and verdict.noise:
             reach = _SIGMAS * verdict.noise * abs(baseline)
             band = Band(baseline - reach, baseline + reach)
         if 0 < first < len(self.stamps):
-            words += f", level began {common.parse_stamp(self.stamps[first]):%Y-%m-%d}"
+            text += f", level began {common.parse_stamp(self.stamps[first]):%Y-%m-%d}"
         kind = move[1].way if move else ""
-        return sparkline(values, words, band=band, break_at=first or None, kind=kind)
+        return sparkline(values, text, band=band, break_at=first or None, kind=kind)
 
 
 def _change(
@@ -253,7 +253,7 @@ def _change(
 
 def counts(views: Iterable[SeriesView]) -> dict[str, int]:
     """How many series are in each state; a series is in one."""
-    found = dict.fromkeys(STATES, 0)
+    counts_of_states = dict.fromkeys(STATES, 0)
     for view in views:
-        found[view.state] += 1
-    return found
+        counts_of_states[view.state] += 1
+    return counts_of_states

@@ -78,8 +78,8 @@ def of_night(sentence: Sentence | None, went: Went, *, disturbed: bool = False) 
     """
     broken = went.state not in (OK, ABSENT)
     if sentence is None:
-        words = went.words if broken else f"{went.words}; nothing was measured"
-        return Sentence(BAD if broken else UNKNOWN, words, says_jobs=True)
+        text = went.words if broken else f"{went.words}; nothing was measured"
+        return Sentence(BAD if broken else UNKNOWN, text, says_jobs=True)
     if sentence.state != GOOD:
         return sentence
     if disturbed:
@@ -95,11 +95,11 @@ class Went:
     words: str
 
 
-def how_it_went(told: night_views.Verdict, failed_points: int, points: int, *, unreadable: bool) -> Went:
+def how_it_went(judged: night_views.Verdict, failed_points: int, points: int, *, unreadable: bool) -> Went:
     """From the night's own verdict, how many points failed of how many, and whether data cannot be read."""
-    state = PARTIAL if told.state == OK and (failed_points or unreadable) else told.state
+    state = PARTIAL if judged.state == OK and (failed_points or unreadable) else judged.state
     more = f"; {failed_points} of {points} points failed" if failed_points else ""
-    return Went(state, told.headline + more)
+    return Went(state, judged.headline + more)
 
 
 def why_not_judged(alerts: Alerts, night: Night) -> str:

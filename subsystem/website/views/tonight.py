@@ -86,12 +86,12 @@ def page_of(experiment: str) -> str:
 def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
     """All experiments that the home knows or knew; their graphs and tonight's data are put into `site`."""
     home, nights, old = context.home, context.last_nights, context.old
-    told = _told(nights)
+    reported = _told(nights)
     configs = _configs(home)
     jobs = {job.name: job for job in experiments(nights[0])}
     views = []
-    for name in {*told, *configs, *home.experiments_with_data()}:
-        config, known = configs.get(experiment_of(name)), told.get(name)
+    for name in {*reported, *configs, *home.experiments_with_data()}:
+        config, known = configs.get(experiment_of(name)), reported.get(name)
         if name not in jobs and name not in configs and _active(config):  # on a TVM that the home names no more
             config = None
         title = known.title if known else str((config or {}).get("title") or name)
@@ -122,23 +122,23 @@ def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
 
 def _told(nights: Iterable[Night]) -> dict[str, JobResult]:
     """By name, the newest that the nights tell of each experiment."""
-    found: dict[str, JobResult] = {}
+    jobs: dict[str, JobResult] = {}
     for night in nights:
         for job in experiments(night):
-            found.setdefault(job.name, job)
-    return found
+            jobs.setdefault(job.name, job)
+    return jobs
 
 
 def _configs(home: Home) -> dict[str, Mapping[str, Any]]:
     """The configs that can be read; what cannot be is told by the precheck."""
     folder = home.configs("experiment")
-    found: dict[str, Mapping[str, Any]] = {}
+    configs: dict[str, Mapping[str, Any]] = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         with contextlib.suppress(DashboardError):
             config = common.read_json(path / config_util.CONFIG_FILE, max_bytes=4 << 20)
             if isinstance(config, dict):
-                found[path.name] = config
-    return found
+                configs[path.name] = config
+    return configs
 
 
 def _shown(config: Mapping[str, Any]) -> str:
@@ -155,10 +155,10 @@ def _state(job: JobResult | None, points: Points | None) -> str:
     return PARTIAL if state == OK and points and points.failed else state
 
 
-def _text(words: tuple[str, str] | None, stamp: str | None, tonight: str) -> Text | None:
-    if words is None:
+def _text(summary: tuple[str, str] | None, stamp: str | None, tonight: str) -> Text | None:
+    if summary is None:
         return None
-    title, value = words
+    title, value = summary
     return Text(title, value if len(value) <= MAX_TEXT else value[:MAX_TEXT] + " …", _if_older(stamp, tonight))
 
 
@@ -180,14 +180,14 @@ def _points(context: SiteContext, experiment: str, site: Path) -> tuple[Points |
         return None, ""
     try:
         data = records.read_data(path, experiment, checked=experiment in context.taken_in)
-        told = _report_of(data.failures[:MAX_POINTS])
+        reported = _report_of(data.failures[:MAX_POINTS])
     except (DashboardError, *WRONG) as error:
         return None, reason_of(path, error)
     href = f"data/{safe_name(experiment)}/{path.name}"
     (site / href).parent.mkdir(parents=True, exist_ok=True)
     carry_over(path, site / href)
     total = len(data.records) + len(data.failures) or len(data.leaves)
-    return Points(total, len(data.failures), told, href, format_bytes(size)), ""
+    return Points(total, len(data.failures), reported, href, format_bytes(size)), ""
 
 
 def _report_of(failures: Sequence[records.Failure]) -> tuple[tuple[str, str], ...]:
