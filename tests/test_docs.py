@@ -73,7 +73,9 @@ def test_the_protocol_page_has_each_stage_with_its_arguments_and_time_limit(row:
 
 def test_every_verb_of_the_command_line_is_in_the_readme_or_the_docs() -> None:
     whole = "".join(path.read_text(encoding="utf-8") for path in PAGES)
-    verbs = next(action.choices for action in cli._parser()._actions if hasattr(action, "choices") and action.choices)
+    verbs = next(
+        action.choices for action in cli._make_parser()._actions if hasattr(action, "choices") and action.choices
+    )
     assert not [verb for verb in verbs if f"dashboard {verb}" not in whole]
 
 

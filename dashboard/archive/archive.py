@@ -59,7 +59,7 @@ def archive(home: Path, backup: Path, name: str, *, exclude: Collection[Path]) -
     if not home.is_dir():
         raise DashboardError(f"{home}: there is no such home to archive.")
     objects = Objects(backup / "objects")
-    with _named_os_errors(backup), _only_writer(backup):
+    with _name_os_errors(backup), _hold_writer_lock(backup):
         chain = load_chain(backup / "archives")
         chain.refuse_name(name)
         objects.prepare()
@@ -78,7 +78,7 @@ def _add(home: Path, scanned: Scan, chain: Chain, objects: Objects, name: str) -
     objects.settle()
     changed = {path: entry for path, entry in now.items() if before.get(path) != entry}
     parent = chain.links[-1] if chain.links else None
-    skipped = _bounded(scanned.skipped)
+    skipped = _bound_sentences(scanned.skipped)
     new_bytes += write_manifest(
         chain.folder,
         Manifest(
@@ -116,12 +116,12 @@ def verify(backup: Path, name: str | None = None) -> None:
         if isinstance(entry, StoredFile)
     }
     objects = Objects(backup / "objects")
-    faults = [why for key, path in wanted.items() if (why := _fault(objects, *key, path))]
+    faults = [why for key, path in wanted.items() if (why := _find_fault(objects, *key, path))]
     if faults:
         raise DashboardError(f"{backup}: {len(faults)} of {len(wanted)} contents are broken. {' '.join(faults[:5])}")
 
 
-def _fault(objects: Objects, sha256: str, size_bytes: int, path: str) -> str:
+def _find_fault(objects: Objects, sha256: str, size_bytes: int, path: str) -> str:
     try:
         objects.check(sha256, size_bytes)
     except DashboardError as error:
@@ -137,7 +137,7 @@ def restore(backup: Path, name: str | None, target: Path) -> None:
     """
     state = _load_some(backup).state(name)
     target = target.resolve()
-    with _named_os_errors(target):
+    with _name_os_errors(target):
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise DashboardError(f"{target}: is there and not an empty folder. Restore to a new place.")
         with common.folder_beside(target) as new:
@@ -154,18 +154,18 @@ def prune(backup: Path, keep: int = KEEP) -> tuple[str, ...]:
     """
     if keep < 1:
         raise DashboardError(f"{backup}: {keep} archives cannot be kept. Keep 1 or more.")
-    with _named_os_errors(backup), _only_writer(backup):
+    with _name_os_errors(backup), _hold_writer_lock(backup):
         chain = load_chain(backup / "archives")
         chain.require_sound()
         surplus = len(chain.links) - keep if len(chain.links) * 4 > keep * 5 else 0
         if surplus:
-            write_manifest(chain.folder, _squashed(chain, surplus))
+            write_manifest(chain.folder, _squash(chain, surplus))
         if surplus or chain.leftover:
             _tidy(load_chain(chain.folder), Objects(backup / "objects"))
     return tuple(link.name for link in chain.links[:surplus])
 
 
-def _squashed(chain: Chain, surplus: int) -> Manifest:
+def _squash(chain: Chain, surplus: int) -> Manifest:
     """The base that stands for the `surplus` oldest archives and the next one, whose name it takes."""
     last = chain.links[surplus]
     gone = [link.name for link in chain.links[: surplus + 1]] + [path.stem for path in chain.leftover]
@@ -198,13 +198,13 @@ def _count_files(entries: Mapping[str, Entry]) -> int:
     return sum(not isinstance(entry, Folder) for entry in entries.values())
 
 
-def _bounded(sentences: list[str]) -> tuple[str, ...]:
+def _bound_sentences(sentences: list[str]) -> tuple[str, ...]:
     more = len(sentences) - _MOST_NAMED
     return (*sentences[:_MOST_NAMED], *([f"And {more} more."] if more > 0 else []))
 
 
 @contextlib.contextmanager
-def _only_writer(backup: Path) -> Iterator[None]:
+def _hold_writer_lock(backup: Path) -> Iterator[None]:
     """Hold the backup against other writers; the lock ends with the process that holds it."""
     folder = backup / "archives"
     folder.mkdir(parents=True, exist_ok=True)
@@ -217,7 +217,7 @@ def _only_writer(backup: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _named_os_errors(path: Path) -> Iterator[None]:
+def _name_os_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -44,7 +44,7 @@ class Objects:
 
     @functools.cached_property
     def _present(self) -> set[str]:
-        return {name for _, names in self._listing() for name in names}
+        return {name for _, names in self._list_contents() for name in names}
 
     def __contains__(self, sha256: str) -> bool:
         return sha256 in self._present
@@ -67,7 +67,7 @@ class Objects:
                 os.fsync(file.fileno())
                 # Out of the page cache, so that what is read back comes from the disk.
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            for _ in _checked_content(temporary, sha256, size_bytes):
+            for _ in _check_content(temporary, sha256, size_bytes):
                 pass
             return Stored(sha256, size_bytes, self._rename_in(temporary, sha256))
         finally:
@@ -109,7 +109,7 @@ class Objects:
 
     def content(self, sha256: str, size_bytes: int) -> Iterator[bytes]:
         """The content in pieces of at most 1 MiB; DashboardError as soon as it is not what it should be."""
-        return _checked_content(self.path_of(sha256), sha256, size_bytes)
+        return _check_content(self.path_of(sha256), sha256, size_bytes)
 
     def check(self, sha256: str, size_bytes: int) -> None:
         """Read the content; DashboardError where it is missing, damaged or of another size."""
@@ -118,7 +118,7 @@ class Objects:
 
     def keep_only(self, wanted: Collection[str]) -> None:
         """Remove every content that is not `wanted`."""
-        for folder, names in self._listing():
+        for folder, names in self._list_contents():
             for name in names:
                 if name not in wanted:
                     (folder / name).unlink(missing_ok=True)
@@ -129,7 +129,7 @@ class Objects:
             raise DashboardError(f"{self._folder}: {sha256!r} is not a SHA-256 in small hexadecimal digits.")
         return self._folder / sha256[:2] / sha256
 
-    def _listing(self) -> Iterator[tuple[Path, list[str]]]:
+    def _list_contents(self) -> Iterator[tuple[Path, list[str]]]:
         """Each folder of contents with the hashes in it."""
         if not self._folder.is_dir():
             return
@@ -164,29 +164,29 @@ def _read(source: BinaryIO) -> bytes:
         raise UnreadableSourceError(f"cannot be read: {error.strerror}") from error
 
 
-def _checked_content(path: Path, sha256: str, size_bytes: int) -> Iterator[bytes]:
+def _check_content(path: Path, sha256: str, size_bytes: int) -> Iterator[bytes]:
     digest, seen_bytes = hashlib.sha256(), 0
     try:
         with path.open("rb") as file:
-            for piece in _decompressed(file):
+            for piece in _decompress(file):
                 digest.update(piece)
                 seen_bytes += len(piece)
                 if seen_bytes > size_bytes:
                     break
                 yield piece
     except FileNotFoundError:
-        raise _broken(path, "is missing") from None
+        raise _make_broken_error(path, "is missing") from None
     except zlib.error as error:
-        raise _broken(path, f"is damaged ({error})") from error
+        raise _make_broken_error(path, f"is damaged ({error})") from error
     except OSError as error:
-        raise _broken(path, f"cannot be read ({error.strerror})") from error
+        raise _make_broken_error(path, f"cannot be read ({error.strerror})") from error
     if seen_bytes != size_bytes:
-        raise _broken(path, f"does not have the {size_bytes} bytes it should have")
+        raise _make_broken_error(path, f"does not have the {size_bytes} bytes it should have")
     if digest.hexdigest() != sha256:
-        raise _broken(path, "does not hash to its name")
+        raise _make_broken_error(path, "does not hash to its name")
 
 
-def _decompressed(file: BinaryIO) -> Iterator[bytes]:
+def _decompress(file: BinaryIO) -> Iterator[bytes]:
     engine = zlib.decompressobj()
     while not engine.eof:
         raw = engine.unconsumed_tail or file.read(_CHUNK_BYTES)
@@ -198,7 +198,7 @@ def _decompressed(file: BinaryIO) -> Iterator[bytes]:
         raise zlib.error("something follows its end")
 
 
-def _broken(path: Path, problem: str) -> DashboardError:
+def _make_broken_error(path: Path, problem: str) -> DashboardError:
     return DashboardError(
         f"{path}: this archived content {problem}. Remove the file if it is there: "
         "the next archive stores the content again where the home still has it."

@@ -37,7 +37,7 @@ class Scan:
     skipped: list[str] = field(default_factory=list)
     complete: bool = True
 
-    def unreadable(self, path: str, problem: str) -> None:
+    def skip_unreadable(self, path: str, problem: str) -> None:
         """Note that `path` should be here and is not."""
         self.skipped.append(f"{path}: {problem}. It is not in this archive.")
         self.complete = False
@@ -67,7 +67,7 @@ def _scan_folder(root: str, folder: str, excluded: set[str], scanned: Scan) -> l
     except FileNotFoundError:
         return []
     except OSError as error:
-        scanned.unreadable(folder or ".", f"cannot be listed: {error.strerror}")
+        scanned.skip_unreadable(folder or ".", f"cannot be listed: {error.strerror}")
         return []
     if folder and _is_cache(entries):
         del scanned.folder_modes[folder]
@@ -96,7 +96,7 @@ def _note(path: str, entry: os.DirEntry[str], excluded: set[str], scanned: Scan)
     except FileNotFoundError:
         return False
     except OSError as error:
-        scanned.unreadable(path, f"cannot be read: {error.strerror}")
+        scanned.skip_unreadable(path, f"cannot be read: {error.strerror}")
     return False
 
 
@@ -134,7 +134,7 @@ def store(home: Path, scanned: Scan, before: State, objects: Objects) -> tuple[S
         except FileNotFoundError:
             continue
         except UnreadableSourceError as error:
-            scanned.unreadable(path, str(error))
+            scanned.skip_unreadable(path, str(error))
             continue
         new_bytes += written
     return now, new_bytes

@@ -37,7 +37,7 @@ class Pruned:
 def artifacts_in(folder: Path) -> list[Artifact]:
     """Every artifact in `folder` that counts; a broken one is logged and left out."""
     artifacts = []
-    for path in _shelved(folder):
+    for path in _list_stored(folder):
         try:
             artifacts.append(read_artifact(path))
         except ArtifactError as error:
@@ -45,7 +45,7 @@ def artifacts_in(folder: Path) -> list[Artifact]:
     return artifacts
 
 
-def _shelved(folder: Path) -> list[Path]:
+def _list_stored(folder: Path) -> list[Path]:
     """Folders that have, or once had, a manifest; anything else in the folder is not ours."""
     return sorted(path.parent for path in folder.glob(f"[!.]*/{MANIFEST}"))
 
@@ -67,7 +67,7 @@ def use(artifact: Artifact, deadline: locks.Deadline) -> Lock | None:
 
 def claim(folder: Path, base: str, deadline: locks.Deadline) -> Lock:
     """Be the only one who builds `base` in `folder`."""
-    return locks.exclusive(_lock_path(folder, _builds(base)), f"building {base}", deadline)
+    return locks.exclusive(_lock_path(folder, _name_build_lock(base)), f"building {base}", deadline)
 
 
 @contextlib.contextmanager
@@ -94,7 +94,7 @@ def put(new: Path, folder: Path, key: str, deadline: locks.Deadline) -> None:
 def sweep(folder: Path) -> None:
     """Remove what killed builds left in `folder`."""
     for parent in (folder / _BUILDING).glob("*"):
-        lock = locks.try_exclusive(_lock_path(folder, _builds(parent.name)), f"sweeping {parent.name}")
+        lock = locks.try_exclusive(_lock_path(folder, _name_build_lock(parent.name)), f"sweeping {parent.name}")
         if lock is not None:
             with lock:
                 shutil.rmtree(parent, ignore_errors=True)
@@ -106,7 +106,7 @@ def prune(folder: Path, max_bytes: int, keep: Collection[str]) -> Pruned:
     Never one whose key is in `keep` or that a running night uses, even where the rest then does not fit.
     """
     sweep(folder)
-    sizes_bytes = {path: _size_bytes(path) for path in sorted(_shelved(folder), key=_last_used)}
+    sizes_bytes = {path: _size_bytes(path) for path in sorted(_list_stored(folder), key=_last_used)}
     left_bytes = sum(sizes_bytes.values())
     removed = []
     for path, size_bytes in sizes_bytes.items():
@@ -142,7 +142,7 @@ def _size_bytes(path: Path) -> int:
     return sum(os.lstat(file).st_size for file in files)  # TVM has thousands: pathlib takes twice as long
 
 
-def _builds(base: str) -> str:
+def _name_build_lock(base: str) -> str:
     """The name of the lock on building `base`: never that of an artifact's, whose key may be `base` itself."""
     return f"{base}.building"
 

@@ -46,7 +46,7 @@ def prove(
         log=log,
     )
     if outcome.exit_code != 0 or outcome.timed_out:
-        raise ArtifactError(_reason(outcome, log))
+        raise ArtifactError(_format_reason(outcome, log))
     return parse_health(outcome.tail, pythonpath, log)
 
 
@@ -60,7 +60,7 @@ def _environment(pythonpath: Sequence[Path], library_path: Sequence[Path], home:
     }
 
 
-def _reason(outcome: process.Outcome, log: Path) -> str:
+def _format_reason(outcome: process.Outcome, log: Path) -> str:
     steps = re.findall(r"^step: (\w+)$", log.read_text(encoding="utf-8", errors="replace"), flags=re.MULTILINE)
     where = f"in step {steps[-1]}" if steps else "before its first step"
     if outcome.timed_out:
@@ -82,9 +82,9 @@ def parse_health(tail: str, pythonpath: Sequence[Path], log: Path) -> Health:
         raise ArtifactError(f"the check ended well and said nothing that can be read: {error} (log: {log})") from error
     if not any(folder in file.parents for folder in pythonpath):
         raise ArtifactError(f"imported {file}, which is another TVM. Uninstall apache-tvm from {sys.executable}.")
-    return Health(health.tvm_version, health.tvm_ffi_version, _bare(health.commit), health.numpy_version)
+    return Health(health.tvm_version, health.tvm_ffi_version, _strip_commit(health.commit), health.numpy_version)
 
 
-def _bare(commit: str | None) -> str | None:
+def _strip_commit(commit: str | None) -> str | None:
     """The commit without the g that git describe puts before it."""
     return re.sub(r"^g(?=[0-9a-f]{7,40}$)", "", commit) if commit else None

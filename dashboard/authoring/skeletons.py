@@ -55,7 +55,7 @@ def _write_job(row: Pipeline, name: str, skeleton: Path, folder: Path) -> None:
     with common.folder_beside(folder) as new:
         for path in sorted(path for path in skeleton.iterdir() if path.is_file()):  # pip leaves a __pycache__
             copy = new / path.name.replace(_PLACEHOLDER, name)
-            copy.write_text(_renamed(path.read_text(encoding="utf-8"), name), encoding="utf-8")
+            copy.write_text(_rename(path.read_text(encoding="utf-8"), name), encoding="utf-8")
             shutil.copymode(path, copy)
         for stage in row.stages:
             if not stage.optional and not (new / stage.script).exists():
@@ -72,13 +72,13 @@ def _write_stage(script: Path, folder: Path) -> None:
 
 
 def _write_test(row: Pipeline, name: str, folder: Path, test: Path) -> None:
-    text = _renamed((SKELETONS / f"test_{row.kind}.py").read_text(encoding="utf-8"), name)
+    text = _rename((SKELETONS / f"test_{row.kind}.py").read_text(encoding="utf-8"), name)
     if test.parent != folder:
         text = text.replace(_BESIDE, f'FOLDER = REPOSITORY / "{row.folder}" / "{name}"')
     test.parent.mkdir(parents=True, exist_ok=True)
     common.write_text(test, text)
 
 
-def _renamed(text: str, name: str) -> str:
+def _rename(text: str, name: str) -> str:
     camel = "".join(part.capitalize() for part in name.split("_"))
     return text.replace(_PLACEHOLDER.capitalize(), camel).replace(_PLACEHOLDER, name)

@@ -52,7 +52,7 @@ def find_job(named: str, code: CodeFolders) -> tuple[Pipeline, str, CodeFolders]
         path = path.absolute()
         if not path.is_dir():
             raise DashboardError(f"{path}: there is no such folder. Name an experiment or subsystem, or its folder.")
-        row = max(PIPELINES, key=lambda row: (_scripts_in(path, row), -len(row.stages)))
+        row = max(PIPELINES, key=lambda row: (_count_scripts(path, row), -len(row.stages)))
         return row, path.name, CodeFolders(of_home={row.kind: (path.parent,)})
     for row in PIPELINES:
         if code.of(row, named).is_dir():
@@ -61,7 +61,7 @@ def find_job(named: str, code: CodeFolders) -> tuple[Pipeline, str, CodeFolders]
     raise DashboardError(f"{named}: there is no such experiment or subsystem ({looked}). Name one, or its folder.")
 
 
-def _scripts_in(folder: Path, row: Pipeline) -> int:
+def _count_scripts(folder: Path, row: Pipeline) -> int:
     return sum((folder / stage.script).is_file() for stage in row.stages)
 
 
@@ -86,21 +86,21 @@ def make_scratch_home(trial: Trial, base: Home, root: Path | None) -> Home:
     if root and root.exists():
         raise DashboardError(f"{root}: is there already. Name a folder that is not.")
     home = Home(root or Path(tempfile.mkdtemp(prefix=f"smoke-{trial.name}-")))
-    common.write_json(_made(home.config_file), _home_config(base, config))
-    common.write_json(_made(home.config(trial.row.kind, trial.name) / CONFIG_FILE), dict(trial.config))
+    common.write_json(_make_parent(home.config_file), _make_home_config(base, config))
+    common.write_json(_make_parent(home.config(trial.row.kind, trial.name) / CONFIG_FILE), dict(trial.config))
     for name in _SHARED_SETUPS:
         if (config.setup / name).is_dir():
-            link = _made(home.root / "setup" / name)
+            link = _make_parent(home.root / "setup" / name)
             link.symlink_to(config.setup / name)
     return home
 
 
-def _made(path: Path) -> Path:
+def _make_parent(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 
-def _home_config(base: Home, config: HomeConfig) -> dict[str, Any]:
+def _make_home_config(base: Home, config: HomeConfig) -> dict[str, Any]:
     own = common.read_json(base.config_file)
     artifacts = os.environ.get(ARTIFACTS) or str(config.artifacts)
     folders = {"tmp_data_dir": "tmp", "backup_dir": "backup", "setup_dir": "setup"}

@@ -21,7 +21,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)?", re.ASCII)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def home_verb(
+def add_home_verb(
     verbs: Verbs[argparse.ArgumentParser],
     name: str,
     verb: Callable[[argparse.Namespace], int],
@@ -31,26 +31,28 @@ def home_verb(
 ) -> argparse.ArgumentParser:
     """Add a verb that is about a home; with `code`, it may be told where scripts lie and which seed to take."""
     parser = verbs.add_parser(name, help=help_text)
-    parser.add_argument("home", type=absolute, metavar="HOME")
+    parser.add_argument("home", type=make_absolute, metavar="HOME")
     if code:
-        code_options(parser)
+        add_code_options(parser)
     parser.set_defaults(verb=verb)
     return parser
 
 
-def code_options(parser: argparse.ArgumentParser) -> None:
+def add_code_options(parser: argparse.ArgumentParser) -> None:
     """Let a verb be told where scripts lie and which seed to take."""
-    parser.add_argument("--experiments-dir", type=absolute, metavar="DIR", help="where the experiments' folders lie")
-    parser.add_argument("--subsystem-dir", type=absolute, metavar="DIR", help="where the subsystems' folders lie")
+    parser.add_argument(
+        "--experiments-dir", type=make_absolute, metavar="DIR", help="where the experiments' folders lie"
+    )
+    parser.add_argument("--subsystem-dir", type=make_absolute, metavar="DIR", help="where the subsystems' folders lie")
     parser.add_argument("--seed", type=int, help="seed of the random order")
 
 
-def code_of(arguments: argparse.Namespace) -> CodeFolders:
+def find_code(arguments: argparse.Namespace) -> CodeFolders:
     """Where the scripts lie."""
     return CodeFolders(arguments.experiments_dir, arguments.subsystem_dir, code_folders(Home(arguments.home)))
 
 
-def existing_home(arguments: argparse.Namespace) -> Home:
+def find_home(arguments: argparse.Namespace) -> Home:
     """The home that is named; DashboardError where the folder is not there or is no home."""
     home = Home(arguments.home)
     if not home.root.is_dir():
@@ -63,19 +65,19 @@ def existing_home(arguments: argparse.Namespace) -> Home:
     return home
 
 
-def exit_code(night: Night) -> int:
+def choose_exit_code(night: Night) -> int:
     """The exit code of a command that ran this night."""
     if night.state == INTERRUPTED:
         return STOPPED
     return OK_CODE if night.state == COMPLETE and night.well else SOME_FAILED
 
 
-def absolute(text: str) -> Path:
+def make_absolute(text: str) -> Path:
     """A path as typed, made absolute."""
     return Path(text).expanduser().absolute().resolve()
 
 
-def passed_on(
+def add_passed_on_verb(
     verbs: Verbs[argparse.ArgumentParser], name: str, verb: Callable[[Sequence[str]], int], help_text: str
 ) -> None:
     """Add a verb whose arguments, options as well, are read by a command line of its own."""
@@ -84,7 +86,7 @@ def passed_on(
     parser.set_defaults(verb=lambda arguments: verb(arguments.rest))
 
 
-def duration_s(text: str) -> float:
+def parse_duration_s(text: str) -> float:
     """Seconds in a text like `90`, `90s`, `10m`, `1.5h` or `2d`."""
     match = _DURATION.fullmatch(text)
     if not match or not float(match[1]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dashboard.cli.arguments import OK_CODE, Verbs, absolute
+from dashboard.cli.arguments import OK_CODE, Verbs, make_absolute
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -17,7 +17,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     )
     restore.add_argument("backup", type=Path, metavar="BACKUP_DIR")
     restore.add_argument(
-        "target", type=absolute, metavar="TARGET", nargs="?", help="a folder that is not there or is empty"
+        "target", type=make_absolute, metavar="TARGET", nargs="?", help="a folder that is not there or is empty"
     )
     restore.add_argument("--archive", metavar="NAME", help="which archive; by default the newest")
     restore.set_defaults(verb=_restore)
@@ -57,7 +57,7 @@ def _refuse_home(backup: Path) -> None:
 
     if not backup.is_dir():
         raise DashboardError(f"{backup}: there is no such folder. Give a home's backup_dir.")
-    home = Home(absolute(str(backup)))
+    home = Home(make_absolute(str(backup)))
     if home.config_file.is_file() and not (backup / "archives").is_dir():
         backup_dir = read_home_config(home).backup
         raise DashboardError(f"{backup}: is a home and holds no archives. Give its backup_dir: {backup_dir}.")

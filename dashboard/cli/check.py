@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, code_of, home_verb
+from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
 from dashboard.night.environment import stage_environment
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
@@ -27,16 +27,16 @@ _CHECK_S = 60
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    home_verb(verbs, "check", _check, "find every fault of a home at once")
+    add_home_verb(verbs, "check", _check, "find every fault of a home at once")
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    faults = faults_of(Home(arguments.home), code_of(arguments))
+    faults = find_faults(Home(arguments.home), find_code(arguments))
     print("\n".join(faults) if faults else f"{arguments.home}: no faults found.")
     return USAGE if faults else OK_CODE
 
 
-def faults_of(home: Home, code: CodeFolders) -> list[str]:
+def find_faults(home: Home, code: CodeFolders) -> list[str]:
     """One sentence for each fault: configs, scripts, folders, disk space, tools."""
     try:
         plan = make_plan(home, code)
@@ -46,11 +46,11 @@ def faults_of(home: Home, code: CodeFolders) -> list[str]:
         return [*own, *(fault for job in listed for fault in job.faults)]
     rejected = [fault for job in plan.rejected for fault in job.faults]
     jobs = [job for job in (*plan.experiments, *plan.subsystems) if not job.variant]
-    own = [fault for job in jobs for fault in _own_faults(job, plan)]
-    return [*rejected, *own, *_folder_faults(plan), *_tool_faults(), *_empty(plan)]
+    own = [fault for job in jobs for fault in _find_own_faults(job, plan)]
+    return [*rejected, *own, *_find_folder_faults(plan), *_find_tool_faults(), *_report_empty(plan)]
 
 
-def _own_faults(job: Job, plan: Plan) -> Iterator[str]:
+def _find_own_faults(job: Job, plan: Plan) -> Iterator[str]:
     """What the job's own check.sh finds in its config, beyond what its fields.json can say."""
     script = job.folder / OWN_CHECK
     if not script.is_file():
@@ -83,9 +83,9 @@ def _own_faults(job: Job, plan: Plan) -> Iterator[str]:
         yield f"{script}: {how}, so {job.name}'s config was not checked: {' '.join(lines[-1:])}"
 
 
-def _folder_faults(plan: Plan) -> Iterator[str]:
+def _find_folder_faults(plan: Plan) -> Iterator[str]:
     for folder in (plan.home.root, *plan.config.folders):
-        existing = _first_existing(folder)
+        existing = _find_first_existing(folder)
         if not os.access(existing, os.W_OK | os.X_OK):
             yield f"{existing}: cannot be written by this user. Change its owner, or choose another folder."
             continue
@@ -94,18 +94,18 @@ def _folder_faults(plan: Plan) -> Iterator[str]:
             yield f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb. Make room there."
 
 
-def _first_existing(path: Path) -> Path:
+def _find_first_existing(path: Path) -> Path:
     """The nearest folder above `path` that is there; one that this user may not look into counts."""
     return next(candidate for candidate in (path, *path.parents) if os.path.lexists(candidate))
 
 
-def _tool_faults() -> Iterator[str]:
+def _find_tool_faults() -> Iterator[str]:
     if shutil.which("bash", path="/usr/local/bin:/usr/bin:/bin") is None:
         yield "bash: not found in /usr/bin or /bin. Install it: the stage scripts are written for it."
     if not Path("/proc/self/environ").exists():
         yield "/proc: not there. The dashboard needs Linux with /proc mounted."
 
 
-def _empty(plan: Plan) -> Iterator[str]:
+def _report_empty(plan: Plan) -> Iterator[str]:
     if not plan.experiments and not plan.rejected:
         yield f"{plan.home.configs('experiment')}: no experiment is active. Set active to true in one's config.json."

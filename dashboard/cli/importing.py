@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, home_verb
+from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb
 from dashboard.importing.formats import FORMATS
 from dashboard.importing.ingest import BROKEN, IN_ALREADY, SKIPPED, TAKEN, ImportReport, ImportRequest, ingest
 from dashboard.importing.parsed import Reading
@@ -21,7 +21,7 @@ from tvmdash.errors import DashboardError
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    take = home_verb(
+    take = add_home_verb(
         verbs, "import", _import, "take in what relay-bench, asv, pyperf, Google Benchmark wrote", code=False
     )
     take.add_argument("source", type=Path, metavar="SOURCE", help="a file, a folder or a tar archive; never changed")
@@ -48,7 +48,7 @@ class Done:
 
 def run(home: Path, options: argparse.Namespace, say: Callable[[str], None]) -> Done:
     """Import; `say` a line for each file and then the sum. DashboardError where the source holds no results."""
-    reading = Reading(_zone(options.timezone))
+    reading = Reading(_parse_zone(options.timezone))
     request = ImportRequest(Home(home), options.source, options.experiment, reading, options.dry_run)
     counted: Counter[str] = Counter()
     results = 0
@@ -56,7 +56,7 @@ def run(home: Path, options: argparse.Namespace, say: Callable[[str], None]) -> 
         for report in ingest(request):
             counted[report.state] += 1
             results += report.is_result
-            say(_line(report, dry_run=options.dry_run))
+            say(_format_line(report, dry_run=options.dry_run))
     if not results:
         known = ", ".join(file_format.name for file_format in FORMATS)
         raise DashboardError(f"{options.source}: holds no results of a format that is known. Known: {known}.")
@@ -64,7 +64,7 @@ def run(home: Path, options: argparse.Namespace, say: Callable[[str], None]) -> 
     return Done(counted)
 
 
-def _zone(name: str) -> zoneinfo.ZoneInfo:
+def _parse_zone(name: str) -> zoneinfo.ZoneInfo:
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -73,7 +73,7 @@ def _zone(name: str) -> zoneinfo.ZoneInfo:
         ) from error
 
 
-def _line(report: ImportReport, *, dry_run: bool) -> str:
+def _format_line(report: ImportReport, *, dry_run: bool) -> str:
     state = "would take" if dry_run and report.state == TAKEN else report.state
     return f"{state:10}  {report.file}: {report.text}"
 

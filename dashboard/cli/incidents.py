@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from dashboard.cli.arguments import Verbs, home_verb, passed_on
+from dashboard.cli.arguments import Verbs, add_home_verb, add_passed_on_verb
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add them to the command line."""
-    passed_on(verbs, "incidents", _incidents, "list, show, acknowledge, close, silence incidents of a home")
-    passed_on(verbs, "annotate", _annotate, "words for nights and commits of a home; known breaks")
-    explain = home_verb(verbs, "explain", _explain, "make an incident's decision again and say why", code=False)
+    add_passed_on_verb(verbs, "incidents", _incidents, "list, show, acknowledge, close, silence incidents of a home")
+    add_passed_on_verb(verbs, "annotate", _annotate, "words for nights and commits of a home; known breaks")
+    explain = add_home_verb(verbs, "explain", _explain, "make an incident's decision again and say why", code=False)
     explain.add_argument("incident", metavar="INCIDENT", help="its ID, or the beginning of it")
 
 

@@ -56,7 +56,7 @@ COMMANDS = (
 """A module each, in the order of `--help`: its `add_verbs` adds what it holds, with the help and the action."""
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 -m dashboard",
         description="The nightly TVM benchmark dashboard.",
@@ -76,9 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # names of files are bytes; not each of them is a text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        parsed = _parser().parse_args(arguments)
+        parsed = _make_parser().parse_args(arguments)
         verb: Callable[[argparse.Namespace], int] = parsed.verb
-        return _flushed(verb(parsed))
+        return _flush(verb(parsed))
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK_CODE
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BUG
 
 
-def _flushed(code: int) -> int:
+def _flush(code: int) -> int:
     sys.stdout.flush()  # here, where a reader that has gone is understood
     return code
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from dashboard.cli.arguments import Verbs, passed_on
+from dashboard.cli.arguments import Verbs, add_passed_on_verb
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add them to the command line."""
-    passed_on(verbs, "traces", _traces, "what was measured, asked in SQL: query, summary, diff, seal, convert, ...")
-    passed_on(verbs, "records", _records, "export and import records of the workload record format")
+    add_passed_on_verb(
+        verbs, "traces", _traces, "what was measured, asked in SQL: query, summary, diff, seal, convert, ..."
+    )
+    add_passed_on_verb(verbs, "records", _records, "export and import records of the workload record format")
 
 
 def _traces(rest: Sequence[str]) -> int:

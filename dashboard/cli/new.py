@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from dashboard.authoring.skeletons import LANGUAGES, write_new_job
-from dashboard.cli.arguments import OK_CODE, Verbs, absolute
+from dashboard.cli.arguments import OK_CODE, Verbs, make_absolute
 from dashboard.plan.job import REPOSITORY
 from tvmdash.stages import PIPELINES, Pipeline, pipeline
 
@@ -20,7 +20,9 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     languages = new.add_mutually_exclusive_group()
     for language, help_text in zip(LANGUAGES, ("Python, the default", "Bash alone", "a C function"), strict=True):
         languages.add_argument(f"--{language}", dest="language", action="store_const", const=language, help=help_text)
-    new.add_argument("--in", dest="folder", type=absolute, metavar="FOLDER", help="where; by default this repository")
+    new.add_argument(
+        "--in", dest="folder", type=make_absolute, metavar="FOLDER", help="where; by default this repository"
+    )
     new.set_defaults(verb=_new, language=LANGUAGES[0])
 
 
@@ -29,11 +31,11 @@ def _new(arguments: argparse.Namespace) -> int:
     folder = (arguments.folder or REPOSITORY / row.folder) / name
     test = folder / f"test_{name}.py" if arguments.folder else REPOSITORY / "tests" / row.folder / f"test_{name}.py"
     write_new_job(row, name, arguments.language, folder, test)
-    print(_next_steps(row, name, folder, test))
+    print(_format_next_steps(row, name, folder, test))
     return OK_CODE
 
 
-def _next_steps(row: Pipeline, name: str, folder: Path, test: Path) -> str:
+def _format_next_steps(row: Pipeline, name: str, folder: Path, test: Path) -> str:
     private = not folder.is_relative_to(REPOSITORY)
     argument = shlex.quote(str(folder)) if private else name
     config = f"HOME/config/{row.folder}/{name}"

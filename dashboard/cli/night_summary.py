@@ -23,30 +23,30 @@ _WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
 
 def summarize_night(home: Home, night: Night) -> str:
     """What happened, what failed and why, which TVM, where the page is."""
-    lines = [f"{_headline(home, night)} It took {format_duration(night.elapsed_s)}."]
+    lines = [f"{_format_headline(home, night)} It took {format_duration(night.elapsed_s)}."]
     if night.state == RUNNING:
-        lines = [_headline(home, night), *_now(home, night)]
-    lines += [f"  {line}" for line in _failures(night)]
+        lines = [_format_headline(home, night), *_summarize_running(home, night)]
+    lines += [f"  {line}" for line in _list_failures(night)]
     lines += [f"  Note: {note}" for note in night.untold_notes]
     if night.artifacts:
-        lines.append(f"Measured TVM: {format_list([_artifact(item) for item in night.artifacts], 5)}.")
+        lines.append(f"Measured TVM: {format_list([_format_artifact(item) for item in night.artifacts], 5)}.")
     if night.jobs:
-        lines.append("Longest: " + format_list([_longest(job) for job in _by_time(night)[:3]], 3) + ".")
+        lines.append("Longest: " + format_list([_format_longest(job) for job in _sort_by_time(night)[:3]], 3) + ".")
     page = home.page()
     lines.append(f"Page: {page.as_uri()}" if page else f"There is no page; results lie in {home.root / 'results'}.")
     return "\n".join(lines)
 
 
-def _now(home: Home, night: Night) -> list[str]:
+def _summarize_running(home: Home, night: Night) -> list[str]:
     """What a running night does at this moment, since when, and how far it is."""
-    now = progress.now_of(home, night.stamp)
+    now = progress.read_now(home, night.stamp)
     if now is None:
         return []
     doing = [f"  Now: {what}, since {since} UTC." for what, since in now.running]
     return [*(doing or ["  Now: between two steps."]), f"  {now.done} of {now.total} steps are done."]
 
 
-def _headline(home: Home, night: Night) -> str:
+def _format_headline(home: Home, night: Night) -> str:
     if night.state in {INTERRUPTED, RUNNING}:
         state = (
             "was interrupted; what it measured is saved by the next start"
@@ -65,11 +65,11 @@ def _headline(home: Home, night: Night) -> str:
             counts.append(f"{sum(job in good for job in of_kind)} of {len(of_kind)} {kind}s")
     trouble = "SOME FAILED, " if len(good) < len(night.jobs) else "NOT BACKED UP, " if backup else ""
     jobs = f"{trouble}{' and '.join(counts)} ok{f', but {backup}' if backup else ''}"
-    sentences = [jobs, _of_tvm(home, night)] if trouble else [_of_tvm(home, night), jobs]
+    sentences = [jobs, _summarize_tvm(home, night)] if trouble else [_summarize_tvm(home, night), jobs]
     return f"Night {night.stamp}: {'. '.join(sentences)}."
 
 
-def _of_tvm(home: Home, night: Night) -> str:
+def _summarize_tvm(home: Home, night: Night) -> str:
     """What the night says of TVM, without a full stop."""
     try:
         verdict = read_verdict(home, night.stamp)
@@ -78,7 +78,7 @@ def _of_tvm(home: Home, night: Night) -> str:
     return verdict.headline if verdict else "TVM was not judged"
 
 
-def _failures(night: Night) -> list[str]:
+def _list_failures(night: Night) -> list[str]:
     """A line for each job that did not go well; those of a kind that the same thing stopped share one."""
     groups: dict[tuple[str, ...], list[JobResult]] = {}
     for job in night.jobs:
@@ -86,15 +86,15 @@ def _failures(night: Night) -> list[str]:
         is_blocked = step is not None and step.state == BLOCKED
         if not job.well:
             groups.setdefault((job.kind, *(step.cause if step and is_blocked else (job.name,))), []).append(job)
-    return [_failure(jobs[0]) if len(jobs) == 1 else _stopped(jobs) for jobs in groups.values()]
+    return [_format_failure(jobs[0]) if len(jobs) == 1 else _format_stopped(jobs) for jobs in groups.values()]
 
 
-def _stopped(jobs: Sequence[JobResult]) -> str:
+def _format_stopped(jobs: Sequence[JobResult]) -> str:
     names, step = format_list([job.name for job in jobs], _NAMED), jobs[0].first_failure
     return f"{jobs[0].kind}s {names} {_WORDS[BLOCKED]}: {elide(step.message if step else '', 400)}"
 
 
-def _failure(job: JobResult) -> str:
+def _format_failure(job: JobResult) -> str:
     step = job.first_failure
     if step is None:
         points = "point" if job.failed_points == 1 else "points"
@@ -111,17 +111,17 @@ def _place(log: str) -> str:
     return f"{frames[-1][0]}:{frames[-1][1]}: " if begin and frames and len(others) == 1 else ""
 
 
-def _artifact(artifact: object) -> str:
+def _format_artifact(artifact: object) -> str:
     values = dict(artifact) if isinstance(artifact, dict) else {}
     commit = f" ({values['commit']})" if values.get("commit") else ""
     return f"{values.get('version', '?')}{commit}"
 
 
-def _by_time(night: Night) -> list[JobResult]:
+def _sort_by_time(night: Night) -> list[JobResult]:
     return sorted(night.jobs, key=lambda job: -job.elapsed_s)
 
 
-def _longest(job: JobResult) -> str:
+def _format_longest(job: JobResult) -> str:
     return f"{job.name} {format_duration(job.elapsed_s)}"
 
 
@@ -134,10 +134,10 @@ def summarize_status(home: Home, night: Night) -> str:
         rows.append(
             [f"{job.kind} {job.name}", *(states.get(stage, "-") for stage in stages), format_duration(job.elapsed_s)]
         )
-    return "\n".join([summarize_night(home, night), "", *_table(rows)])
+    return "\n".join([summarize_night(home, night), "", *_format_table(rows)])
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+def _format_table(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -148,12 +148,12 @@ def summarize_plan(plan: Plan) -> str:
     order = f"in random order ({seed})" if plan.config.randomize else "by priority, then name"
     own = [job for job in plan.experiments if not job.variant]
     lines = [f"Home {plan.home.root}: {len(own)} experiments {order}, {len(plan.subsystems)} subsystems."]
-    lines += [f"TVM: {spec.branch} from {spec.remote}{_named(plan, spec)}" for spec in plan.artifacts]
+    lines += [f"TVM: {spec.branch} from {spec.remote}{_format_named(plan, spec)}" for spec in plan.artifacts]
     if plan.experiments and not plan.artifacts:
         lines.append("TVM: none; no experiment needs one.")
     if len(own) < len(plan.experiments):
         lines.append("Experiments on several TVMs run on one after the other; which goes first takes turns by night.")
-    lines += _phases(plan)
+    lines += _format_phases(plan)
     lines += estimate.summarize(plan)
     if plan.inactive:
         lines.append(f"Not active: {', '.join(plan.inactive)}")
@@ -162,25 +162,27 @@ def summarize_plan(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def _named(plan: Plan, spec: ArtifactSpec) -> str:
+def _format_named(plan: Plan, spec: ArtifactSpec) -> str:
     """The names that the home's config has for this TVM."""
     names = dict.fromkeys(job.variant for job in plan.experiments if job.tvm == spec and job.variant)
     return f", as {', '.join(names)}" if names else ""
 
 
-def _phases(plan: Plan) -> list[str]:
+def _format_phases(plan: Plan) -> list[str]:
     lines = []
     stages = dict.fromkeys(stage.name for job in plan.experiments for stage in job.stages)
     order = [name for name in ("setup", "run", "analyze", "visualize", "summarize") if name in stages]
     for name in order:
-        names = [_step(job, plan, name) for job in plan.experiments if any(stage.name == name for stage in job.stages)]
+        names = [
+            _format_step(job, plan, name) for job in plan.experiments if any(stage.name == name for stage in job.stages)
+        ]
         lines.append(f"{name + ':':<11}{', '.join(names)}")
     if plan.subsystems:
-        lines.append(f"{'subsystem:':<11}{', '.join(_step(job, plan, 'run') for job in plan.subsystems)}")
+        lines.append(f"{'subsystem:':<11}{', '.join(_format_step(job, plan, 'run') for job in plan.subsystems)}")
     return lines
 
 
-def _step(job: Job, plan: Plan, name: str) -> str:
+def _format_step(job: Job, plan: Plan, name: str) -> str:
     stage = next(stage for stage in job.stages if stage.name == name)
     own_tvm = f" on TVM {job.tvm.branch}" if name == "run" and job.tvm and job.tvm != plan.config.tvm else ""
     return f"{job.name}{own_tvm} (at most {format_duration(job.timeout_s(stage, plan.config))})"

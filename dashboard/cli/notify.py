@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from dashboard.cli.arguments import Verbs, home_verb
+from dashboard.cli.arguments import Verbs, add_home_verb
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    notify = home_verb(verbs, "notify", _notify, "try Slack", code=False)
+    notify = add_home_verb(verbs, "notify", _notify, "try Slack", code=False)
     notify.add_argument("--check", action="store_true", required=True, help="send a test message; say what is wrong")
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 
 from dashboard.cli import night_summary
-from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, code_of, home_verb
+from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code
 from dashboard.plan.plan import make_plan
 from tvmdash.dashboard_info import Home
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    home_verb(verbs, "plan", _plan, "print what a night would do; runs nothing")
+    add_home_verb(verbs, "plan", _plan, "print what a night would do; runs nothing")
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    plan = make_plan(Home(arguments.home), code_of(arguments), seed=arguments.seed)
+    plan = make_plan(Home(arguments.home), find_code(arguments), seed=arguments.seed)
     print(night_summary.summarize_plan(plan))
     return SOME_FAILED if plan.rejected else OK_CODE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dashboard.cli.arguments import OK_CODE, Verbs, absolute, home_verb
+from dashboard.cli.arguments import OK_CODE, Verbs, add_home_verb, make_absolute
 from dashboard.plan.home_config import code_folders
 from dashboard.plan.job import CodeFolders
 from tvmdash import common
@@ -16,11 +16,13 @@ _MOST_FAULTS = 3
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    results = home_verb(verbs, "results", _results, "print all numbers of a night as Markdown", code=False)
+    results = add_home_verb(verbs, "results", _results, "print all numbers of a night as Markdown", code=False)
     results.add_argument("night", nargs="?", metavar="NIGHT", help="its stamp; by default the newest")
-    results.add_argument("--experiments-dir", type=absolute, metavar="DIR", help="where the experiments' folders lie")
+    results.add_argument(
+        "--experiments-dir", type=make_absolute, metavar="DIR", help="where the experiments' folders lie"
+    )
     results.add_argument("--history", action="store_true", help="instead, what backfill measured, TVM by TVM")
-    results.add_argument("--output", type=absolute, metavar="FILE", help="write the page there instead")
+    results.add_argument("--output", type=make_absolute, metavar="FILE", help="write the page there instead")
 
 
 def _results(arguments: argparse.Namespace) -> int:
@@ -43,7 +45,7 @@ def _night(arguments: argparse.Namespace) -> str:
 
     home = Home(arguments.home)
     code = CodeFolders(experiment=arguments.experiments_dir, of_home=code_folders(home))
-    return night_page.page(results.read(home, arguments.night, code))
+    return night_page.format_page(results.read(home, arguments.night, code))
 
 
 def _history(arguments: argparse.Namespace) -> str:
@@ -60,4 +62,4 @@ def _history(arguments: argparse.Namespace) -> str:
         known = [*history.broken, *failed][:_MOST_FAULTS]
         none = f"{arguments.home}: there are no nights of backfill that can be read."
         raise DashboardError(" ".join([none, *known, f"Measure some: {command}"]))
-    return history_page.page(history)
+    return history_page.format_page(history)

@@ -6,14 +6,14 @@ import argparse
 import signal
 
 from dashboard.cli import night_summary
-from dashboard.cli.arguments import OK_CODE, STOPPED, Verbs, code_of, exit_code, home_verb, interrupt
+from dashboard.cli.arguments import OK_CODE, STOPPED, Verbs, add_home_verb, choose_exit_code, find_code, interrupt
 from dashboard.plan.plan import make_plan
 from tvmdash.dashboard_info import Home
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    run = home_verb(verbs, "run", _run, "run a night")
+    run = add_home_verb(verbs, "run", _run, "run a night")
     run.add_argument("--no-rebuild-tvm", action="store_true", help="use the TVM artifacts that are there; no network")
 
 
@@ -22,10 +22,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
     home = Home(arguments.home)
     signal.signal(signal.SIGTERM, interrupt)
-    plan = make_plan(home, code_of(arguments), seed=arguments.seed)
+    plan = make_plan(home, find_code(arguments), seed=arguments.seed)
     done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm)
     print(night_summary.summarize_night(home, done))
-    code = exit_code(done)
+    code = choose_exit_code(done)
     if code != STOPPED:
         heartbeat.beat(plan.config.heartbeat_url, success=code == OK_CODE)
     return code

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dashboard.authoring.smoke import SAMPLE_HOME
-from dashboard.cli.arguments import Verbs, absolute, code_of, exit_code, interrupt
+from dashboard.cli.arguments import Verbs, choose_exit_code, find_code, interrupt, make_absolute
 from dashboard.plan.job import CodeFolders
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.text import format_list
@@ -21,13 +21,19 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     smoke = verbs.add_parser("smoke", help="try an experiment or subsystem: all stages, small, in a scratch home")
     smoke.add_argument("job", metavar="NAME", help="its name, or its folder where that has a / in it")
     smoke.add_argument(
-        "home", nargs="?", type=absolute, default=SAMPLE_HOME, metavar="HOME",
+        "home", nargs="?", type=make_absolute, default=SAMPLE_HOME, metavar="HOME",
         help="whose TVM and config are taken; by default the sample home. Nothing in it is changed",
     )  # fmt: skip
-    smoke.add_argument("--config", type=absolute, metavar="FILE", help="its config.json, in the place of the home's")
-    smoke.add_argument("--scratch", type=absolute, metavar="FOLDER", help="the scratch home; else a temporary folder")
-    smoke.add_argument("--experiments-dir", type=absolute, metavar="DIR", help="where the experiments' folders lie")
-    smoke.add_argument("--subsystem-dir", type=absolute, metavar="DIR", help="where the subsystems' folders lie")
+    smoke.add_argument(
+        "--config", type=make_absolute, metavar="FILE", help="its config.json, in the place of the home's"
+    )
+    smoke.add_argument(
+        "--scratch", type=make_absolute, metavar="FOLDER", help="the scratch home; else a temporary folder"
+    )
+    smoke.add_argument(
+        "--experiments-dir", type=make_absolute, metavar="DIR", help="where the experiments' folders lie"
+    )
+    smoke.add_argument("--subsystem-dir", type=make_absolute, metavar="DIR", help="where the subsystems' folders lie")
     smoke.set_defaults(verb=_smoke)
 
 
@@ -38,33 +44,33 @@ def _smoke(arguments: argparse.Namespace) -> int:
 
     signal.signal(signal.SIGTERM, interrupt)
     base = Home(arguments.home)
-    trial = smoke.trial_of(arguments.job, base, code_of(arguments), arguments.config)
+    trial = smoke.trial_of(arguments.job, base, find_code(arguments), arguments.config)
     home = smoke.make_scratch_home(trial, base, arguments.scratch)
     plan = smoke.plan_of(trial, home)
     done = night.run_night(plan, rebuild=smoke.needs_fetching(plan))
     print(night_summary.summarize_status(home, done))
-    print("\n".join(_found(home, done, trial.code)))
+    print("\n".join(_report_results(home, done, trial.code)))
     print(f"\nAll of it lies in {home.root}; when you have seen it: rm -r {home.root}")
-    return exit_code(done)
+    return choose_exit_code(done)
 
 
-def _found(home: Home, done: Night, code: CodeFolders) -> Iterator[str]:
+def _report_results(home: Home, done: Night, code: CodeFolders) -> Iterator[str]:
     """What the job left: numbers, graphs and the summary of an experiment; a subsystem's report and files."""
     from dashboard.report import results, tables
 
     for experiment in results.read(home, done.stamp, code).experiments:
         if experiment.data:
-            yield from tables.numbers(experiment.data)
+            yield from tables.format_numbers(experiment.data)
         if experiment.summary:
             yield f"\n{experiment.summary}"
-        yield from _files("Graphs", home.graph(experiment.job.name))
+        yield from _list_files("Graphs", home.graph(experiment.job.name))
     for job in done.subsystems:
         report = home.read_report(job.name)
         yield "\n" + "\n".join(report) if report else "\nNo report."
-        yield from _files("Output", home.output(job.name))
+        yield from _list_files("Output", home.output(job.name))
 
 
-def _files(label: str, folder: Path) -> Iterator[str]:
+def _list_files(label: str, folder: Path) -> Iterator[str]:
     names = sorted(path.name for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
     if names:
         yield f"\n{label} in {folder}: {format_list(names, _NAMED)}"

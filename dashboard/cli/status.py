@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 
 from dashboard.cli import night_summary
-from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, existing_home, home_verb
+from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_home
 from dashboard.investigate.backfill import folder
 from dashboard.night import lock
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING
@@ -14,11 +14,11 @@ from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    home_verb(verbs, "status", _status, "print how the last night went", code=False)
+    add_home_verb(verbs, "status", _status, "print how the last night went", code=False)
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    home = existing_home(arguments)
+    home = find_home(arguments)
     stamps = home.night_stamps()
     if not stamps:
         print(f"{home.root}: no night has run yet. Run one: ./run_dashboard.sh {home.root}")

@@ -10,7 +10,7 @@ import datetime
 import re
 from collections.abc import Iterator
 
-from dashboard.importing.parsed import Format, ParsedNight, Reading, mapping
+from dashboard.importing.parsed import Format, ParsedNight, Reading, check_mapping
 from dashboard.importing.source import File
 from tvmdash import records
 from tvmdash.errors import DashboardError
@@ -43,7 +43,7 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     beside = {name: value[name] for name in (*_BESIDE, "detailed") if name in value}
     content = {name: item for name, item in value.items() if name not in {*beside, "timestamp", "tvm_hash", "night"}}
     if not any(records.numeric_leaves(content)):
-        content = {"detailed": mapping(beside.pop("detailed", {}))}
+        content = {"detailed": check_mapping(beside.pop("detailed", {}))}
     if not any(records.numeric_leaves(content)) or "records" in content:
         raise DashboardError("holds no numbers in nested objects.")
     hash_ = value.get("tvm_hash")

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dashboard.importing.ancestor import parse_stamp
-from dashboard.importing.parsed import Format, ParsedNight, Reading, record, reduced, with_records
+from dashboard.importing.parsed import Format, ParsedNight, Reading, make_data, record, reduce_samples
 from dashboard.importing.source import File
 from tvmdash.errors import DashboardError
 
@@ -37,14 +37,14 @@ def _owns(file: File) -> bool:
 def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     moment = parse_stamp(_stamp(file) or "", reading)
     framework, _, task = file.name.stem.partition("-")
-    groups, bad = _groups(file)
+    groups, bad = _group_rows(file)
     parsed = [_record(moment, framework, task, dict(key), times) for key, times in groups.items()]
     left_out = (f"{bad} rows without a time",) if bad else ()
     experiment = file.name.parent.name
-    yield ParsedNight(experiment, moment, "", with_records(parsed), left_out=left_out, joins=True)
+    yield ParsedNight(experiment, moment, "", make_data(parsed), left_out=left_out, joins=True)
 
 
-def _groups(file: File) -> tuple[Mapping[tuple[tuple[str, str], ...], list[float]], int]:
+def _group_rows(file: File) -> tuple[Mapping[tuple[tuple[str, str], ...], list[float]], int]:
     """The times in ms by parameters, and how many rows have none."""
     try:
         rows = csv.DictReader(io.StringIO(file.content.decode("utf-8"), newline=""))
@@ -53,7 +53,7 @@ def _groups(file: File) -> tuple[Mapping[tuple[tuple[str, str], ...], list[float
         groups: dict[tuple[tuple[str, str], ...], list[float]] = {}
         bad = 0
         for row in rows:
-            seconds = _seconds(row.get("time"))
+            seconds = _parse_seconds(row.get("time"))
             if seconds is None:
                 bad += 1
                 continue
@@ -64,7 +64,7 @@ def _groups(file: File) -> tuple[Mapping[tuple[tuple[str, str], ...], list[float
     return groups, bad
 
 
-def _seconds(text: str | None) -> float | None:
+def _parse_seconds(text: str | None) -> float | None:
     try:
         seconds = float(text or "")
     except ValueError:
@@ -78,7 +78,7 @@ def _record(
     network = parameters.get("network")
     return record(
         moment,
-        reduced(times),
+        reduce_samples(times),
         workload=f"network.{network}" if network else f"{_DOMAIN_BREAKS.sub('_', task) or 'task'}.{framework}",
         workload_args={name: item for name, item in parameters.items() if name not in _NOT_ARGUMENTS},
         engine=framework,

@@ -15,13 +15,13 @@ from dashboard.importing.parsed import (
     Format,
     ParsedNight,
     Reading,
-    mapping,
-    number,
-    numbers,
+    check_mapping,
+    describe_stated,
+    make_data,
+    parse_number,
+    parse_numbers,
     record,
-    reduced,
-    stated,
-    with_records,
+    reduce_samples,
 )
 from dashboard.importing.source import File
 from tvmdash.errors import DashboardError
@@ -36,24 +36,24 @@ def _owns(file: File) -> bool:
 
 
 def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
-    value = mapping(file.json())
+    value = check_mapping(file.json())
     if value.get("version") != VERSION:
         raise DashboardError(
             f"$.version: {value.get('version')!r:.40} is not {VERSION}. Run `asv update` on a copy first."
         )
-    milliseconds, columns = number(value.get("date")), value.get("result_columns")
+    milliseconds, columns = parse_number(value.get("date")), value.get("result_columns")
     if milliseconds is None or not isinstance(columns, list):
         raise DashboardError("$.date or $.result_columns is missing. It is no result of asv.")
     moment = _moment(milliseconds)
-    named = _parameter_names(file)
+    named = _read_parameter_names(file)
     parsed: list[dict[str, Any]] = []
     other, without = [], 0
-    for name, row in sorted(mapping(value.get("results")).items()):
+    for name, row in sorted(check_mapping(value.get("results")).items()):
         if not name.rpartition(".")[2].startswith(_TIMED):
             other.append(name)
         elif isinstance(row, list):
             result = dict(zip(map(str, columns), row, strict=False))
-            points = list(_points(result, named.get(name, [])))
+            points = list(_read_points(result, named.get(name, [])))
             without += sum(measured is None for _, measured in points)
             parsed += [
                 record(moment, measured, workload=f"asv.{name}", workload_args=args, **_columns(value))
@@ -63,7 +63,7 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     left_out = [f"{len(other)} benchmarks that are not times"] if other else []
     left_out += [f"{without} points without a result (failed or skipped)"] if without else []
     commit = str(value.get("commit_hash", ""))
-    yield ParsedNight("asv", moment, commit, with_records(parsed), left_out=tuple(left_out))
+    yield ParsedNight("asv", moment, commit, make_data(parsed), left_out=tuple(left_out))
 
 
 def _moment(milliseconds: float) -> datetime.datetime:
@@ -75,30 +75,32 @@ def _moment(milliseconds: float) -> datetime.datetime:
 
 def _columns(value: Mapping[str, Any]) -> dict[str, Any]:
     """What a file says of all its results."""
-    machine = mapping(value.get("params"))
+    machine = check_mapping(value.get("params"))
     return {
         "engine": "asv",
         "engine_version": str(value.get("commit_hash", "")),
-        "engine_config": {"python": value.get("python"), "requirements": mapping(value.get("requirements"))},
+        "engine_config": {"python": value.get("python"), "requirements": check_mapping(value.get("requirements"))},
         "env_name": str(machine.get("machine", "")),
         "hw_model": str(machine.get("cpu", "")),
-        "runtime_config": mapping(value.get("env_vars")),
+        "runtime_config": check_mapping(value.get("env_vars")),
         "info": {"asv_environment": value.get("env_name"), "machine": machine},
     }
 
 
-def _parameter_names(file: File) -> dict[str, list[str]]:
+def _read_parameter_names(file: File) -> dict[str, list[str]]:
     """The names of each benchmark's parameters, which asv keeps beside the machines' folders in benchmarks.json."""
     beside = file.near("../benchmarks.json")
     try:
-        benchmarks = mapping(beside.json()) if beside else {}
+        benchmarks = check_mapping(beside.json()) if beside else {}
     except DashboardError:
         return {}  # the parameters go by their numbers then
-    lists = ((name, mapping(benchmark).get("param_names")) for name, benchmark in benchmarks.items())
+    lists = ((name, check_mapping(benchmark).get("param_names")) for name, benchmark in benchmarks.items())
     return {name: [str(parameter) for parameter in known] for name, known in lists if isinstance(known, list)}
 
 
-def _points(result: Mapping[str, Any], named: Sequence[str]) -> Iterator[tuple[dict[str, str], dict[str, Any] | None]]:
+def _read_points(
+    result: Mapping[str, Any], named: Sequence[str]
+) -> Iterator[tuple[dict[str, str], dict[str, Any] | None]]:
     """Parameters and measured times of each point; None where asv has none."""
     given = result.get("params")
     params = (
@@ -110,22 +112,26 @@ def _points(result: Mapping[str, Any], named: Sequence[str]) -> Iterator[tuple[d
         numbered = [f"param{position}" for position in range(1, len(combination) + 1)]
         called = named if len(named) == len(set(named)) == len(combination) else numbered
         args = dict(zip(called, combination, strict=True))
-        yield args, _measured(result, values, index)
+        yield args, _read_measured(result, values, index)
 
 
-def _measured(result: Mapping[str, Any], values: object, index: int) -> dict[str, Any] | None:
+def _read_measured(result: Mapping[str, Any], values: object, index: int) -> dict[str, Any] | None:
     def at(name: str) -> Any:
         column = result.get(name)
         return column[index] if isinstance(column, list) and index < len(column) else None
 
-    seconds = number(values[index]) if isinstance(values, list) and index < len(values) else None
+    seconds = parse_number(values[index]) if isinstance(values, list) and index < len(values) else None
     if seconds is None:
         return None
-    samples = [sample * _SECONDS_TO_MS for sample in numbers(at("samples"))]
-    measured = reduced(samples) if samples else stated(seconds * _SECONDS_TO_MS, median_ms=seconds * _SECONDS_TO_MS)
-    interval = [number(at(name)) for name in ("stats_ci_99_a", "stats_ci_99_b")]
+    samples = [sample * _SECONDS_TO_MS for sample in parse_numbers(at("samples"))]
+    measured = (
+        reduce_samples(samples)
+        if samples
+        else describe_stated(seconds * _SECONDS_TO_MS, median_ms=seconds * _SECONDS_TO_MS)
+    )
+    interval = [parse_number(at(name)) for name in ("stats_ci_99_a", "stats_ci_99_b")]
     known = [bound * _SECONDS_TO_MS for bound in interval if bound is not None]
-    repeat = number(at("stats_repeat"))
+    repeat = parse_number(at("stats_repeat"))
     more = {"execution_elapsed_ms_ci_99": known} if len(known) == len(interval) else {}
     count = {"samples": int(repeat)} if repeat and repeat >= 1 and not samples else {}
     return {**measured, "info": {**measured["info"], **more, **count}}

@@ -15,13 +15,13 @@ from dashboard.importing.parsed import (
     Format,
     ParsedNight,
     Reading,
-    mapping,
-    number,
-    objects,
+    check_mapping,
+    check_objects,
+    describe_stated,
+    make_data,
+    parse_number,
     record,
-    reduced,
-    stated,
-    with_records,
+    reduce_samples,
 )
 from dashboard.importing.source import File
 from tvmdash.errors import DashboardError
@@ -36,21 +36,21 @@ def _owns(file: File) -> bool:
 
 
 def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
-    value = mapping(file.json())
-    context = mapping(value.get("context"))
+    value = check_mapping(file.json())
+    context = check_mapping(value.get("context"))
     moment = _moment(context.get("date"), reading)
-    rows = objects(value.get("benchmarks"))
+    rows = check_objects(value.get("benchmarks"))
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
     failures = []
     for row in rows:
         if row.get("error_occurred"):
             error = str(row.get("error_message", "")) or "error_occurred"
-            failures.append({"workload": _workload(row), "values": {}, "error": error})
+            failures.append({"workload": _name_workload(row), "values": {}, "error": error})
         else:
-            groups.setdefault((_name(row), int(number(row.get("threads")) or 1)), []).append(row)
+            groups.setdefault((_name(row), int(parse_number(row.get("threads")) or 1)), []).append(row)
     parsed, without = [], 0
     for (_, threads), group in groups.items():
-        measured = _measured(group)
+        measured = _read_measured(group)
         if measured is None:
             without += 1
         else:
@@ -58,19 +58,19 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     left_out = (f"{without} benchmarks without a real time",) if without else ()
     executable = PurePosixPath(str(context.get("executable", ""))).name
     experiment = executable or file.name.stem
-    yield ParsedNight(experiment, moment, "", with_records(parsed, failures), left_out=left_out)
+    yield ParsedNight(experiment, moment, "", make_data(parsed, failures), left_out=left_out)
 
 
 def _moment(date: object, reading: Reading) -> datetime.datetime:
     text = str(date)
     try:
-        parsed = datetime.datetime.fromisoformat(text) if "T" in text else _old(text)
+        parsed = datetime.datetime.fromisoformat(text) if "T" in text else _parse_old_date(text)
     except ValueError as error:
         raise DashboardError(f"$.context.date: {date!r:.40} is not a date of Google Benchmark.") from error
     return reading.moment(parsed)
 
 
-def _old(text: str) -> datetime.datetime:
+def _parse_old_date(text: str) -> datetime.datetime:
     return datetime.datetime.strptime(text, _OLD_DATE)  # noqa: DTZ007 - its zone is the reading's
 
 
@@ -78,11 +78,11 @@ def _name(row: Mapping[str, Any]) -> str:
     return str(row.get("run_name") or _TAIL.sub("", str(row.get("name", ""))) or "unnamed")
 
 
-def _workload(row: Mapping[str, Any]) -> str:
+def _name_workload(row: Mapping[str, Any]) -> str:
     return f"google_benchmark.{_name(row)}"
 
 
-def _aggregate(row: Mapping[str, Any]) -> str | None:
+def _find_aggregate(row: Mapping[str, Any]) -> str | None:
     """Which statistic a row is; None for a measurement."""
     match = _TAIL.search(str(row.get("name", "")))
     if row.get("run_type") == "aggregate":
@@ -90,22 +90,22 @@ def _aggregate(row: Mapping[str, Any]) -> str | None:
     return match[1] if match and "run_type" not in row else None
 
 
-def _measured(group: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _read_measured(group: list[dict[str, Any]]) -> dict[str, Any] | None:
     samples, known = [], {}
     for row in group:
-        time, unit = number(row.get("real_time")), _TO_MS.get(str(row.get("time_unit", "ns")))
+        time, unit = parse_number(row.get("real_time")), _TO_MS.get(str(row.get("time_unit", "ns")))
         if time is None or unit is None:
             continue
-        kind = _aggregate(row)
+        kind = _find_aggregate(row)
         if kind is None:
             samples.append(time * unit)
         else:
             known[kind] = time * unit
     if samples:
-        return reduced(samples)
+        return reduce_samples(samples)
     if "mean" not in known:
         return None
-    return stated(known["mean"], std_ms=known.get("stddev"), median_ms=known.get("median"))
+    return describe_stated(known["mean"], std_ms=known.get("stddev"), median_ms=known.get("median"))
 
 
 def _record(
@@ -115,12 +115,12 @@ def _record(
     threads: int,
     measured: Mapping[str, Any],
 ) -> dict[str, Any]:
-    cores, megahertz = number(context.get("num_cpus")), number(context.get("mhz_per_cpu"))
-    iterations = number(row.get("iterations"))
+    cores, megahertz = parse_number(context.get("num_cpus")), parse_number(context.get("mhz_per_cpu"))
+    iterations = parse_number(row.get("iterations"))
     return record(
         moment,
         measured,
-        workload=_workload(row),
+        workload=_name_workload(row),
         workload_args={"threads": threads},
         engine="google_benchmark",
         engine_version=str(context.get("library_version", "")),

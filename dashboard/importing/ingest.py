@@ -16,7 +16,7 @@ from typing import Any
 
 from dashboard.importing.formats import FORMATS, format_of, holds_no_results
 from dashboard.importing.parsed import Format, ParsedNight, Reading
-from dashboard.importing.source import File, Unreadable, files_in
+from dashboard.importing.source import File, Unreadable, list_files
 from tvmdash import common, config_util, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -56,7 +56,7 @@ def ingest(request: ImportRequest) -> Iterator[ImportReport]:
         raise DashboardError(f"{request.experiment!r:.60} is not an experiment's name. Use letters, digits, _ . and -.")
     imported_nights = _ImportedNights(request)
     joined: _Joined = {}
-    for file in files_in(request.source):
+    for file in list_files(request.source):
         if isinstance(file, Unreadable):
             yield ImportReport(BROKEN, file.shown, file.why)
         else:
@@ -113,7 +113,7 @@ class _ImportedNights:
 
     def put(self, night: ParsedNight, file: File, style: Format) -> ImportReport:
         """Keep a night unless it is in."""
-        night = replace(night, experiment=self._request.experiment or _named(night.experiment, style))
+        night = replace(night, experiment=self._request.experiment or _clean_name(night.experiment, style))
         imported = self._load(night.experiment)
         origin = {"format": style.name, "sha256": file.digest, "part": night.part}
         known = next((stamp for stamp, facts in imported.items() if origin.items() <= facts.items()), None)
@@ -132,7 +132,9 @@ class _ImportedNights:
         if experiment not in self._imported:
             folder = self._request.home.data(experiment)
             self._stamps[experiment] = set(records.data_stamps(folder))
-            origins = ((stamp, _origin(folder / f"data_{stamp}.json")) for stamp in sorted(self._stamps[experiment]))
+            origins = (
+                (stamp, _read_origin(folder / f"data_{stamp}.json")) for stamp in sorted(self._stamps[experiment])
+            )
             self._imported[experiment] = {stamp: origin for stamp, origin in origins if origin}
         return self._imported[experiment]
 
@@ -172,7 +174,7 @@ class _ImportedNights:
         return stamp
 
 
-def _origin(path: Path) -> Mapping[str, Any]:
+def _read_origin(path: Path) -> Mapping[str, Any]:
     """Where a data file was imported from; nothing where it was not, or is not readable."""
     try:
         value = common.read_json(path)
@@ -183,7 +185,7 @@ def _origin(path: Path) -> Mapping[str, Any]:
     return imported if isinstance(imported, dict) else {}
 
 
-def _named(text: str, style: Format) -> str:
+def _clean_name(text: str, style: Format) -> str:
     """An experiment's name made of what a stranger calls it."""
     clean = re.sub(r"[^A-Za-z0-9_.-]+", "_", text).lstrip(".-")[:80]
     return clean if _NAME.fullmatch(clean) else style.name.replace("-", "_")

@@ -60,7 +60,7 @@ class Format:
     read: Callable[[File, Reading], Iterator[ParsedNight]]
 
 
-def reduced(samples_ms: Sequence[float]) -> dict[str, Any]:
+def reduce_samples(samples_ms: Sequence[float]) -> dict[str, Any]:
     """Mean and standard deviation (None of one sample) as columns, and what `additional_info` says of these samples."""
     reduction_of_samples = reduction.reduce_processes([samples_ms])
     return {
@@ -80,8 +80,8 @@ def reduced(samples_ms: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def stated(mean_ms: float, *, std_ms: float | None = None, median_ms: float | None = None) -> dict[str, Any]:
-    """As `reduced`, of a source that gives no samples."""
+def describe_stated(mean_ms: float, *, std_ms: float | None = None, median_ms: float | None = None) -> dict[str, Any]:
+    """As `reduce_samples`, of a source that gives no samples."""
     if median_ms is not None:
         return {"mean": mean_ms, "std": std_ms, "info": {"execution_elapsed_ms_median": median_ms}}
     return {"mean": mean_ms, "std": std_ms, "info": {"execution_elapsed_ms_median": mean_ms, "doubts": [NO_MEDIAN]}}
@@ -102,7 +102,7 @@ def record(moment: datetime.datetime, measured: Mapping[str, Any], **columns: An
     }
 
 
-def with_records(parsed: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+def make_data(parsed: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """A night's content of records; DashboardError where there are none."""
     if not parsed and not failures:
         raise DashboardError("holds no times that could become records.")
@@ -110,21 +110,21 @@ def with_records(parsed: Sequence[Mapping[str, Any]], failures: Sequence[Mapping
     return {**known, **({"failures": list(failures)} if failures else {})}
 
 
-def number(value: object) -> float | None:
+def parse_number(value: object) -> float | None:
     """`value` where it is a number."""
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def numbers(value: object) -> list[float]:
+def parse_numbers(value: object) -> list[float]:
     """The numbers in a list."""
-    return [known for known in map(number, value) if known is not None] if isinstance(value, list) else []
+    return [known for known in map(parse_number, value) if known is not None] if isinstance(value, list) else []
 
 
-def mapping(value: object) -> dict[str, Any]:
+def check_mapping(value: object) -> dict[str, Any]:
     """`value` where it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def objects(value: object) -> list[dict[str, Any]]:
+def check_objects(value: object) -> list[dict[str, Any]]:
     """The objects in a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

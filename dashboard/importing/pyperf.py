@@ -13,13 +13,13 @@ from dashboard.importing.parsed import (
     Format,
     ParsedNight,
     Reading,
-    mapping,
-    number,
-    numbers,
-    objects,
+    check_mapping,
+    check_objects,
+    make_data,
+    parse_number,
+    parse_numbers,
     record,
-    reduced,
-    with_records,
+    reduce_samples,
 )
 from dashboard.importing.source import File
 from tvmdash.errors import DashboardError
@@ -33,30 +33,30 @@ def _owns(file: File) -> bool:
 
 
 def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
-    value = mapping(file.json())
-    benchmarks = objects(value.get("benchmarks"))
+    value = check_mapping(file.json())
+    benchmarks = check_objects(value.get("benchmarks"))
     if not str(value.get("version", "")).startswith("1."):
         raise DashboardError(f"$.version: {value.get('version')!r:.40} is not 1.0.")
-    top = mapping(value.get("metadata"))
+    top = check_mapping(value.get("metadata"))
     moment = _moment(benchmarks, reading)
     parsed, other = [], 0
     for benchmark in benchmarks:
-        metadata = {**top, **mapping(benchmark.get("metadata"))}
-        times = [seconds * _SECONDS_TO_MS for run in _runs(benchmark) for seconds in numbers(run.get("values"))]
+        metadata = {**top, **check_mapping(benchmark.get("metadata"))}
+        times = [seconds * _SECONDS_TO_MS for run in _runs(benchmark) for seconds in parse_numbers(run.get("values"))]
         if metadata.get("unit", "second") != "second" or not times:
             other += 1
         else:
             parsed.append(_record(moment, metadata, times, len(_runs(benchmark))))
     left_out = (f"{other} benchmarks without values in seconds",) if other else ()
-    yield ParsedNight(file.name.stem, moment, "", with_records(parsed), left_out=left_out)
+    yield ParsedNight(file.name.stem, moment, "", make_data(parsed), left_out=left_out)
 
 
 def _runs(benchmark: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return objects(benchmark.get("runs"))
+    return check_objects(benchmark.get("runs"))
 
 
 def _moment(benchmarks: list[dict[str, Any]], reading: Reading) -> datetime.datetime:
-    dates = [mapping(run.get("metadata")).get("date") for benchmark in benchmarks for run in _runs(benchmark)]
+    dates = [check_mapping(run.get("metadata")).get("date") for benchmark in benchmarks for run in _runs(benchmark)]
     known = sorted(date for date in dates if isinstance(date, str))
     try:
         return reading.moment(datetime.datetime.fromisoformat(known[0]))
@@ -69,10 +69,10 @@ def _record(moment: datetime.datetime, metadata: Mapping[str, Any], times: list[
         return str(metadata.get(name, ""))
 
     config = {name: metadata[name] for name in _CONFIG if name in metadata}
-    load = number(metadata.get("load_avg_1min"))
+    load = parse_number(metadata.get("load_avg_1min"))
     return record(
         moment,
-        reduced(times),
+        reduce_samples(times),
         workload=f"pyperf.{metadata.get('name') or 'unnamed'}",
         engine=text("python_implementation") or "python",
         engine_version=text("python_version"),

@@ -44,20 +44,20 @@ class File:
         """The regular file at a path relative to this one's folder, where there is one to be read."""
         if self.path is None:
             return None
-        files = list(_of_path(self.path.parent / relative, self.name.parent / relative, relative))
+        files = list(_list_path(self.path.parent / relative, self.name.parent / relative, relative))
         return files[0] if files and isinstance(files[0], File) else None
 
     def json(self) -> Any:
         """The JSON value in it, with null for NaN and Infinity, which Python's writers leave where a tool has none."""
         try:
-            value = json.loads(self.content.decode("utf-8"), parse_constant=lambda _: None, parse_float=_finite)
+            value = json.loads(self.content.decode("utf-8"), parse_constant=lambda _: None, parse_float=_parse_finite)
             text = json.dumps(value)
         except (ValueError, RecursionError) as error:
             raise DashboardError(f"not JSON: {str(error)[:200]}") from error
         return common.parse_json(text.encode(), "as read")
 
 
-def _finite(text: str) -> float | None:
+def _parse_finite(text: str) -> float | None:
     number = float(text)
     return number if math.isfinite(number) else None
 
@@ -70,7 +70,7 @@ class Unreadable:
     why: str
 
 
-def files_in(source: Path) -> Iterator[File | Unreadable]:
+def list_files(source: Path) -> Iterator[File | Unreadable]:
     """The regular files of a file, a folder or an archive, one at a time in order of their names.
 
     DashboardError where there is no such source. Links are not followed; what is in an archive is not unpacked.
@@ -78,23 +78,23 @@ def files_in(source: Path) -> Iterator[File | Unreadable]:
     if not source.exists():
         raise DashboardError(f"{source}: there is no such file or folder. Name the source.")
     if source.is_file():
-        yield from _of_path(source, PurePosixPath(source.name), str(source))
+        yield from _list_path(source, PurePosixPath(source.name), str(source))
         return
     for folder, folders, names in os.walk(source):
         folders.sort()
         for name in sorted(names):
             path = Path(folder) / name
             below = PurePosixPath(path.relative_to(source).as_posix())
-            yield from _of_path(path, PurePosixPath(source.resolve().name) / below, str(below))
+            yield from _list_path(path, PurePosixPath(source.resolve().name) / below, str(below))
 
 
-def _of_path(path: Path, name: PurePosixPath, shown: str) -> Iterator[File | Unreadable]:
+def _list_path(path: Path, name: PurePosixPath, shown: str) -> Iterator[File | Unreadable]:
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
             yield Unreadable(shown, "is a link or no regular file")
         elif path.name.endswith(_ARCHIVES):
-            yield from _of_archive(path, shown)
+            yield from _list_archive(path, shown)
         elif status.st_size > MAX_FILE_BYTES:
             yield Unreadable(shown, f"has more than {MAX_FILE_BYTES} bytes")
         else:
@@ -103,7 +103,7 @@ def _of_path(path: Path, name: PurePosixPath, shown: str) -> Iterator[File | Unr
         yield Unreadable(shown, f"cannot be read: {error.strerror}")
 
 
-def _of_archive(path: Path, shown: str) -> Iterator[File | Unreadable]:
+def _list_archive(path: Path, shown: str) -> Iterator[File | Unreadable]:
     """The members of a tar; one that is broken gives what lies before the break."""
     total = 0
     try:

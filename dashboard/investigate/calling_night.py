@@ -20,10 +20,10 @@ def find_calling_night(home: Home) -> str | None:
     if not common.is_stamp(stamp) or not named or Path(named).resolve() != home.root.resolve():
         return None
     holder = lock.read_holder_pid(home) if lock.is_held(home) else None
-    return stamp if holder is not None and holder in _ancestors() else None
+    return stamp if holder is not None and holder in _list_ancestors() else None
 
 
-def _ancestors() -> Iterator[int]:
+def _list_ancestors() -> Iterator[int]:
     pid = os.getppid()
     while pid > 1:
         yield pid

@@ -19,7 +19,7 @@ _INDEX_TIMEOUT_S = 300.0
 _MOST = 100_000
 
 
-def between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[Candidate]:
+def list_between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[Candidate]:
     """From `good` to `bad`, both included, in their order; DashboardError where no way leads from one to the other."""
     if good.provider != bad.provider:
         raise DashboardError(f"{good.key} is a {good.provider} and {bad.key} a {bad.provider}. Give two of one kind.")
@@ -27,17 +27,17 @@ def between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[Candi
         for fact in ("remote", "options"):
             if good.facts[fact] != bad.facts[fact]:
                 raise DashboardError(f"--good and --bad differ in their {fact}: {good.facts[fact]}, {bad.facts[fact]}.")
-        remote, options = good.facts["remote"], git_provider.options_of(good)
+        remote, options = good.facts["remote"], git_provider.read_options(good)
         ends = [ArtifactSpec.of(remote, str(artifact.commit), options) for artifact in (good, bad)]
-        candidates = _commits(ends[0], ends[1], finder)
+        candidates = _list_commits(ends[0], ends[1], finder)
     else:
-        candidates = _versions(good.version, bad.version, finder)
+        candidates = _list_versions(good.version, bad.version, finder)
     if len(candidates) < 2:
         raise DashboardError(f"Nothing lies between {good.version} and {bad.version}: they are the same build.")
     return candidates
 
 
-def of_range(text: str, finder: ArtifactFinder) -> list[Candidate]:
+def list_range(text: str, finder: ArtifactFinder) -> list[Candidate]:
     """What `pypi:0.25.0..0.27.0`, `git:A..B` or `REMOTE@A..B` names, both ends included, oldest first."""
     left, dots, right = text.rpartition("..")
     if not dots or not left or not right:
@@ -49,10 +49,14 @@ def of_range(text: str, finder: ArtifactFinder) -> list[Candidate]:
     if ends[0] is None or ends[1] is None:
         raise DashboardError(f"--artifacts {text}: a range has two versions or two revisions, not keys of artifacts.")
     first, last = (finder.resolve(end) for end in ends if end)
-    return _versions(first.branch, last.branch, finder) if first.remote == PYPI else _commits(first, last, finder)
+    return (
+        _list_versions(first.branch, last.branch, finder)
+        if first.remote == PYPI
+        else _list_commits(first, last, finder)
+    )
 
 
-def _commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinder) -> list[Candidate]:
+def _list_commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinder) -> list[Candidate]:
     """Along the first parents of `last`: a merge is one commit, as it was when it came."""
     mirror, old, new = Mirror.of(finder.config.artifacts, first.remote), first.branch, last.branch
     if not mirror.contains(new, old):
@@ -65,7 +69,7 @@ def _commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinder) ->
     ]
 
 
-def _versions(first: str, last: str, finder: ArtifactFinder) -> list[Candidate]:
+def _list_versions(first: str, last: str, finder: ArtifactFinder) -> list[Candidate]:
     from packaging.version import Version
 
     low, high = Version(first), Version(last)
@@ -83,4 +87,4 @@ def _known(finder: ArtifactFinder) -> list[str]:
         return [artifact.version for artifact in here if wheel_provider.satisfies(artifact, ArtifactSpec(PYPI, LATEST))]
     finder.logs.mkdir(parents=True, exist_ok=True)
     log = finder.logs / f"pip-index-{wheel_provider.TVM}.log"
-    return package_index.versions(wheel_provider.TVM, log=log, deadline=Deadline(_INDEX_TIMEOUT_S))
+    return package_index.list_versions(wheel_provider.TVM, log=log, deadline=Deadline(_INDEX_TIMEOUT_S))

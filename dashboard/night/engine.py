@@ -48,7 +48,7 @@ def _setup(context: Context, job: Job, stage: Stage) -> StepResult:
     workspace = context.workspace(job)
     key = workspace.fingerprint.read_text(encoding="ascii")
     setup_dir = context.plan.config.setup
-    kept = setup_cache.made_in(setup_dir, job.experiment, key, context.stamp)  # for another of tonight's TVMs
+    kept = setup_cache.find_made(setup_dir, job.experiment, key, context.stamp)  # for another of tonight's TVMs
     if kept is None and not job.config["rerun_setup"]:
         kept = setup_cache.find(setup_dir, job.experiment, key)
     if kept is not None:
@@ -88,7 +88,7 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
     _remove(left_in / stages.STATUS_FILE)
     timeout_s = job.timeout_s(stage, context.plan.config)
     started_ns = time.time_ns()
-    with telemetry.recorded(context, job, stage):
+    with telemetry.record(context, job, stage):
         outcome = process.run(
             [str(workspace.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
             cwd=workspace.code,
@@ -100,7 +100,7 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
         message = judge(outcome, left_in, stage, timeout_s)
         failed_points = publish.publish(context, job, stage, left_in)
     except (DashboardError, OSError) as error:
-        text = _format_error(error, context) + mended(outcome)
+        text = _format_error(error, context) + describe_mended(outcome)
         status = error.status if isinstance(error, StageFailedError) else Status(False, "")
         return StepResult(
             stage.name,
@@ -115,7 +115,7 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
     finally:
         if "output" in stage.arguments:
             _remove(left_in / stages.STATUS_FILE)
-    text, elapsed_s = message + mended(outcome), round(outcome.elapsed_s, 3)
+    text, elapsed_s = message + describe_mended(outcome), round(outcome.elapsed_s, 3)
     return StepResult(
         stage.name, OK, text, context.stamp, elapsed_s, failed_points=failed_points, started_ns=started_ns
     )
@@ -176,7 +176,7 @@ def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float) -> str
     return status.message
 
 
-def mended(outcome: Outcome) -> str:
+def describe_mended(outcome: Outcome) -> str:
     """What was put right after the stage, in words, to stand behind its message; empty where nothing was."""
     text = ""
     if outcome.left_behind:
@@ -209,11 +209,11 @@ def _format_error(error: DashboardError | OSError, context: Context) -> str:
     elif isinstance(error, OSError):
         text = f"{error.filename or 'a file'}: {error.strerror}."
     for folder in (context.home.root, context.plan.config.tmp_data):
-        if folder.exists() and _free_bytes(folder) < _FULL_BYTES:
+        if folder.exists() and _count_free_bytes(folder) < _FULL_BYTES:
             return f"{text} The disk that holds {folder} is full: make room on it."
     return text
 
 
-def _free_bytes(folder: Path) -> int:
+def _count_free_bytes(folder: Path) -> int:
     status = os.statvfs(folder)
     return status.f_bavail * status.f_frsize

@@ -48,8 +48,8 @@ def summarize(plan: Plan) -> list[str]:
 
 def _estimate(home: Home, job: Job) -> Estimate:
     for name in dict.fromkeys((job.name, job.experiment)):  # one that is new on a TVM: as on the home's own
-        stamp = _unchanged_since(home, job, name) if job.measures else _newest(home)
-        result = _result(home, job.kind, name, stamp) if stamp else None
+        stamp = _find_unchanged(home, job, name) if job.measures else _find_newest(home)
+        result = _read_result(home, job.kind, name, stamp) if stamp else None
         if result is not None and result.steps and all(step.success for step in result.steps):
             return Estimate(job, result.elapsed_s, f"as {f'{name} ' if name != job.name else ''}on {stamp}")
     stated = config_util.read_takes_minutes(job.folder / config_util.FIELDS_FILE) if job.measures else {}
@@ -60,11 +60,11 @@ def _estimate(home: Home, job: Job) -> Estimate:
     return Estimate(job, minutes and minutes * 60, "by its author with its defaults" if minutes else "")
 
 
-def _newest(home: Home) -> str | None:
+def _find_newest(home: Home) -> str | None:
     return next(reversed(home.night_stamps()), None)
 
 
-def _unchanged_since(home: Home, job: Job, name: str) -> str | None:
+def _find_unchanged(home: Home, job: Job, name: str) -> str | None:
     """The newest night that has data under `name`, where the experiment's files and config were those of today."""
     stamps: Sequence[str] = data_stamps(home.data(name))
     if not stamps:
@@ -78,7 +78,7 @@ def _unchanged_since(home: Home, job: Job, name: str) -> str | None:
     return stamps[-1] if then == setup_cache.fingerprint(job.folder, job.config) else None
 
 
-def _result(home: Home, kind: str, name: str, stamp: str) -> JobResult | None:
+def _read_result(home: Home, kind: str, name: str, stamp: str) -> JobResult | None:
     try:
         night = home.read_night(stamp)
     except DashboardError:

@@ -35,16 +35,16 @@ def claim(folder: Path, home: Home) -> bool:
     return True
 
 
-def unfinished(tmp_data: Path, home: Home) -> list[Path]:
+def list_unfinished(tmp_data: Path, home: Home) -> list[Path]:
     """The folders of this home's nights, oldest first."""
-    return [folder for folder in _stamped(tmp_data) if _owner(folder) == str(home.root)]
+    return [folder for folder in _list_stamped(tmp_data) if _read_owner(folder) == str(home.root)]
 
 
-def _stamped(tmp_data: Path) -> list[Path]:
+def _list_stamped(tmp_data: Path) -> list[Path]:
     return [tmp_data / name for name in removal.names_in(tmp_data) if common.is_stamp(name)]
 
 
-def _owner(folder: Path) -> str | None:
+def _read_owner(folder: Path) -> str | None:
     """The home whose night this is; None where no mark says so."""
     with contextlib.suppress(OSError):
         return (folder / _MARK).read_text(encoding="utf-8", errors="surrogateescape")
@@ -65,17 +65,17 @@ def remove(folder: Path) -> None:
 
 def sweep(home: Home, tmp_data: Path) -> None:
     """Remove what killed nights left half-written; the home's lock is held, and none of its processes is left."""
-    for folder, ours in _written_to(home.root / "results"):
+    for folder, ours in _list_written(home.root / "results"):
         common.remove_unfinished(folder, ours=ours)
     removal.remove_abandoned(tmp_data)
     for kept in removal.names_in(tmp_data / "raw"):
         removal.remove_abandoned(tmp_data / "raw" / kept)
-    for folder in _stamped(tmp_data):
-        if _owner(folder) is None and _holds_only_a_nights_things(folder):
+    for folder in _list_stamped(tmp_data):
+        if _read_owner(folder) is None and _holds_only_a_nights_things(folder):
             removal.remove_tree(folder)
 
 
-def _written_to(results: Path) -> Iterator[tuple[Path, bool]]:
+def _list_written(results: Path) -> Iterator[tuple[Path, bool]]:
     """Each folder in which the dashboard writes, and whether it shares it with files of other people's naming."""
     yield from ((folder, False) for folder in (results, *_folders_in(results)))
     for row in PIPELINES:

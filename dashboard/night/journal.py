@@ -87,12 +87,12 @@ class Journal:
         if self._night.state != RUNNING or self._added_bytes > max(_LEAST_JOURNAL_BYTES, self._whole_bytes):
             self.write_whole()
             return
-        self._despite_full_disk(lambda: _append(self._home.night_journal(self._night.stamp), line))
+        self._write_despite_full_disk(lambda: _append(self._home.night_journal(self._night.stamp), line))
 
     def write_whole(self) -> None:
         """Write the whole record, for readers who know no journal; the journal is empty then."""
         with self._lock:
-            self._despite_full_disk(self._write_record)
+            self._write_despite_full_disk(self._write_record)
 
     def _write_record(self) -> None:
         shown = redact_json(self.night.to_json(), self._secrets)
@@ -110,7 +110,7 @@ class Journal:
 
     def _write_status(self, job: Job, result: StepResult, log: Path | None) -> None:
         folder = self._home.status(job.kind, job.name)
-        self._despite_full_disk(lambda: _write_beside(folder / f"{result.stage}.json", result.to_json()))
+        self._write_despite_full_disk(lambda: _write_beside(folder / f"{result.stage}.json", result.to_json()))
         kept = folder / f"{result.stage}.log"
         if log is None or not log.exists():
             kept.unlink(missing_ok=True)
@@ -121,7 +121,7 @@ class Journal:
             part.write_bytes(redact(text, self._secrets).encode("utf-8", errors="surrogateescape"))
             os.replace(part, kept)
 
-    def _despite_full_disk(self, write: Callable[[], None]) -> None:
+    def _write_despite_full_disk(self, write: Callable[[], None]) -> None:
         """Write; on a full disk give up the ballast, which was kept for just that, and write again.
 
         Where even that is used up, the night goes on without: what it measured is worth more than its record.

@@ -181,7 +181,7 @@ class _Phases:
         have: dict[ArtifactSpec, Artifact] = {}
         lack: dict[ArtifactSpec, str] = {}
         for spec in wanted_by(jobs):
-            self._progress.doing(f"getting TVM {spec.branch} from {spec.remote}")
+            self._progress.report(f"getting TVM {spec.branch} from {spec.remote}")
             try:
                 provided = self._provide_one(spec)
             except ArtifactError as error:
@@ -192,7 +192,7 @@ class _Phases:
             have[spec] = provided.artifact
             if provided.note:
                 self._journal.note(provided.note)
-        self._progress.doing("")
+        self._progress.report("")
         self._context.artifacts.update(have)
         for job in jobs:
             if job.tvm in have:

@@ -34,7 +34,7 @@ class Now:
     total: int
 
 
-def now_of(home: Home, stamp: str) -> Now | None:
+def read_now(home: Home, stamp: str) -> Now | None:
     """What the night `stamp` does now, where it has said so."""
     try:
         value = common.read_json(home.nights.parent / NOW_FILE, max_bytes=1 << 20)
@@ -73,17 +73,17 @@ class Progress:
             self._painter.join()
             self._erase()
 
-    def doing(self, what: str) -> None:
+    def report(self, what: str) -> None:
         """What the night does between its steps; "" when it is done."""
         with self._lock:
-            self._since = {what: _moment()} if what else {}
+            self._since = {what: _format_moment()} if what else {}
             self._leave()
 
     def begin(self, job: Job, stage: Stage) -> None:
         """A step begins; stages that may take long are said without a terminal, too."""
         with self._lock:
             self._running[job.kind, job.name, stage.name] = time.monotonic()
-            self._since[_format_stage(job, stage.name)] = _moment()
+            self._since[_format_stage(job, stage.name)] = _format_moment()
             self._leave()
         if stage.needs_tvm and not self._live:
             _log.info("%s %s, %s: begun", job.kind, job.name, stage.name)
@@ -126,5 +126,5 @@ def _format_stage(job: Job, stage: str) -> str:
     return f"{job.kind} {job.name}, {stage}"
 
 
-def _moment() -> str:
+def _format_moment() -> str:
     return f"{common.utc_now():%Y-%m-%d %H:%M:%S}"

@@ -43,7 +43,7 @@ def _publish_data(context: Context, job: Job, path: Path) -> int:
         raise DashboardError(
             f"{path.name}: its run was ended in the middle, and numbers of half a run are not published."
         )
-    declared = {} if "records" in value else _declared(job, value)
+    declared = {} if "records" in value else _add_declared(job, value)
     artifact = context.artifact(job)
     own_hash = value.get("tvm_hash")
     default_hash = (artifact.commit or artifact.version) if artifact else ""
@@ -60,7 +60,7 @@ def _publish_data(context: Context, job: Job, path: Path) -> int:
     return len(value.get("failures", ())) if "records" in value else 0
 
 
-def _declared(job: Job, value: dict[str, Any]) -> dict[str, Any]:
+def _add_declared(job: Job, value: dict[str, Any]) -> dict[str, Any]:
     """What the experiment's fields.json and then its data.json say of its numbers."""
     own = metrics.declared_in(value)
     config_util.check_metrics(own, "data.json")
@@ -98,7 +98,7 @@ def index(context: Context, job: Job) -> None:
     path = context.home.store_file
     try:
         with _one_writer, store.open_for_writing(path) as opened:
-            for name in _to_take_in(context, job, opened):
+            for name in _list_to_take_in(context, job, opened):
                 opened.ingest(context.home.data(name), name)
     except (sqlite3.Error, OSError) as error:
         raise DashboardError(
@@ -107,7 +107,7 @@ def index(context: Context, job: Job) -> None:
         ) from error
 
 
-def _to_take_in(context: Context, job: Job, opened: store.Store) -> list[str]:
+def _list_to_take_in(context: Context, job: Job, opened: store.Store) -> list[str]:
     """The job; with an index that is made anew also the experiments that do not run tonight."""
     if not opened.is_empty:
         return [job.name]

@@ -45,7 +45,7 @@ def recover(plan: Plan) -> list[str]:
     folders.sweep(plan.home, plan.config.tmp_data)
     return [
         sentence
-        for folder in folders.unfinished(plan.config.tmp_data, plan.home)
+        for folder in folders.list_unfinished(plan.config.tmp_data, plan.home)
         for sentence in _recover(plan, folder)
     ]
 
@@ -68,13 +68,13 @@ def _recover(plan: Plan, folder: Path) -> list[str]:
             saved = [kept for path in _experiments(folder) if (kept := _save(context, path, night))]
         for path in _experiments(folder):
             raw_data.keep_raw(context, _job(context, path), path / "run")
-        note = recovery_text.of_night(stamp, saved)
+        note = recovery_text.describe_night(stamp, saved)
         partial = tuple(kept.partial for kept in saved if kept.partial)
         closed = dataclasses.replace(night, state=INTERRUPTED, notes=(*night.notes, note), partial=partial)
         common.write_json(plan.home.night_file(stamp), closed.to_json())
         plan.home.night_journal(stamp).unlink(missing_ok=True)
     except (DashboardError, OSError) as error:
-        note = recovery_text.not_saved(stamp, error)
+        note = recovery_text.describe_not_saved(stamp, error)
         _log.warning("%s", note)
         return [note]
     _log.warning("%s", note)

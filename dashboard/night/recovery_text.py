@@ -20,7 +20,7 @@ class Saved:
     partial: PartialData | None = None
 
 
-def of_night(stamp: str, saved: Sequence[Saved]) -> str:
+def describe_night(stamp: str, saved: Sequence[Saved]) -> str:
     """What the night's record and the next night say of it."""
     whole = [experiment.name for experiment in saved if experiment.published and not experiment.partial]
     halves = [f"{experiment.name} ({_count(experiment.partial)})" for experiment in saved if experiment.partial]
@@ -35,6 +35,6 @@ def _count(partial: PartialData) -> str:
     return f"{partial.measured} of {partial.planned} points"
 
 
-def not_saved(stamp: str, error: Exception) -> str:
+def describe_not_saved(stamp: str, error: Exception) -> str:
     """What the next night says where saving failed."""
     return f"Night {stamp} was interrupted, and what it measured is not saved yet: {error} The next start tries again."

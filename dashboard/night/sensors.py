@@ -18,29 +18,36 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 def host_sensors(root: Path = Path("/")) -> list[Sensor]:
     """The sensors that this machine has; `root` is where /proc and /sys lie."""
     proc, system = root / "proc", root / "sys"
-    sensors: list[Sensor] = [lambda: _load(proc), lambda: _memory(proc), BusyCores(proc), _clocks(system, proc)]
-    temperatures = {**_thermal_zones(system), **_hwmon(system)}
+    sensors: list[Sensor] = [
+        lambda: _load(proc),
+        lambda: _read_memory(proc),
+        BusyCores(proc),
+        _find_clocks(system, proc),
+    ]
+    temperatures = {**_find_thermal_zones(system), **_find_hwmon(system)}
     if temperatures:
-        sensors.append(lambda: {f"temperature_c.{name}": _scaled(path, 1e-3) for name, path in temperatures.items()})
+        sensors.append(
+            lambda: {f"temperature_c.{name}": _read_scaled(path, 1e-3) for name, path in temperatures.items()}
+        )
     return sensors
 
 
 def memory_total_bytes(root: Path = Path("/")) -> int:
     """The machine's memory; 0 where it does not say."""
-    return int(_meminfo(root / "proc").get("MemTotal", 0))
+    return int(_read_meminfo(root / "proc").get("MemTotal", 0))
 
 
 def _load(proc: Path) -> Reading:
-    parts = _text(proc / "loadavg").split()
+    parts = _read_text(proc / "loadavg").split()
     return {"load_1_min": float(parts[0]) if parts else None}
 
 
-def _memory(proc: Path) -> Reading:
-    return {"memory_available_bytes": _meminfo(proc).get("MemAvailable")}
+def _read_memory(proc: Path) -> Reading:
+    return {"memory_available_bytes": _read_meminfo(proc).get("MemAvailable")}
 
 
-def _meminfo(proc: Path) -> dict[str, float]:
-    lines = (line.split() for line in _text(proc / "meminfo").splitlines()[:8])
+def _read_meminfo(proc: Path) -> dict[str, float]:
+    lines = (line.split() for line in _read_text(proc / "meminfo").splitlines()[:8])
     return {parts[0].rstrip(":"): int(parts[1]) * 1024.0 for parts in lines if len(parts) > 1}
 
 
@@ -95,12 +102,12 @@ class BusyCores:
         return total
 
 
-def _clocks(system: Path, proc: Path) -> Sensor:
+def _find_clocks(system: Path, proc: Path) -> Sensor:
     """The clock of each core that may be used: from cpufreq, else (as in a virtual machine) from cpuinfo."""
     cores = sorted(os.sched_getaffinity(0))
     files = {core: system / f"devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq" for core in cores}
-    if _text(files[cores[0]]):
-        return lambda: _clock_columns({core: _scaled(path, 1e-3) for core, path in files.items()})
+    if _read_text(files[cores[0]]):
+        return lambda: _clock_columns({core: _read_scaled(path, 1e-3) for core, path in files.items()})
     return lambda: _clock_columns(_cpuinfo_clocks(proc))
 
 
@@ -115,37 +122,39 @@ def _clock_columns(clocks: Mapping[int, float | None]) -> Reading:
 
 def _cpuinfo_clocks(proc: Path) -> dict[int, float | None]:
     """`cpu MHz` of each core; without any on processors that do not say (Arm)."""
-    lines = [line.partition(":") for line in _text(proc / "cpuinfo").splitlines()]
+    lines = [line.partition(":") for line in _read_text(proc / "cpuinfo").splitlines()]
     clocks = [float(value) for name, _, value in lines if name.strip() == "cpu MHz"]
     return dict(enumerate(clocks))
 
 
-def _thermal_zones(system: Path) -> dict[str, Path]:
+def _find_thermal_zones(system: Path) -> dict[str, Path]:
     zones = sorted((system / "class/thermal").glob("thermal_zone*"))
     return {
-        f"{_text(zone / 'type').strip() or 'zone'} {zone.name[12:]}": zone / "temp"
+        f"{_read_text(zone / 'type').strip() or 'zone'} {zone.name[12:]}": zone / "temp"
         for zone in zones
-        if _text(zone / "temp")
+        if _read_text(zone / "temp")
     }
 
 
-def _hwmon(system: Path) -> dict[str, Path]:
+def _find_hwmon(system: Path) -> dict[str, Path]:
     paths = {}
     for path in sorted((system / "class/hwmon").glob("hwmon*/temp*_input")):
-        label = _text(path.with_name(path.name.replace("_input", "_label"))).strip() or path.name.removesuffix("_input")
-        if _text(path):
-            paths[f"{_text(path.parent / 'name').strip() or path.parent.name} {label}"] = path
+        label = _read_text(path.with_name(path.name.replace("_input", "_label"))).strip() or path.name.removesuffix(
+            "_input"
+        )
+        if _read_text(path):
+            paths[f"{_read_text(path.parent / 'name').strip() or path.parent.name} {label}"] = path
     return paths
 
 
-def _scaled(path: Path, factor: float) -> float | None:
+def _read_scaled(path: Path, factor: float) -> float | None:
     try:
-        return int(_text(path)) * factor
+        return int(_read_text(path)) * factor
     except ValueError:
         return None
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """What the file of the system holds; empty where it cannot be read, as some sensors now and then cannot."""
     try:
         with path.open("rb", buffering=0) as file:

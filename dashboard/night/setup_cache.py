@@ -21,7 +21,7 @@ IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc", ".git")
 def fingerprint(code: Path, config: Mapping[str, Any]) -> str:
     """Twelve hex digits over the names, modes and contents below `code` and the config's values."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
-    for path in _files(code):
+    for path in _list_files(code):
         name = path.relative_to(code).as_posix()
         is_link = path.is_symlink() and not _leads_out(path, code)
         executable = bool((path.lstat() if is_link else path.stat()).st_mode & 0o100)
@@ -37,7 +37,7 @@ def copy_code(folder: Path, destination: Path) -> None:
     nowhere from there: the copy has the file itself.
     """
     shutil.copytree(folder, destination, symlinks=True, ignore=IGNORED)
-    for path in _files(folder):
+    for path in _list_files(folder):
         if _leads_out(path, folder):
             copy = destination / path.relative_to(folder)
             copy.unlink()
@@ -51,7 +51,7 @@ def _leads_out(path: Path, folder: Path) -> bool:
     return not path.resolve().is_relative_to(folder.resolve())
 
 
-def _files(code: Path) -> Iterator[Path]:
+def _list_files(code: Path) -> Iterator[Path]:
     for root, folders, files in os.walk(code):
         folders[:] = sorted(set(folders) - {"__pycache__", ".git"})
         links = [name for name in folders if os.path.islink(os.path.join(root, name))]
@@ -66,7 +66,7 @@ def find(setup_dir: Path, experiment: str, key: str) -> Path | None:
     return markers[-1].parent if markers and not (markers[-1].parent / SETUP_RETRY_FILE).exists() else None
 
 
-def made_in(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path | None:
+def find_made(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path | None:
     """The complete setup that this night made, also where it asks to be run again: by the next night."""
     setup = _place(setup_dir, experiment, key, stamp)
     return setup if (setup / COMPLETE).exists() else None

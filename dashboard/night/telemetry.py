@@ -92,7 +92,7 @@ class Recorder:
 
 
 @contextlib.contextmanager
-def recorded(context: Context, job: Job, stage: Stage) -> Iterator[None]:
+def record(context: Context, job: Job, stage: Stage) -> Iterator[None]:
     """Record while the block runs, where `stage` has the machine to itself and the home's `telemetry_rate` is not 0.
 
     A recording that fails is a warning in the log; it costs the stage nothing.

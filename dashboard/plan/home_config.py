@@ -33,11 +33,11 @@ def read_home_config(home: Home) -> HomeConfig:
         raise ConfigError([f"{home.config_file}: $.{name}: holds a NUL. Leave it out." for name in broken])
     config = _parse(home, value)
     faults = [
-        *spec_faults(config.tvm, str(home.config_file)),
-        *_tvms_faults(value["tvms"], config.tvm, str(home.config_file)),
-        *_folder_faults(home, config),
-        *_code_folder_faults(home, value),
-        *_value_faults(config, str(home.config_file)),
+        *find_spec_faults(config.tvm, str(home.config_file)),
+        *_find_tvms_faults(value["tvms"], config.tvm, str(home.config_file)),
+        *_find_folder_faults(home, config),
+        *_find_code_folder_faults(home, value),
+        *_find_value_faults(config, str(home.config_file)),
     ]
     if faults:
         raise ConfigError(faults)
@@ -65,7 +65,7 @@ def _folder(home: Home, text: str) -> Path:
     return Path(os.path.normpath(home.root / os.path.expanduser(text)))
 
 
-def _code_folder_faults(home: Home, value: Mapping[str, Any]) -> Iterator[str]:
+def _find_code_folder_faults(home: Home, value: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each folder of code that is not there: the jobs in it would be measured with other code."""
     for row in PIPELINES:
         field = f"{row.kind}_dirs"
@@ -89,7 +89,7 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         setup=folder("setup_dir"),
         artifacts=folder("artifact_dir"),
         tvm=own,
-        tvms={name: spec for name, text in value["tvms"].items() if (spec := _parsed(text, own))},
+        tvms={name: spec for name, text in value["tvms"].items() if (spec := _parse_spec(text, own))},
         randomize=value["randomize"],
         seed=value["seed"],
         timeouts=value["timeouts"],
@@ -106,14 +106,14 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
     )
 
 
-def _parsed(text: str, own: ArtifactSpec) -> ArtifactSpec | None:
-    """What the text asks for; None where `_tvms_faults` says what is wrong with it."""
+def _parse_spec(text: str, own: ArtifactSpec) -> ArtifactSpec | None:
+    """What the text asks for; None where `_find_tvms_faults` says what is wrong with it."""
     with contextlib.suppress(DashboardError):
         return parse(text, own)
     return None
 
 
-def _tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) -> Iterator[str]:
+def _find_tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) -> Iterator[str]:
     """A sentence for each name that cannot stand in a file's name or a message, and each text that asks for no TVM."""
     for name, text in tvms.items():
         where = f"{shown}: $.tvms.{name}"
@@ -126,7 +126,7 @@ def _tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) -> Iter
             yield f"{where}: {error}"
 
 
-def spec_faults(spec: ArtifactSpec, shown: str) -> list[str]:
+def find_spec_faults(spec: ArtifactSpec, shown: str) -> list[str]:
     """What is wrong with the TVM that the config `shown` asks for, as far as is known without looking anywhere."""
     try:
         check_spec(spec)
@@ -135,7 +135,7 @@ def spec_faults(spec: ArtifactSpec, shown: str) -> list[str]:
     return []
 
 
-def _folder_faults(home: Home, config: HomeConfig) -> list[str]:
+def _find_folder_faults(home: Home, config: HomeConfig) -> list[str]:
     """A working folder must not be the home, a part of its config or results, or hold them."""
     names = ("tmp_data_dir", "backup_dir", "setup_dir", "artifact_dir")
     faults = []
@@ -153,12 +153,12 @@ def _folder_faults(home: Home, config: HomeConfig) -> list[str]:
     return faults
 
 
-def _value_faults(config: HomeConfig, shown: str) -> list[str]:
+def _find_value_faults(config: HomeConfig, shown: str) -> list[str]:
     names = [stage.name for row in PIPELINES for stage in row.stages]
-    return [*env_faults(config.env, shown), *timeout_faults(config.timeouts, names, shown)]
+    return [*find_env_faults(config.env, shown), *find_timeout_faults(config.timeouts, names, shown)]
 
 
-def timeout_faults(timeouts: Mapping[str, int], names: Sequence[str], shown: str) -> list[str]:
+def find_timeout_faults(timeouts: Mapping[str, int], names: Sequence[str], shown: str) -> list[str]:
     """A sentence for each name in `timeouts` that is not one of these stages."""
     faults = []
     for name in timeouts:
@@ -168,7 +168,7 @@ def timeout_faults(timeouts: Mapping[str, int], names: Sequence[str], shown: str
     return faults
 
 
-def env_faults(env: Mapping[str, str], shown: str) -> list[str]:
+def find_env_faults(env: Mapping[str, str], shown: str) -> list[str]:
     """A sentence for each variable that the system would refuse."""
     return [
         f"{shown}: $.env.{name}: not a variable's name or value. Leave out '=' and NUL."

@@ -26,7 +26,7 @@ _log = logging.getLogger("night")
 
 def name_of(home: Home) -> str:
     """What records of this home say of their machine where its config does not: the kept name, else the host's."""
-    kept = _kept(home)
+    kept = _read_kept(home)
     return kept.name if kept else socket.gethostname() or UNNAMED
 
 
@@ -36,20 +36,20 @@ def keep(home: Home, env_name: str) -> tuple[MachineIdentity, tuple[MachineChang
     env_name: what tonight's records say. What was seen tonight is kept, so that a change is told once. The caller holds
     the home's lock and has read none of the home's data yet.
     """
-    machine_id, hw_model = _machine_id(), hardware.hw_model()
-    kept = _kept(home)
+    machine_id, hw_model = _read_machine_id(), hardware.hw_model()
+    kept = _read_kept(home)
     if kept is None:
         home.machine_file.unlink(missing_ok=True)  # a damaged one: whoever reads data would stumble over it
         since = common.stamp_of(common.utc_now())
-        kept = MachineIdentity(env_name, since, machine_id, hw_model, _formerly(home, env_name))
-    changes = tuple(_changes(kept, env_name, machine_id, hw_model))
+        kept = MachineIdentity(env_name, since, machine_id, hw_model, _find_former_name(home, env_name))
+    changes = tuple(_find_changes(kept, env_name, machine_id, hw_model))
     now = dataclasses.replace(kept, machine_id=machine_id or kept.machine_id, hw_model=hw_model)
     home.machine_file.parent.mkdir(parents=True, exist_ok=True)
     identity.write(home.machine_file, now)
     return now, changes
 
 
-def _kept(home: Home) -> MachineIdentity | None:
+def _read_kept(home: Home) -> MachineIdentity | None:
     """What machine.json says; where it is gone or damaged, what the newest night's record says that tells."""
     try:
         kept = home.machine()
@@ -59,7 +59,9 @@ def _kept(home: Home) -> MachineIdentity | None:
     return kept or next((night.machine for night in home.last_nights(_NIGHTS_BACK) if night.machine), None)
 
 
-def _changes(kept: MachineIdentity, env_name: str, machine_id: str | None, hw_model: str) -> Iterator[MachineChange]:
+def _find_changes(
+    kept: MachineIdentity, env_name: str, machine_id: str | None, hw_model: str
+) -> Iterator[MachineChange]:
     if kept.machine_id and machine_id and kept.machine_id != machine_id:
         yield MachineChange("machine_id", kept.machine_id, machine_id)
     if kept.hw_model != hw_model:
@@ -68,7 +70,7 @@ def _changes(kept: MachineIdentity, env_name: str, machine_id: str | None, hw_mo
         yield MachineChange("env_name", kept.name, env_name)
 
 
-def _machine_id() -> str | None:
+def _read_machine_id() -> str | None:
     """The system's machine-id, hashed: it is not to be told to others as it is (machine-id(5)); None without one."""
     with contextlib.suppress(OSError):
         text = _MACHINE_ID.read_text(encoding="ascii", errors="replace").strip()
@@ -76,20 +78,22 @@ def _machine_id() -> str | None:
     return None
 
 
-def _formerly(home: Home, name: str) -> str | None:
+def _find_former_name(home: Home, name: str) -> str | None:
     """What the home's own data called this machine so far; None where it has none."""
-    newest = max((machine for folder in _data_folders(home) if (machine := _newest_own(folder))), default=None)
+    newest = max(
+        (machine for folder in _list_data_folders(home) if (machine := _find_newest_own(folder))), default=None
+    )
     if newest is None:
         return None
     return UNNAMED if UNNAMED in newest[1] else name
 
 
-def _data_folders(home: Home) -> Iterator[Path]:
+def _list_data_folders(home: Home) -> Iterator[Path]:
     for parent in (home.data("x").parent, home.backfill("x").parent):
         yield from (path for path in parent.glob("*") if path.is_dir())
 
 
-def _newest_own(folder: Path) -> tuple[str, Sequence[str]] | None:
+def _find_newest_own(folder: Path) -> tuple[str, Sequence[str]] | None:
     """The stamp of the newest night in a data folder that was not imported, and the env_names in it."""
     for stamp in reversed(records.data_stamps(folder)):
         with contextlib.suppress(DashboardError):  # a night that cannot be read is passed over

@@ -11,7 +11,7 @@ from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan import job_config, tvm_matrix
-from dashboard.plan.home_config import env_faults, read_home_config, spec_faults, timeout_faults
+from dashboard.plan.home_config import find_env_faults, find_spec_faults, find_timeout_faults, read_home_config
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
 from tvmdash import config_util
@@ -28,17 +28,17 @@ _FIRST_LINE = 256
 def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan:
     """The plan for a home. Faults of one job reject that job; faults of the top-level config raise DashboardError."""
     config = read_home_config(home)
-    chosen = next(item for item in (seed, config.seed, _new_seed()) if item is not None)
+    chosen = next(item for item in (seed, config.seed, _draw_seed()) if item is not None)
     jobs = find_jobs(home, code, config.tvm, config.tvms)
-    taking_part = tvm_matrix.accompanied([job for job in jobs if not job.faults and job.config["active"]])
+    taking_part = tvm_matrix.add_variants([job for job in jobs if not job.faults and job.config["active"]])
     return Plan(
         home=home,
         config=config,
         seed=chosen,
-        experiments=tvm_matrix.interleaved(
-            _ordered(taking_part, "experiment", chosen if config.randomize else None), turn=len(home.night_stamps())
+        experiments=tvm_matrix.interleave(
+            _order_jobs(taking_part, "experiment", chosen if config.randomize else None), turn=len(home.night_stamps())
         ),
-        subsystems=_ordered(taking_part, "subsystem", None),
+        subsystems=_order_jobs(taking_part, "subsystem", None),
         rejected=tuple(job for job in jobs if job.faults),
         inactive=tuple(f"{job.kind} {job.name}" for job in jobs if not job.faults and not job.config["active"]),
         drawn=seed is None and config.seed is None,
@@ -55,11 +55,11 @@ def find_jobs(
     return [job for row in PIPELINES for job in _jobs(home, (tvm, tvms), code, row)]
 
 
-def _new_seed() -> int:
+def _draw_seed() -> int:
     return random.SystemRandom().randrange(2**31)
 
 
-def _ordered(jobs: Sequence[Job], kind: str, seed: int | None) -> tuple[Job, ...]:
+def _order_jobs(jobs: Sequence[Job], kind: str, seed: int | None) -> tuple[Job, ...]:
     ordered = sorted((job for job in jobs if job.kind == kind), key=lambda job: (-job.config["priority"], job.name))
     if seed is not None:
         random.Random(seed).shuffle(ordered)
@@ -81,16 +81,16 @@ def _jobs(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline) -> Iterato
             strays[0],
             {},
             None,
-            (_stray_fault(home, row, strays),),
+            (_format_stray_fault(home, row, strays),),
         )
 
 
-def _stray_fault(home: Home, row: Pipeline, strays: Sequence[Path]) -> str:
+def _format_stray_fault(home: Home, row: Pipeline, strays: Sequence[Path]) -> str:
     """One sentence for all that lies where only folders belong, however much it is."""
     more = f" and {len(strays) - 1} more here" if len(strays) > 1 else ""
     it = "them" if more else "this"
     return (
-        f"{_shown(home, strays[0])}{more}: not a folder. Each {row.kind} has a folder with config.json in it;"
+        f"{_format_path(home, strays[0])}{more}: not a folder. Each {row.kind} has a folder with config.json in it;"
         f" move {it} away."
     )
 
@@ -100,7 +100,7 @@ def _job(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline, path: Path)
     spec = tvm if any(stage.needs_tvm for stage in row.stages) else None
     job = Job(row.kind, path.name, folder, path, {}, spec)
     try:
-        values = job_config.read(row.kind, folder, path, _shown(home, path))
+        values = job_config.read(row.kind, folder, path, _format_path(home, path))
         needs_tvm = spec is not None and config_util.read_needs_tvm(folder / config_util.FIELDS_FILE)
     except ConfigError as error:
         return replace(job, faults=error.faults)
@@ -108,41 +108,44 @@ def _job(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline, path: Path)
         return replace(job, faults=(str(error),))
     if not values["active"]:
         return replace(job, config=values)
-    shown = f"{_shown(home, path)}/{config_util.CONFIG_FILE}"
+    shown = f"{_format_path(home, path)}/{config_util.CONFIG_FILE}"
     if spec is None:
-        return replace(job, config=values, faults=(*_value_faults(job, values, shown), *_script_faults(job)))
+        return replace(job, config=values, faults=(*_find_value_faults(job, values, shown), *_find_script_faults(job)))
     options = dict(tvm.options) if values["tvm_options"] is None else values["tvm_options"]
     spec = ArtifactSpec.of(values["tvm_remote"] or tvm.remote, values["tvm_branch"] or tvm.branch, options)
-    tvm_faults = [*spec_faults(spec, shown), *(tvm_matrix.faults(values, tvms, shown) if tvms is not None else ())]
-    others = tvm_matrix.wanted(values, tvms or {})
+    tvm_faults = [
+        *find_spec_faults(spec, shown),
+        *(tvm_matrix.find_faults(values, tvms, shown) if tvms is not None else ()),
+    ]
+    others = tvm_matrix.read_wanted(values, tvms or {})
     del values["tvms"]  # what it says is in `others`; a change of it changes nothing about how each one is measured
     job = replace(job, config=values, tvm=spec, others=others, needs_tvm=needs_tvm)
-    return replace(job, faults=(*tvm_faults, *_value_faults(job, values, shown), *_script_faults(job)))
+    return replace(job, faults=(*tvm_faults, *_find_value_faults(job, values, shown), *_find_script_faults(job)))
 
 
-def _shown(home: Home, path: Path) -> str:
+def _format_path(home: Home, path: Path) -> str:
     return str(path.relative_to(home.root))
 
 
-def _value_faults(job: Job, values: Mapping[str, Any], shown: str) -> list[str]:
+def _find_value_faults(job: Job, values: Mapping[str, Any], shown: str) -> list[str]:
     names = [stage.name for stage in pipeline(job.kind).stages]
-    return [*env_faults(values["env"], shown), *timeout_faults(values["timeouts"], names, shown)]
+    return [*find_env_faults(values["env"], shown), *find_timeout_faults(values["timeouts"], names, shown)]
 
 
-def _script_faults(job: Job) -> list[str]:
+def _find_script_faults(job: Job) -> list[str]:
     if not job.folder.is_dir():
         field = f"{job.kind}_dirs of the home's config.json"
         return [
             f"{job.folder}: there is no such {job.kind}. Check the name, or add the folder that holds it to {field}."
         ]
-    faults = [fault for stage in pipeline(job.kind).stages for fault in _script_fault(job, stage)]
+    faults = [fault for stage in pipeline(job.kind).stages for fault in _find_script_fault(job, stage)]
     shown = job.folder / "setup"
     if shown.is_dir() and not shown.is_symlink() and any(stage.name == "setup" for stage in job.stages):
         faults.append(f"{shown}: this is where later stages find what setup.sh left. Rename the folder.")
     return faults
 
 
-def _script_fault(job: Job, stage: Stage) -> Iterator[str]:
+def _find_script_fault(job: Job, stage: Stage) -> Iterator[str]:
     script = job.folder / stage.script
     if not script.is_file():
         if script.is_symlink() and not script.exists():

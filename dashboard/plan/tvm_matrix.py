@@ -16,22 +16,22 @@ from dashboard.plan.job import Job
 from tvmdash.dashboard_info import VARIANT_SIGN
 
 
-def wanted(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec]) -> tuple[tuple[str, ArtifactSpec], ...]:
+def read_wanted(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec]) -> tuple[tuple[str, ArtifactSpec], ...]:
     """Those of the home's `tvms` that an experiment with this config is measured on, in the home's order."""
     asked = config["tvms"]
     if asked is None:
         asked = [] if config["tvm_remote"] or config["tvm_branch"] else list(tvms)
-    return tuple((name, _with_options(spec, config)) for name, spec in tvms.items() if name in asked)
+    return tuple((name, _add_options(spec, config)) for name, spec in tvms.items() if name in asked)
 
 
-def _with_options(spec: ArtifactSpec, config: Mapping[str, Any]) -> ArtifactSpec:
+def _add_options(spec: ArtifactSpec, config: Mapping[str, Any]) -> ArtifactSpec:
     """A source build for an experiment with options of its own has those."""
     if config["tvm_options"] is None or spec.remote == PYPI:
         return spec
     return ArtifactSpec.of(spec.remote, spec.branch, config["tvm_options"])
 
 
-def faults(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec], shown: str) -> list[str]:
+def find_faults(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec], shown: str) -> list[str]:
     """A sentence for each TVM that the config `shown` names and the home does not."""
     there = f"The home's tvms are: {', '.join(tvms) or 'none'}."
     return [
@@ -41,7 +41,7 @@ def faults(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec], shown: s
     ]
 
 
-def accompanied(jobs: Sequence[Job]) -> list[Job]:
+def add_variants(jobs: Sequence[Job]) -> list[Job]:
     """The jobs; one that needs no TVM is measured on another TVM only beside an experiment that needs that one."""
     needed = {name for job in jobs if job.needs_tvm for name, _ in job.others}
     return [
@@ -50,7 +50,7 @@ def accompanied(jobs: Sequence[Job]) -> list[Job]:
     ]
 
 
-def interleaved(jobs: Sequence[Job], turn: int) -> tuple[Job, ...]:
+def interleave(jobs: Sequence[Job], turn: int) -> tuple[Job, ...]:
     """Each job followed by its variants, so that a slow hour hits all alike.
 
     Which of them goes first takes turns: from one experiment to the next by name, and with `turn` from night to night.
@@ -58,11 +58,11 @@ def interleaved(jobs: Sequence[Job], turn: int) -> tuple[Job, ...]:
     names = sorted(job.name for job in jobs if job.others)
     ordered: list[Job] = []
     for job in jobs:
-        every = [job, *(_variant(job, name, spec) for name, spec in job.others)]
+        every = [job, *(_make_variant(job, name, spec) for name, spec in job.others)]
         first = (turn + names.index(job.name)) % len(every) if job.others else 0
         ordered += [*every[first:], *every[:first]]
     return tuple(ordered)
 
 
-def _variant(job: Job, name: str, spec: ArtifactSpec) -> Job:
+def _make_variant(job: Job, name: str, spec: ArtifactSpec) -> Job:
     return replace(job, name=f"{job.name}{VARIANT_SIGN}{name}", tvm=spec, others=())

@@ -89,13 +89,13 @@ class BoundedLog:
         """How much of the output is not in the file."""
         return self._left_out_bytes
 
-    def _whole_words(self) -> bytes:
+    def _cut_to_whole_characters(self) -> bytes:
         """The end of the output from a word's begin on: half a secret could not be told from other text."""
         return self._end if len(self._end) < _END_BYTES else re.sub(rb"^\S*", b"", self._end)
 
     def tail(self, lines: int = 20) -> str:
         """The last lines of the output, at most 2,000 characters; secrets are hidden, control characters replaced."""
-        text = redact(self._whole_words().decode("utf-8", errors="replace")) + self._fault
+        text = redact(self._cut_to_whole_characters().decode("utf-8", errors="replace")) + self._fault
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         clean = "".join(char if char in "\n\t" or char.isprintable() else "�" for char in text)
         return "\n".join(clean.strip().split("\n")[-lines:])[-2000:]

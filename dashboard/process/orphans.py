@@ -82,7 +82,7 @@ def _end_orphans(mark: str, ours: int) -> set[int]:
     ended: set[int] = set()
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
-        orphans = [pid for pid in _children() if _is_orphan(pid, mark, ours)]
+        orphans = [pid for pid in _list_children() if _is_orphan(pid, mark, ours)]
         if not orphans:
             return ended
         for pid in orphans:
@@ -102,7 +102,7 @@ def _has_ended(child: int) -> bool:
         return True
 
 
-def _children() -> list[int]:
+def _list_children() -> list[int]:
     pids = []
     for thread in os.listdir("/proc/self/task"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):

@@ -99,10 +99,10 @@ def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> subprocess
             start_new_session=True,
         )
     except (OSError, ValueError) as error:  # ValueError: NUL or half a character in an argument or a variable
-        raise DashboardError(f"{argv[0]}: cannot be started: {_why_not_started(argv[0], error)}.") from error
+        raise DashboardError(f"{argv[0]}: cannot be started: {_format_start_error(argv[0], error)}.") from error
 
 
-def _why_not_started(program: str, error: OSError | ValueError) -> str:
+def _format_start_error(program: str, error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError) and os.path.isfile(program):
         with open(program, "rb") as file:
             first = file.readline(200).decode(errors="replace").rstrip("\n")

@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dashboard.report.markdown import folded, plain, table
-from dashboard.report.points import everywhere, format_failed_point, shown
+from dashboard.report.markdown import escape, format_folded, format_table
+from dashboard.report.points import format_common_values, format_failed_point, name_points
 from dashboard.report.results import ExperimentResult, NightResults
-from dashboard.report.tables import FAILED, leaves, tables
+from dashboard.report.tables import FAILED, format_leaves, format_tables
 from tvmdash.common import parse_stamp
 from tvmdash.dashboard_info import COMPLETE
 from tvmdash.experiment import engine_text
@@ -18,15 +18,15 @@ from tvmdash.text import format_bytes, format_duration, format_list
 _REASON, _NAMED, _WARNINGS = 300, 4, 6
 
 
-def page(results: NightResults) -> str:
+def format_page(results: NightResults) -> str:
     """The page, beginning with what it is and how it is made again."""
-    lines = [*_head(results), *_overview(results)]
+    lines = [*_format_head(results), *_format_overview(results)]
     for result in results.experiments:
-        lines += ["", *_experiment(result)]
+        lines += ["", *_format_experiment(result)]
     return "\n".join(lines) + "\n"
 
 
-def _head(results: NightResults) -> Iterator[str]:
+def _format_head(results: NightResults) -> Iterator[str]:
     night = results.night
     yield "# Results of one night"
     yield ""
@@ -36,7 +36,7 @@ def _head(results: NightResults) -> Iterator[str]:
         " the terminal without `--output`, of the newest night without a stamp."
     )
     yield ""
-    yield f"    python3 -m dashboard results HOME {plain(night.stamp)} --output docs/results.md"
+    yield f"    python3 -m dashboard results HOME {escape(night.stamp)} --output docs/results.md"
     yield ""
     yield (
         "Times are medians over several processes where there was time for several; in brackets stands the 95 %"
@@ -47,10 +47,10 @@ def _head(results: NightResults) -> Iterator[str]:
         " experiment asks."
     )
     yield ""
-    yield from table(["", ""], [[name, text] for name, text in _facts(results) if text], words=2)
+    yield from format_table(["", ""], [[name, text] for name, text in _list_facts(results) if text], words=2)
 
 
-def _facts(results: NightResults) -> Iterator[tuple[str, str]]:
+def _list_facts(results: NightResults) -> Iterator[tuple[str, str]]:
     night = results.night
     state = "" if night.state == COMPLETE else f", {night.state}"
     yield "night", f"{parse_stamp(night.stamp):%Y-%m-%d %H:%M} UTC{state}, {format_duration(night.elapsed_s)} in all"
@@ -58,15 +58,15 @@ def _facts(results: NightResults) -> Iterator[tuple[str, str]]:
         if result.machine:
             yield "machine", format_machine(result.machine)
             break
-    yield "TVM", "; ".join(plain(_artifact(artifact)) for artifact in night.artifacts)
-    yield "engines", plain(_engines(results.experiments))
-    yield "dashboard", plain(_dashboard(night.repository))
-    yield "seed", plain(str(night.seed)) if night.seed is not None else ""
+    yield "TVM", "; ".join(escape(_format_artifact(artifact)) for artifact in night.artifacts)
+    yield "engines", escape(_format_engines(results.experiments))
+    yield "dashboard", escape(_format_dashboard(night.repository))
+    yield "seed", escape(str(night.seed)) if night.seed is not None else ""
     for note in night.notes:
-        yield "note", plain(note)
+        yield "note", escape(note)
 
 
-def _dashboard(repository: Mapping[str, object]) -> str:
+def _format_dashboard(repository: Mapping[str, object]) -> str:
     parts = [str(repository.get("version") or ""), str(repository.get("commit") or "")[:12]]
     return " ".join(filter(None, parts)) + (" with changes of its own" if repository.get("dirty") else "")
 
@@ -83,15 +83,15 @@ def format_machine(machine: Mapping[str, object]) -> str:
         *(str(machine.get(name) or "") for name in ("system", "distribution", "libc")),
         f"Python {machine['python']}" if machine.get("python") else "",
     ]
-    return plain(", ".join(word for word in facts if word))
+    return escape(", ".join(word for word in facts if word))
 
 
-def _artifact(artifact: Mapping[str, object]) -> str:
+def _format_artifact(artifact: Mapping[str, object]) -> str:
     commit = artifact.get("commit")
     return f"{artifact.get('version', 'of unknown version')}" + (f", commit {commit}" if commit else "")
 
 
-def _engines(experiments: Sequence[ExperimentResult]) -> str:
+def _format_engines(experiments: Sequence[ExperimentResult]) -> str:
     """Each engine but TVM with its versions."""
     versions: dict[str, set[str]] = {}
     for result in experiments:
@@ -103,20 +103,22 @@ def _engines(experiments: Sequence[ExperimentResult]) -> str:
     )
 
 
-def _overview(results: NightResults) -> Iterator[str]:
+def _format_overview(results: NightResults) -> Iterator[str]:
     yield ""
     yield "## The experiments"
     yield ""
     if not results.experiments:
         yield "No experiment took part in this night."
         return
-    yield from table(["experiment", "setup", "run", "altogether", "points", FAILED], [*map(_row, results.experiments)])
+    yield from format_table(
+        ["experiment", "setup", "run", "altogether", "points", FAILED], [*map(_format_row, results.experiments)]
+    )
     yield ""
     if not results.watched:
         yield "The telemetry subsystem did not judge this night: only doubts tell whether other programs disturbed it."
         return
     sentences = [
-        f"- {plain(result.job.name)}: {plain(result.disturbed)}" for result in results.experiments if result.disturbed
+        f"- {escape(result.job.name)}: {escape(result.disturbed)}" for result in results.experiments if result.disturbed
     ]
     yield (
         "What telemetry found abnormal on the machine:"
@@ -126,7 +128,7 @@ def _overview(results: NightResults) -> Iterator[str]:
     yield from ["", *sentences] if sentences else []
 
 
-def _row(result: ExperimentResult) -> list[str]:
+def _format_row(result: ExperimentResult) -> list[str]:
     spent = {step.stage: step.elapsed_s for step in result.job.steps}
     times = [format_duration(spent[stage]) if spent.get(stage) else "" for stage in ("setup", "run")]
     counts = (
@@ -134,66 +136,66 @@ def _row(result: ExperimentResult) -> list[str]:
         if result.data
         else ["none", ""]
     )
-    name = plain(result.job.name)
-    return [f"[{name}](#{_anchor(result)})", *times, format_duration(result.job.elapsed_s), *counts]
+    name = escape(result.job.name)
+    return [f"[{name}](#{_format_anchor(result)})", *times, format_duration(result.job.elapsed_s), *counts]
 
 
-def _anchor(result: ExperimentResult) -> str:
+def _format_anchor(result: ExperimentResult) -> str:
     """As GitHub makes it of the heading."""
     return re.sub(r"[^\w-]", "", result.job.name.lower().replace(" ", "-"))
 
 
-def _experiment(result: ExperimentResult) -> Iterator[str]:
-    yield f"## {plain(result.job.name)}"
+def _format_experiment(result: ExperimentResult) -> Iterator[str]:
+    yield f"## {escape(result.job.name)}"
     yield ""
     sentences = [
         word if word[-1] in ".?!" else f"{word}." for word in (result.job.title, result.job.description) if word
     ]
-    yield f"*{plain(' '.join(sentences) or result.job.name)}*"
+    yield f"*{escape(' '.join(sentences) or result.job.name)}*"
     yield ""
     if result.data is None:
-        yield f"There are no numbers. {plain(result.fault)}"
+        yield f"There are no numbers. {escape(result.fault)}"
         return
-    yield from _config(result)
+    yield from _format_config(result)
     if result.disturbed:
-        yield f"- Telemetry: {plain(result.disturbed)}"
-    for line in _reference_engines(result):
-        yield f"- {plain(line)}"
-    yield from tables(shown(result.data))
-    yield from leaves(result.data)
-    yield from _failures(result)
-    yield from _warnings(result)
+        yield f"- Telemetry: {escape(result.disturbed)}"
+    for line in _format_reference_engines(result):
+        yield f"- {escape(line)}"
+    yield from format_tables(name_points(result.data))
+    yield from format_leaves(result.data)
+    yield from _format_failures(result)
+    yield from _format_warnings(result)
     if result.summary:
         lines = [line.removeprefix("- ") for line in result.summary.splitlines()]
-        yield from ["", *folded("Its own summary", [f"- {plain(line)}" for line in lines if line.strip()])]
+        yield from ["", *format_folded("Its own summary", [f"- {escape(line)}" for line in lines if line.strip()])]
 
 
-def _config(result: ExperimentResult) -> Iterator[str]:
+def _format_config(result: ExperimentResult) -> Iterator[str]:
     if result.changed is None:
         yield "- Its config is not known."
     elif result.changed:
-        fields = ", ".join(f"{name} {_brief(value)}" for name, value in result.changed.items())
-        yield f"- Config, size {plain(result.size)}, but: {plain(fields)}"
+        fields = ", ".join(f"{name} {_format_brief(value)}" for name, value in result.changed.items())
+        yield f"- Config, size {escape(result.size)}, but: {escape(fields)}"
     else:
-        yield f"- Config: the defaults of size {plain(result.size)}"
-    same = everywhere(result.data) if result.data else ""
+        yield f"- Config: the defaults of size {escape(result.size)}"
+    same = format_common_values(result.data) if result.data else ""
     if same:
-        yield f"- Everywhere: {plain(same)}"
+        yield f"- Everywhere: {escape(same)}"
 
 
-def _brief(value: object) -> str:
+def _format_brief(value: object) -> str:
     if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):
         return " ".join(map(str, value)) or "none"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _reference_engines(result: ExperimentResult) -> list[str]:
+def _format_reference_engines(result: ExperimentResult) -> list[str]:
     """TVM against each other engine, where there are several."""
     points = result.data.values() if result.data else ()
     return engine_text.describe((p.key.labels, p.value) for p in points if p.key.metric == "run_time" and p.value > 0)
 
 
-def _failures(result: ExperimentResult) -> Iterator[str]:
+def _format_failures(result: ExperimentResult) -> Iterator[str]:
     """A line for each reason."""
     groups: dict[str, list[str]] = {}
     for failure in result.data.failures if result.data else ():
@@ -202,11 +204,11 @@ def _failures(result: ExperimentResult) -> Iterator[str]:
         return
     yield from ["", "Failed:", ""]
     for reason, places in groups.items():
-        text = plain(reason.rstrip("."), _REASON)
-        yield f"- {_points(len(places))}: {text}. Which: {plain(format_list(places, _NAMED))}"
+        text = escape(reason.rstrip("."), _REASON)
+        yield f"- {_format_count_of_points(len(places))}: {text}. Which: {escape(format_list(places, _NAMED))}"
 
 
-def _warnings(result: ExperimentResult) -> Iterator[str]:
+def _format_warnings(result: ExperimentResult) -> Iterator[str]:
     """What records say against themselves, most frequent first; those of a kind, where it is known, are one."""
     groups: dict[str, list[str]] = {}
     for record in result.data.records if result.data else ():
@@ -216,13 +218,15 @@ def _warnings(result: ExperimentResult) -> Iterator[str]:
             groups.setdefault(kind, []).append(doubt)
     if not groups:
         return
-    yield from ["", f"Doubts, of {_points(len(result.data.records) if result.data else 0)}:", ""]
+    yield from ["", f"Doubts, of {_format_count_of_points(len(result.data.records) if result.data else 0)}:", ""]
     most = sorted(groups.values(), key=len, reverse=True)
     for doubts in most[:_WARNINGS]:
-        yield f"- {_points(len(doubts))}: {plain(doubts[0])}" + (" (or alike)" if len(set(doubts)) > 1 else "")
+        yield f"- {_format_count_of_points(len(doubts))}: {escape(doubts[0])}" + (
+            " (or alike)" if len(set(doubts)) > 1 else ""
+        )
     if len(most) > _WARNINGS:
         yield f"- and {len(most) - _WARNINGS} more of other kinds"
 
 
-def _points(count: int) -> str:
+def _format_count_of_points(count: int) -> str:
     return f"{count} point{'' if count == 1 else 's'}"

@@ -24,13 +24,13 @@ class Shown:
     point: PointValue | None = None
 
 
-def shown(data: NightData) -> list[Shown]:
+def name_points(data: NightData) -> list[Shown]:
     """The points of records and of failures; of a failure only that there is one, in the places of its run time."""
     points = [point for point in data.values() if "workload" in point.key.labels]
-    lost = [_labels_of(failure, points) for failure in data.failures]
+    lost = [_find_labels(failure, points) for failure in data.failures]
     labels = [point.key.labels for point in points] + lost
     names = _Names(labels)
-    placed = [names.place(point) for point in labels]
+    placed = [names.name_point(point) for point in labels]
     values: list[PointValue | None] = [*points, *([None] * len(lost))]
     return [Shown(*naming, point) for naming, point in zip(placed, values, strict=True)]
 
@@ -41,7 +41,7 @@ def format_failed_point(failure: Failure) -> str:
     return elide(f"{failure.workload} ({values})" if values else failure.workload, 120)
 
 
-def everywhere(data: NightData) -> str:
+def format_common_values(data: NightData) -> str:
     """What all points have in common, beside the workload: as in "threads 1, batch 1"."""
     values: dict[str, set[str]] = {}
     for record in data.records:
@@ -61,7 +61,7 @@ def everywhere(data: NightData) -> str:
     return ", ".join(f"{name} {value}" for name, value in same.items())
 
 
-def _labels_of(failure: Failure, points: Sequence[PointValue]) -> dict[str, Any]:
+def _find_labels(failure: Failure, points: Sequence[PointValue]) -> dict[str, Any]:
     """A failure's values sorted into the columns in which this night's records have them."""
     columns = {name: column for point in points for column in (*_CASE, *_WAY) for name in point.key.labels[column]}
     engines = {str(point.key.labels["engine"]) for point in points}
@@ -78,27 +78,29 @@ class _Names:
 
     def __init__(self, labels: Sequence[Labels]) -> None:
         self._engines = len({point["engine"] for point in labels}) > 1
-        self._ways = _differing([dict(_flat(point, _WAY)) for point in labels])
+        self._ways = _find_differing([dict(_flatten(point, _WAY)) for point in labels])
         by_workload: dict[str, list[dict[str, Any]]] = {}
         for point in labels:
-            by_workload.setdefault(point["workload"], []).append(dict(_flat(point, _CASE)))
-        self._cases = {workload: _differing(values) for workload, values in by_workload.items()}
+            by_workload.setdefault(point["workload"], []).append(dict(_flatten(point, _CASE)))
+        self._cases = {workload: _find_differing(values) for workload, values in by_workload.items()}
         domains = {str(point["workload"]).partition(".")[0] + "." for point in labels}
         self._domain = next(iter(domains)) if len(domains) == 1 else "network."
-        self._targets = self._telling_targets(labels)
+        self._targets = self._are_targets_needed(labels)
 
-    def place(self, labels: Labels) -> tuple[str, str]:
+    def name_point(self, labels: Labels) -> tuple[str, str]:
         """The case and the way of one point."""
         case = str(labels["workload"]).removeprefix(self._domain)
-        parts = [f"{name} {value}" for name, value in _flat(labels, _CASE) if name in self._cases[labels["workload"]]]
+        parts = [
+            f"{name} {value}" for name, value in _flatten(labels, _CASE) if name in self._cases[labels["workload"]]
+        ]
         way = [str(labels["engine"])] if self._engines else []
-        way += [_value(name, value) for name, value in _flat(labels, _WAY) if name in self._ways]
+        way += [_format_value(name, value) for name, value in _flatten(labels, _WAY) if name in self._ways]
         if self._targets and labels.get("target"):
             way.append(str(labels["target"]))
         return elide(", ".join([case, *parts]), _CASE_COLUMNS), elide(", ".join(way), _WAY_COLUMNS)
 
     @staticmethod
-    def _telling_targets(labels: Sequence[Labels]) -> bool:
+    def _are_targets_needed(labels: Sequence[Labels]) -> bool:
         """Whether one engine did the same on two targets."""
         columns = ("workload", "engine", *_CASE, *_WAY)
         targets: dict[str, set[str]] = {}
@@ -108,12 +110,12 @@ class _Names:
         return any(len(targets_of_workload) > 1 for targets_of_workload in targets.values())
 
 
-def _flat(labels: Labels, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
+def _flatten(labels: Labels, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
     for column in columns:
         yield from labels[column].items()
 
 
-def _differing(values: Sequence[Mapping[str, Any]]) -> set[str]:
+def _find_differing(values: Sequence[Mapping[str, Any]]) -> set[str]:
     """The names with two values; one that other points lack has not, for that."""
     values_of: dict[str, set[str]] = {}
     for labels in values:
@@ -122,6 +124,6 @@ def _differing(values: Sequence[Mapping[str, Any]]) -> set[str]:
     return {name for name, seen in values_of.items() if len(seen) > 1}
 
 
-def _value(name: str, value: object) -> str:
+def _format_value(name: str, value: object) -> str:
     """A value that is a word speaks for itself."""
     return value if isinstance(value, str) else f"{name} {value}"

@@ -59,11 +59,11 @@ def read(home: Home, stamp: str | None, code: CodeFolders) -> NightResults:
     night = home.read_night(stamp or stamps[-1])
     disturbed = abnormal_runs(home.output("telemetry") / PAGE_FILE, night.stamp)
     jobs = night.experiments
-    experiments = [_experiment(home, night.stamp, job, code, (disturbed or {}).get(job.name, "")) for job in jobs]
+    experiments = [_read_experiment(home, night.stamp, job, code, (disturbed or {}).get(job.name, "")) for job in jobs]
     return NightResults(night, tuple(sorted(experiments, key=lambda result: result.job.name)), disturbed is not None)
 
 
-def _experiment(home: Home, stamp: str, job: JobResult, code: CodeFolders, disturbed: str) -> ExperimentResult:
+def _read_experiment(home: Home, stamp: str, job: JobResult, code: CodeFolders, disturbed: str) -> ExperimentResult:
     path = home.data_file(job.name, stamp)
     failure = job.first_failure
     try:
@@ -76,18 +76,18 @@ def _experiment(home: Home, stamp: str, job: JobResult, code: CodeFolders, distu
     config = common.object_in(common.object_in(value, "night"), "config")
     machine = common.object_in(common.object_in(value, "environment"), "machine")
     size = str(config.get("size", NIGHTLY))
-    changed = _changed(job.name, config, size, code) if config else None
-    return ExperimentResult(job, data, "", machine, size, changed, disturbed, _summary(home, stamp, job.name))
+    changed = _find_changed(job.name, config, size, code) if config else None
+    return ExperimentResult(job, data, "", machine, size, changed, disturbed, _read_summary(home, stamp, job.name))
 
 
-def _summary(home: Home, stamp: str, name: str) -> str:
+def _read_summary(home: Home, stamp: str, name: str) -> str:
     if home.stamp_of(home.summary(name)) != stamp:
         return ""
     summary = home.read_summary(name)
     return summary[1] if summary else ""
 
 
-def _changed(name: str, config: Mapping[str, Any], size: str, code: CodeFolders) -> dict[str, Any]:
+def _find_changed(name: str, config: Mapping[str, Any], size: str, code: CodeFolders) -> dict[str, Any]:
     """What of the config differs from the defaults that the experiment's fields have now."""
     own = config_util.read_fields(code.of(pipeline("experiment"), name) / config_util.FIELDS_FILE)
     fields = {**config_util.EXPERIMENT_FIELDS, **own}

@@ -136,7 +136,7 @@ class Handler(BaseHTTPRequestHandler):
             return self._head(HTTPStatus.NOT_MODIFIED, headers)
         content = file.read()
         if zipped:
-            content = _zipped(content)
+            content = _zip(content)
             headers["Content-Encoding"] = "gzip"
         headers |= {"Content-Type": _TYPES.get(suffix, _UNKNOWN), "Content-Length": str(len(content))}
         self._head(HTTPStatus.OK, headers)
@@ -163,7 +163,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @functools.lru_cache(maxsize=256)
-def _zipped(content: bytes) -> bytes:
+def _zip(content: bytes) -> bytes:
     return gzip.compress(content, 5, mtime=0)
 
 

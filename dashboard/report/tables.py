@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dashboard.report.markdown import folded, plain, table
-from dashboard.report.points import Shown, shown
+from dashboard.report.markdown import escape, format_folded, format_table
+from dashboard.report.points import Shown, name_points
 from tvmdash.records import NightData, PointValue
 from tvmdash.records.metrics import METRICS
 from tvmdash.text import format_estimate, three_digits
@@ -18,61 +18,61 @@ FAILED = "failed"
 RUN_TIME = METRICS[0].name
 
 
-def tables(points: Sequence[Shown]) -> Iterator[str]:
+def format_tables(points: Sequence[Shown]) -> Iterator[str]:
     """The run times, then whatever else records carry, folded."""
     by_metric: dict[str, list[Shown]] = {metric.name: [] for metric in METRICS}
     for shown_point in points:
         by_metric[shown_point.point.key.metric if shown_point.point else RUN_TIME].append(shown_point)
     times = by_metric.pop(RUN_TIME)
     if any(shown_point.point for shown_point in times):
-        yield from ["", "**Run time**, median and its 95 % interval:", "", *_tables(times)]
+        yield from ["", "**Run time**, median and its 95 % interval:", "", *_format_domain(times)]
     others = {name.replace("_", " ").capitalize(): own for name, own in by_metric.items() if own}
     if len({shown_point.way for own in others.values() for shown_point in own}) == 1:  # then a metric can be a column
         together = [replace(shown_point, way=title) for title, own in others.items() for shown_point in own]
         others = {", ".join(others).capitalize(): together}
     for title, own in others.items():
-        yield from ["", *folded(title, _tables(own))]
+        yield from ["", *format_folded(title, _format_domain(own))]
 
 
-def numbers(data: NightData) -> Iterator[str]:
+def format_numbers(data: NightData) -> Iterator[str]:
     """What was measured and nothing else: the run times, or the numbers of a foreign experiment."""
-    yield from tables(
+    yield from format_tables(
         [
             shown_point
-            for shown_point in shown(data)
+            for shown_point in name_points(data)
             if not shown_point.point or shown_point.point.key.metric == RUN_TIME
         ]
     )
-    yield from leaves(data)
+    yield from format_leaves(data)
 
 
-def leaves(data: NightData) -> Iterator[str]:
+def format_leaves(data: NightData) -> Iterator[str]:
     """The numbers of a foreign experiment by their path."""
-    rows = [[plain(path, 120), three_digits(value)] for path, value in data.leaves.items()]
+    rows = [[escape(path, 120), three_digits(value)] for path, value in data.leaves.items()]
     if rows:
-        yield from ["", *table(["number", "value"], rows[:_LEAVES])]
+        yield from ["", *format_table(["number", "value"], rows[:_LEAVES])]
     if len(rows) > _LEAVES:
         yield from ["", f"And {len(rows) - _LEAVES} more numbers."]
 
 
-def _tables(points: Sequence[Shown]) -> list[str]:
-    apart = _domains(points)
+def _format_domain(points: Sequence[Shown]) -> list[str]:
+    apart = _split_by_domain(points)
     if len(apart) > 1:
-        return [line for part in apart for line in ["", *_tables(part)]][1:]
+        return [line for part in apart for line in ["", *_format_domain(part)]][1:]
     cases = list(dict.fromkeys(shown_point.case for shown_point in points))
     ways = list(dict.fromkeys(shown_point.way for shown_point in points))
     cells: dict[tuple[str, str], list[str]] = {}
     for shown_point in points:
-        cells.setdefault((shown_point.case, shown_point.way), []).append(_cell(shown_point.point))
+        cells.setdefault((shown_point.case, shown_point.way), []).append(_format_cell(shown_point.point))
     if 2 * len(cells) <= len(cases) * len(ways):
-        return _listed(cells)
+        return _format_list_of_cells(cells)
     if len(ways) > _COLUMNS and len(ways) > len(cases):
         turned = {(way, case): texts for (case, way), texts in cells.items()}
-        return list(_crossed("", ways, cases, turned))
-    return list(_crossed("workload", cases, ways, cells))
+        return list(_format_crossed("", ways, cases, turned))
+    return list(_format_crossed("workload", cases, ways, cells))
 
 
-def _domains(points: Sequence[Shown]) -> list[list[Shown]]:
+def _split_by_domain(points: Sequence[Shown]) -> list[list[Shown]]:
     """By the workloads' domains where these are done in other ways, as operators and what the machine can do."""
     domains: dict[str, list[Shown]] = {}
     for shown_point in points:
@@ -83,16 +83,16 @@ def _domains(points: Sequence[Shown]) -> list[list[Shown]]:
     return list(domains.values()) if len(ways) > 1 else [list(points)]
 
 
-def _cell(point: PointValue | None) -> str:
-    return plain(format_estimate(point.value, point.low, point.high, point.unit)) if point else FAILED
+def _format_cell(point: PointValue | None) -> str:
+    return escape(format_estimate(point.value, point.low, point.high, point.unit)) if point else FAILED
 
 
-def _listed(cells: dict[tuple[str, str], list[str]]) -> list[str]:
-    rows = [[plain(case), plain(way), "; ".join(texts)] for (case, way), texts in cells.items()]
-    return table(["workload", "how", "value"], rows, words=2)
+def _format_list_of_cells(cells: dict[tuple[str, str], list[str]]) -> list[str]:
+    rows = [[escape(case), escape(way), "; ".join(texts)] for (case, way), texts in cells.items()]
+    return format_table(["workload", "how", "value"], rows, words=2)
 
 
-def _crossed(
+def _format_crossed(
     corner: str, rows: Sequence[str], columns: Sequence[str], cells: dict[tuple[str, str], list[str]]
 ) -> Iterator[str]:
     """Tables of these rows, as many as it takes for all columns; of two numbers for one place both are shown."""
@@ -100,9 +100,9 @@ def _crossed(
     width = math.ceil(len(columns) / count)
     for begin in range(0, len(columns), width):
         part = columns[begin : begin + width]
-        lines = [[plain(row), *("; ".join(cells.get((row, column), [])) for column in part)] for row in rows]
+        lines = [[escape(row), *("; ".join(cells.get((row, column), [])) for column in part)] for row in rows]
         if begin:
             yield ""
-        yield from table(
-            [corner, *(plain(column) or "value" for column in part)], [line for line in lines if any(line[1:])]
+        yield from format_table(
+            [corner, *(escape(column) or "value" for column in part)], [line for line in lines if any(line[1:])]
         )

@@ -48,11 +48,15 @@ class Pair:
         built = [
             one.commit
             for one in there
-            if one.commit and git_provider.options_of(one) == git_provider.options_of(there[-1])
+            if one.commit and git_provider.read_options(one) == git_provider.read_options(there[-1])
         ]
         given = os.environ.get(OPTIONS)
         options = (
-            json.loads(given) if given else git_provider.options_of(there[-1]) if there else {"USE_LLVM": newest_llvm()}
+            json.loads(given)
+            if given
+            else git_provider.read_options(there[-1])
+            if there
+            else {"USE_LLVM": newest_llvm()}
         )
         named = os.environ.get(COMMITS)
         older, newer = named.split("..") if named else built[-2:] if len(built) > 1 else ("HEAD^", "HEAD")

@@ -51,19 +51,19 @@ def toolchain() -> Toolchain:
     """What this machine compiles with."""
     compiler, ccache, linker = (shutil.which(name) or "" for name in ("c++", "ccache", "mold"))
     llvm = newest_llvm_config()
-    versions = [_first_line([tool, "--version"]) for tool in (compiler, linker, llvm) if tool]
+    versions = [_read_first_line([tool, "--version"]) for tool in (compiler, linker, llvm) if tool]
     return Toolchain(compiler, ccache, linker, llvm, "; ".join((*versions, f"cmake {FROM_PIP['cmake']}")))
 
 
 def newest_llvm_config() -> str:
     """The path of the newest llvm-config of LEAST_LLVM or above; empty where there is none."""
     names = {shutil.which(name): name for name in _LLVM_CONFIGS}
-    versions = {path: _major(_first_line([path, "--version"])) for path in names if path}
+    versions = {path: _parse_major(_read_first_line([path, "--version"])) for path in names if path}
     good = {path: version for path, version in versions.items() if version >= LEAST_LLVM}
     return max(good, key=good.__getitem__, default="")
 
 
-def missing(options: Mapping[str, str]) -> list[str]:
+def find_missing(options: Mapping[str, str]) -> list[str]:
     """What is missing for a build with these CMake options, a sentence each with the packages that bring it."""
     wanted = {
         "git": "git is not there (Debian, Ubuntu: apt install git)",
@@ -82,7 +82,7 @@ def missing(options: Mapping[str, str]) -> list[str]:
     return faults
 
 
-def advice() -> list[str]:
+def list_advice() -> list[str]:
     """What would make builds faster and is not there."""
     sentences = {
         "ccache": "without ccache, every build compiles everything again (Debian, Ubuntu: apt install ccache)",
@@ -93,7 +93,7 @@ def advice() -> list[str]:
 
 def check(options: Mapping[str, str]) -> None:
     """ArtifactError with everything that is missing, before a build starts."""
-    faults = missing(options)
+    faults = find_missing(options)
     if faults:
         raise ArtifactError("TVM cannot be built from source on this machine: " + "; ".join(faults) + ".")
 
@@ -111,7 +111,7 @@ def install(context: BuildContext) -> Path:
     return folder
 
 
-def _first_line(argv: list[str]) -> str:
+def _read_first_line(argv: list[str]) -> str:
     try:
         done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -119,6 +119,6 @@ def _first_line(argv: list[str]) -> str:
     return (done.stdout or "").strip().split("\n")[0]
 
 
-def _major(version: str) -> int:
+def _parse_major(version: str) -> int:
     match = re.match(r"\d+", version)
     return int(match[0]) if match else 0

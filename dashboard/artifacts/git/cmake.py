@@ -43,12 +43,12 @@ class Build:
 
     def compile(self) -> None:
         """Configure and compile; ArtifactError gives the first error of the compiler and the log."""
-        settings = {**cmake_options(self.options, self.toolchain), **self._fixed()}
+        settings = {**cmake_options(self.options, self.toolchain), **self._list_fixed_options()}
         cmake = str(self.pip_tools / "bin" / "cmake")
         self.run(
             "configure", [cmake, "-S", ".", "-B", "build", "-G", "Ninja", *(f"-D{n}={v}" for n, v in settings.items())]
         )
-        self.run("compile", [cmake, "--build", "build", "--parallel", str(jobs())])
+        self.run("compile", [cmake, "--build", "build", "--parallel", str(choose_job_count())])
 
     def install_python(self, source: Path, target: Path) -> None:
         """Build and install the Python project in `source` into the folder `target`, without what it depends on."""
@@ -71,9 +71,9 @@ class Build:
                 f"{step}: not done in time, after {outcome.elapsed_s:.0f} s (log: {log}). Raise artifact_timeout_s."
             )
         if outcome.exit_code != 0:
-            raise ArtifactError(f"{step} failed: {first_error(log) or outcome.tail[-500:]} (log: {log})")
+            raise ArtifactError(f"{step} failed: {find_first_error(log) or outcome.tail[-500:]} (log: {log})")
 
-    def _fixed(self) -> dict[str, str]:
+    def _list_fixed_options(self) -> dict[str, str]:
         tools = self.toolchain
         fixed = {"CMAKE_CXX_COMPILER": tools.compiler, "CMAKE_MAKE_PROGRAM": str(self.pip_tools / "bin" / "ninja")}
         if tools.ccache:
@@ -100,7 +100,7 @@ class Build:
             "CCACHE_MAXSIZE": CACHE_SIZE,
             "CCACHE_BASEDIR": str(self.tree),  # builds stand in folders of their own and share what they compiled
             "CCACHE_NOHASHDIR": "true",
-            "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs()),
+            "CMAKE_BUILD_PARALLEL_LEVEL": str(choose_job_count()),
         }
 
 
@@ -110,7 +110,7 @@ def cmake_options(options: Mapping[str, str], toolchain: Toolchain) -> dict[str,
     return {**_DEFAULTS, **llvm, **options}
 
 
-def jobs() -> int:
+def choose_job_count() -> int:
     """How many compilations at once: one a core, as far as the memory that is free now allows."""
     memory = Path("/proc/meminfo").read_text(encoding="ascii")
     match = re.search(r"^MemAvailable:\s+(\d+) kB$", memory, re.MULTILINE)
@@ -118,7 +118,7 @@ def jobs() -> int:
     return max(1, min(len(os.sched_getaffinity(0)), free_bytes // JOB_BYTES))
 
 
-def first_error(log: Path) -> str:
+def find_first_error(log: Path) -> str:
     """The first error of a compiler, linker or CMake in a log, at most 400 characters; empty where there is none."""
     match = _ERRORS.search(log.read_text(encoding="utf-8", errors="replace"))
     return " ".join(match[0].split())[:400] if match else ""

@@ -48,7 +48,7 @@ _OFF = frozenset(("", "OFF", "0", "FALSE", "NO", "N"))
 def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
     """Whether `artifact` is a commit of what `spec` names, built with its options for this Python and machine."""
     facts = artifact.facts
-    same = (facts.get("remote"), facts.get("options")) == (spec.remote, _options_text(spec))
+    same = (facts.get("remote"), facts.get("options")) == (spec.remote, _format_options(spec))
     if artifact.provider != GIT or not artifact.commit or not runs_here(artifact) or not same:
         return False
     if git_names.is_commit(spec.branch):
@@ -81,7 +81,7 @@ def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
 
 def base_of(exact: ArtifactSpec) -> str:
     """The artifact's key: the same for the same commit, options, toolchain, Python and machine."""
-    how = f"{exact.remote}\0{_options_text(exact)}\0{build_tools.toolchain().words}"
+    how = f"{exact.remote}\0{_format_options(exact)}\0{build_tools.toolchain().words}"
     digest = hashlib.sha256(how.encode("utf-8", errors="surrogatepass")).hexdigest()[:8]
     return f"{GIT}-{exact.branch[:12]}-{digest}-{python_tag()}-{platform.machine()}"
 
@@ -95,9 +95,9 @@ def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
     this = cmake.Build(
         folder / "source", context, build_tools.install(context), tools, options, name=f"build-{exact.branch[:12]}"
     )
-    git_tree.check_out(mirror, exact.branch, this.tree, context, leave_out=_left_out(options))
+    git_tree.check_out(mirror, exact.branch, this.tree, context, leave_out=_list_left_out(options))
     this.compile()
-    version = python_version(mirror.describe(exact.branch))
+    version = format_python_version(mirror.describe(exact.branch))
     _install(this, folder, version, exact.branch)
     healthy = _prove(folder, context, exact)
     shutil.rmtree(this.tree)
@@ -105,7 +105,7 @@ def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
     commit = mirror.commit(exact.branch)
     facts = {
         "remote": exact.remote,
-        "options": _options_text(exact),
+        "options": _format_options(exact),
         "toolchain": tools.words,
         "title": commit.title or "no title",
         "author": commit.author or "unknown",
@@ -132,7 +132,7 @@ def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
     )
 
 
-def _left_out(options: Mapping[str, str]) -> list[str]:
+def _list_left_out(options: Mapping[str, str]) -> list[str]:
     on = {name for name, value in options.items() if value.upper() not in _OFF}
     return [path for path, wanting in OPTIONAL_SUBMODULES.items() if not on.intersection(wanting)]
 
@@ -188,13 +188,13 @@ def _library_path(artifact_folder: Path) -> tuple[Path, ...]:
     return tuple(folder for folder in folders if any(folder.glob("*.so*")))
 
 
-def options_of(artifact: Artifact) -> dict[str, str]:
+def read_options(artifact: Artifact) -> dict[str, str]:
     """CMake's options that an artifact of this provider was built with, as a config gives them."""
     options: dict[str, str] = json.loads(artifact.facts["options"])
     return options
 
 
-def python_version(described: str) -> str:
+def format_python_version(described: str) -> str:
     """What `git describe --long` says as a version of Python's kind, with the commit's digits in its local part.
 
     `v0.27.0-12-g1b565e7c3` becomes `0.27.0.post12+g1b565e7c3`; where there is no tag, `0+g1b565e7c3`.
@@ -207,5 +207,5 @@ def python_version(described: str) -> str:
     return f"{release}{before}{f'.post{since}' if since != '0' else ''}+{digits}"
 
 
-def _options_text(spec: ArtifactSpec) -> str:
+def _format_options(spec: ArtifactSpec) -> str:
     return json.dumps(dict(spec.options), sort_keys=True)

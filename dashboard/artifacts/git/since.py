@@ -30,18 +30,24 @@ def describe_artifacts(
     entries: dict[str, dict[str, Any]] = {}
     for spec, artifact in have.items():
         entry = entries.setdefault(
-            artifact.key, {**artifact.identity(), "asked": [], "since": _since(spec, artifact, nights, folder)}
+            artifact.key, {**artifact.identity(), "asked": [], "since": _describe_since(spec, artifact, nights, folder)}
         )
         entry["asked"].append({"remote": spec.remote, "branch": spec.branch})
     return tuple(entries.values())
 
 
-def _since(spec: ArtifactSpec, artifact: Artifact, nights: Sequence[Night], folder: Path) -> dict[str, Any] | None:
+def _describe_since(
+    spec: ArtifactSpec, artifact: Artifact, nights: Sequence[Night], folder: Path
+) -> dict[str, Any] | None:
     for night in nights:
         for before in night.artifacts:
             if _is_same_tvm(before, spec, artifact):
                 which = {name: before.get(name) for name in ("key", "version", "commit")}
-                return {"stamp": night.stamp, **which, **dict(_commits(artifact, before.get("commit"), folder))}
+                return {
+                    "stamp": night.stamp,
+                    **which,
+                    **dict(_describe_commits(artifact, before.get("commit"), folder)),
+                }
     return None
 
 
@@ -55,7 +61,7 @@ def _is_same_tvm(before: Mapping[str, Any], spec: ArtifactSpec, artifact: Artifa
     return before.get("provider") == artifact.provider and remote == artifact.facts.get("remote")
 
 
-def _commits(artifact: Artifact, old: object, folder: Path) -> Iterator[tuple[str, object]]:
+def _describe_commits(artifact: Artifact, old: object, folder: Path) -> Iterator[tuple[str, object]]:
     if artifact.provider != GIT or not isinstance(old, str) or artifact.commit is None:
         return
     try:

@@ -51,13 +51,13 @@ def _check_out(
         ["checkout", "--quiet", "--detach", commit],
     ):
         git_command.work(arguments, cwd=folder, log=log, deadline=context.deadline)
-    for submodule in submodules_of(folder, mirror.remote):
+    for submodule in read_submodules(folder, mirror.remote):
         if submodule.path not in leave_out:
             its_mirror = Mirror.of(context.folder, submodule.url)
             _check_out(its_mirror, submodule.commit, folder / submodule.path, context, frozenset(), depth + 1)
 
 
-def submodules_of(folder: Path, remote: str) -> Iterator[Submodule]:
+def read_submodules(folder: Path, remote: str) -> Iterator[Submodule]:
     """The submodules of the commit that is checked out in `place`, which came from `remote`."""
     links = {}
     for line in (git_command.ask(["ls-tree", "-r", "-z", "HEAD"], cwd=folder) or "").split("\0"):
@@ -66,14 +66,14 @@ def submodules_of(folder: Path, remote: str) -> Iterator[Submodule]:
             links[match[2]] = match[1]
     if not links:
         return
-    urls = _urls(folder / ".gitmodules")
+    urls = _read_urls(folder / ".gitmodules")
     for path, commit in links.items():
         if path not in urls:
             raise ArtifactError(f"{remote}: .gitmodules does not say where the submodule {path} comes from.")
-        yield Submodule(_inside(path), absolute_url(urls[path], remote), commit)
+        yield Submodule(_inside(path), make_absolute_url(urls[path], remote), commit)
 
 
-def _urls(path: Path) -> dict[str, str]:
+def _read_urls(path: Path) -> dict[str, str]:
     parser = configparser.RawConfigParser(strict=False)
     try:
         text = path.read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ def _urls(path: Path) -> dict[str, str]:
     }
 
 
-def absolute_url(url: str, remote: str) -> str:
+def make_absolute_url(url: str, remote: str) -> str:
     """The submodule's URL as git means it: it may be relative to `remote`.
 
     ArtifactError where git must not have it, as a path on this disk that something from elsewhere names.

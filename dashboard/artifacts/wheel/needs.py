@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 
-def distribution(folder: Path, name: str) -> Distribution:
+def read_distribution(folder: Path, name: str) -> Distribution:
     """The package `name` as installed in `folder`."""
     import importlib.metadata  # in each function that needs it: a tenth of what the command line takes to start
 
@@ -26,7 +26,7 @@ def distribution(folder: Path, name: str) -> Distribution:
     return distributions[0]
 
 
-def requirements(wheel: Distribution) -> list[Requirement]:
+def read_requirements(wheel: Distribution) -> list[Requirement]:
     """The requirements of `wheel` that hold for this Python and machine, those of its extras left out."""
     from packaging.requirements import Requirement
 
@@ -38,8 +38,8 @@ def check(wheel: Distribution, *, provided: frozenset[str]) -> None:
     """Raise ArtifactError where a requirement, other than those `provided`, is not met by the running Python."""
     from packaging.utils import canonicalize_name
 
-    needs = [need for need in requirements(wheel) if canonicalize_name(need.name) not in provided]
-    lacking = [f"{need}: {fault}" for need in needs if (fault := _lack(need))]
+    needs = [need for need in read_requirements(wheel) if canonicalize_name(need.name) not in provided]
+    lacking = [f"{need}: {fault}" for need in needs if (fault := _find_lack(need))]
     if lacking:
         raise ArtifactError(
             f"{wheel.metadata['Name']} {wheel.version} needs {'; '.join(lacking)}. "
@@ -47,7 +47,7 @@ def check(wheel: Distribution, *, provided: frozenset[str]) -> None:
         )
 
 
-def _lack(need: Requirement) -> str | None:
+def _find_lack(need: Requirement) -> str | None:
     import importlib.metadata
 
     try:

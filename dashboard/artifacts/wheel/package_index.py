@@ -24,12 +24,12 @@ _NO_SUCH_VERSION = re.compile(
 _NOT_FOR_PIP = frozenset(("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REPORT"))
 
 
-def versions(name: str, *, log: Path, deadline: Deadline) -> list[str]:
+def list_versions(name: str, *, log: Path, deadline: Deadline) -> list[str]:
     """The releases of `name` that have a wheel for this Python and machine, newest first; pre-releases left out."""
     # The text form: --json came with pip 25, and Debian 12 brings pip 23.
     arguments = ["index", "versions", "--only-binary=:all:", name]
     with tempfile.TemporaryDirectory() as scratch:
-        _pip(arguments, scratch=Path(scratch), log=log, deadline=deadline)
+        _run_pip(arguments, scratch=Path(scratch), log=log, deadline=deadline)
     line = re.search(r"^Available versions: (.+)$", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
     listed = [version.strip() for version in line[1].split(",")] if line else []
     usable = [version for version in listed if VERSION.fullmatch(version)]
@@ -53,10 +53,10 @@ def install_all(wanted: Mapping[str, str], target: Path, *, scratch: Path, log: 
             raise ArtifactError(f"{name}: {version!r} is not a version. Write it like 0.27.0.post1.")
     arguments = ["install", "--no-deps", "--only-binary=:all:", "--progress-bar=off", "--target", str(target)]
     pins = [f"{name}=={version}" for name, version in wanted.items()]
-    _pip([*arguments, *pins], scratch=scratch, log=log, deadline=deadline)
+    _run_pip([*arguments, *pins], scratch=scratch, log=log, deadline=deadline)
 
 
-def _pip(arguments: list[str], *, scratch: Path, log: Path, deadline: Deadline) -> None:
+def _run_pip(arguments: list[str], *, scratch: Path, log: Path, deadline: Deadline) -> None:
     """Run pip in `scratch`, where it also unpacks: /tmp may be small."""
     scratch.mkdir(exist_ok=True)
     outcome = process.run(
@@ -72,13 +72,13 @@ def _pip(arguments: list[str], *, scratch: Path, log: Path, deadline: Deadline) 
     if outcome.exit_code != 0:
         missing = _NO_SUCH_VERSION.search(log.read_text(encoding="utf-8", errors="replace"))
         if missing:
-            raise ArtifactError(_no_such_version(*missing.groups()))
+            raise ArtifactError(_format_no_such_version(*missing.groups()))
         raise ArtifactError(
-            f"{what}: {_last_error(outcome)} (log: {log}). Look whether this machine reaches its index."
+            f"{what}: {_find_last_error(outcome)} (log: {log}). Look whether this machine reaches its index."
         )
 
 
-def _no_such_version(name: str, version: str, others: str) -> str:
+def _format_no_such_version(name: str, version: str, others: str) -> str:
     """Pip has reached the index, which has other versions for this Python."""
     where = f"Python {sys.version_info.major}.{sys.version_info.minor} on {platform.machine()}"
     newest = others.split(", ")[: -_SHOWN_VERSIONS - 1 : -1]
@@ -90,7 +90,7 @@ def _environment(scratch: Path) -> dict[str, str]:
     return {**kept, "TMPDIR": str(scratch), "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "LANG": "C.UTF-8"}
 
 
-def _last_error(outcome: process.Outcome) -> str:
+def _find_last_error(outcome: process.Outcome) -> str:
     errors = re.findall(r"^ERROR: (.+)$", outcome.tail, re.MULTILINE) or outcome.tail.split("\n")
     status = f"exit status {outcome.exit_code}" if outcome.signal is None else f"signal {outcome.signal}"
     return f"{errors[-1].strip()[:300] or 'no output'} ({status})"

@@ -88,7 +88,7 @@ def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
     if spec.branch != LATEST:
         return spec
     log = context.log_folder / f"pip-index-{TVM}.log"
-    return replace(spec, branch=package_index.versions(TVM, log=log, deadline=context.deadline)[0])
+    return replace(spec, branch=package_index.list_versions(TVM, log=log, deadline=context.deadline)[0])
 
 
 def base_of(exact: ArtifactSpec) -> str:
@@ -102,9 +102,9 @@ def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
     """Install and prove `exact` in the empty folder `place`; ArtifactError lists each pair tried and why it failed."""
     this = _Build(exact.branch, folder, context.log_folder, context.deadline)
     this.install(TVM, this.version, this.site)
-    wheel = needs.distribution(this.site, TVM)
+    wheel = needs.read_distribution(this.site, TVM)
     needs.check(wheel, provided=frozenset((FFI,)))
-    for ffi_version in _ffi_candidates(this, wheel):
+    for ffi_version in _list_ffi_candidates(this, wheel):
         healthy = _try_pair(this, ffi_version)
         if healthy is not None:
             shutil.rmtree(this.scratch, ignore_errors=True)
@@ -120,7 +120,7 @@ def _try_pair(this: _Build, ffi_version: str) -> Health | None:
     shutil.rmtree(this.ffi, ignore_errors=True)
     try:
         this.install(FFI, ffi_version, this.ffi)
-        needs.check(needs.distribution(this.ffi, FFI), provided=frozenset())
+        needs.check(needs.read_distribution(this.ffi, FFI), provided=frozenset())
         log = this.log_folder / f"health-{this.version}-ffi-{ffi_version}.log"
         pythonpath, library_path = (this.site, this.ffi), _library_path(this)
         return prove(pythonpath, library_path, scratch=this.scratch, log=log, deadline=this.deadline)
@@ -129,7 +129,7 @@ def _try_pair(this: _Build, ffi_version: str) -> Health | None:
         return None
 
 
-def _ffi_candidates(this: _Build, wheel: Distribution) -> Iterator[str]:
+def _list_ffi_candidates(this: _Build, wheel: Distribution) -> Iterator[str]:
     """Known pairs, then every release that the wheel allows, newest first; ends when the time is over."""
     from packaging.utils import canonicalize_name
 
@@ -137,11 +137,13 @@ def _ffi_candidates(this: _Build, wheel: Distribution) -> Iterator[str]:
     yield from known
     log = this.log_folder / f"pip-index-{FFI}.log"
     try:
-        versions = package_index.versions(FFI, log=log, deadline=this.deadline)
+        versions = package_index.list_versions(FFI, log=log, deadline=this.deadline)
     except ArtifactError as error:
         this.refused[f"other versions of {FFI}"] = str(error)
         return
-    allowed = next((need.specifier for need in needs.requirements(wheel) if canonicalize_name(need.name) == FFI), None)
+    allowed = next(
+        (need.specifier for need in needs.read_requirements(wheel) if canonicalize_name(need.name) == FFI), None
+    )
     for version in versions:
         if version in known or (allowed is not None and not allowed.contains(version)):
             continue

@@ -5,8 +5,17 @@ from __future__ import annotations
 import argparse
 import signal
 
-from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, absolute, code_of, duration_s, home_verb, interrupt
-from dashboard.cli.investigate.options import TVM_NAMES, add_no_rebuild, request_of
+from dashboard.cli.arguments import (
+    OK_CODE,
+    SOME_FAILED,
+    Verbs,
+    add_home_verb,
+    find_code,
+    interrupt,
+    make_absolute,
+    parse_duration_s,
+)
+from dashboard.cli.investigate.options import TVM_NAMES, add_no_rebuild, make_request
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.stats import comparison
@@ -14,14 +23,18 @@ from tvmdash.stats import comparison
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    compare = home_verb(verbs, "compare", _compare, "measure two TVMs in turn and say which series differ")
+    compare = add_home_verb(verbs, "compare", _compare, "measure two TVMs in turn and say which series differ")
     compare.add_argument("a", metavar="A", help=f"the TVM to compare with: {TVM_NAMES}")
     compare.add_argument("b", metavar="B", help="the other one")
     compare.add_argument("--experiments", nargs="+", default=[], metavar="NAME", help="only these; by default all")
     compare.add_argument("--rounds", type=int, default=10, help="how often each is measured; by default 10")
-    compare.add_argument("--budget", type=duration_s, metavar="TIME", help="for measuring altogether, as 90s, 10m, 3h")
+    compare.add_argument(
+        "--budget", type=parse_duration_s, metavar="TIME", help="for measuring altogether, as 90s, 10m, 3h"
+    )
     compare.add_argument("--all", action="store_true", help="print every series, not only those that differ")
-    compare.add_argument("--markdown", type=absolute, metavar="FILE", help="write the table for a pull request as well")
+    compare.add_argument(
+        "--markdown", type=make_absolute, metavar="FILE", help="write the table for a pull request as well"
+    )
     add_no_rebuild(compare)
 
 
@@ -29,8 +42,8 @@ def _compare(arguments: argparse.Namespace) -> int:
     from dashboard.investigate.compare import compare, text
 
     signal.signal(signal.SIGTERM, interrupt)
-    request = request_of(arguments, tvms=(arguments.a, arguments.b), least_rounds=comparison.LEAST_ROUNDS)
-    done, path = compare.compare(Home(arguments.home), request, code=code_of(arguments))
+    request = make_request(arguments, tvms=(arguments.a, arguments.b), least_rounds=comparison.LEAST_ROUNDS)
+    done, path = compare.compare(Home(arguments.home), request, code=find_code(arguments))
     print(text.format_table(done, every=arguments.all))
     print(f"Every value: {path}")
     if arguments.markdown:

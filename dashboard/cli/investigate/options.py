@@ -25,7 +25,9 @@ def count(text: str) -> int:
     return int(text)
 
 
-def request_of(arguments: argparse.Namespace, *, tvms: tuple[str, ...] = (), least_rounds: int = 1) -> MeasuringRequest:
+def make_request(
+    arguments: argparse.Namespace, *, tvms: tuple[str, ...] = (), least_rounds: int = 1
+) -> MeasuringRequest:
     """What the options that these verbs share ask for; DashboardError where fewer rounds than the least are asked."""
     given = vars(arguments)
     rounds = given.get("rounds", 1)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import signal
 
-from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, absolute, code_of, home_verb, interrupt
-from dashboard.cli.investigate.options import request_of
+from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code, interrupt, make_absolute
+from dashboard.cli.investigate.options import make_request
 from tvmdash.dashboard_info import Home
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    again = home_verb(verbs, "remeasure", _remeasure, "measure points again, with artifacts of earlier nights")
-    again.add_argument("request", type=absolute, metavar="REQUEST.json", help="[{experiment, stamp, points}, ...]")
-    again.add_argument("result", type=absolute, metavar="RESULT.json", help="what came of each round; written anew")
+    again = add_home_verb(verbs, "remeasure", _remeasure, "measure points again, with artifacts of earlier nights")
+    again.add_argument("request", type=make_absolute, metavar="REQUEST.json", help="[{experiment, stamp, points}, ...]")
+    again.add_argument(
+        "result", type=make_absolute, metavar="RESULT.json", help="what came of each round; written anew"
+    )
     again.add_argument("--budget", type=float, metavar="SECONDS", help="no more than so long altogether")
 
 
@@ -22,7 +24,7 @@ def _remeasure(arguments: argparse.Namespace) -> int:
     from dashboard.investigate.remeasure import remeasure
 
     signal.signal(signal.SIGTERM, interrupt)
-    files, request = (arguments.request, arguments.result), request_of(arguments)
-    outcomes = remeasure.remeasure(Home(arguments.home), *files, request, code=code_of(arguments))
+    files, request = (arguments.request, arguments.result), make_request(arguments)
+    outcomes = remeasure.remeasure(Home(arguments.home), *files, request, code=find_code(arguments))
     print(remeasure.summarize(outcomes))
     return OK_CODE if all(outcome.is_measured for outcome in outcomes) else SOME_FAILED

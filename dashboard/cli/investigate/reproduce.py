@@ -14,13 +14,13 @@ from dashboard.cli.arguments import (
     OK_CODE,
     SOME_FAILED,
     Verbs,
-    absolute,
-    code_of,
-    duration_s,
-    home_verb,
+    add_home_verb,
+    find_code,
     interrupt,
+    make_absolute,
+    parse_duration_s,
 )
-from dashboard.cli.investigate.options import add_no_rebuild, count, request_of
+from dashboard.cli.investigate.options import add_no_rebuild, count, make_request
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    repeat = home_verb(verbs, "reproduce", _reproduce, "measure a published number again and say whether it holds")
+    repeat = add_home_verb(verbs, "reproduce", _reproduce, "measure a published number again and say whether it holds")
     repeat.add_argument(
         "receipt",
         metavar="RECEIPT",
@@ -41,10 +41,12 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     )
     repeat.add_argument("series", nargs="*", metavar="SERIES", help="their IDs or names; by default all")
     repeat.add_argument("--rounds", type=count, default=5, help="how often it is measured; by default 5")
-    repeat.add_argument("--budget", type=duration_s, metavar="TIME", help="for measuring altogether, as 90s, 10m, 3h")
+    repeat.add_argument(
+        "--budget", type=parse_duration_s, metavar="TIME", help="for measuring altogether, as 90s, 10m, 3h"
+    )
     repeat.add_argument("--matters", type=float, default=5.0, metavar="PERCENT", help="a change to be seen; 5")
     repeat.add_argument("--sample", type=count, default=0, metavar="N", help="with random: only N of its points")
-    repeat.add_argument("--result", type=absolute, metavar="FILE.json", help="leave what came of it there as well")
+    repeat.add_argument("--result", type=make_absolute, metavar="FILE.json", help="leave what came of it there as well")
     add_no_rebuild(repeat)
 
 
@@ -54,7 +56,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     from tvmdash.contracts.reproduction import ReproductionResult
 
     signal.signal(signal.SIGTERM, interrupt)
-    request = request_of(arguments, least_rounds=comparison.LEAST_ROUNDS)
+    request = make_request(arguments, least_rounds=comparison.LEAST_ROUNDS)
     if not 0 < arguments.matters < 1000:
         raise DashboardError(f"--matters {arguments.matters:g}: is no change in percent. Give one above 0, as 5.")
     home = Home(arguments.home)
@@ -65,7 +67,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
             home,
             replace(request, series=drawn.series) if drawn else request,
             receipt,
-            code=code_of(arguments),
+            code=find_code(arguments),
             matters=arguments.matters / 100,
             drawn=drawn,
         )

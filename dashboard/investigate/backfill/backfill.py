@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.investigate.backfill import folder
-from dashboard.investigate.backfill.order import Choice, by_gaps, chosen
+from dashboard.investigate.backfill.order import Choice, choose, order_by_gaps
 from dashboard.investigate.candidate import Candidate
 from dashboard.investigate.request import MeasuringRequest
 from dashboard.investigate.rounds import MeasuringError, Round, RoundOutcome, RoundState
 from dashboard.investigate.session import MeasuringSession, open_session
-from dashboard.investigate.tvm_range import of_range
+from dashboard.investigate.tvm_range import list_range
 from dashboard.night import repository
 from dashboard.plan.job import REPOSITORY, CodeFolders
 from tvmdash import common
@@ -63,11 +63,11 @@ def backfill(
     (tvms,), choice = request.tvms, choice or Choice()
     with open_session(home, request, code, tries=request.rounds) as session:
         names = session.workspace.select_experiments(request.experiments)
-        candidates = of_range(tvms, session.finder)
+        candidates = list_range(tvms, session.finder)
         filled = Filled(session.workspace.stamp, tvms, 0)
         filling = _Filling(session, filled, {} if retry else _read_unbuilt(home))
-        have = {name: folder.measured(home, name, session.runner.fingerprint(name)) for name in names}
-        filling.fill(chosen(candidates, choice), have, choice)
+        have = {name: folder.count_measured(home, name, session.runner.fingerprint(name)) for name in names}
+        filling.fill(choose(candidates, choice), have, choice)
     return filled
 
 
@@ -145,7 +145,7 @@ def _plan_round(
     lacking = {candidate.id: [name for name in have if have[name][_which(candidate)] < number] for candidate in wanted}
     order: Iterable[Candidate] = wanted if number % 2 else reversed(wanted)
     if gaps:
-        order = by_gaps(wanted, {ident for ident, names in lacking.items() if not names})
+        order = order_by_gaps(wanted, {ident for ident, names in lacking.items() if not names})
     return ((candidate, lacking[candidate.id]) for candidate in order if lacking[candidate.id])
 
 

@@ -41,7 +41,7 @@ def which(remote: str, ident: str, options: Mapping[str, str]) -> Which:
     return remote, ident, json.dumps(dict(options), sort_keys=True)
 
 
-def measured(home: Home, experiment: str, fingerprint: str) -> Counter[Which]:
+def count_measured(home: Home, experiment: str, fingerprint: str) -> Counter[Which]:
     """How often the home has data of each TVM with this code and config, of its nights as of its backfill."""
     counts: Counter[Which] = Counter()
     for night in _nights(home, experiment):

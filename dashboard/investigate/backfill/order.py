@@ -25,15 +25,15 @@ class Choice:
     gaps: bool = False
 
 
-def chosen(candidates: Sequence[Candidate], choice: Choice) -> list[Candidate]:
+def choose(candidates: Sequence[Candidate], choice: Choice) -> list[Candidate]:
     """Those of `candidates` (oldest first) that the choice leaves; the first and the last are always among them."""
     if choice.days is not None:
-        return _by_days(candidates, choice.days)
+        return _choose_by_days(candidates, choice.days)
     kept = list(candidates[:: choice.step])
     return kept if kept[-1] == candidates[-1] else [*kept, candidates[-1]]
 
 
-def _by_days(candidates: Sequence[Candidate], days: int) -> list[Candidate]:
+def _choose_by_days(candidates: Sequence[Candidate], days: int) -> list[Candidate]:
     if not all(candidate.date for candidate in candidates):
         raise DashboardError("--dates: releases have no dates here. Use --step or --gaps.")
     moments = [datetime.datetime.fromisoformat(candidate.date) for candidate in candidates]
@@ -42,7 +42,7 @@ def _by_days(candidates: Sequence[Candidate], days: int) -> list[Candidate]:
     return list(dict.fromkeys([candidates[0], *last.values(), candidates[-1]]))
 
 
-def by_gaps(candidates: Sequence[Candidate], measured: Collection[str]) -> Iterator[Candidate]:
+def order_by_gaps(candidates: Sequence[Candidate], measured: Collection[str]) -> Iterator[Candidate]:
     """Those without a measurement, so that each halves the longest stretch that has none; the ends come first."""
     places = sorted(at for at, candidate in enumerate(candidates) if candidate.id in measured)
     for at in (0, len(candidates) - 1):

@@ -16,7 +16,7 @@ from dashboard.investigate.request import MeasuringRequest
 from dashboard.investigate.rounds import MeasuringError, Round, RoundOutcome, RoundState
 from dashboard.investigate.series_selection import WantedSeries, find
 from dashboard.investigate.session import MeasuringSession, open_session
-from dashboard.investigate.tvm_range import between
+from dashboard.investigate.tvm_range import list_between
 from dashboard.plan.job import CodeFolders
 from tvmdash import common, structured
 from tvmdash.contracts.bisection import SCHEMA_VERSION, Bisection, BisectionState
@@ -47,7 +47,7 @@ def bisect(
     with open_session(home, request, code, tries=_TRIES) as session:
         fingerprint = session.runner.fingerprint(experiment)
         good, bad = (session.lease(session.finder.find(tvm)).artifact for tvm in request.tvms)
-        candidates = between(good, bad, session.finder)
+        candidates = list_between(good, bad, session.finder)
         path = path_of(home, series, good, bad)
         journal = BisectJournal.open(path, facts_of(fingerprint, series, good, bad), fresh=fresh)
         result = _Bisection(session, series, candidates, journal, good, bad, error).search()

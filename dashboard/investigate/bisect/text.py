@@ -12,20 +12,20 @@ _SHOWN = 10
 
 def summarize(result: Bisection) -> str:
     """A few lines for people."""
-    return "\n".join(_lines(result))
+    return "\n".join(_format_lines(result))
 
 
-def _lines(result: Bisection) -> Iterator[str]:
+def _format_lines(result: Bisection) -> Iterator[str]:
     ends = f"{result.good.id[:12]} and {result.bad.id[:12]}"
     if result.state == BisectionState.NO_STEP:
         yield f"There is no step: {result.name} is the same at {ends}, as far as {result.ends} pairs can tell."
     elif not result.suspects:
         yield f"Whether {result.name} differs between {ends} is not clear yet, after {result.ends} pairs of the two."
     elif result.state == BisectionState.FOUND:
-        yield f"{elide(result.name, 90)} {_became(result)} with {result.suspects[0].text}."
+        yield f"{elide(result.name, 90)} {_format_change(result)} with {result.suspects[0].text}."
     else:
-        yield f"{elide(result.name, 90)} {_became(result)} with one of {len(result.suspects)}:"
-        yield from (f"  {suspect.text}{_why(result, suspect)}" for suspect in result.suspects[-_SHOWN:])
+        yield f"{elide(result.name, 90)} {_format_change(result)} with one of {len(result.suspects)}:"
+        yield from (f"  {suspect.text}{_format_reason(result, suspect)}" for suspect in result.suspects[-_SHOWN:])
         if len(result.suspects) > _SHOWN:
             yield f"  and {len(result.suspects) - _SHOWN} before them"
     if result.state == BisectionState.OVER:
@@ -36,10 +36,10 @@ def _lines(result: Bisection) -> Iterator[str]:
             f"{result.good.id[:12]}. One pair scatters by {100 * result.noise:.2g} %; information theory asks for "
             f"{result.least:.0f} measurements after the ends."
         )
-    yield _cost(result)
+    yield _format_cost(result)
 
 
-def _became(result: Bisection) -> str:
+def _format_change(result: Bisection) -> str:
     assert result.effect is not None
     assert result.low is not None
     assert result.high is not None
@@ -48,12 +48,12 @@ def _became(result: Bisection) -> str:
     return f"became {word}, {size},"
 
 
-def _why(result: Bisection, suspect: Suspect) -> str:
+def _format_reason(result: Bisection, suspect: Suspect) -> str:
     why = result.failed.get(suspect.id)
     return f" (not measured: {elide(why, 100)})" if why else ""
 
 
-def _cost(result: Bisection) -> str:
+def _format_cost(result: Bisection) -> str:
     failed = f", {len(result.failed)} could not be measured" if result.failed else ""
     runs = f"{result.measurements} measurements, {2 * result.ends} of them of the ends"
     return f"{result.builds} builds besides the ends{failed}; {runs}; {format_duration(result.elapsed_s)} altogether."

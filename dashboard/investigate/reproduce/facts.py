@@ -24,7 +24,7 @@ def is_same_machine(receipt: Receipt) -> bool | None:
     return all(then[name] == now[name] for name in _MACHINE) if all(then.get(name) for name in _MACHINE) else None
 
 
-def differing(receipt: Receipt, artifact: Artifact, code: Code, note: str) -> Iterator[Fact]:
+def find_differing(receipt: Receipt, artifact: Artifact, code: Code, note: str) -> Iterator[Fact]:
     """What differs of the TVM (with a `note` on how it was got), of this repository, of the machine."""
     was = {**dict(receipt.artifact.get("facts") or {}), "key": receipt.artifact.get("key")}
     has = {**artifact.facts, "key": artifact.key}
@@ -43,7 +43,7 @@ def differing(receipt: Receipt, artifact: Artifact, code: Code, note: str) -> It
             yield name, _known(then.get(name)), _known(now.get(name))
 
 
-def of_engines(receipt: Receipt, nights: Sequence[Mapping[str, Any]]) -> Iterator[Fact]:
+def compare_engines(receipt: Receipt, nights: Sequence[Mapping[str, Any]]) -> Iterator[Fact]:
     """Versions of what runs beside TVM that differ, as the data itself names them."""
     was = receipt.environment.get("engine")
     has = (nights[0].get("environment") or {}).get("engine") if nights else None

@@ -36,9 +36,9 @@ def draw(home: Home, folder: Path, *, before: str, seed: int, sample: int, rebui
     rng = random.Random(f"{seed} {before}")
     at_hand = frozenset(artifact.key for artifact in artifact_store.artifacts_in(folder) if runs_here(artifact))
     for keys in (at_hand, None) if rebuild else (at_hand,):
-        weights = _weights(home, before, keys)
-        for name in _ordered(weights, rng):
-            receipt = _receipt(home, name, keys)
+        weights = _weigh_receipts(home, before, keys)
+        for name in _order_by_weight(weights, rng):
+            receipt = _read_receipt(home, name, keys)
             if receipt is None:
                 continue
             chance = round(weights[name] / sum(weights.values()), 6)
@@ -59,11 +59,13 @@ def _sample(receipt: Receipt, count: int, rng: random.Random) -> tuple[str, ...]
     return tuple(sorted(ident for text in rng.sample(sorted(points), count) for ident in points[text]))
 
 
-def _weights(home: Home, before: str, keys: frozenset[str] | None) -> dict[str, float]:
+def _weigh_receipts(home: Home, before: str, keys: frozenset[str] | None) -> dict[str, float]:
     """The weight of each EXPERIMENT/STAMP that may be drawn, by the nights' own records; of these artifacts, or any."""
     now = common.parse_stamp(before)
-    nights = {stamp for stamp in home.night_stamps() if stamp < before and (keys is None or keys & _used(home, stamp))}
-    times = Counter(_repeated(home))
+    nights = {
+        stamp for stamp in home.night_stamps() if stamp < before and (keys is None or keys & _list_used(home, stamp))
+    }
+    times = Counter(_list_repeated(home))
     parent = home.data("x").parent
     names = [
         f"{folder.name}/{stamp}"
@@ -75,7 +77,7 @@ def _weights(home: Home, before: str, keys: frozenset[str] | None) -> dict[str, 
     return {name: age / (1 + times[name]) for name, age in ages.items()}
 
 
-def _used(home: Home, stamp: str) -> set[str]:
+def _list_used(home: Home, stamp: str) -> set[str]:
     """The keys of the artifacts that the night used; a night whose record cannot be read is not drawn."""
     with contextlib.suppress(DashboardError):
         value = common.read_json(home.night_file(stamp))
@@ -84,7 +86,7 @@ def _used(home: Home, stamp: str) -> set[str]:
     return set()
 
 
-def _repeated(home: Home) -> Iterator[str]:
+def _list_repeated(home: Home) -> Iterator[str]:
     """EXPERIMENT/STAMP of each reproduction so far."""
     for path in sorted((home.root / "results" / REPRODUCTIONS).glob("*.json")):
         with contextlib.suppress(DashboardError):
@@ -93,7 +95,7 @@ def _repeated(home: Home) -> Iterator[str]:
                 yield f"{value.get('experiment')}/{value.get('night')}"
 
 
-def _ordered(weights: dict[str, float], rng: random.Random) -> list[str]:
+def _order_by_weight(weights: dict[str, float], rng: random.Random) -> list[str]:
     """All of them in the order in which they would be drawn one after the other without putting back.
 
     Source: Efraimidis & Spirakis 2006, "Weighted random sampling with a reservoir".
@@ -102,7 +104,7 @@ def _ordered(weights: dict[str, float], rng: random.Random) -> list[str]:
     return sorted(keys, key=keys.__getitem__)
 
 
-def _receipt(home: Home, name: str, keys: frozenset[str] | None) -> Receipt | None:
+def _read_receipt(home: Home, name: str, keys: frozenset[str] | None) -> Receipt | None:
     """The receipt, where it pins what it needs, holds a value and, with `keys`, its artifact is one of them."""
     with contextlib.suppress(DashboardError):  # imported, added by hand or damaged: another is drawn
         receipt = receipts.read(home, name)

@@ -58,16 +58,16 @@ def reproduce(
     ):
         found_code = _find_code(receipt, workspace, code)
         provided = session.lease(_provide(receipt, session.finder))
-        session.runner.use(_with_library(found_code, provided.artifact))
+        session.runner.use(_add_library(found_code, provided.artifact))
         done = Reproduction(
             workspace.stamp, receipt.source, receipt.experiment, receipt.stamp, provided.artifact.identity(),
             reproduce_facts.is_same_machine(receipt), found_code.is_same, found_code.text, matters,
-            list(reproduce_facts.differing(receipt, provided.artifact, found_code, provided.note)), drawn=drawn,
+            list(reproduce_facts.find_differing(receipt, provided.artifact, found_code, provided.note)), drawn=drawn,
         )  # fmt: skip
         session.budget.restart()
         runs = _measure(session, provided.artifact, series, done)
     done.lines = _judge(series, receipt, runs, Conditions(done.is_same_machine, done.is_same_code, matters))
-    done.differs += reproduce_facts.of_engines(receipt, [run.data for run in runs])
+    done.differs += reproduce_facts.compare_engines(receipt, [run.data for run in runs])
     done.elapsed_s = round(time.monotonic() - begun, 3)
     path = workspace.result_file(REPRODUCTIONS)
     common.write_json(path, done.to_json())
@@ -119,7 +119,7 @@ def _set_apart(workspace: MeasuringWorkspace, seed: int) -> MeasuringWorkspace:
     )
 
 
-def _with_library(code: Code, artifact: Artifact) -> Job:
+def _add_library(code: Code, artifact: Artifact) -> Job:
     """The job; with an old library its stages see that one."""
     if code.shared is None:
         return code.job

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dashboard.investigate.reproduce.facts import Fact
-from dashboard.investigate.reproduce.verdict import Line, verdict_of_all
+from dashboard.investigate.reproduce.verdict import Line, conclude
 from tvmdash import structured
 from tvmdash.contracts.reproduction import SCHEMA_VERSION, Drawn, ReproducedSeries, ReproductionResult
 
@@ -35,7 +35,7 @@ class Reproduction:
     @property
     def verdict(self) -> str:
         """The verdict over all series."""
-        return verdict_of_all(self.lines)
+        return conclude(self.lines)
 
     def to_json(self) -> dict[str, Any]:
         """As the file holds it."""

@@ -34,14 +34,14 @@ class Code:
 
 def find(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Path) -> Code:
     """The receipt's code and config; what is taken from the repository's history is unpacked in `scratch`."""
-    config = _config_folder(receipt, here, scratch)
-    folder = _folder(code.of(pipeline("experiment"), receipt.experiment), here, scratch)
+    config = _make_config_folder(receipt, here, scratch)
+    folder = _find_folder(code.of(pipeline("experiment"), receipt.experiment), here, scratch)
     today = Job("experiment", receipt.experiment, folder, config, dict(receipt.config), None)
     if folder.is_dir() and _fits(receipt, today):
         return Code(today, is_same=True, text="code and config as they are here")
     commit, name = str(receipt.repository.get("commit") or ""), experiment_of(receipt.experiment)
     try:
-        then = _unpacked(commit, name, scratch / "then")
+        then = _unpack(commit, name, scratch / "then")
         past = Job("experiment", receipt.experiment, then / "experiments" / name, config,
                    dict(receipt.config), None)  # fmt: skip
         if _fits(receipt, past):
@@ -57,7 +57,7 @@ def find(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Path) -
     return Code(today, is_same=False, text=f"code as it is here, and NOT that of then: {was}")
 
 
-def _folder(there: Path, here: Job | None, scratch: Path) -> Path:
+def _find_folder(there: Path, here: Job | None, scratch: Path) -> Path:
     """The experiment's code of today; within a night its own copy, without what setup left in it."""
     if here is None or here.folder == there or not here.folder.is_dir():
         return there
@@ -74,7 +74,7 @@ def _fits(receipt: Receipt, job: Job) -> bool:
     return setup_cache.fingerprint(job.folder, job.config) == receipt.fingerprint
 
 
-def _config_folder(receipt: Receipt, here: Job | None, scratch: Path) -> Path:
+def _make_config_folder(receipt: Receipt, here: Job | None, scratch: Path) -> Path:
     """The config as the receipt has it; other files beside it are those of today."""
     folder = scratch / "config"
     if here is not None:
@@ -88,7 +88,7 @@ class _NotThereError(Exception):
     """Why the code of then cannot be had from the repository, as a clause."""
 
 
-def _unpacked(commit: str, experiment: str, destination: Path) -> Path:
+def _unpack(commit: str, experiment: str, destination: Path) -> Path:
     """The experiment and the library as they were at `commit`; _NotThereError where this repository lacks them."""
     if not is_commit(commit):
         raise _NotThereError("the receipt names no commit")

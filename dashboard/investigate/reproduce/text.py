@@ -13,10 +13,10 @@ from tvmdash.text import elide, format_duration, format_percent, format_quantity
 
 def summarize(done: Reproduction) -> str:
     """What was measured again, on what, whether it holds, and what is not as it was."""
-    return "\n".join(_lines(done))
+    return "\n".join(_format_lines(done))
 
 
-def _lines(done: Reproduction) -> Iterator[str]:
+def _format_lines(done: Reproduction) -> Iterator[str]:
     if done.drawn is not None:
         yield f"Drawn by the seed {done.drawn.seed} among {done.drawn.candidates} receipts of earlier nights."
     rounds = f"{done.rounds} times in {format_duration(done.elapsed_s)}"
@@ -33,13 +33,13 @@ def _lines(done: Reproduction) -> Iterator[str]:
         yield "Nothing that is known of machine, TVM and code differs."
     yield ""
     for line in done.lines:
-        yield f"{elide(line.series.name, 80)}: {_verdict(line)}"
+        yield f"{elide(line.series.name, 80)}: {_format_verdict(line)}"
     if done.ended:
         yield f"It ended early: {done.ended}"
-    yield _counts(done)
+    yield _format_counts(done)
 
 
-def _counts(done: Reproduction) -> str:
+def _format_counts(done: Reproduction) -> str:
     """As in "3 of 5 hold, 1 does not hold, of 1 it cannot be told."."""
     count = Counter(line.verdict for line in done.lines)
     sentences = [f"{count[HOLDS]} of {len(done.lines)} hold"]
@@ -50,7 +50,7 @@ def _counts(done: Reproduction) -> str:
     return ", ".join(sentences) + "."
 
 
-def _verdict(line: Line) -> str:
+def _format_verdict(line: Line) -> str:
     old = format_quantity(line.old, line.series.unit)
     if line.found is None:
         return f"{old} then; CANNOT TELL: {line.why}"

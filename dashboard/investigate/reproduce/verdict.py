@@ -48,28 +48,28 @@ def judge(series: WantedSeries, old: float, new: tuple[float, ...], repeated: Re
     nor of times on another machine; and a difference is laid on TVM only where machine and code are those of then.
     """
     if repeated is None:
-        return Line(series, old, new, repeated, CANNOT_TELL, _too_few(old, new))
-    away = not repeated.holds and (series.is_size or _distance(repeated) >= math.log1p(was.matters))
-    why = _not_comparable(series, was, away=away)
-    if not why and not away and _reach(repeated) > math.log1p(was.matters):
+        return Line(series, old, new, repeated, CANNOT_TELL, _format_too_few(old, new))
+    away = not repeated.holds and (series.is_size or _measure_distance(repeated) >= math.log1p(was.matters))
+    why = _find_not_comparable(series, was, away=away)
+    if not why and not away and _measure_reach(repeated) > math.log1p(was.matters):
         why = f"a change of {100 * was.matters:g} % could hide in the noise"
     verdict = CANNOT_TELL if why else DOES_NOT_HOLD if away else HOLDS
     return Line(series, old, new, repeated, verdict, why)
 
 
-def verdict_of_all(lines: Sequence[Line]) -> str:
+def conclude(lines: Sequence[Line]) -> str:
     """The verdict over several series: one that does not hold outweighs what cannot be told, and that what holds."""
     verdicts = {line.verdict for line in lines} or {CANNOT_TELL}
     return next(verdict for verdict in (DOES_NOT_HOLD, CANNOT_TELL, HOLDS) if verdict in verdicts)
 
 
-def _too_few(old: float, new: tuple[float, ...]) -> str:
+def _format_too_few(old: float, new: tuple[float, ...]) -> str:
     if old <= 0 or any(value <= 0 for value in new):
         return "a value is not above 0"
     return f"it was measured {len(new)} {'time' if len(new) == 1 else 'times'} only"
 
 
-def _not_comparable(series: WantedSeries, was: Conditions, *, away: bool) -> str:
+def _find_not_comparable(series: WantedSeries, was: Conditions, *, away: bool) -> str:
     if was.is_same_machine is False and (away or not series.is_size):
         return _OTHER_MACHINE
     if away and was.is_same_machine is None:
@@ -77,10 +77,10 @@ def _not_comparable(series: WantedSeries, was: Conditions, *, away: bool) -> str
     return _OTHER_CODE if away and not was.is_same_code else ""
 
 
-def _distance(repeated: Repeated) -> float:
+def _measure_distance(repeated: Repeated) -> float:
     return abs(math.log(repeated.new / repeated.old))
 
 
-def _reach(repeated: Repeated) -> float:
+def _measure_reach(repeated: Repeated) -> float:
     """Half of the interval on the scale of logarithms."""
     return math.log(repeated.high / repeated.low) / 2 if repeated.low > 0 else math.inf

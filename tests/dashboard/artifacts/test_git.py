@@ -373,21 +373,21 @@ def test_a_mirror_is_never_lost_when_its_remote_is(remotes: standin.Remotes, con
     ],
 )
 def test_a_submodules_relative_url_is_meant_from_its_remote(url: str, remote: str, meant: str) -> None:
-    assert tree.absolute_url(url, remote) == meant
+    assert tree.make_absolute_url(url, remote) == meant
 
 
 @pytest.mark.parametrize("url", ["ext::sh -c id", "-x", "file:///etc", "/etc/secret"])
 def test_a_submodule_that_points_where_it_must_not_is_refused(url: str) -> None:
     with pytest.raises(ArtifactError, match="a submodule's remote"):
-        tree.absolute_url(url, "https://host/tvm")
+        tree.make_absolute_url(url, "https://host/tvm")
 
 
 def test_the_doctor_names_what_is_missing_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    told = "\n".join(build_tools.missing({"USE_CUDA": "ON"}))
+    told = "\n".join(build_tools.find_missing({"USE_CUDA": "ON"}))
     for words in ("apt install git", "apt install g++", "llvm-15-dev", "nvcc"):
         assert words in told
-    assert any("ccache" in sentence for sentence in build_tools.advice())
+    assert any("ccache" in sentence for sentence in build_tools.list_advice())
     with pytest.raises(ArtifactError, match="cannot be built from source"):
         build_tools.check({})
 
@@ -402,10 +402,10 @@ def test_the_doctor_names_what_is_missing_with_its_package(tmp_path: Path, monke
     ],
 )
 def test_the_version_says_the_tag_before_and_the_commit(described: str, version: str) -> None:
-    assert git_provider.python_version(described) == version
+    assert git_provider.format_python_version(described) == version
 
 
 def test_the_first_error_of_a_log_is_told_not_the_last(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("[1/2] cc\na.cc:3:1: error: first\nb.cc:4:1: error: second\nninja: build stopped\n")
-    assert cmake.first_error(log) == "a.cc:3:1: error: first"
+    assert cmake.find_first_error(log) == "a.cc:3:1: error: first"

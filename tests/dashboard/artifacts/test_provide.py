@@ -301,7 +301,7 @@ def test_a_requirement_that_the_running_python_lacks_is_named(tmp_path: Path) ->
     needs = ("numpy>=99", "surely-not-there", "pytest", 'xgboost; extra == "all"', "apache-tvm-ffi>=0.1")
     lines = ["Metadata-Version: 2.1", "Name: apache-tvm", "Version: 1.0", *(f"Requires-Dist: {need}" for need in needs)]
     (info / "METADATA").write_text("\n".join(lines) + "\n")
-    found = wheel_needs.distribution(tmp_path, wheel_provider.TVM)
+    found = wheel_needs.read_distribution(tmp_path, wheel_provider.TVM)
     with pytest.raises(
         ArtifactError, match=r"needs numpy>=99: 2\.\S+ is installed; surely-not-there: not installed\. "
     ):

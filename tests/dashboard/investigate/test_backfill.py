@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.investigate.backfill.order import Choice, by_gaps, chosen
+from dashboard.investigate.backfill.order import Choice, choose, order_by_gaps
 from dashboard.investigate.candidate import Candidate
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
@@ -131,18 +131,18 @@ def commit(number: int, date: str = "") -> Candidate:
 
 
 def test_a_step_keeps_each_nth_and_the_end() -> None:
-    assert [one.id for one in chosen([commit(at) for at in range(9)], Choice(step=5))] == ["0", "5", "8"]
+    assert [one.id for one in choose([commit(at) for at in range(9)], Choice(step=5))] == ["0", "5", "8"]
 
 
 def test_by_dates_the_last_commit_of_each_day_is_kept() -> None:
     dates = ["2026-08-01T23:30:00-02:00", "2026-08-02T03:00:00Z", "2026-08-02T20:00:00+00:00", "2026-08-05T01:00:00Z"]
     candidates = [commit(at, date) for at, date in enumerate(dates)]
-    assert [one.id for one in chosen(candidates, Choice(days=1))] == ["0", "2", "3"]
+    assert [one.id for one in choose(candidates, Choice(days=1))] == ["0", "2", "3"]
     with pytest.raises(DashboardError, match="releases have no dates"):
-        chosen([commit(0)], Choice(days=1))
+        choose([commit(0)], Choice(days=1))
 
 
 def test_gaps_are_halved_until_everything_is_measured() -> None:
     candidates = [commit(at) for at in range(9)]
-    assert [one.id for one in by_gaps(candidates, {"2"})] == ["0", "8", "5", "3", "6", "1", "4", "7"]
-    assert list(by_gaps(candidates[:1], set())) == candidates[:1]
+    assert [one.id for one in order_by_gaps(candidates, {"2"})] == ["0", "8", "5", "3", "6", "1", "4", "7"]
+    assert list(order_by_gaps(candidates[:1], set())) == candidates[:1]

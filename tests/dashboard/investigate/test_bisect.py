@@ -15,7 +15,7 @@ from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import build_tools
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.investigate.tvm_range import between
+from dashboard.investigate.tvm_range import list_between
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config
 from tests.dashboard import homes, standin
@@ -170,16 +170,16 @@ def test_the_commits_between_two_builds_are_those_of_the_mirror_in_their_order(t
     Mirror.of(config.artifacts, str(remotes.tvm)).fetch(BuildContext(config.artifacts, tmp_path, Deadline(60)))
     finder = ArtifactFinder(config, tmp_path)
     good, bad = (artifact_of(remotes.tvm, commit, '{"USE_LLVM": "OFF"}') for commit in (commits[0], commits[-1]))
-    found = between(good, bad, finder)
+    found = list_between(good, bad, finder)
     assert [one.id for one in found] == commits
     assert [one.title for one in found[1:]] == ["One", "Merge theirs"]
     assert found[1].spec == ArtifactSpec(str(remotes.tvm), commits[1], (("USE_LLVM", "OFF"),))
     with pytest.raises(DashboardError, match="the wrong way round"):
-        between(bad, good, finder)
+        list_between(bad, good, finder)
     with pytest.raises(DashboardError, match="the same build"):
-        between(good, good, finder)
+        list_between(good, good, finder)
     with pytest.raises(DashboardError, match="differ in their options"):
-        between(good, artifact_of(remotes.tvm, commits[-1]), finder)
+        list_between(good, artifact_of(remotes.tvm, commits[-1]), finder)
 
 
 RUN = f"""#!{sys.executable}

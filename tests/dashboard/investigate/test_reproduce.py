@@ -12,7 +12,7 @@ import pytest
 
 from dashboard.investigate import receipt
 from dashboard.investigate.reproduce import pick, source_code
-from dashboard.investigate.reproduce.verdict import Conditions, judge, verdict_of_all
+from dashboard.investigate.reproduce.verdict import Conditions, conclude, judge
 from dashboard.investigate.series_selection import WantedSeries
 from dashboard.plan.job import CodeFolders
 from tests.dashboard import homes
@@ -314,10 +314,10 @@ def test_a_verdict_needs_a_noise_smaller_than_what_matters(
 def test_over_all_series_the_worst_counts() -> None:
     holds, not_told = (judge(TIME, 1.0, new, repeated([1.0], [new])[0], SAME) for new in (STEADY, (1.0,)))
     fails = judge(TIME, 2.0, STEADY, repeated([2.0], [STEADY])[0], SAME)
-    assert verdict_of_all([holds]) == HOLDS
-    assert verdict_of_all([holds, not_told]) == CANNOT_TELL
-    assert verdict_of_all([holds, fails, not_told]) == DOES_NOT_HOLD
-    assert verdict_of_all([]) == CANNOT_TELL
+    assert conclude([holds]) == HOLDS
+    assert conclude([holds, not_told]) == CANNOT_TELL
+    assert conclude([holds, fails, not_told]) == DOES_NOT_HOLD
+    assert conclude([]) == CANNOT_TELL
 
 
 def draw(lab: Lab, seed: int, *, sample: int = 0, rebuild: bool = False) -> pick.Drawn:

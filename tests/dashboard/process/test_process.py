@@ -108,7 +108,7 @@ def work(number):
 threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
-print(len(bad), *bad[:2], len(orphans._children()))
+print(len(bad), *bad[:2], len(orphans._list_children()))
 """
 
 
@@ -136,7 +136,7 @@ for thread in threads: thread.start()
 while len(orphans._live) < 3: time.sleep(0.001)
 process.cancel_all()
 for thread in threads: thread.join()
-print(*said, len(orphans._children()))
+print(*said, len(orphans._list_children()))
 """
 
 
@@ -153,7 +153,7 @@ from dashboard.process import orphans, process
 orphans.become_subreaper()
 outcome = process.run(["/bin/sh", "-c", sys.argv[2]], cwd=Path("/"), env={"PATH": "/bin:/usr/bin"}, timeout_s=20,
                       log=Path(sys.argv[1]))
-print(outcome.left_behind, len(orphans._children()))
+print(outcome.left_behind, len(orphans._list_children()))
 """
 
 

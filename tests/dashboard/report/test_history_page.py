@@ -22,7 +22,7 @@ VERSIONS = ("0.9.0", "0.10.0", "0.10.0.post1")
 
 
 def history(made: Home) -> str:
-    return history_page.page(version_history.read(made))
+    return history_page.format_page(version_history.read(made))
 
 
 def nights(

@@ -18,7 +18,7 @@ from tvmdash.dashboard_info import Home
 
 
 def page(made: Home) -> str:
-    return night_page.page(results.read(made, None, CodeFolders()))
+    return night_page.format_page(results.read(made, None, CodeFolders()))
 
 
 def tables(text: str) -> list[list[list[str]]]:
@@ -134,10 +134,10 @@ def test_names_that_do_harm_stay_text_in_their_cell(tmp_path: Path) -> None:
 
 
 def test_text_is_escaped_only_where_markdown_would_take_it_for_something() -> None:
-    assert markdown.plain("a|b") == r"a\|b"
-    assert markdown.plain("conv2d_add 3 < 4 & _x_ #1") == r"conv2d_add 3 &lt; 4 &amp; \_x\_ \#1"
-    assert markdown.plain("see https://x.org") == "see https&colon;//x.org"
-    assert markdown.plain("a\n\nb\\") == "a b\\\\"
+    assert markdown.escape("a|b") == r"a\|b"
+    assert markdown.escape("conv2d_add 3 < 4 & _x_ #1") == r"conv2d_add 3 &lt; 4 &amp; \_x\_ \#1"
+    assert markdown.escape("see https://x.org") == "see https&colon;//x.org"
+    assert markdown.escape("a\n\nb\\") == "a b\\\\"
 
 
 def test_many_ways_become_rows_and_many_columns_several_tables(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_the_page_says_what_moved_in_the_words_of_the_markdown_page(site: Site) 
     assert "No alert and no other page takes them." in words
     assert "20261120T000100Z" in words
     assert re.search(r"0\.9\.0 6 20261120T000100Z 20261120T001600Z", words)
-    told = history_page.page(history.read(site.home))
+    told = history_page.format_page(history.read(site.home))
     rows = [line.split(" | ") for line in told.splitlines() if line.startswith("| cnn mlp")]
     assert len(rows) == 1
     shown = [cell.strip(" |") for cell in rows[0][3:]]
