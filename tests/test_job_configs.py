@@ -38,5 +38,5 @@ def fields_of(file: Path) -> config_util.Fields:
 def test_a_jobs_dataclass_and_its_fields_json_say_the_same(file: Path) -> None:
     kind = typed.config_class(class_of(file.parent))
     assert kind is not None, "the class names no dataclass"
-    assert list(typed.disagreements(kind, fields_of(file))) == []
-    assert typed.unread(kind, fields_of(file)) == [], f"are not in {kind.__name__}"
+    assert list(typed.find_disagreements(kind, fields_of(file))) == []
+    assert typed.find_unread(kind, fields_of(file)) == [], f"are not in {kind.__name__}"

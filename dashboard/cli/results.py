@@ -57,8 +57,8 @@ def _history(arguments: argparse.Namespace) -> str:
         raise DashboardError(f"--history is of many nights. Leave out {arguments.night}.")
     history = version_history.read(Home(arguments.home))
     if not history.versions:
-        command = history_text.command(str(arguments.home))
-        failed = [f"{tvm}, {experiment}: {why}." for experiment, tvm, why in history_text.failures(history)]
+        command = history_text.format_command(str(arguments.home))
+        failed = [f"{tvm}, {experiment}: {why}." for experiment, tvm, why in history_text.list_failures(history)]
         known = [*history.broken, *failed][:_MOST_FAULTS]
         none = f"{arguments.home}: there are no nights of backfill that can be read."
         raise DashboardError(" ".join([none, *known, f"Measure some: {command}"]))

@@ -41,7 +41,7 @@ def list_unfinished(tmp_data: Path, home: Home) -> list[Path]:
 
 
 def _list_stamped(tmp_data: Path) -> list[Path]:
-    return [tmp_data / name for name in removal.names_in(tmp_data) if common.is_stamp(name)]
+    return [tmp_data / name for name in removal.list_names(tmp_data) if common.is_stamp(name)]
 
 
 def _read_owner(folder: Path) -> str | None:
@@ -68,7 +68,7 @@ def sweep(home: Home, tmp_data: Path) -> None:
     for folder, ours in _list_written(home.root / "results"):
         common.remove_unfinished(folder, ours=ours)
     removal.remove_abandoned(tmp_data)
-    for kept in removal.names_in(tmp_data / "raw"):
+    for kept in removal.list_names(tmp_data / "raw"):
         removal.remove_abandoned(tmp_data / "raw" / kept)
     for folder in _list_stamped(tmp_data):
         if _read_owner(folder) is None and _holds_only_a_nights_things(folder):
@@ -88,9 +88,11 @@ def _list_written(results: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _folders_in(folder: Path) -> list[Path]:
-    return [folder / name for name in removal.names_in(folder) if not name.startswith(".") and (folder / name).is_dir()]
+    return [
+        folder / name for name in removal.list_names(folder) if not name.startswith(".") and (folder / name).is_dir()
+    ]
 
 
 def _holds_only_a_nights_things(folder: Path) -> bool:
     """Whether the folder is one that a night began or was removing: somebody else's may have a stamp for a name too."""
-    return all(name.startswith(_THINGS) for name in removal.names_in(folder))
+    return all(name.startswith(_THINGS) for name in removal.list_names(folder))

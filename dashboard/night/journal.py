@@ -17,7 +17,7 @@ from typing import Any
 from dashboard.plan.job import Job
 from tvmdash import common
 from tvmdash.dashboard_info import RUNNING, Home, JobResult, Night, StepResult
-from tvmdash.home_secrets import secrets_of
+from tvmdash.home_secrets import find_secrets_of_home
 from tvmdash.redaction import redact, redact_json
 
 _BALLAST_BYTES = 4 << 20
@@ -36,7 +36,7 @@ class Journal:
     def __init__(self, home: Home, night: Night) -> None:
         self._home = home
         self._night = night
-        self._secrets = secrets_of(home)
+        self._secrets = find_secrets_of_home(home)
         self._jobs = {(job.kind, job.name): job for job in night.jobs}
         self._begun = time.monotonic()
         self._lock = threading.RLock()

@@ -31,26 +31,26 @@ def _format_head(history: History) -> Iterator[str]:
     yield f"    python3 -m dashboard backfill HOME --artifacts {source}:{first_last} --rounds {rounds}"
     yield "    python3 -m dashboard results HOME --history --output docs/history.md"
     yield ""
-    yield words.method("[compare](investigating.md)")
+    yield words.describe_method("[compare](investigating.md)")
     yield ""
     yield from format_table(["", ""], [[name, text] for name, text in _list_facts(history) if text], words=2)
 
 
 def _list_facts(history: History) -> Iterator[tuple[str, str]]:
     yield "TVMs", escape(", ".join(history.versions), 2000)
-    yield "measured", words.measured(history)
+    yield "measured", words.describe_measured(history)
     yield "machine", format_machine(history.machine)
     others = len(history.machines) - 1
     yield "", f"and {others} other machines or states of it" if others > 0 else ""
-    yield "rounds, at most", escape(words.rounds(history))
-    yield "load", words.load(history)
+    yield "rounds, at most", escape(words.describe_rounds(history))
+    yield "load", words.describe_load(history)
     for fault in history.broken:
         yield "unreadable", escape(fault)
 
 
 def _format_verdict(history: History) -> Iterator[str]:
     yield from ["", "## What changed", ""]
-    yield from words.verdict(history)
+    yield from words.format_verdict(history)
     real = [step for step in history.steps() if step.found.real]
     if real:
         rows = [[escape(cell) for cell in words.format_step(step)] for step in real]
@@ -58,7 +58,7 @@ def _format_verdict(history: History) -> Iterator[str]:
 
 
 def _format_control(history: History) -> Iterator[str]:
-    text = words.control(history)
+    text = words.describe_control(history)
     if text:
         yield from ["", "## The control", "", text]
 
@@ -70,7 +70,9 @@ def _format_experiment(history: History, name: str) -> Iterator[str]:
         [escape(course.short_name), *_format_levels(history, course), words.format_whole(course)]
         for course in history.of(name)
     ]
-    yield from format_table(["series", *map(escape, history.versions), escape(words.last_against_first(history))], rows)
+    yield from format_table(
+        ["series", *map(escape, history.versions), escape(words.compare_last_with_first(history))], rows
+    )
 
 
 def _format_levels(history: History, course: Course) -> Iterator[str]:
@@ -80,7 +82,7 @@ def _format_levels(history: History, course: Course) -> Iterator[str]:
 
 
 def _format_failures(history: History) -> Iterator[str]:
-    failures = list(words.failures(history))
+    failures = list(words.list_failures(history))
     yield from ["", "## Failed", ""] if failures else []
     for experiment, version, text in failures:
         yield f"- {escape(experiment)} on {escape(version)}: {escape(text)}"

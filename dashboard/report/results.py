@@ -9,7 +9,7 @@ from typing import Any
 from dashboard.plan.job import CodeFolders
 from tvmdash import common, config_util, records
 from tvmdash.config_util.fields import NIGHTLY
-from tvmdash.contracts.telemetry import PAGE_FILE, abnormal_runs
+from tvmdash.contracts.telemetry import PAGE_FILE, find_abnormal_runs
 from tvmdash.dashboard_info import Home, JobResult, Night
 from tvmdash.errors import DashboardError
 from tvmdash.records import NightData
@@ -57,7 +57,7 @@ def read(home: Home, stamp: str | None, code: CodeFolders) -> NightResults:
         last = ", ".join(stamps[:-6:-1])
         raise DashboardError(f"{home.root}: there is no night {stamp}. The last ones are: {last}.")
     night = home.read_night(stamp or stamps[-1])
-    disturbed = abnormal_runs(home.output("telemetry") / PAGE_FILE, night.stamp)
+    disturbed = find_abnormal_runs(home.output("telemetry") / PAGE_FILE, night.stamp)
     jobs = night.experiments
     experiments = [_read_experiment(home, night.stamp, job, code, (disturbed or {}).get(job.name, "")) for job in jobs]
     return NightResults(night, tuple(sorted(experiments, key=lambda result: result.job.name)), disturbed is not None)

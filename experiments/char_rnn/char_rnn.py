@@ -81,7 +81,7 @@ def letters_plot(history: History) -> Bar:
     """Tonight's letters per second of each way, with the run time's interval turned round."""
     bars = [
         BarValue(way, *(_rate(series, ms) for ms in (series.values[-1], series.high[-1], series.low[-1])))
-        for ways in configuration_text.cases(history).values()
+        for ways in configuration_text.group_cases(history).values()
         for way, series in ways.items()
     ]
     title = f"{history.experiment}, night {history.stamps[-1]}: letters per second"

@@ -138,7 +138,7 @@ def _compile(source: Source, options: CompileOptions, threads: int) -> Compilati
     with phase(LOAD):
         loaded = relax_util.load(compiled, threads)
     answer = loaded.run(x)
-    times = {phase.name: phase.duration_ns / 1e6 for phase in phases.so_far()}
+    times = {phase.name: phase.duration_ns / 1e6 for phase in phases.list_so_far()}
     phases_ms = {TOTAL: total_ms, **{name: times[traced] for name, traced in INSIDE.items()}}
 
     @functools.cache

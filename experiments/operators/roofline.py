@@ -195,7 +195,7 @@ def _by_dtype(shares_of_peak: Sequence[Share]) -> list[str]:
     for dtype in dtypes:
         own = [share for share in shares_of_peak if share.dtype == dtype]
         if len(dtypes) > 1:
-            lines += [f"{line} ({dtype})" for line in engine_text.against_each([share.series for share in own])]
+            lines += [f"{line} ({dtype})" for line in engine_text.compare_with_each([share.series for share in own])]
         engines = dict.fromkeys(str(share.series.labels["engine"]) for share in own)
         middles = {name: [s.percent for s in own if s.series.labels["engine"] == name] for name in engines}
         text_of_engines = [

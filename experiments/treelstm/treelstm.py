@@ -71,7 +71,7 @@ class TreeLstm(Experiment[TreeLstmConfig]):
         summary = configuration_text.summary(super().summary(history), history)
         costs = [
             f"{way} {format_quantity(series.values[-1] * 1e6 / series.labels['workload_args']['nodes'], 'ns')}"
-            for ways in configuration_text.cases(history).values()
+            for ways in configuration_text.group_cases(history).values()
             for way, series in ways.items()
         ]
         return summary.with_lines([f"- a node takes: {'; '.join(costs)}"])

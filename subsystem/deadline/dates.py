@@ -13,7 +13,7 @@ from typing import Any
 from tvmdash.config_util import ConfigError, Field, check
 from tvmdash.contracts.deadlines import DeadlineAhead
 from tvmdash.errors import DashboardError
-from tvmdash.slack_util.payloads import mention
+from tvmdash.slack_util.payloads import format_mention
 from tvmdash.structured import from_json
 
 FIELDS = {
@@ -126,12 +126,12 @@ def read(config: DatesConfig, where: str) -> list[Deadline]:
 
 
 def _parse(name: str, given: _Given, config: DatesConfig, location: str) -> Deadline:
-    wrong = [identity for identity in given.ping if mention(identity) is None]
+    wrong = [identity for identity in given.ping if format_mention(identity) is None]
     if wrong:
         raise DashboardError(f"{location}.ping: {wrong[0]!r:.60} is not a Slack ID. Copy it from the profile (U...).")
     days = config.ping_days if given.ping_days is None else given.ping_days
     moment, zone = _moment(given.date, given.time_zone, config.time_zone, location)
-    pings = tuple(filter(None, map(mention, dict.fromkeys(given.ping))))
+    pings = tuple(filter(None, map(format_mention, dict.fromkeys(given.ping))))
     return Deadline(name, given.title.strip() or name, moment, zone, pings, days, given.url)
 
 

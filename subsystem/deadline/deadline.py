@@ -14,8 +14,8 @@ from tvmdash.config_util import ConfigError, JobConfig
 from tvmdash.contracts.deadlines import DEADLINES_FILE, SCHEMA_VERSION, DeadlinesAhead
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.slack_util.delivery import SlackConfig, open_slack, tell
-from tvmdash.slack_util.parts import in_a_line
-from tvmdash.slack_util.payloads import Message, Part, bold, build, escape, link
+from tvmdash.slack_util.parts import format_in_a_line
+from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold, link
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide
 
@@ -64,8 +64,8 @@ def message(near: Sequence[dates.Deadline], stamp: str) -> Message:
 
 def _part(item: dates.Deadline, stamp: str) -> Part:
     now = common.parse_stamp(stamp)
-    name = bold(item.title) if not item.url else f"{bold(item.title)} ({link(item.url, 'details')})"
-    lines = (f"{name} {escape(item.describe(now), 300)}", in_a_line(item.pings))
+    name = format_bold(item.title) if not item.url else f"{format_bold(item.title)} ({link(item.url, 'details')})"
+    lines = (f"{name} {escape(item.describe(now), 300)}", format_in_a_line(item.pings))
     return Part("\n".join(filter(None, lines)), item.pings)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tvmdash.dashboard_info import OK, Home, Night
 from tvmdash.slack_util.delivery import Attachment
-from tvmdash.slack_util.parts import page_of, website_url
+from tvmdash.slack_util.parts import find_page, website_url
 from tvmdash.slack_util.payloads import Message, build, link
 from tvmdash.text import elide
 
@@ -42,7 +42,7 @@ def _note(night: Night, website: str, total: int) -> Message:
     text = f"All {total} graphs" if total > 1 else "The graph"
     page = link(f"{website.rstrip('/')}/index.html#experiments", "on the website, until the next night")
     return build(
-        "Graphs", f"{text}: {page}; what was measured stays on {link(page_of(night, website), 'its page')}.", []
+        "Graphs", f"{text}: {page}; what was measured stays on {link(find_page(night, website), 'its page')}.", []
     )
 
 

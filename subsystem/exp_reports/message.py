@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tvmdash.contracts.telemetry import PAGE_FILE, abnormal_runs
+from tvmdash.contracts.telemetry import PAGE_FILE, find_abnormal_runs
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, RUNNING, Home, JobResult, Night
 from tvmdash.slack_util.parts import (
     BAD,
@@ -13,18 +13,18 @@ from tvmdash.slack_util.parts import (
     STOPPED,
     UNFINISHED,
     Notify,
-    about,
-    blocked_parts,
-    failed_part,
-    in_a_line,
+    format_about,
+    format_in_a_line,
+    format_rest,
     is_unfinished,
+    make_blocked_parts,
+    make_failed_part,
+    make_opening,
     note_parts,
-    opening,
     read_notify,
-    rest,
     website_url,
 )
-from tvmdash.slack_util.payloads import Message, Part, bold, build, escape
+from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold
 from tvmdash.text import describe_missing_backups, elide, format_list
 
 _NAMED, _NAME, _SUMMARY = 3, 24, 400
@@ -35,15 +35,15 @@ def of_night(home: Home, night: Night, whole: str) -> Message:
     """The message; `whole` is the file that holds it where Slack has no room for all of it."""
     jobs = [(job, read_notify(home, job.kind, job.name)) for job in _experiments(night)]
     website = website_url(home)
-    headline, parts = opening(home, night, _icon(night), verdict(night))
-    parts += [failed_part(job, notify) for job, notify in jobs if job.state == FAILED]
-    parts += blocked_parts([item for item in jobs if item[0].state == BLOCKED])
+    headline, parts = make_opening(home, night, _icon(night), verdict(night))
+    parts += [make_failed_part(job, notify) for job, notify in jobs if job.state == FAILED]
+    parts += make_blocked_parts([item for item in jobs if item[0].state == BLOCKED])
     parts += [_unfinished_part(job, notify) for job, notify in jobs if is_unfinished(job)]
     parts += note_parts(night, [fault for _, notify in jobs for fault in notify.faults])
     measured = [job for job, _ in jobs if _is_good(job) or _is_partly_good(job)]
-    troubled = abnormal_runs(home.output("telemetry") / PAGE_FILE, night.stamp) or {}
+    troubled = find_abnormal_runs(home.output("telemetry") / PAGE_FILE, night.stamp) or {}
     parts += [_good_part(home, job, night.stamp, troubled.get(job.name, "")) for job in sorted(measured, key=_is_good)]
-    return build(headline, about(night, website), parts, rest(night, website, whole))
+    return build(headline, format_about(night, website), parts, format_rest(night, website, whole))
 
 
 def verdict(night: Night) -> str:
@@ -107,7 +107,7 @@ def _is_partly_good(job: JobResult) -> bool:
 def _unfinished_part(job: JobResult, notify: Notify) -> Part:
     done = [step.stage for step in job.steps]
     sentence = f"It was through {escape(done[-1], 60)}." if done else "It was not begun."
-    lines = (f"{UNFINISHED} {bold(_title(job))} did not finish. {sentence}", in_a_line(notify.pings))
+    lines = (f"{UNFINISHED} {format_bold(_title(job))} did not finish. {sentence}", format_in_a_line(notify.pings))
     return Part("\n".join(filter(None, lines)), notify.pings)
 
 
@@ -120,7 +120,7 @@ def _good_part(home: Home, job: JobResult, stamp: str, trouble: str) -> Part:
     text = "\n".join(_short(summary[1])) if summary else "It left no summary of tonight."
     icon = NOTE if job.failed_points or trouble else GOOD
     doubt = escape(f"{_DISTURBED} {elide(trouble, _SUMMARY)}", 2 * _SUMMARY) if trouble else ""
-    lines = (f"{icon} {bold(_title(job))}", doubt, escape(text, 2 * _SUMMARY))
+    lines = (f"{icon} {format_bold(_title(job))}", doubt, escape(text, 2 * _SUMMARY))
     return Part("\n".join(filter(None, lines)).rstrip(), group=GOOD)
 
 

@@ -20,7 +20,7 @@ from rerun.confirm import Confirming
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home
-from tvmdash.detect.fleet.common import deviations
+from tvmdash.detect.fleet.common import find_deviations
 from tvmdash.detect.fleet.fleet import GAIN, night_threshold
 from tvmdash.detect.series import SeriesState
 from tvmdash.errors import DashboardError
@@ -164,8 +164,8 @@ def _keep_inputs(output: Path, table: Table, judged: Judged, events: Sequence[Ev
         fleet = fleets[event.data["fleet"]]
         if event.data.get("size") is not None:
             states = {name: fleet.before.series.get(name, SeriesState()) for name in fleet.histories}
-            rows = deviations(fleet.histories, states)
-            kept = replay.kept_fleet(rows, sorted(fleet.controls), judged.night)
+            rows = find_deviations(fleet.histories, states)
+            kept = replay.keep_fleet(rows, sorted(fleet.controls), judged.night)
             incidents[event.incident] = replay.inputs_of({}, kept)
             continue
         series = {moved["name"]: _kept(judged, moved["series"], options) for moved in event.data["moved"]}
@@ -180,7 +180,7 @@ def _keep_inputs(output: Path, table: Table, judged: Judged, events: Sequence[Ev
 def _kept(judged: Judged, key: str, options: Options) -> dict[str, Any]:
     fleet = next(fleet for fleet in judged.fleets if key in fleet.rows)
     settings = replace(options.settings, threshold=night_threshold(options.settings, len(fleet.rows)))
-    return replay.kept(
+    return replay.keep_inputs(
         fleet.histories[key], _as_judged(fleet, key, judged.night), settings, fleet.decided.decisions[key]
     )
 
@@ -191,7 +191,7 @@ def _as_judged(fleet: FleetNight, key: str, night: int) -> SeriesState:
     common_shift = fleet.decided.common
     if common_shift is None or common_shift.blame == "compiler":
         return state
-    row = deviations({key: fleet.histories[key]}, {key: state}).get(key)
+    row = find_deviations({key: fleet.histories[key]}, {key: state}).get(key)
     if row is None or not row.positive:
         return state
     rest = row.away - common_shift.shift

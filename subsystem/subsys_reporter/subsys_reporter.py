@@ -17,16 +17,16 @@ from tvmdash.slack_util.parts import (
     BAD,
     GOOD,
     STOPPED,
-    about,
-    blocked_parts,
-    failed_part,
-    fault_part,
-    opening,
+    format_about,
+    format_rest,
+    make_blocked_parts,
+    make_failed_part,
+    make_fault_part,
+    make_opening,
     read_notify,
-    rest,
     website_url,
 )
-from tvmdash.slack_util.payloads import Message, Part, bold, build, escape, link
+from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold, link
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide, format_list
 
@@ -71,15 +71,15 @@ def of_night(home: Home, night: Night, jobs: Sequence[JobResult], whole: str) ->
     website = website_url(home)
     states = {job.state for job in jobs}
     icon = BAD if FAILED in states else STOPPED if BLOCKED in states else GOOD
-    headline, parts = opening(home, night, icon, verdict(jobs))
-    parts += [failed_part(job, notify) for job, notify in notified if job.state == FAILED]
-    parts += blocked_parts([item for item in notified if item[0].state == BLOCKED])
-    parts += [fault_part(fault) for _, notify in notified for fault in notify.faults]
+    headline, parts = make_opening(home, night, icon, verdict(jobs))
+    parts += [make_failed_part(job, notify) for job, notify in notified if job.state == FAILED]
+    parts += make_blocked_parts([item for item in notified if item[0].state == BLOCKED])
+    parts += [make_fault_part(fault) for _, notify in notified for fault in notify.faults]
     reports = [(job, report_of_tonight(home, job, night)) for job in jobs if job.state == OK]
     parts += [_report_part(job, report, in_threads(home, job, night, website)) for job, report in reports if report]
     quiet = [_title(job) for job, report in reports if not report]
     parts += [Part(f"{GOOD} {escape(format_list(quiet, 20), 1500)}: nothing to report.", group=GOOD)] if quiet else []
-    return build(headline, about(night, website), parts, rest(night, website, whole))
+    return build(headline, format_about(night, website), parts, format_rest(night, website, whole))
 
 
 def report_of_tonight(home: Home, job: JobResult, night: Night) -> tuple[str, str] | None:
@@ -115,7 +115,7 @@ def _report_part(job: JobResult, report: tuple[str, str], elsewhere: str) -> Par
     title, value = report
     own = job.title.strip() not in {"", job.name}
     name = job.title if own else f"{title.strip() or job.name} ({job.name})"
-    return Part(f"{GOOD} {bold(name)}\n{elsewhere or escape(value.strip(), _VALUE)}".rstrip(), group=GOOD)
+    return Part(f"{GOOD} {format_bold(name)}\n{elsewhere or escape(value.strip(), _VALUE)}".rstrip(), group=GOOD)
 
 
 if __name__ == "__main__":

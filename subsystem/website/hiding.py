@@ -17,8 +17,8 @@ from render import page as pages
 from tvmdash import common, config_util, redaction
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.home_secrets import secrets_of
-from tvmdash.redaction import blank, redact
+from tvmdash.home_secrets import find_secrets_of_home
+from tvmdash.redaction import blank_out, redact
 
 _MARK_FILE = "hidden.json"
 """In a site whose secrets are hidden: by which code."""
@@ -34,7 +34,10 @@ def hide_secrets(home: Home, old: Path, new: Path) -> int:
     changed since. A changed file is written anew: one that was carried over is the old site's as well.
     """
     forms = tuple(
-        sorted({form for value in secrets_of(home) for form in _forms(value)}, key=lambda form: (-len(form), form))
+        sorted(
+            {form for value in find_secrets_of_home(home) for form in _forms(value)},
+            key=lambda form: (-len(form), form),
+        )
     )
     is_clean = _is_clean(old, home)
     changed = 0
@@ -43,7 +46,7 @@ def hide_secrets(home: Home, old: Path, new: Path) -> int:
             continue
         content = path.read_bytes()
         text = content.decode("utf-8", errors="surrogateescape")
-        clean = (blank if path.suffix in _COUNTED_BYTES else redact)(text, forms)
+        clean = (blank_out if path.suffix in _COUNTED_BYTES else redact)(text, forms)
         if clean != text:
             write_new(str(path), clean.encode("utf-8", errors="surrogateescape"))
             changed += 1

@@ -19,7 +19,7 @@ import numpy as np
 
 REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO / "shared" / "python")]
-from tvmdash.stats.bisection import Search, Step, ends_are_clear, least_measurements, step_of  # noqa: E402 - from the repository
+from tvmdash.stats.bisection import Search, Step, ends_are_clear, least_measurements, make_step  # noqa: E402 - from the repository
 
 COMMITS, SIZE = 200, math.log(1.05)
 BUILD_BIAS, DISTURBED, DISTURBANCE, BROKEN = 0.003, 0.03, 0.1, 0.05
@@ -58,7 +58,7 @@ def search(seed: int, noise: float) -> Outcome:
         return Outcome(clear=False, ends=len(ends))
     failed: set[int] = set()
     while True:
-        model = Search(COMMITS, step_of(ends, values.values()), failed=failed)
+        model = Search(COMMITS, make_step(ends, values.values()), failed=failed)
         for commit, found in values.items():
             model.add(commit, found)
         model.add(COMMITS, ends)

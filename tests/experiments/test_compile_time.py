@@ -24,7 +24,7 @@ def own() -> Iterator[SimpleNamespace]:
     """The experiment's modules as in a process that has compiled nothing yet."""
     phases.record()
     yield modules("compile_time")
-    phases.taken()
+    phases.take()
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import pytest
 from tests.experiments.trying import EXPERIMENTS, modules
 from tvmdash import common, config_util
 from tvmdash.exp_templates import Experiment
-from tvmdash.experiment.points import grouped, named
+from tvmdash.experiment.points import group_points, name_values
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "points.json"
 SAMPLE = EXPERIMENTS.parent / "sample-dashboard-home" / "config" / "experiments"
@@ -56,8 +56,10 @@ def points_of(name: str) -> dict[str, Any]:
 def _described(experiment: Experiment, config: Mapping[str, Any]) -> dict[str, Any]:
     asked = config_util.structure(type(experiment), config, experiment._fields, experiment.name)
     points = experiment.points(asked)
-    listed = [[named(experiment.axes, point), point.once] for point in points]
-    groups = [[group.name, group.engine.name, dict(group.environment)] for group in grouped(experiment, points, asked)]
+    listed = [[name_values(experiment.axes, point), point.once] for point in points]
+    groups = [
+        [group.name, group.engine.name, dict(group.environment)] for group in group_points(experiment, points, asked)
+    ]
     return {
         "points": len(points),
         "axes": [f"{axis.column}.{axis.name}" for axis in experiment.axes],

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tvmdash.dashboard_info import JobResult, Night
-from tvmdash.redaction import HIDDEN, blank, known_secrets, redact, redact_json, without_secrets
+from tvmdash.redaction import HIDDEN, blank_out, known_secrets, redact, redact_json, remove_secrets
 
 LETTERS = string.ascii_letters + string.digits
 
@@ -51,8 +51,8 @@ def test_a_secret_is_hidden_wherever_it_stands(parts: tuple[str, str, str], arou
     before, secret, behind = parts
     text = around.format(before + secret + behind)
     assert not [line for line in secret.split("\n") if line in redact(text)]
-    assert not [line for line in secret.split("\n") if line in blank(text)]
-    assert len(blank(text)) == len(text)
+    assert not [line for line in secret.split("\n") if line in blank_out(text)]
+    assert len(blank_out(text)) == len(text)
     as_json = redact(json.dumps({"told": text}))
     assert not [line for line in secret.split("\n") if line in as_json]
     assert json.loads(as_json).keys() == {"told"}, "JSON stays JSON"
@@ -81,7 +81,7 @@ def test_a_secret_is_hidden_wherever_it_stands(parts: tuple[str, str, str], arou
 )
 def test_common_things_stay(text: str) -> None:
     assert redact(text) == text
-    assert blank(text) == text
+    assert blank_out(text) == text
 
 
 def test_the_end_of_a_private_key_is_hidden_when_its_begin_was_cut_off() -> None:
@@ -100,7 +100,7 @@ def test_values_of_fields_that_are_named_as_secrets_are_known() -> None:
 
 def test_a_config_is_shown_without_secrets_by_name_and_by_value() -> None:
     config = {"api_key": 5, "remote": "https://me:pw@host/x", "list": [{"webhook_url": "x"}, "hf_" + "a1" * 17, 5]}
-    assert without_secrets(config) == {
+    assert remove_secrets(config) == {
         "api_key": HIDDEN,
         "remote": f"https://{HIDDEN}@host/x",
         "list": [{"webhook_url": HIDDEN}, HIDDEN, 5],

@@ -98,10 +98,10 @@ class _Bisection:
 
     def _model(self) -> Search:
         """The search with all that was measured until now, which also says how noisy that is."""
-        from tvmdash.stats.bisection import Search, step_of
+        from tvmdash.stats.bisection import Search, make_step
 
         inner = {at: self._values(candidate) for at, candidate in enumerate(self.candidates[1:-1], 1)}
-        search = Search(len(self.candidates) - 1, step_of(self._ends, inner.values()), self.error)
+        search = Search(len(self.candidates) - 1, make_step(self._ends, inner.values()), self.error)
         for at, values in inner.items():
             if values:
                 search.add(at, values)

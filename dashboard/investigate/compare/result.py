@@ -9,7 +9,7 @@ from typing import Any
 from dashboard.investigate.rounds import RoundOutcome, RoundState
 from dashboard.investigate.series_selection import WantedSeries
 from tvmdash.series import naming
-from tvmdash.stats.comparison import LEAST_ROUNDS, Difference, differences
+from tvmdash.stats.comparison import LEAST_ROUNDS, Difference, find_differences
 
 SCHEMA_VERSION = 1
 
@@ -86,7 +86,7 @@ class Comparison:
         """Name each series and say of each whether its difference is real."""
         every = list(self.series.values())
         names = naming.names([compared.series for compared in every])
-        judged = differences([compared.rounds for compared in every])
+        judged = find_differences([compared.rounds for compared in every])
         for compared, name, difference in zip(every, names, judged, strict=True):
             compared.series, compared.difference = replace(compared.series, name=name), difference
 

@@ -31,7 +31,7 @@ from tvmdash import common
 from tvmdash.contracts.reproduction import Drawn
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
-from tvmdash.stats.comparison import repeated
+from tvmdash.stats.comparison import judge_repeated
 
 _log = logging.getLogger("reproduce")
 
@@ -151,7 +151,7 @@ def _judge(
 ) -> list[Line]:
     old = {value.key.id: value.value for value in receipt.values}
     new = [tuple(value for run in runs if (value := wanted.value_in(run.values)) is not None) for wanted in series]
-    repeats = repeated([old[wanted.id] for wanted in series], new)
+    repeats = judge_repeated([old[wanted.id] for wanted in series], new)
     return [
         reproduce_verdict.judge(wanted, old[wanted.id], values, repeat, was)
         for wanted, values, repeat in zip(series, new, repeats, strict=True)

@@ -56,13 +56,13 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None) -> Record:
     info = {
         "docker_tag": machine["docker_tag"],
         "docker_hash": machine["docker_hash"],
-        **_statistics(reduced),
+        **_describe_statistics(reduced),
         "doubts": [doubt.words for doubt in doubts],
         "doubt_kinds": [doubt.kind for doubt in doubts],
         "ended_by": ended_by(trials, reduced) if ended_by else None,
-        "compile_time": _middle(trials, "compile_time"),
+        "compile_time": _find_median(trials, "compile_time"),
         **{name: value for name, value in first.facts.items() if name not in _OWN_PLACE},
-        "alike": _alike(trials) or None,
+        "alike": _count_alike(trials) or None,
         "load_before": first.facts["load_before"],
         "load_after": trials[-1].facts["load_after"],
     }
@@ -89,7 +89,7 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None) -> Record:
     )
 
 
-def _statistics(reduced: Reduced) -> dict[str, Any]:
+def _describe_statistics(reduced: Reduced) -> dict[str, Any]:
     return {
         "execution_elapsed_ms_median": reduced.median,
         "execution_elapsed_ms_min": reduced.min,
@@ -97,16 +97,16 @@ def _statistics(reduced: Reduced) -> dict[str, Any]:
         "execution_elapsed_ms_high": reduced.high,
         "samples": reduced.count,
         "processes": reduced.processes,
-        "spread_between_percent": _percent(reduced.between),
-        "spread_within_percent": _percent(reduced.within),
+        "spread_between_percent": _make_percent(reduced.between),
+        "spread_within_percent": _make_percent(reduced.within),
     }
 
 
-def _percent(share: float | None) -> float | None:
+def _make_percent(share: float | None) -> float | None:
     return None if share is None else round(share * 100, 3)
 
 
-def _alike(trials: Sequence[Trial]) -> dict[str, int]:
+def _count_alike(trials: Sequence[Trial]) -> dict[str, int]:
     """By name, how many processes gave this very size, count or accuracy; 0 where they differ.
 
     One process alone proves nothing.
@@ -120,7 +120,7 @@ def _alike(trials: Sequence[Trial]) -> dict[str, int]:
     }
 
 
-def _middle(trials: Sequence[Trial], name: str) -> float | None:
+def _find_median(trials: Sequence[Trial], name: str) -> float | None:
     """The median of a fact that every process has anew."""
     values = [trial.facts[name] for trial in trials if trial.facts.get(name) is not None]
     return statistics.median(values) if values else None

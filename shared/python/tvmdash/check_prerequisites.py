@@ -166,7 +166,7 @@ class _Config:
 
     def lacking(self, home: Home, night: Night) -> str | None:
         file = home.config("experiment", self.experiment) / config_util.CONFIG_FILE
-        config = _measured_config(home.data_file(self.experiment, night.stamp)) or _read(file)
+        config = _read_measured_config(home.data_file(self.experiment, night.stamp)) or _read(file)
         location = f"{file.relative_to(home.root)}: $.{self.field}"
         if self.field not in config:
             return f"{location}: is not given. Add it."
@@ -208,7 +208,7 @@ class _Any:
         return " ".join(dict.fromkeys(sentences)) or "It needs one of nothing, which cannot be. Name what it needs."
 
 
-def _measured_config(data_file: Path) -> dict[str, Any]:
+def _read_measured_config(data_file: Path) -> dict[str, Any]:
     """The whole config in tonight's data file; empty where there is no such file yet."""
     if not data_file.is_file():
         return {}

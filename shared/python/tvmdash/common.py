@@ -62,7 +62,7 @@ def parse_stamp(stamp: str) -> datetime.datetime:
 def read_json(path: Path, *, max_bytes: int = 256 << 20) -> Json:
     """The strict JSON value in the regular file `path`: see `parse_json`; at most `max_bytes`."""
     try:
-        with open(path, "rb", buffering=0, opener=_without_waiting) as file:
+        with open(path, "rb", buffering=0, opener=_open_without_waiting) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise DashboardError("not a regular file.", place=path)
@@ -82,7 +82,7 @@ def object_in(value: Json, name: str) -> Mapping[str, Json]:
     return item if isinstance(item, Mapping) else {}
 
 
-def _without_waiting(path: str, flags: int) -> int:
+def _open_without_waiting(path: str, flags: int) -> int:
     """Opening a named pipe would otherwise last for ever."""
     return os.open(path, flags | os.O_NONBLOCK)
 
@@ -97,9 +97,9 @@ def parse_json(raw: bytes, where: str) -> Json:
         value = json.loads(
             raw.decode("utf-8"),
             parse_constant=_refuse_constant,
-            parse_float=_finite,
-            parse_int=_whole,
-            object_pairs_hook=_unique_keys,
+            parse_float=_parse_finite,
+            parse_int=_parse_whole,
+            object_pairs_hook=_check_unique_keys,
         )
         if _SURROGATE.search(raw):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -140,14 +140,14 @@ def _refuse_constant(name: str) -> NoReturn:
     raise _NotFiniteError(f"{name} is not JSON; leave out what could not be measured")
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise _NotFiniteError(f"{text:.40} is beyond the range of numbers; leave out what could not be measured")
     return number
 
 
-def _whole(text: str) -> int:
+def _parse_whole(text: str) -> int:
     if len(text) > _MAX_DIGITS:
         raise ValueError(f"{text:.40}... has {len(text)} digits, more than {_MAX_DIGITS}")
     return int(text)
@@ -167,7 +167,7 @@ def _refuse_depth(value: Json) -> None:
     raise ValueError(f"nested more than {_MAX_DEPTH} levels deep")
 
 
-def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+def _check_unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     value = dict(pairs)
     if len(value) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -271,7 +271,7 @@ def remove_unfinished(parent: Path, *, ours: bool = False) -> None:
 
     ours: only what these named, for a folder in which strangers may name files as they like.
     """
-    for name in removal.names_in(parent):
+    for name in removal.list_names(parent):
         match = (_OUR_UNFINISHED if ours else _UNFINISHED).fullmatch(name)
         if match is None:
             continue

@@ -15,12 +15,12 @@ from tvmdash.redaction import known_secrets
 _MAX_BYTES = 4 << 20
 
 
-def secrets_of(home: Home) -> tuple[str, ...]:
+def find_secrets_of_home(home: Home) -> tuple[str, ...]:
     """The values to hide, as `redaction.redact` takes them; a config that cannot be read names none."""
-    return known_secrets(os.environ, *_configs(home))
+    return known_secrets(os.environ, *_read_configs(home))
 
 
-def _configs(home: Home) -> Iterator[Mapping[str, Any]]:
+def _read_configs(home: Home) -> Iterator[Mapping[str, Any]]:
     for path in sorted(home.config_file.parent.rglob(config_util.CONFIG_FILE)):
         with contextlib.suppress(DashboardError):
             value = common.read_json(path, max_bytes=_MAX_BYTES)

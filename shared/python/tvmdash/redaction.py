@@ -74,7 +74,7 @@ def redact(text: str, known: tuple[str, ...] = ()) -> str:
     return _redact_short(text, known) if len(text) <= _SHORT_CHARS else _replace(text, known, lambda _: HIDDEN)
 
 
-def blank(text: str, known: tuple[str, ...] = ()) -> str:
+def blank_out(text: str, known: tuple[str, ...] = ()) -> str:
     """As `redact`, with text of the same length: for formats that count bytes."""
     return _replace(text, known, lambda secret: "*" * len(secret))
 
@@ -91,11 +91,11 @@ def _replace(text: str, known: tuple[str, ...], hide: Callable[[str], str]) -> s
     lower = text.lower()
     for shape in _SHAPES:
         if any(mark in lower for mark in shape.marks):
-            text = shape.pattern.sub(lambda match: _hidden(match, hide), text)
+            text = shape.pattern.sub(lambda match: _hide(match, hide), text)
     return text
 
 
-def _hidden(match: re.Match[str], hide: Callable[[str], str]) -> str:
+def _hide(match: re.Match[str], hide: Callable[[str], str]) -> str:
     kept = (match[1] or "") if match.re.groups else ""
     return kept + hide(match[0][len(kept) :])
 
@@ -109,17 +109,17 @@ def redact_json(value: Any, known: tuple[str, ...] = ()) -> Any:
     return [redact_json(item, known) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def without_secrets(config: Any) -> Any:
+def remove_secrets(config: Any) -> Any:
     """A config to be shown: neither values of fields whose names speak of secrets nor what looks like one."""
     if isinstance(config, Mapping):
         return {
-            redact(str(name)): HIDDEN if _SPEAKS.search(str(name)) else without_secrets(item)
+            redact(str(name)): HIDDEN if _SPEAKS.search(str(name)) else remove_secrets(item)
             for name, item in config.items()
         }
-    return [without_secrets(item) for item in config] if isinstance(config, list) else redact_json(config)
+    return [remove_secrets(item) for item in config] if isinstance(config, list) else redact_json(config)
 
 
-def named_secrets(values: Any) -> Iterator[str]:
+def find_named_secrets(values: Any) -> Iterator[str]:
     """The texts in a config or environment whose fields are named as secrets are; of paths to secrets nothing."""
     for name, item in values.items() if isinstance(values, Mapping) else enumerate(values):
         if isinstance(item, str):
@@ -127,10 +127,10 @@ def named_secrets(values: Any) -> Iterator[str]:
             if _NAMED.search(str(name)) and len(text) >= _LEAST_CHARS and not _PLACE.match(text):
                 yield text
         elif isinstance(item, (Mapping, list)):
-            yield from named_secrets(item)
+            yield from find_named_secrets(item)
 
 
 def known_secrets(*values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The distinct `named_secrets` of several configs and environments, longest first, as `redact` takes them."""
-    secrets = {text for value in values for text in named_secrets(value)}
+    """The distinct `find_named_secrets` of several configs and environments, longest first, as `redact` takes them."""
+    secrets = {text for value in values for text in find_named_secrets(value)}
     return tuple(sorted(secrets, key=lambda text: (-len(text), text)))

@@ -132,7 +132,7 @@ def read_status(folder: Path) -> Status:
         raise DashboardError(f"{STATUS_FILE}: $: {type(value).__name__} is not an object with success and message.")
     for name in ("success", "message"):
         if name not in value:
-            raise DashboardError(f"{STATUS_FILE}: $.{name}: is missing. {_remedy(name, value)}")
+            raise DashboardError(f"{STATUS_FILE}: $.{name}: is missing. {_format_remedy(name, value)}")
     success, message = value["success"], value["message"]
     if not isinstance(success, bool):
         raise DashboardError(f"{STATUS_FILE}: $.success: {success!r:.80} is not true or false.")
@@ -151,7 +151,7 @@ def _flag(value: Mapping[str, Any], name: str) -> bool:
     return given
 
 
-def _remedy(name: str, value: Mapping[str, Any]) -> str:
+def _format_remedy(name: str, value: Mapping[str, Any]) -> str:
     near = difflib.get_close_matches(name, [key for key in value if key not in _FIELDS], n=1)
     return f"Did you mean it by {near[0]!r}?" if near else 'Write {"success": true or false, "message": "..."}.'
 

@@ -189,11 +189,11 @@ def format_percent_change(old: float, new: float, unit: str = "", *, lower_is_be
     if abs(change) < 0.05:
         return f"unchanged, {span}"
     judged = "" if lower_is_better is None else " (worse)" if (change > 0) == lower_is_better else " (better)"
-    size = f" {_percent(abs(change))}" if math.isfinite(change) else " from 0"
+    size = f" {_format_percent(abs(change))}" if math.isfinite(change) else " from 0"
     return f"{'up' if change > 0 else 'down'}{size}{judged}, {span}"
 
 
-def _percent(value: float) -> str:
+def _format_percent(value: float) -> str:
     return f"{value:.1f} %" if value < 99.95 else f"{value:.0f} %"
 
 
@@ -214,16 +214,16 @@ def default_summary(
     """
     measured = len(points) if count is None else count
     sections = (
-        _failed(failures),
+        _make_failed_section(failures),
         Section(
             SectionKind.MEASURED,
             (f"{_count(measured, 'point')} measured." if points else "Nothing was measured.",),
             {"measured": measured},
         ),
-        _changes(points, threshold_percent),
+        _make_changes_section(points, threshold_percent),
         Section(SectionKind.ENGINES, tuple(engines)),
         Section(SectionKind.OTHER, tuple(more)),
-        _extremes(points),
+        _make_extremes_section(points),
     )
     return Summary.of_sections(title, sections)
 
@@ -232,7 +232,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _failed(failures: Sequence[Failure]) -> Section:
+def _make_failed_section(failures: Sequence[Failure]) -> Section:
     names = tuple(failure.label for failure in failures)
     lines = (_format_failed(failures),) if failures else ()
     return Section(SectionKind.FAILED, lines, {"failed": len(failures)}, names)
@@ -244,10 +244,10 @@ def _format_failed(failures: Sequence[Failure]) -> str:
     return f"{_count(len(failures), 'point')} failed. {'; '.join(texts)}{rest}."
 
 
-def _changes(points: Sequence[Measured], threshold: float) -> Section:
+def _make_changes_section(points: Sequence[Measured], threshold: float) -> Section:
     compared = [(percent_change(p.previous, p.value), p) for p in points if p.previous is not None]
     changed = [(change, point) for change, point in compared if abs(change) > threshold]
-    moved = [point for _, point in sorted(changed, key=lambda item: (-_harm(*item), item[1].label))]
+    moved = [point for _, point in sorted(changed, key=lambda item: (-_measure_harm(*item), item[1].label))]
     if compared:
         lines = _format_changed(points, [point for _, point in compared], moved, threshold)
     else:
@@ -270,14 +270,14 @@ def _format_changed(
     if not moved:
         return [f"None of {len(compared)} changed by more than {threshold:g} % since the last night.{without}"]
     head = f"{len(moved)} of {len(compared)} changed by more than {threshold:g} % since the last night"
-    return [f"{head} (not yet judged against noise).{without}", *_moved_lines(moved)]
+    return [f"{head} (not yet judged against noise).{without}", *_format_moved_lines(moved)]
 
 
-def _harm(change: float, point: Measured) -> float:
+def _measure_harm(change: float, point: Measured) -> float:
     return change if point.lower_is_better else -change
 
 
-def _moved_lines(moved: Sequence[Measured]) -> list[str]:
+def _format_moved_lines(moved: Sequence[Measured]) -> list[str]:
     """The worst first; of many, the worst ones and the best one."""
     shown = moved if len(moved) <= _LISTED else [*moved[: _LISTED - 1], moved[-1]]
     lines = [
@@ -288,19 +288,19 @@ def _moved_lines(moved: Sequence[Measured]) -> list[str]:
     return lines + ([f"- and {len(moved) - len(shown)} more"] if len(moved) > len(shown) else [])
 
 
-def _extremes(points: Sequence[Measured]) -> Section:
+def _make_extremes_section(points: Sequence[Measured]) -> Section:
     """For each workload measured in several configurations, the best and the worst of them."""
     groups: dict[tuple[str, str], list[Measured]] = {}
     for point in points:
         if point.workload and point.configuration:
             groups.setdefault((point.workload, point.unit), []).append(point)
     several = {key: group for key, group in groups.items() if len({p.configuration for p in group}) > 1}
-    lines = [_extreme_line(workload, group) for (workload, _), group in list(several.items())[:_LISTED]]
+    lines = [_format_extreme_line(workload, group) for (workload, _), group in list(several.items())[:_LISTED]]
     lines += [f"- and {_count(len(several) - _LISTED, 'more workload')}"] if len(several) > _LISTED else []
     return Section(SectionKind.EXTREMES, tuple(lines), {}, tuple(workload for workload, _ in several))
 
 
-def _extreme_line(workload: str, group: Sequence[Measured]) -> str:
+def _format_extreme_line(workload: str, group: Sequence[Measured]) -> str:
     best, worst = sorted(group, key=lambda p: p.value if p.lower_is_better else -p.value)[:: len(group) - 1]
     texts = [f"{elide(p.configuration, 60)} ({format_quantity(p.value, p.unit)})" for p in (best, worst)]
     labels = ("fastest", "slowest") if best.unit in TIME_UNITS and best.lower_is_better else ("best", "worst")

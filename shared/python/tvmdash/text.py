@@ -42,10 +42,10 @@ def elide(text: str, limit: int) -> str:
     if width_of(text) <= limit:
         return text
     head, tail = (limit - 1) - (limit - 1) // 2, (limit - 1) // 2
-    return f"{_fitting(text, head)}…{_fitting(text[::-1], tail)[::-1]}"
+    return f"{_cut(text, head)}…{_cut(text[::-1], tail)[::-1]}"
 
 
-def _fitting(text: str, limit: int) -> str:
+def _cut(text: str, limit: int) -> str:
     for index, character in enumerate(text):
         limit -= _columns(character)
         if limit < 0:
@@ -102,15 +102,15 @@ def format_bytes(size_bytes: float) -> str:
 
 def format_percent(effect: float) -> str:
     """A fraction as a change: +0.25 %, -3.1 %, +104 %; none, but for rounding, is 0 %."""
-    return f"{_percent(effect)} %"
+    return f"{_format_rounded_percent(effect)} %"
 
 
 def format_percent_range(low: float, high: float) -> str:
     """As in "-1.2 to +3.4 %"."""
-    return f"{_percent(low)} to {_percent(high)} %"
+    return f"{_format_rounded_percent(low)} to {_format_rounded_percent(high)} %"
 
 
-def _percent(effect: float) -> str:
+def _format_rounded_percent(effect: float) -> str:
     percent = 100 * effect
     if abs(percent) < _NOTHING_PERCENT:
         return "0"
@@ -128,13 +128,13 @@ def format_quantity(value: float, unit: str) -> str:
     """`value` with three significant digits; times in the unit that suits them: 0.105 ms, 12.1 ms, 1.74 s, 350 ns."""
     if unit in ("bytes", "B"):
         return format_bytes(value)
-    shown, factor = _suiting(value, unit)
+    shown, factor = _choose_unit(value, unit)
     return f"{three_digits(value * factor)} {shown}".rstrip()
 
 
 def format_estimate(value: float, low: float | None, high: float | None, unit: str) -> str:
     """A quantity with the interval around it, all in the unit that suits the value, as in "12.1 ms (11.9 to 12.4)"."""
-    return in_brackets(*estimate_in_parts(value, low, high, unit))
+    return add_in_brackets(*estimate_in_parts(value, low, high, unit))
 
 
 def estimate_in_parts(value: float, low: float | None, high: float | None, unit: str) -> tuple[str, str]:
@@ -142,16 +142,16 @@ def estimate_in_parts(value: float, low: float | None, high: float | None, unit:
     text = format_quantity(value, unit)
     if low is None or high is None or unit in ("bytes", "B"):
         return text, ""
-    factor = _suiting(value, unit)[1]
+    factor = _choose_unit(value, unit)[1]
     return text, f"{three_digits(low * factor)} to {three_digits(high * factor)}"
 
 
-def in_brackets(text: str, more: str) -> str:
+def add_in_brackets(text: str, more: str) -> str:
     """`words` with `more`, where there is some, in brackets behind them."""
     return f"{text} ({more})" if more else text
 
 
-def _suiting(value: float, unit: str) -> tuple[str, float]:
+def _choose_unit(value: float, unit: str) -> tuple[str, float]:
     """The unit that suits a value, and what makes values of it."""
     factor = 1.0
     while abs(value * factor) >= 999.5 and unit in _LARGER:

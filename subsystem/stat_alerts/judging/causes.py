@@ -131,7 +131,7 @@ def _ratio(values: Sequence[float], level: float) -> float | None:
 def _by_controls(table: Table, decision: Decision, controls: Sequence[int], night: int) -> Cause:
     if decision.effect is None or decision.state.unit is not None or decision.cut is None or decision.effect <= -1:
         return Cause()
-    shifts = change_controls.shifts_at((table.history(row, night) for row in controls), decision.cut)
+    shifts = change_controls.find_shifts((table.history(row, night) for row in controls), decision.cut)
     return change_controls.weigh(shifts, math.log1p(decision.effect))
 
 

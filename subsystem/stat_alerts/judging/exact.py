@@ -14,9 +14,9 @@ import numpy as np
 
 from judging.memory import ALERT, Memory, Step
 from judging.table import REACH, Table
-from tvmdash.detect.change_points import rebased
+from tvmdash.detect.change_points import rebase
 from tvmdash.detect.fleet.fleet import FleetState
-from tvmdash.detect.series import SeriesState, scaled
+from tvmdash.detect.series import SeriesState, scale_series
 
 RECENT, MOST_CHANGES = 15, 5
 """A number that changed more often than that in its last nights is no exact one: each of its changes says nothing."""
@@ -86,7 +86,7 @@ def remembered(table: Table, memory: Memory, numbers: Mapping[int, Exact]) -> Me
         fleet = fleets.get(series.fleet, FleetState())
         state = fleet.series.get(series.key, SeriesState())
         history = table.history(row, number.night)
-        anew = rebased(scaled(history, state), state, number.night)
+        anew = rebase(scale_series(history, state), state, number.night)
         fleets[series.fleet] = replace(fleet, series={**fleet.series, series.key: anew})
         steps[series.key] = Step(table.stamps[number.night], _size(number), ALERT)
     return replace(memory, fleets=fleets).with_steps(steps)

@@ -23,7 +23,7 @@ from tvmdash.detect.change_points import change_points
 from tvmdash.detect.fleet.fleet import night_threshold
 from tvmdash.detect.noise import IntArray
 from tvmdash.detect.series import KEPT_NIGHTS as CORRECTED_NIGHTS
-from tvmdash.detect.series import History, SeriesState, Settings, scaled
+from tvmdash.detect.series import History, SeriesState, Settings, scale_series
 from tvmdash.errors import DashboardError
 from tvmdash.structured import Stamp
 
@@ -176,7 +176,7 @@ def _stretches(table: Table, row: int, fleet: FleetNight, judged: Judged, option
     steps = judged.memory.steps.get(key, ())
     moved = max((table.index_of(step.stamp) for step in steps if step.kind in (WHOLE, BREAK)), default=0)
     since = max(moved, same)
-    series = scaled(History(table.values[part], offset=offset), state)
+    series = scale_series(History(table.values[part], offset=offset), state)
     values = np.exp(series.x) if series.unit is None else series.x * series.unit
     for kind, first in ((SHUFFLED, state.start), (UNCHANGED, since)):
         known = series.nights[series.nights >= first]

@@ -15,12 +15,12 @@ from judging.screening import Screen
 from judging.table import Row, Table
 from tvmdash.dashboard_info import experiment_of
 from tvmdash.detect.cause import MACHINE
-from tvmdash.detect.change_points import change_points, rebased
+from tvmdash.detect.change_points import change_points, rebase
 from tvmdash.detect.fleet import fleet as change_fleet
 from tvmdash.detect.fleet.common import FleetRerun
 from tvmdash.detect.fleet.fleet import FleetState, NightDecision
 from tvmdash.detect.reason import Reason, ReasonKind
-from tvmdash.detect.series import Decision, History, Kind, SeriesState, Settings, scaled
+from tvmdash.detect.series import Decision, History, Kind, SeriesState, Settings, scale_series
 from tvmdash.incidents.annotations import Annotation
 from tvmdash.incidents.ledger import EXPECTED, Ledger
 
@@ -105,7 +105,9 @@ def judge(
         if suspects is None:
             decided = change_fleet.night(histories, state, controls=controls, settings=options.settings, rerun=again)
         else:
-            decided = change_fleet.few(histories, state, keys, night, controls=controls, settings=options.settings)
+            decided = change_fleet.judge_few(
+                histories, state, keys, night, controls=controls, settings=options.settings
+            )
         decided = _with_causes(table, night, keys, controls, decided)
         fleets.append(FleetNight(name, keys, histories, state, controls, decided))
     states = {**memory.fleets, **{fleet.name: fleet.decided.state for fleet in fleets}}
@@ -202,7 +204,7 @@ def _with_new_levels(table: Table, night: int, memory: Memory, begins: Mapping[i
 
 def begun_anew(history: History, state: SeriesState, night: int) -> SeriesState:
     """The state with a new level from `night` on."""
-    return rebased(scaled(history, state), state, night)
+    return rebase(scale_series(history, state), state, night)
 
 
 def scanned(table: Table, stop: int, settings: Settings) -> Memory:

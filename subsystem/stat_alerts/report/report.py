@@ -25,7 +25,7 @@ from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import Annotation
 from tvmdash.incidents.ledger import CHANGE, Event, Incident, Ledger, iso_of
 from tvmdash.incidents.reason_text import format_reason
-from tvmdash.incidents.text import describe, headline
+from tvmdash.incidents.text import describe, format_headline
 from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, format_list, format_percent
 from tvmdash.verdict import NightVerdict
@@ -63,7 +63,7 @@ def report_lines(
     still = [incident for incident in ledger.open() if incident not in new and incident.id not in silent]
     if still:
         still_text = format_list(
-            [f"{headline(incident)} ({incident.id}, {incident.state})" for incident in still], _SHOWN_IDS
+            [f"{format_headline(incident)} ({incident.id}, {incident.state})" for incident in still], _SHOWN_IDS
         )
         lines.append(Line(f"Still open: {still_text}.", _ids(still)))
     hushed = [
@@ -124,7 +124,7 @@ def _followed(ledger: Ledger, events: Sequence[Event], left_out: set[str]) -> It
             yield Line(f"Also moved at the same night as {incident.id}: {format_list(names, 4)}.", own)
         elif event.event == ledgers.STATE and event.who == ledgers.DETECTOR:
             word = str(event.data["state"]).replace("_", " ").capitalize()
-            yield Line(f"{word}: {headline(incident)} ({incident.id}): {event.data['words']}.", own)
+            yield Line(f"{word}: {format_headline(incident)} ({incident.id}): {event.data['words']}.", own)
 
 
 _UNJUDGED = {
@@ -204,7 +204,7 @@ def _newest(ledger: Ledger) -> list[Incident]:
 
 def _told(incident: Incident, ledger: Ledger, now: str) -> ToldIncident:
     is_silent = ledger.silent(incident, now) is not None
-    return ToldIncident(incident.id, is_silent, headline(incident), describe(incident))
+    return ToldIncident(incident.id, is_silent, format_headline(incident), describe(incident))
 
 
 def _confirmation(judged: Judged, options: Options) -> ConfirmationSummary:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from report.findings import Findings
 from tvmdash.incidents.ledger import COMPILER, Incident
-from tvmdash.incidents.text import headline as incident_headline
+from tvmdash.incidents.text import format_headline as incident_headline
 from tvmdash.text import elide, format_list, format_percent
 from tvmdash.verdict import MATTERS, Absence, Level, Missing, Standing, Suspect
 

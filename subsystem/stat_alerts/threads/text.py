@@ -11,10 +11,10 @@ from urllib.parse import quote
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Change, Incident
-from tvmdash.incidents.text import format_night, headline, incident_text
+from tvmdash.incidents.text import format_headline, format_incident, format_night
 from tvmdash.records.metrics import CHANGED
 from tvmdash.slack_util.parts import GOOD, NOTE
-from tvmdash.slack_util.payloads import Message, Part, bold, build, escape, link
+from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold, link
 from tvmdash.slack_util.threads import Reply
 
 PAGE = "alerts.html"
@@ -31,7 +31,7 @@ def first_message(incidents: Sequence[Incident], night: str, website: str) -> Me
     """The message that a thread hangs on, of one incident or of several, as they are now."""
     if len(incidents) == 1:
         (incident,) = incidents
-        described = incident_text(incident)
+        described = format_incident(incident)
         text = "\n".join([*described.lines, described.since])
         return build(_title(incident), _about(incident, website), [Part(escape(text, _LINES))])
     verdict = f"{len(incidents)} more incidents of the night {format_night(night)}"
@@ -44,7 +44,7 @@ def _title(incident: Incident) -> str:
     unsure = incident.kind == ledgers.MACHINE or incident.way == CHANGED
     icon = NOTE if incident.is_open or (unsure and not settled) else GOOD
     state = "" if incident.state == ledgers.NEW else f"{_state(incident.state)}: "
-    return f"{icon} {state}{headline(incident)}"
+    return f"{icon} {state}{format_headline(incident)}"
 
 
 def _state(state: str) -> str:
@@ -62,7 +62,7 @@ def _link(incident: Incident, website: str) -> str:
 
 
 def _row(incident: Incident, website: str) -> str:
-    return f"{bold(_title(incident), 150)} · {_link(incident, website)}"
+    return f"{format_bold(_title(incident), 150)} · {_link(incident, website)}"
 
 
 def _page(website: str) -> str:
@@ -81,7 +81,7 @@ def mark_of(incident: Incident, change: Change) -> str:
 def change_reply(incident: Incident, change: Change, *, named: bool) -> Reply:
     """One change of an incident's state; with its headline where the thread is of several incidents."""
     who = "" if change.who == ledgers.DETECTOR else f" by {change.who}"
-    about = escape(f"{headline(incident)} ({incident.id})", 600) if named else ""
+    about = escape(f"{format_headline(incident)} ({incident.id})", 600) if named else ""
     text = change.words.strip() or _AS_USUAL.get(change.state, "")
     parts = [Part(escape(text[:1].upper() + text[1:], _LINES))] if text else []
     return Reply(mark_of(incident, change), build(f"{_state(change.state)}{who}", about, parts))
@@ -97,8 +97,8 @@ _AS_USUAL = {
 
 def growth_reply(incident: Incident, more: Sequence[Moved], *, named: bool) -> Reply:
     """Series that turned out to have moved at the same night."""
-    about = escape(f"{headline(incident)} ({incident.id})", 600) if named else ""
-    text = "\n".join(incident_text(replace(incident, moved=tuple(more), size=None, notes=())).lines)
+    about = escape(f"{format_headline(incident)} ({incident.id})", 600) if named else ""
+    text = "\n".join(format_incident(replace(incident, moved=tuple(more), size=None, notes=())).lines)
     title = f"{len(more)} more series moved at the same night" if len(more) > 1 else "One more series moved that night"
     mark = _digest([incident.id, "grown", sorted(moved.series for moved in more)])
     return Reply(mark, build(title, about, [Part(escape(text, _LINES))]))

@@ -14,7 +14,7 @@ from views.context import SiteContext
 from data.catalogue import Catalogue
 from tvmdash import common
 from tvmdash.incidents.ledger import Incident, iso_of
-from tvmdash.incidents.text import describe, headline
+from tvmdash.incidents.text import describe, format_headline
 from tvmdash.text import elide
 
 SCHEMA_VERSION = 1
@@ -40,7 +40,7 @@ def incidents_of(site: SiteContext, catalogue: Catalogue) -> bytes:
 def _told(incident: Incident, site: SiteContext, ids: Mapping[str, str]) -> dict[str, Any]:
     return {
         **incident.to_json(),
-        "headline": elide(headline(incident), _TITLE_CHARS),
+        "headline": elide(format_headline(incident), _TITLE_CHARS),
         "words": describe(incident),
         "silent": incident.id in site.alerts.silent,
         "files": [ids.get(moved.series) for moved in incident.moved],
@@ -72,7 +72,7 @@ def feed_of(site: SiteContext, website_url: str) -> bytes:
 def _add_entry(feed: ElementTree.Element, incident: Incident, name: uuid.UUID, base: str) -> None:
     entry = _add(feed, "entry")
     _add(entry, "id", uuid.uuid5(name, incident.id).urn)
-    _add(entry, "title", elide(f"{headline(incident)} ({incident.state.replace('_', ' ')})", _TITLE_CHARS))
+    _add(entry, "title", elide(f"{format_headline(incident)} ({incident.state.replace('_', ' ')})", _TITLE_CHARS))
     _add(entry, "published", iso_of(incident.found))
     _add(entry, "updated", _updated(incident))
     _add(entry, "link", rel="alternate", type="text/html", href=f"{base}alerts.html#incident-{incident.id}")

@@ -16,7 +16,7 @@ from files.incremental import IncrementalSite, fingerprint
 from data.catalogue import Catalogue, Entry, Stores
 from data.counting import Nights
 from tvmdash.incidents.ledger import FALSE_ALARM, MACHINE, Incident
-from tvmdash.incidents.text import headline
+from tvmdash.incidents.text import format_headline
 from tvmdash.series.store import Series
 from tvmdash.text import elide
 
@@ -171,7 +171,7 @@ def _incident(incident: Incident, entry: Entry) -> dict[str, Any]:
         "end": incident.end,
         "percent": None if size is None else _seven(100 * size),
         "way": incident.way if moved is None else moved.way,
-        "headline": elide(headline(incident), _HEADLINE_CHARS),
+        "headline": elide(format_headline(incident), _HEADLINE_CHARS),
     }
 
 

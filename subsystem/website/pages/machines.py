@@ -24,7 +24,7 @@ from views.strip import machine_changes
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import MACHINE
-from tvmdash.incidents.text import headline
+from tvmdash.incidents.text import format_headline
 from tvmdash.machine.identity import format_change
 from tvmdash.text import elide, format_bytes, format_list
 
@@ -99,7 +99,9 @@ def write_machines(context: SiteContext, new: Path) -> None:
         ],
         changes=list(_changes(nights))[::-1],
         measured_by=measured_by(context.machines),
-        incidents=[(incident, headline(incident)) for incident in context.alerts.incidents if incident.kind == MACHINE],
+        incidents=[
+            (incident, format_headline(incident)) for incident in context.alerts.incidents if incident.kind == MACHINE
+        ],
         annotations=[annotation for annotation in context.alerts.annotations if annotation.kind == "machine"],
         telemetry_stamp=context.telemetry.stamp,
         tonight=context.tonight.stamp,

@@ -96,8 +96,8 @@ def write_versions(context: SiteContext, titles: Sequence[tuple[str, str, str]],
         Frame("versions"),
         history=history,
         about=words.MEASURED_AFTER_ONE_ANOTHER,
-        command=words.command(),
-        failures=list(words.failures(history)),
+        command=words.format_command(),
+        failures=list(words.list_failures(history)),
         **values,
     )
     carrier.write(PAGE, text.encode(), made_from)
@@ -119,16 +119,16 @@ def _values(history: History, titles: Mapping[str, tuple[str, str]]) -> dict[str
     shown = [tvm for tvm in tvms if tvm.name in _columns(history)]
     return {
         "facts": [(name, text) for name, text in _facts(history) if text],
-        "verdict": list(words.verdict(history)),
-        "control": words.control(history),
-        "method": words.method("compare"),
+        "verdict": list(words.format_verdict(history)),
+        "control": words.describe_control(history),
+        "method": words.describe_method("compare"),
         "step_columns": words.STEP_COLUMNS,
         "steps": [_step(step, anchors[id(step.course)]) for step in real],
         "axis": _axis(history),
         "dated": _is_dated(history),
         "columns": shown,
         "folded": len(shown) < len(tvms),
-        "last_against_first": words.last_against_first(history),
+        "last_against_first": words.compare_last_with_first(history),
         "experiments": [_experiment(history, name, titles, anchors) for name in history.experiments],
         "tvms": tvms,
     }
@@ -137,10 +137,10 @@ def _values(history: History, titles: Mapping[str, tuple[str, str]]) -> dict[str
 def _facts(history: History) -> list[tuple[str, str]]:
     return [
         ("TVMs", _named(history.versions)),
-        ("Measured", words.measured(history)),
+        ("Measured", words.describe_measured(history)),
         *(("Machine", name) for name in sorted(history.machines)),
-        ("Rounds, at most", words.rounds(history)),
-        ("Load", words.load(history)),
+        ("Rounds, at most", words.describe_rounds(history)),
+        ("Load", words.describe_load(history)),
     ]
 
 
@@ -200,7 +200,7 @@ def _experiment(
 
 def _row(history: History, course: Course, places: Sequence[float], anchor: str) -> CourseRow:
     values = {version: _value(course, version) for version in history.versions}
-    whole, reach = words.whole_in_parts(course)
+    whole, reach = words.split_whole(course)
     named = any(step is not None and step.real for step in course.steps)
     sure = course.whole is not None and not course.whole.low <= 0 <= course.whole.high
     return CourseRow(
@@ -219,7 +219,7 @@ def _value(course: Course, version: str) -> Value:
     level = course.level(version)
     if level is None:
         return Value(version)
-    return Value(version, *words.level_in_parts(level, course.series.unit))
+    return Value(version, *words.split_level(level, course.series.unit))
 
 
 def _picture(history: History, course: Course, places: Sequence[float], values: Sequence[Value]) -> Markup:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from tvmdash.incidents.cause_text import cause_in_short
+from tvmdash.incidents.cause_text import format_cause_in_short
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident
-from tvmdash.incidents.text import format_level, format_night, format_size, headline, incident_text
+from tvmdash.incidents.text import format_headline, format_incident, format_level, format_night, format_size
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE, Way
 from tvmdash.text import format_percent, format_percent_range
 from views.series import SeriesView
@@ -70,7 +70,7 @@ class IncidentView:
 def view(incident: Incident, series: Mapping[str, SeriesView], *, silent: bool) -> IncidentView:
     """The incident, with the line of its worst series where that is still measured."""
     moved = sorted(incident.moved, key=lambda item: (not item.worse, -abs(item.effect)))
-    sure = incident_text(incident).since
+    sure = format_incident(incident).since
     shown = next((series[item.series] for item in moved if item.series in series), None)
     people = [change.who for change in incident.changes if change.who != DETECTOR]
     return IncidentView(
@@ -80,7 +80,7 @@ def view(incident: Incident, series: Mapping[str, SeriesView], *, silent: bool) 
         open=incident.is_open,
         silent=silent,
         state=incident.state,
-        headline=headline(incident),
+        headline=format_headline(incident),
         begin=incident.begin,
         end=incident.end,
         found=incident.found,
@@ -103,7 +103,7 @@ def _brief(incident: Incident) -> str:
     before, after = incident.versions
     version = f", TVM {before} → {after}" if before and after and before != after else f", TVM {after}" if after else ""
     over = f" over {best.nights} nights" if best.nights else ""
-    cause = f"; {cause_in_short(incident.cause)}" if incident.cause is not None else ""
+    cause = f"; {format_cause_in_short(incident.cause)}" if incident.cause is not None else ""
     return f"Since {format_night(incident.begin)}{version}{cause}; {abs(best.z):.1f} standard errors{over}."
 
 

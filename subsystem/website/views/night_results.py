@@ -9,7 +9,7 @@ from typing import Any
 from files.incremental import fingerprint
 from inputs.parsing import WRONG, text
 
-from tvmdash.incidents.text import headline
+from tvmdash.incidents.text import format_headline
 from tvmdash.records.metrics import Way
 from tvmdash.text import format_quantity, three_digits
 from views.context import SiteContext
@@ -87,7 +87,9 @@ class NightResults:
         self._tonight = context.tonight.stamp
         self._begun: dict[str, list[Begun]] = {}
         for incident in reversed(context.alerts.incidents):
-            self._begun.setdefault(incident.begin, []).append(Begun(incident.id, headline(incident), incident.way))
+            self._begun.setdefault(incident.begin, []).append(
+                Begun(incident.id, format_headline(incident), incident.way)
+            )
         self._scores: dict[str, list[ScoreValue]] = {}
         for stamp, value in _scores(context):
             self._scores.setdefault(stamp, []).append(value)

@@ -142,7 +142,7 @@ def _configs(home: Home) -> dict[str, Mapping[str, Any]]:
 
 
 def _shown(config: Mapping[str, Any]) -> str:
-    return json.dumps(redaction.without_secrets(config), indent=1, ensure_ascii=False)
+    return json.dumps(redaction.remove_secrets(config), indent=1, ensure_ascii=False)
 
 
 def _active(config: Mapping[str, Any] | None) -> bool | None:

@@ -20,7 +20,7 @@ from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, put_artif
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import hardware
-from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, repeated
+from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, judge_repeated
 
 
 @pytest.fixture(scope="module")
@@ -262,14 +262,14 @@ def test_code_that_the_repository_lacks_is_told_with_the_reason(
 
 
 def test_old_values_hold_inside_the_spread_of_the_new_ones_and_nowhere_else() -> None:
-    inside, outside, few, negative = repeated([1.01, 1.5, 1.0, -1.0], [[1.0, 1.02, 0.99, 1.01]] * 2 + [[1.0]] * 2)
+    inside, outside, few, negative = judge_repeated([1.01, 1.5, 1.0, -1.0], [[1.0, 1.02, 0.99, 1.01]] * 2 + [[1.0]] * 2)
     assert inside
     assert inside.holds
     assert inside.low < 1.01 < inside.high
     assert outside
     assert not outside.holds
     assert (few, negative) == (None, None)
-    exact, larger = repeated([100.0, 100.0], [[100.0] * 3, [104.0] * 3])
+    exact, larger = judge_repeated([100.0, 100.0], [[100.0] * 3, [104.0] * 3])
     assert exact
     assert exact.holds
     assert larger
@@ -307,13 +307,13 @@ STEADY = (1.0, 1.002, 0.999, 1.001)
 def test_a_verdict_needs_a_noise_smaller_than_what_matters(
     series: WantedSeries, old: float, new: tuple[float, ...], was: Conditions, verdict: str, why: str
 ) -> None:
-    line = judge(series, old, new, repeated([old], [new])[0], was)
+    line = judge(series, old, new, judge_repeated([old], [new])[0], was)
     assert (line.verdict, line.why) == (verdict, why)
 
 
 def test_over_all_series_the_worst_counts() -> None:
-    holds, not_told = (judge(TIME, 1.0, new, repeated([1.0], [new])[0], SAME) for new in (STEADY, (1.0,)))
-    fails = judge(TIME, 2.0, STEADY, repeated([2.0], [STEADY])[0], SAME)
+    holds, not_told = (judge(TIME, 1.0, new, judge_repeated([1.0], [new])[0], SAME) for new in (STEADY, (1.0,)))
+    fails = judge(TIME, 2.0, STEADY, judge_repeated([2.0], [STEADY])[0], SAME)
     assert conclude([holds]) == HOLDS
     assert conclude([holds, not_told]) == CANNOT_TELL
     assert conclude([holds, fails, not_told]) == DOES_NOT_HOLD

@@ -110,17 +110,17 @@ def test_each_disagreement_names_the_file_the_field_and_what_to_write() -> None:
 
 
 def test_a_field_of_a_set_that_is_not_included_is_told_as_that() -> None:
-    (fault, *_) = typed.disagreements(MeasuringConfig, SUBSYSTEM_FIELDS)
+    (fault, *_) = typed.find_disagreements(MeasuringConfig, SUBSYSTEM_FIELDS)
     assert fault == '$.number: there is no such field for MeasuringConfig.number. Add "include": ["timing"].'
 
 
 def test_a_whole_number_is_a_number() -> None:
     minutes = {name: Field("int", "Minutes.") for name in ("max_minutes", "process_minutes")}
-    assert list(typed.disagreements(MeasuringConfig, {**FIELD_SETS["timing"], **minutes})) == []
+    assert list(typed.find_disagreements(MeasuringConfig, {**FIELD_SETS["timing"], **minutes})) == []
 
 
 def test_fields_that_the_dataclass_lacks_are_known() -> None:
-    assert typed.unread(JobConfig, ALL) == list(FIELDS)
+    assert typed.find_unread(JobConfig, ALL) == list(FIELDS)
 
 
 def test_the_template_loads_the_dataclass(tmp_path: Path) -> None:

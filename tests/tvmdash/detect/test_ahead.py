@@ -7,7 +7,7 @@ import pytest
 
 from tvmdash.detect.change_points import observe
 from tvmdash.detect.fleet.ahead import look_ahead
-from tvmdash.detect.fleet.common import deviations
+from tvmdash.detect.fleet.common import find_deviations
 from tvmdash.detect.series import History, SeriesState, Settings
 
 NIGHTS, FIRST, REACH = 120, 70, 300
@@ -50,13 +50,13 @@ def test_a_nights_deviation_is_the_same_seen_ahead_and_on_that_night() -> None:
         ahead = look_ahead(whole, state, FIRST, REACH, Settings())
         assert ahead is not None
         for night in range(FIRST, NIGHTS):
-            assert deviations({"s": until(whole, night)}, {"s": state}).get("s") == ahead.deviations.get(night)
+            assert find_deviations({"s": until(whole, night)}, {"s": state}).get("s") == ahead.deviations.get(night)
 
 
 def test_a_level_is_its_median_and_its_scale_the_median_distance_with_the_reserve() -> None:
     values = np.array([1.0, 1.1, 0.9, 1.05, 2.0])
     state = SeriesState(reserve=(0.3, -0.3))
-    found = deviations({"s": History(values)}, {"s": state})["s"]
+    found = find_deviations({"s": History(values)}, {"s": state})["s"]
     residual = [0.3, 0.3, *np.abs(np.log(values[:4]) - np.median(np.log(values[:4])))]
     assert found.away == pytest.approx(np.log(2.0) - np.median(np.log(values[:4])))
     assert found.scale == pytest.approx(1.4826 * np.median(residual))

@@ -12,7 +12,7 @@ from tvmdash.detect.fleet import controls as change_controls
 from tvmdash.detect.fleet.controls import ControlShift
 from tvmdash.detect.series import History
 from tvmdash.errors import DashboardError
-from tvmdash.incidents.cause_text import cause_in_short, describe_cause
+from tvmdash.incidents.cause_text import describe_cause, format_cause_in_short
 
 MEASURED = Cause(
     "runtime", "measured_again", same_code=1, old=1.0, new=1.08, old_artifacts=("a",), new_artifacts=("b",)
@@ -56,12 +56,12 @@ def test_controls_decide_by_how_many_moved_clearly(controls: list[ControlShift],
 def test_a_control_that_moved_nights_before_the_cut_did_not_move_with_it() -> None:
     values = np.exp(0.002 * np.random.default_rng(1).standard_normal(60))
     values[42:] *= 1.06
-    shift = change_controls.shift_at(History(values), 50)
+    shift = change_controls.find_shift(History(values), 50)
     assert shift is not None
     assert shift.size == pytest.approx(0.058, abs=0.005)
     assert shift.near == pytest.approx(0.0, abs=0.01)
     assert change_controls.weigh([shift], 0.06).whose == "unknown"
-    assert change_controls.shift_at(History(values[:50]), 50) is None
+    assert change_controls.find_shift(History(values[:50]), 50) is None
 
 
 def test_a_cause_is_read_as_it_was_written_and_anything_else_is_refused() -> None:
@@ -114,7 +114,7 @@ def test_a_cause_in_words_says_what_was_measured_and_no_more(cause: Cause, words
 
 
 def test_a_cause_in_short() -> None:
-    short = [cause_in_short(Cause(whose)) for whose in ("runtime", "code", "build", "machine", "unknown")]
+    short = [format_cause_in_short(Cause(whose)) for whose in ("runtime", "code", "build", "machine", "unknown")]
     assert short == [
         "cause: TVM's runtime",
         "cause: TVM's generated code",
@@ -122,4 +122,4 @@ def test_a_cause_in_short() -> None:
         "cause: the machine, not TVM",
         "cause unknown",
     ]
-    assert cause_in_short(Cause(same_code=1)) == "cause unknown, TVM's runtime or the machine"
+    assert format_cause_in_short(Cause(same_code=1)) == "cause unknown, TVM's runtime or the machine"

@@ -39,7 +39,7 @@ TWO_SIZES = history(
 
 
 def test_each_size_has_its_own_fastest() -> None:
-    assert configuration_text.fastest(TWO_SIZES) == [
+    assert configuration_text.format_fastest(TWO_SIZES) == [
         "Fastest: torch in 1 of 2 and tvm in 1 of 2.",
         "- net, size 1: fastest torch (1.00 ms), then tvm 4.00x",
         "- net, size 2: fastest tvm (5.00 ms), then torch 2.00x",
@@ -47,7 +47,7 @@ def test_each_size_has_its_own_fastest() -> None:
 
 
 def test_ways_are_told_apart_where_one_engine_has_several() -> None:
-    told = configuration_text.fastest(
+    told = configuration_text.format_fastest(
         history(series("net", "tvm", 4.0, how="x"), series("net", "tvm", 2.0, how="y"), series("net", "torch", 1.0))
     )
     assert told == ["- net: fastest torch (1.00 ms), then tvm, y 2.00x and tvm, x 4.00x"]
@@ -55,13 +55,13 @@ def test_ways_are_told_apart_where_one_engine_has_several() -> None:
 
 def test_what_only_one_did_is_compared_with_nothing() -> None:
     alone = history(series("net", "tvm", 4.0, size=1))
-    assert configuration_text.fastest(alone) == []
-    assert configuration_text.cases(alone).keys() == {"net"}
+    assert configuration_text.format_fastest(alone) == []
+    assert configuration_text.group_cases(alone).keys() == {"net"}
 
 
 def test_many_cases_are_cut_and_counted() -> None:
     many = [series("net", engine, 1.0, size=size) for size in range(30) for engine in ("tvm", "torch")]
-    told = configuration_text.fastest(history(*many))
+    told = configuration_text.format_fastest(history(*many))
     assert len(told) == configuration_text.LISTED + 2
     assert told[-1] == "- and 10 more"
 
@@ -79,4 +79,4 @@ def test_the_workloads_own_extremes_give_way_to_those_of_its_sizes() -> None:
     parts = ((SectionKind.MEASURED, "4 points measured."), (SectionKind.EXTREMES, "- net: the quickest is torch"))
     usual = Summary.of_sections("t", [Section(kind, (line,)) for kind, line in parts])
     told = configuration_text.summary(usual, TWO_SIZES)
-    assert told.value.split("\n") == ["4 points measured.", *configuration_text.fastest(TWO_SIZES)]
+    assert told.value.split("\n") == ["4 points measured.", *configuration_text.format_fastest(TWO_SIZES)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tvmdash.experiment.engine_text import against_each
+from tvmdash.experiment.engine_text import compare_with_each
 from tvmdash.series.store import Series
 
 
@@ -22,14 +22,14 @@ def test_tvms_best_is_compared_with_each_rivals_best_on_what_both_did() -> None:
         timed("ort", "network.b", 2.0),
         timed("torch", "network.a", 4.0),
     ]
-    ort, torch = against_each(series)
+    ort, torch = compare_with_each(series)
     assert ort.startswith("- TVM at its best against ort: 2.83x slower (")
     assert torch == "- TVM at its best against torch: 2.00x faster (1 workload); 1 more only one of them did"
 
 
 def test_an_experiment_of_tvm_alone_has_nothing_to_say() -> None:
-    assert against_each([timed("tvm", "network.a", 1.0)]) == []
-    assert against_each([timed("ort", "network.a", 1.0)]) == []
-    assert against_each([timed("tvm", "network.a", 1.0), timed("ort", "network.b", 1.0)]) == [
+    assert compare_with_each([timed("tvm", "network.a", 1.0)]) == []
+    assert compare_with_each([timed("ort", "network.a", 1.0)]) == []
+    assert compare_with_each([timed("tvm", "network.a", 1.0), timed("ort", "network.b", 1.0)]) == [
         "- TVM and ort have no workload in common; 2 more only one of them did"
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tvmdash.experiment.info import History
-from tvmdash.experiment.plots import default_plots, map_of, spread_plot
+from tvmdash.experiment.plots import default_plots, make_map, spread_plot
 from tvmdash.plot_util import Distribution, Estimate, GroupedBar, HeatMap, alt_text
 from tvmdash.series.store import Series
 
@@ -33,21 +33,21 @@ def bars(*rows: tuple[float | None, ...], lower_is_better: bool | None = True) -
 
 
 def test_a_map_tells_each_value_as_a_multiple_of_its_rows_fastest() -> None:
-    drawn = map_of(bars((2.0, 1.0, 4.0), (30.0, None, 20.0), (None, None, None)))  # 5 of 9
+    drawn = make_map(bars((2.0, 1.0, 4.0), (30.0, None, 20.0), (None, None, None)))  # 5 of 9
     assert drawn is not None
     assert drawn.values == ((2.0, 1.0, 4.0), (1.5, None, 1.0), (None, None, None))
     assert (drawn.rows, drawn.columns) == (WORKLOADS, ENGINES)
 
 
 def test_workloads_that_have_a_configuration_each_have_no_map() -> None:
-    assert map_of(bars((1.0, None, None), (None, 2.0, None), (None, None, 3.0))) is None
+    assert make_map(bars((1.0, None, None), (None, 2.0, None), (None, None, 3.0))) is None
 
 
 def test_few_values_zeros_and_what_is_no_time_have_no_map() -> None:
-    assert map_of(bars((1.0, 2.0, 3.0), (1.0, 2.0, 3.0))) is None
-    assert map_of(bars((1.0, 2.0), (1.0, 2.0), (1.0, 2.0))) is None
-    assert map_of(bars((0.0, 1.0, 2.0), (1.0, 1.0, 2.0), (1.0, 1.0, 2.0))) is None
-    assert map_of(bars((1.0, 1.0, 2.0), (1.0, 1.0, 2.0), (1.0, 1.0, 2.0), lower_is_better=None)) is None
+    assert make_map(bars((1.0, 2.0, 3.0), (1.0, 2.0, 3.0))) is None
+    assert make_map(bars((1.0, 2.0), (1.0, 2.0), (1.0, 2.0))) is None
+    assert make_map(bars((0.0, 1.0, 2.0), (1.0, 1.0, 2.0), (1.0, 1.0, 2.0))) is None
+    assert make_map(bars((1.0, 1.0, 2.0), (1.0, 1.0, 2.0), (1.0, 1.0, 2.0), lower_is_better=None)) is None
 
 
 def test_the_spread_is_of_each_series_against_its_own_median_the_widest_first() -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tvmdash.experiment.rounds import BROKEN, INTERVAL, MINUTES, PROCESSES, Precision, samples_of_next, wanted
+from tvmdash.experiment.rounds import BROKEN, INTERVAL, MINUTES, PROCESSES, Precision, count_samples_of_next, is_wanted
 from tvmdash.measure.capture import Sample, Trial
 from tvmdash.stats.reduction import reduce_processes
 
@@ -19,11 +19,11 @@ def trial(times_ms: list[float], *, prepare_ms: float = 0.0, error: str | None =
 
 def test_a_point_is_wanted_until_it_is_known_well_enough_or_failed() -> None:
     precision = Precision(processes=2, max_processes=4, interval_percent=5)
-    assert wanted([], precision)
-    assert wanted([trial([10.0])], precision)
-    assert not wanted([trial([10.0]), trial([10.001])], precision)
-    assert wanted([trial([10.0]), trial([11.0])], precision)
-    assert not wanted([trial([], error="wrong")], precision)
+    assert is_wanted([], precision)
+    assert is_wanted([trial([10.0])], precision)
+    assert not is_wanted([trial([10.0]), trial([10.001])], precision)
+    assert is_wanted([trial([10.0]), trial([11.0])], precision)
+    assert not is_wanted([trial([], error="wrong")], precision)
 
 
 def test_what_ended_a_point_is_told() -> None:
@@ -56,17 +56,17 @@ def test_the_number_of_samples_makes_the_whole_cheapest(
     trials = [
         trial(list((level + within * generator.normal(size=40)) / 100), prepare_ms=prepare_ms) for level in levels
     ]
-    assert samples_of_next(trials, 10) == pytest.approx(expected, rel=0.15)
+    assert count_samples_of_next(trials, 10) == pytest.approx(expected, rel=0.15)
 
 
 def test_without_three_processes_or_any_spread_it_is_as_many_as_asked() -> None:
-    assert samples_of_next([], 10) == 10
-    assert samples_of_next([trial([1.0, 2.0])] * 2, 10) == 10
-    assert samples_of_next([trial([1.0, 1.0])] * 3, 10) == 10
+    assert count_samples_of_next([], 10) == 10
+    assert count_samples_of_next([trial([1.0, 2.0])] * 2, 10) == 10
+    assert count_samples_of_next([trial([1.0, 1.0])] * 3, 10) == 10
 
 
 def test_equal_processes_take_as_many_samples_as_may_be() -> None:
-    assert samples_of_next([trial([1.0, 2.0, 3.0], prepare_ms=5.0)] * 3, 10) == 40
+    assert count_samples_of_next([trial([1.0, 2.0, 3.0], prepare_ms=5.0)] * 3, 10) == 40
 
 
 def test_a_single_process_without_limits_is_the_default() -> None:

@@ -16,7 +16,7 @@ from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import DETECTOR, Event, Ledger, Silence
-from tvmdash.incidents.text import describe, headline, incident_text
+from tvmdash.incidents.text import describe, format_headline, format_incident
 from tvmdash.text import format_percent, format_percent_range
 
 AT = "2026-07-05T03:15:00Z"
@@ -289,7 +289,7 @@ def test_percents_have_the_digits_they_deserve(effect: float, words: str) -> Non
 
 def test_an_incidents_parts_are_its_words() -> None:
     incident = ledgers.fold([opened(ONE, moved(z=6.31, nights=4))]).incidents[ONE]
-    told = incident_text(incident)
+    told = format_incident(incident)
     assert describe(incident) == "\n".join([*told.lines, f"{told.since} Incident {ONE}."])
     assert told.lines
     assert told.since.startswith("Since the night 2026-07-04")
@@ -301,7 +301,7 @@ def test_a_range_of_percents_has_its_unit_once() -> None:
 
 def test_an_incident_in_words_says_from_to_interval_night_and_versions() -> None:
     incident = ledgers.fold([opened(ONE, moved(z=6.31, nights=4))]).incidents[ONE]
-    assert headline(incident) == "exp s1 run time +5.0 %"
+    assert format_headline(incident) == "exp s1 run time +5.0 %"
     assert describe(incident) == (
         "exp s1 run time is slower: 1.00 ms → 1.05 ms, +5.0 % (95 %: +4.0 % to +6.0 %).\n"
         "Since the night 2026-07-04, first with TVM bbb, last good aaa. "
@@ -321,7 +321,7 @@ def test_an_incident_in_words_says_from_to_interval_night_and_versions() -> None
 def test_whether_a_machine_got_slower_is_known_by_the_kind_of_its_fleet(of_fleet: dict[str, str], word: str) -> None:
     event = opened(kind="machine", blame="machine", size=0.1, moved=[], **of_fleet)
     incident = ledgers.fold([event]).incidents[ONE]
-    assert headline(incident).startswith(f"The machine got {word}")
+    assert format_headline(incident).startswith(f"The machine got {word}")
 
 
 @pytest.mark.parametrize(
@@ -334,20 +334,20 @@ def test_whether_a_machine_got_slower_is_known_by_the_kind_of_its_fleet(of_fleet
 )
 def test_a_number_is_slower_where_its_kind_is_a_time_whatever_its_name(number: dict[str, str], word: str) -> None:
     incident = ledgers.fold([opened(ONE, moved(**number))]).incidents[ONE]  # type: ignore[arg-type]
-    assert f" is {word}" in incident_text(incident).lines[0]
+    assert f" is {word}" in format_incident(incident).lines[0]
 
 
 def test_many_series_are_told_as_one_with_the_worst_first() -> None:
     many = [moved(f"s{at}", effect=at / 100) for at in range(1, 10)] + [moved("b", worse=False, effect=-0.3)]
     incident = ledgers.fold([opened(ONE, *many)]).incidents[ONE]
-    assert headline(incident) == "10 series moved, 9 of them for the worse, up to +9.0 %"
+    assert format_headline(incident) == "10 series moved, 9 of them for the worse, up to +9.0 %"
     assert describe(incident).startswith("exp s9 run time is slower")
     assert "And 6 more: exp s5 run time" in describe(incident)
 
 
 def test_a_series_that_is_not_positive_is_told_in_units_of_its_scatter() -> None:
     incident = ledgers.fold([opened(ONE, moved(relative=False, effect=4.2))]).incidents[ONE]
-    assert headline(incident).endswith("+4.2 of its scatter")
+    assert format_headline(incident).endswith("+4.2 of its scatter")
     assert "%" not in describe(incident)
 
 

@@ -9,12 +9,12 @@ def test_phases_so_far_are_told_and_stay_kept() -> None:
     phases.record()
     with phases.phase("outer"), phases.phase("inner"):
         pass
-    assert [one.name for one in phases.so_far()] == ["inner", "outer"]
-    assert [one.name for one in phases.taken()] == ["inner", "outer"]
+    assert [one.name for one in phases.list_so_far()] == ["inner", "outer"]
+    assert [one.name for one in phases.take()] == ["inner", "outer"]
 
 
 def test_without_a_recorder_no_phase_is_told() -> None:
-    phases.taken()
+    phases.take()
     with phases.phase("alone"):
         pass
-    assert phases.so_far() == []
+    assert phases.list_so_far() == []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tvmdash.measure.quality import find_doubts, two_levels
+from tvmdash.measure.quality import find_doubts, find_two_levels
 from tvmdash.stats.reduction import reduce_processes
 
 FACTS: dict[str, Any] = {"load_before": {"load_1_min": 0.5}, "load_after": {}, "cores": 2}
@@ -46,8 +46,8 @@ def test_two_levels_within_a_process_are_told() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_one_heap_is_not_taken_for_two(seed: int) -> None:
     generator = np.random.default_rng(seed)
-    assert two_levels(list(10 + 0.5 * generator.normal(size=30))) is None
-    assert two_levels([*generator.normal(10, 0.01, size=9), 20.0]) is None, "an outlier is no level"
+    assert find_two_levels(list(10 + 0.5 * generator.normal(size=30))) is None
+    assert find_two_levels([*generator.normal(10, 0.01, size=9), 20.0]) is None, "an outlier is no level"
 
 
 def test_a_busy_machine_and_a_clock_that_moved_are_told() -> None:

@@ -124,7 +124,7 @@ def test_an_interval_that_reaches_below_zero_forbids_the_log_scale() -> None:
     ],
 )
 def test_the_scale_follows_from_the_values(values: list[float], scale: str) -> None:
-    assert layout.scale_of(values)[0] == scale
+    assert layout.choose_scale(values)[0] == scale
 
 
 def test_equal_specs_give_equal_bytes_in_another_process(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_thinning_keeps_every_spike_both_ends_and_the_limit(count: int, gaps: bo
     values[count // 3], values[count // 2] = 99.0, -99.0
     if gaps:
         values[count // 2 + 1 : count // 2 + 1 + count // 5] = np.nan
-    kept = layout.kept_points(values, 400)
+    kept = layout.select_points(values, 400)
     assert len(kept) <= 400
     assert (np.diff(kept) > 0).all()
     assert {0, count // 3, count // 2, count - 1} <= set(kept)
@@ -258,12 +258,12 @@ def test_thinning_keeps_every_spike_both_ends_and_the_limit(count: int, gaps: bo
 
 
 def test_short_series_are_not_thinned() -> None:
-    assert layout.kept_points(np.zeros(400), 400).size == 400
+    assert layout.select_points(np.zeros(400), 400).size == 400
 
 
 @pytest.mark.parametrize("span", [0.1, 1, 5, 14, 40, 100, 365, 1000, 3650, 20000])
 def test_date_ticks_are_few_and_inside(span: float) -> None:
-    ticks = layout.date_ticks(20000.4, 20000.4 + max(1.0, span))
+    ticks = layout.choose_date_ticks(20000.4, 20000.4 + max(1.0, span))
     assert 1 <= len(ticks) <= 8
     assert all(20000.4 <= day <= 20000.4 + max(1.0, span) for day, _ in ticks)
     assert all(re.fullmatch(r"\d{4}(-\d\d){0,2}", label) for _, label in ticks)
@@ -278,7 +278,7 @@ def test_labels_are_spread_without_overlap_and_without_leaving_the_axes() -> Non
 
 
 def test_limits_do_not_make_mountains_of_noise() -> None:
-    low, high = layout.linear_limits(100.0, 100.1)
+    low, high = layout.choose_linear_limits(100.0, 100.1)
     assert high - low >= 10.0
 
 

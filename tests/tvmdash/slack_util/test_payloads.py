@@ -12,13 +12,13 @@ from tvmdash.slack_util.payloads import (
     MAX_SECTION,
     Message,
     Part,
-    bold,
     build,
     code,
+    count_bytes,
     escape,
+    format_bold,
+    format_mention,
     link,
-    mention,
-    size_of,
 )
 
 NASTY = st.text(st.one_of(st.sampled_from("<>&`*_~@!#|\n\r\t\0😀é中\u202e\ud800"), st.characters()), max_size=400)
@@ -35,7 +35,7 @@ def check(message: Message) -> None:
 def test_whatever_the_texts_are_slack_takes_the_message_and_nobody_is_pinged(
     head: str, about: str, texts: list[str]
 ) -> None:
-    parts = [Part(f"{bold(text)} x {escape(text, 900)}\n{code(text, 900)}") for text in texts]
+    parts = [Part(f"{format_bold(text)} x {escape(text, 900)}\n{code(text, 900)}") for text in texts]
     message = build(f"{head} x", escape(about, 300), parts, link("https://x.org/a b", head))
     check(message)
     assert not server.PING.findall("".join(text for block in message.blocks for _, text in server.texts_of(block)))
@@ -43,7 +43,7 @@ def test_whatever_the_texts_are_slack_takes_the_message_and_nobody_is_pinged(
 
 @pytest.mark.parametrize("text", ["<!channel>", "<@U012ABCDEF>", "<!subteam^S012ABCDEF>", "<https://evil.org|ok>"])
 def test_an_entity_in_a_name_stays_text(text: str) -> None:
-    for markup in (escape(text), bold(text), code(text), link("https://x.org", text)):
+    for markup in (escape(text), format_bold(text), code(text), link("https://x.org", text)):
         assert text not in markup
         assert "&lt;" in markup
 
@@ -71,20 +71,20 @@ def test_channels_and_links_in_texts_are_not_turned_into_pings_by_slack() -> Non
     ],
 )
 def test_only_slack_ids_can_ping(identity: str, markup: str | None) -> None:
-    assert mention(identity) == markup
+    assert format_mention(identity) == markup
 
 
 def test_an_escaped_text_is_never_cut_within_an_escape() -> None:
     for limit in range(20, 40):
         cut = escape("&" * 50, limit)
         assert cut.removesuffix(" …").replace("&amp;", "") == ""
-        assert size_of(cut) <= limit
+        assert count_bytes(cut) <= limit
 
 
 def test_a_long_tail_keeps_its_end() -> None:
     tail = code("\n".join(f"line {number}" for number in range(1000)), 200)
     assert tail.endswith("line 999\n```")
-    assert size_of(tail) <= 200
+    assert count_bytes(tail) <= 200
 
 
 def test_backticks_do_not_end_a_block_of_code() -> None:
@@ -94,7 +94,7 @@ def test_backticks_do_not_end_a_block_of_code() -> None:
 @pytest.mark.parametrize("count", [3, 4, 5, 9])
 def test_backticks_in_words_do_not_begin_a_block_of_code(count: int) -> None:
     assert "```" not in escape("`" * count)
-    check(build("v", escape("`" * count), [Part(bold("`" * count))]))
+    check(build("v", escape("`" * count), [Part(format_bold("`" * count))]))
 
 
 def test_a_message_that_is_too_long_keeps_its_beginning_and_says_and_pings_what_is_missing() -> None:
@@ -124,7 +124,7 @@ def test_a_thousand_pings_of_what_had_no_room_fit() -> None:
 def test_emoji_count_double_as_in_slacks_own_count() -> None:
     message = build("😀" * 300, "", [Part(escape("😀" * 5000))])
     check(message)
-    assert size_of("😀") == 2
+    assert count_bytes("😀") == 2
 
 
 def test_a_link_that_is_no_web_address_is_text() -> None:
@@ -137,7 +137,7 @@ def test_a_message_reads_well_as_plain_text() -> None:
     message = build(
         "❌ A & B failed",
         escape("Night <1>"),
-        [Part(f"{bold('A & B')} {link('https://x.org', 'page')}\n{code('a < b')}")],
+        [Part(f"{format_bold('A & B')} {link('https://x.org', 'page')}\n{code('a < b')}")],
     )
     assert message.plain() == "❌ A & B failed\n\nNight <1>\n\nA & B page (https://x.org)\na < b\n"
 

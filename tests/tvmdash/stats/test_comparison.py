@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tvmdash.stats import signs
-from tvmdash.stats.comparison import NAMED_ROUNDS, differences
+from tvmdash.stats.comparison import NAMED_ROUNDS, find_differences
 from tvmdash.stats.student import two_sided
 
 ROUNDS = 10
@@ -26,13 +26,13 @@ def rounds(rng: random.Random, effect: float = 0.0, noise: float = 0.02) -> list
 
 def test_equal_builds_have_a_real_difference_in_at_most_one_of_twenty_comparisons() -> None:
     rng = random.Random(4)
-    wrong = sum(any(one and one.real for one in differences([rounds(rng) for _ in range(12)])) for _ in range(40))
+    wrong = sum(any(one and one.real for one in find_differences([rounds(rng) for _ in range(12)])) for _ in range(40))
     assert wrong <= 4
 
 
 def test_ten_percent_among_sixty_equal_series_is_found_with_its_size() -> None:
     rng = random.Random(5)
-    found = differences([rounds(rng, 0.1, 0.01), *(rounds(rng) for _ in range(59))])
+    found = find_differences([rounds(rng, 0.1, 0.01), *(rounds(rng) for _ in range(59))])
     assert [at for at, one in enumerate(found) if one and one.real] == [0]
     assert found[0]
     assert found[0].low < 0.1 < found[0].high
@@ -41,13 +41,13 @@ def test_ten_percent_among_sixty_equal_series_is_found_with_its_size() -> None:
 
 def test_nine_of_ten_intervals_and_more_hold_the_truth() -> None:
     rng = random.Random(6)
-    found = differences([rounds(rng, 0.03) for _ in range(150)])
+    found = find_differences([rounds(rng, 0.03) for _ in range(150)])
     held = sum(one.low <= 0.03 <= one.high for one in found if one)
     assert held >= 135
 
 
 def test_sizes_that_never_vary_differ_or_are_equal() -> None:
-    same, larger = differences([[(100.0, 100.0)] * 3, [(100.0, 104.0)] * 3])
+    same, larger = find_differences([[(100.0, 100.0)] * 3, [(100.0, 104.0)] * 3])
     assert same
     assert not same.real
     assert larger
@@ -57,7 +57,7 @@ def test_sizes_that_never_vary_differ_or_are_equal() -> None:
 
 def test_of_fewer_than_six_rounds_nothing_that_varies_is_named_however_clear() -> None:
     alike = [(1.0, 1.5), (1.0, 1.5001), (1.0, 1.4999), (1.0, 1.5002), (1.0, 1.4998), (1.0, 1.5003)]
-    found = [differences([alike[:count]])[0] for count in range(3, NAMED_ROUNDS + 1)]
+    found = [find_differences([alike[:count]])[0] for count in range(3, NAMED_ROUNDS + 1)]
     assert [one.real for one in found if one] == [False, False, False, True]
     assert [one.p for one in found if one] == [0.25, 0.125, 0.0625, 0.03125]
 
@@ -75,7 +75,9 @@ def share_named(seed: int, count: int, effect: float, series: int, trials: int) 
     """How often the first series, or with no effect any, is named."""
     rng, named = random.Random(seed), 0
     for _ in range(trials):
-        found = differences([disturbed(rng, count, effect), *(disturbed(rng, count, 0.0) for _ in range(series - 1))])
+        found = find_differences(
+            [disturbed(rng, count, effect), *(disturbed(rng, count, 0.0) for _ in range(series - 1))]
+        )
         named += any(one is not None and one.real for one in (found[:1] if effect else found))
     return named / trials
 
@@ -99,13 +101,13 @@ def test_five_percent_is_found_through_disturbed_runs() -> None:
 def test_a_difference_among_many_series_needs_no_more_rounds_than_one_alone() -> None:
     """Signed ranks of ten rounds, each series by itself, could name none of sixty."""
     rng = random.Random(4)
-    found = differences([disturbed(rng, 10, 0.2), *(disturbed(rng, 10, 0.0) for _ in range(59))])
+    found = find_differences([disturbed(rng, 10, 0.2), *(disturbed(rng, 10, 0.0) for _ in range(59))])
     assert [at for at, one in enumerate(found) if one and one.real] == [0]
 
 
 def test_what_is_told_is_the_median_of_the_rounds_and_a_wild_one_hardly_moves_it() -> None:
     calm = [(1.0, 1.05 + 0.001 * at) for at in range(10)]
-    (before, after) = (differences([rounds])[0] for rounds in (calm, [*calm[:9], (1.0, 3.0)]))
+    (before, after) = (find_differences([rounds])[0] for rounds in (calm, [*calm[:9], (1.0, 3.0)]))
     assert before is not None
     assert after is not None
     assert after.effect == pytest.approx(before.effect, abs=0.002)
@@ -118,7 +120,7 @@ def test_the_interval_is_that_of_the_tables_of_order_statistics(count: int, firs
 
 
 def test_too_few_rounds_and_values_that_are_not_above_zero_are_not_judged() -> None:
-    assert differences([[(1.0, 2.0)] * 2, [(0.0, 1.0)] * 5, [(1.0, -1.0)] * 5]) == [None, None, None]
+    assert find_differences([[(1.0, 2.0)] * 2, [(0.0, 1.0)] * 5, [(1.0, -1.0)] * 5]) == [None, None, None]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.thorough import examples
 from tests.tvmdash.traces.traces_for_tests import BEGIN_NS, write_raw
 from tvmdash.errors import DashboardError
 from tvmdash.traces import Connection, Filters, Straddle, Window, connect
-from tvmdash.traces.differences import difference
+from tvmdash.traces.differences import find_difference
 from tvmdash.traces.parts import split_by_process, split_by_time
 from tvmdash.traces.sealing import seal
 from tvmdash.traces.summaries import summary
@@ -199,7 +199,7 @@ def test_workloads_leave_only_what_belongs_to_their_trials(tmp_path: Path) -> No
 @given(FILES, FILES)
 def test_a_difference_adds_up(before: Files, after: Files) -> None:
     with opened(before, "raw") as one, opened(after, "raw") as other:
-        found = difference(one, other)
+        found = find_difference(one, other)
     common = min(len(before), len(after))
     assert len(found.points) == common
     assert [point[1] for point in found.only_before] == [f"w{index}" for index in range(common, len(before))]
@@ -219,7 +219,7 @@ def test_a_difference_names_what_got_slower_and_what_it_cannot_explain(tmp_path:
     write_raw(tmp_path / "a", [("conv", 0, 100), ("relu", 100, 10)], sample_ns=(400, 400, 1000))
     write_raw(tmp_path / "b", [("conv", 0, 160), ("gelu", 200, 5)], sample_ns=(600, 600, 600))
     with connect(tmp_path / "a") as before, connect(tmp_path / "b") as after:
-        found = difference(before, after)
+        found = find_difference(before, after)
     assert (found.before_ns, found.after_ns, found.change_ns, found.unexplained_ns) == (200, 300, 100, 45)
     told = [(c.operator, c.before_ns, c.after_ns, c.change_ns, c.percent_of_change) for c in found.changes]
     assert told == [("conv", 100, 160, 60, 60), ("relu", 10, None, -10, -10), ("gelu", None, 5, 5, 5)]

@@ -19,7 +19,7 @@ from tvmdash.records.metrics import METRICS
 from tvmdash.series import naming
 from tvmdash.series.naming import key_of
 from tvmdash.series.store import Outline
-from tvmdash.stats.comparison import LEAST_ROUNDS, Difference, differences
+from tvmdash.stats.comparison import LEAST_ROUNDS, Difference, find_differences
 from tvmdash.stats.means import geometric_mean, geometric_mean_interval
 
 Rounds = dict[str, float]
@@ -134,7 +134,7 @@ def read(home: Home) -> History:
     order = {metric.name: at for at, metric in enumerate(METRICS)}
     history.courses = list(courses.values())
     _judge(history)
-    history.unmeasured = _unmeasured(home, nights, history.broken)
+    history.unmeasured = _list_unmeasured(home, nights, history.broken)
     history.courses.sort(
         key=lambda course: (course.series.experiment, order.get(course.series.metric, len(order)), course.name)
     )
@@ -148,7 +148,7 @@ def files(home: Home) -> list[Path]:
     return backfill_nights.files(home) + backfill_calls.files(home)
 
 
-def _unmeasured(home: Home, nights: Sequence[BackfillNight], broken: list[str]) -> list[Failed]:
+def _list_unmeasured(home: Home, nights: Sequence[BackfillNight], broken: list[str]) -> list[Failed]:
     calls = backfill_calls.read(home)
     broken += calls.broken
     last: dict[tuple[str, str], str] = {}
@@ -180,12 +180,12 @@ def _describe(history: History, night: BackfillNight) -> None:
 def _take(courses: dict[str, Course], night: BackfillNight) -> None:
     for point in night.data.values():
         key = point.key
-        new = Course(_outline(point))
+        new = Course(_make_outline(point))
         course = courses.setdefault(key_of(key.id, point.unit), new)
         course.rounds.setdefault(night.version, {})[night.round] = point.value
 
 
-def _outline(point: PointValue) -> Outline:
+def _make_outline(point: PointValue) -> Outline:
     key = point.key
     return Outline(
         0, key.id, key.experiment, key.metric, point.unit, point.direction, key.labels, point.kind, point.title
@@ -202,14 +202,14 @@ def _judge(history: History) -> None:
     if len(history.versions) < _LEAST_TVMS:
         return
     pairs = history.pairs()
-    judged = iter(differences([_paired(course, *pair) for course in courses for pair in pairs]))
-    ends = differences([_paired(course, history.versions[0], history.versions[-1]) for course in courses])
+    judged = iter(find_differences([_pair_rounds(course, *pair) for course in courses for pair in pairs]))
+    ends = find_differences([_pair_rounds(course, history.versions[0], history.versions[-1]) for course in courses])
     for course, whole in zip(courses, ends, strict=True):
         course.steps = [next(judged) for _ in pairs]
         course.whole = whole
 
 
-def _paired(course: Course, before: str, after: str) -> Sequence[tuple[float, float]]:
+def _pair_rounds(course: Course, before: str, after: str) -> Sequence[tuple[float, float]]:
     """The rounds that measured both."""
     first, second = course.rounds.get(before, {}), course.rounds.get(after, {})
     return [(first[name], second[name]) for name in first if name in second]

@@ -9,11 +9,11 @@ from tvmdash.backfill.history import Course, History, Level, Step
 from tvmdash.common import parse_stamp
 from tvmdash.stats.comparison import NAMED_ROUNDS, Difference
 from tvmdash.text import (
+    add_in_brackets,
     estimate_in_parts,
     format_list,
     format_percent,
     format_quantity,
-    in_brackets,
     three_digits,
 )
 
@@ -26,12 +26,12 @@ MEASURED_AFTER_ONE_ANOTHER = "The same experiments on several TVMs, measured one
 _REASON = 200
 
 
-def command(home: str = "HOME") -> str:
+def format_command(home: str = "HOME") -> str:
     """What measures TVMs of the past."""
     return f"python3 -m dashboard backfill {home} --artifacts pypi:0.25.0..0.27.0 --rounds {NAMED_ROUNDS}"
 
 
-def method(compare: str) -> str:
+def describe_method(compare: str) -> str:
     """How rounds become values and steps; compare: the verb's name, or a link of it."""
     return (
         "A round measures each TVM once, from the oldest to the newest, the next round from the newest to the oldest."
@@ -45,18 +45,18 @@ def method(compare: str) -> str:
     )
 
 
-def measured(history: History) -> str:
+def describe_measured(history: History) -> str:
     """When, as in "2026-11-21 23:04 to 23:11 UTC"."""
     first, last = (parse_stamp(stamp) for stamp in history.stamps)
     return f"{first:%Y-%m-%d %H:%M} to {last:{'%H:%M' if first.date() == last.date() else '%Y-%m-%d %H:%M'}} UTC"
 
 
-def rounds(history: History) -> str:
+def describe_rounds(history: History) -> str:
     """The most of each experiment."""
     return ", ".join(f"{name} {count}" for name, count in history.rounds.items())
 
 
-def load(history: History) -> str:
+def describe_load(history: History) -> str:
     """What else the machine did; empty where that is not known."""
     if not history.loads:
         return ""
@@ -67,12 +67,12 @@ def load(history: History) -> str:
     return text + (f": on {cores} cores, other programs ran all the time and times scatter" if busy else "")
 
 
-def last_against_first(history: History) -> str:
+def compare_last_with_first(history: History) -> str:
     """What the whole change is of."""
     return f"{history.versions[-1]} against {history.versions[0]}"
 
 
-def verdict(history: History) -> Iterator[str]:
+def format_verdict(history: History) -> Iterator[str]:
     """How many steps are real, then what is known of the others; a sentence each."""
     judged = history.steps()
     real = sum(step.found.real for step in judged)
@@ -86,10 +86,10 @@ def verdict(history: History) -> Iterator[str]:
     for kind, units in (("times", False), ("sizes", True)):
         quiet = [step.found for step in judged if not step.found.real and (step.course.series.unit == "bytes") == units]
         if quiet:
-            yield _flat(quiet, kind)
+            yield _format_flat(quiet, kind)
 
 
-def _flat(quiet: Sequence[Difference], kind: str) -> str:
+def _format_flat(quiet: Sequence[Difference], kind: str) -> str:
     if all(step.effect == 0 for step in quiet):
         return f"The other {len(quiet)} steps of {kind} are exactly 0."
     widths = sorted(50 * (step.high - step.low) for step in quiet)
@@ -113,7 +113,7 @@ def format_step(step: Step) -> list[str]:
     return [step.course.name, step.before, step.after, *values, format_percent(difference.effect), bounds]
 
 
-def control(history: History) -> str:
+def describe_control(history: History) -> str:
     """What the experiment that knows no TVM says of the machine; empty where it was not measured."""
     judged = [step.found for step in history.steps() if step.course.series.experiment == CONTROL]
     if not judged:
@@ -131,10 +131,10 @@ def control(history: History) -> str:
 
 def format_level(level: Level, unit: str) -> str:
     """The value; its interval is left out where the rounds agreed to the last digit."""
-    return in_brackets(*level_in_parts(level, unit))
+    return add_in_brackets(*split_level(level, unit))
 
 
-def level_in_parts(level: Level, unit: str) -> tuple[str, str]:
+def split_level(level: Level, unit: str) -> tuple[str, str]:
     """The value, and its interval or nothing."""
     exact = level.low == level.high
     return estimate_in_parts(level.value, None if exact else level.low, level.high, unit)
@@ -142,10 +142,10 @@ def level_in_parts(level: Level, unit: str) -> tuple[str, str]:
 
 def format_whole(course: Course) -> str:
     """The last TVM against the first, and whether anything on the way was real."""
-    return in_brackets(*whole_in_parts(course))
+    return add_in_brackets(*split_whole(course))
 
 
-def whole_in_parts(course: Course) -> tuple[str, str]:
+def split_whole(course: Course) -> tuple[str, str]:
     """The same, and its interval or nothing."""
     whole = course.whole
     if whole is None:
@@ -160,7 +160,7 @@ def whole_in_parts(course: Course) -> tuple[str, str]:
     return "flat" if max(-whole.low, whole.high) <= FLAT else "unclear", bounds
 
 
-def failures(history: History) -> Iterator[tuple[str, str, str]]:
+def list_failures(history: History) -> Iterator[tuple[str, str, str]]:
     """What TVMs could not do, or could not be had for: experiment, TVM, what of it failed and why."""
     for (experiment, version), failed in history.failures.items():
         reasons = list(dict.fromkeys(" ".join(failure.error.split()) for failure in failed))

@@ -42,25 +42,25 @@ class BackfillNight:
 def read(home: Home) -> tuple[list[BackfillNight], list[str]]:
     """All of them, experiment by experiment, oldest first; and what is wrong with each file that cannot be read."""
     broken: list[str] = []
-    return [night for folder in _folders(home) for night in _nights(folder, broken)], broken
+    return [night for folder in _list_folders(home) for night in _read_nights(folder, broken)], broken
 
 
 def files(home: Home) -> list[Path]:
     """What `read` reads."""
-    return [path for folder in _folders(home) for path in sorted(folder.glob("data_*.json"))]
+    return [path for folder in _list_folders(home) for path in sorted(folder.glob("data_*.json"))]
 
 
 def name_of(tvm: str) -> str:
     """What a TVM is called: the first digits of a commit, else its version as it is."""
-    return _short(tvm) if _COMMIT.fullmatch(tvm) else tvm
+    return _shorten(tvm) if _COMMIT.fullmatch(tvm) else tvm
 
 
-def _folders(home: Home) -> list[Path]:
+def _list_folders(home: Home) -> list[Path]:
     parent = home.backfill("x").parent
     return sorted(path for path in parent.glob("*") if path.is_dir()) if parent.is_dir() else []
 
 
-def _nights(folder: Path, broken: list[str]) -> list[BackfillNight]:
+def _read_nights(folder: Path, broken: list[str]) -> list[BackfillNight]:
     nights = []
     times: Counter[tuple[str, str]] = Counter()
     for stamp in records.data_stamps(folder):
@@ -70,14 +70,14 @@ def _nights(folder: Path, broken: list[str]) -> list[BackfillNight]:
             data = records.read_data(path, folder.name)
             value = common.read_json(path)
             night = common.object_in(value, "night")
-            committed = _moment(path, night.get("committed"))
+            committed = _parse_moment(path, night.get("committed"))
         except DashboardError as error:
             broken.append(str(error))
             continue
         artifact = common.object_in(night, "artifact")
         version = str(artifact.get("version") or data.tvm_hash)
         if committed:
-            version = _short(str(artifact.get("commit") or version))
+            version = _shorten(str(artifact.get("commit") or version))
         machine = common.object_in(common.object_in(value, "environment"), "machine")
         code = str(night.get("fingerprint"))
         times[code, version] += 1
@@ -87,11 +87,11 @@ def _nights(folder: Path, broken: list[str]) -> list[BackfillNight]:
     return nights
 
 
-def _short(commit: str) -> str:
+def _shorten(commit: str) -> str:
     return commit[:12]
 
 
-def _moment(path: Path, committed: object) -> datetime.datetime | None:
+def _parse_moment(path: Path, committed: object) -> datetime.datetime | None:
     """When a commit was made, in UTC; None for what is none."""
     if not committed:
         return None

@@ -96,7 +96,9 @@ def check(value: common.Json, fields: Fields, shown: str, *, at: str = "$") -> d
     What it says under the name of its size stands in the place of those fields; what it says of another, nowhere.
     """
     if not isinstance(value, dict):
-        raise ConfigError([f"{shown}: {at}: {_brief(value)} is not an object. Write {{...}} with the fields in it."])
+        raise ConfigError(
+            [f"{shown}: {at}: {_format_brief(value)} is not an object. Write {{...}} with the fields in it."]
+        )
     errors = Schema(compile_schema(fields)).errors(value)
     faults = sorted({f"{shown}: {fault}" for error in errors for fault in faults_of(error, at)})
     if faults:
@@ -110,7 +112,7 @@ def check(value: common.Json, fields: Fields, shown: str, *, at: str = "$") -> d
 
 def faults_of(error: ValidationError, at: str = "$") -> Iterator[str]:
     """One error of the schema validator as sentences: place, value, remedy. at: where the checked value stands."""
-    json_path = at + "".join(map(_step, error.absolute_path))
+    json_path = at + "".join(map(_format_step, error.absolute_path))
     wanted: Any = error.validator_value
     given: Any = error.instance
     schema: Any = error.schema
@@ -125,22 +127,22 @@ def faults_of(error: ValidationError, at: str = "$") -> Iterator[str]:
             doc = schema["properties"][name].get("description", "")
             yield f"{json_path}.{name}: is missing. Add it: {doc}"
     elif error.validator == "type":
-        yield f"{json_path}: {_brief(given)} is not {_format_type(wanted)}."
+        yield f"{json_path}: {_format_brief(given)} is not {_format_type(wanted)}."
     elif error.validator == "enum":
         near = difflib.get_close_matches(str(given), [str(choice) for choice in wanted], n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Use one of: {', '.join(map(str, wanted))}."
-        yield f"{json_path}: {_brief(given)} is not a choice. {hint}"
+        yield f"{json_path}: {_format_brief(given)} is not a choice. {hint}"
     elif error.validator in {"minimum", "maximum"}:
         less = error.validator == "minimum"
         yield (
-            f"{json_path}: {_brief(given)} is {'less' if less else 'more'} than {wanted}. "
+            f"{json_path}: {_format_brief(given)} is {'less' if less else 'more'} than {wanted}. "
             f"Use {wanted} or {'more' if less else 'less'}."
         )
     else:
         yield f"{json_path}: {error.message}."
 
 
-def _step(part: str | int) -> str:
+def _format_step(part: str | int) -> str:
     """A part of a JSON path."""
     return f".{part}" if isinstance(part, str) and _PLAIN.fullmatch(part) else f"[{part!r}]"
 
@@ -159,7 +161,7 @@ def _format_type(wanted: str | list[str]) -> str:
     return " or ".join(names_of_types[name] for name in names)
 
 
-def _brief(value: common.Json) -> str:
+def _format_brief(value: common.Json) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -174,7 +176,7 @@ def read_fields(path: Path) -> dict[str, Field]:
         del value[METRICS]
     sets = value.pop("include", [])
     if not isinstance(sets, list):
-        raise DashboardError(f'{path}: $.include: {_brief(sets)} is not a list. Write it like ["timing"].')
+        raise DashboardError(f'{path}: $.include: {_format_brief(sets)} is not a list. Write it like ["timing"].')
     unknown = [name for name in sets if not isinstance(name, str) or name not in FIELD_SETS]
     if unknown:
         raise DashboardError(f"{path}: $.include: {unknown[0]!r} is not one of: {', '.join(FIELD_SETS)}.")
@@ -182,7 +184,7 @@ def read_fields(path: Path) -> dict[str, Field]:
         sets = [_TIMING, *sets]
     included = {name: field for key in sets for name, field in FIELD_SETS[key].items()}
     own = {
-        name: _changed_field(included[name], item, f"{path}: $.{name}")
+        name: _change_field(included[name], item, f"{path}: $.{name}")
         if name in included and isinstance(item, dict) and "type" not in item
         else _parse_field(item, f"{path}: $.{name}", name)
         for name, item in value.items()
@@ -190,7 +192,7 @@ def read_fields(path: Path) -> dict[str, Field]:
     return {**included, **own}
 
 
-def _changed_field(included: Field, item: Mapping[str, common.Json], json_path: str) -> Field:
+def _change_field(included: Field, item: Mapping[str, common.Json], json_path: str) -> Field:
     """The included field with what a `fields.json` says otherwise of it."""
     changed = _parse_field({"type": included.type, **item}, json_path)
     return replace(included, **{name: getattr(changed, name) for name in item})
@@ -201,7 +203,7 @@ def read_takes_minutes(path: Path) -> dict[str, float]:
     value = _read_object(path).get(_TAKES_MINUTES, {})
     wrong = not isinstance(value, dict) or set(value) - set(SIZES)
     if wrong or not all(isinstance(item, (int, float)) and item > 0 for item in value.values()):
-        shown = f"{path}: $.{_TAKES_MINUTES}: {_brief(value)}"
+        shown = f"{path}: $.{_TAKES_MINUTES}: {_format_brief(value)}"
         raise DashboardError(f'{shown} is not minutes by size. Write it like {{"smoke": 0.3, "nightly": 6}}.')
     return {size: float(minutes) for size, minutes in value.items()}
 
@@ -231,7 +233,7 @@ def read_needs_tvm(path: Path) -> bool:
     if _is_field(needs_tvm):
         return True
     if not isinstance(needs_tvm, bool):
-        raise DashboardError(f"{path}: $.{_NEEDS_TVM}: {_brief(needs_tvm)} is not true or false.")
+        raise DashboardError(f"{path}: $.{_NEEDS_TVM}: {_format_brief(needs_tvm)} is not true or false.")
     return needs_tvm
 
 
@@ -247,31 +249,33 @@ def _read_object(path: Path) -> dict[str, common.Json]:
     """The object in a `fields.json`; an absent file holds an empty one."""
     value = common.read_json(path, max_bytes=1 << 20) if path.exists() else {}
     if not isinstance(value, dict):
-        raise DashboardError(f"{path}: $: {_brief(value)} is not an object of fields.")
+        raise DashboardError(f"{path}: $: {_format_brief(value)} is not an object of fields.")
     return value
 
 
 def _parse_field(item: common.Json, json_path: str, name: str = "x") -> Field:
     known = {"type", "doc", "default", "smoke", "min", "max", "choices", "of", "nullable", "axis"}
     if not isinstance(item, dict) or set(item) - known:
-        raise DashboardError(f"{json_path}: {_brief(item)} is not a field. A field has: {', '.join(sorted(known))}.")
+        raise DashboardError(
+            f"{json_path}: {_format_brief(item)} is not a field. A field has: {', '.join(sorted(known))}."
+        )
     if not _NAME.fullmatch(name):
         raise DashboardError(f"{json_path}: a field's name is lower case with digits and underscores.")
     kind = item.get("type")
     if not isinstance(kind, str) or kind not in {*JSON_TYPES, "choice", "any"}:
         raise DashboardError(
-            f"{json_path}.type: {_brief(kind)} is not one of {', '.join([*JSON_TYPES, 'choice', 'any'])}."
+            f"{json_path}.type: {_format_brief(kind)} is not one of {', '.join([*JSON_TYPES, 'choice', 'any'])}."
         )
     if not isinstance(item.get("choices", []), list) or (kind == "choice" and not item.get("choices")):
         raise DashboardError(f"{json_path}.choices: is missing or not a list. A choice lists its choices.")
     for bound in ("min", "max"):
         if isinstance(item.get(bound, 0), bool) or not isinstance(item.get(bound, 0), (int, float)):
-            raise DashboardError(f"{json_path}.{bound}: {_brief(item[bound])} is not a number.")
+            raise DashboardError(f"{json_path}.{bound}: {_format_brief(item[bound])} is not a number.")
     axis = item.get("axis", "")
     if "axis" in item and not (isinstance(axis, str) and _AXIS.fullmatch(axis)):
         columns = ", ".join([*AXIS_COLUMNS, f"{WORKLOAD}.DOMAIN", ENGINE])
         raise DashboardError(
-            f"{json_path}.axis: {_brief(axis)} is not one of {columns}; a column may have .NAME after it."
+            f"{json_path}.axis: {_format_brief(axis)} is not one of {columns}; a column may have .NAME after it."
         )
     inner = item.get("of")
     return Field(

@@ -81,10 +81,10 @@ def structure(job: type, values: Mapping[str, Any], fields: Fields, shown: str |
 
 def make(kind: type[_T], values: Mapping[str, Any], fields: Fields, shown: str | Path) -> _T:
     """A checked config as the dataclass `kind`; DashboardError where that does not agree with the fields."""
-    faults = [f"{shown}: {fault}" for fault in disagreements(kind, fields)]
+    faults = [f"{shown}: {fault}" for fault in find_disagreements(kind, fields)]
     if faults:
         raise DashboardError("\n".join(faults))
-    names = set(fields) - set(unread(kind, fields))
+    names = set(fields) - set(find_unread(kind, fields))
     return kind(**{name: _frozen(values[name], fields[name]) for name in names})
 
 
@@ -98,7 +98,7 @@ def _frozen(value: Any, field: Field) -> Any:
     return value
 
 
-def disagreements(kind: type, fields: Fields) -> Iterator[str]:
+def find_disagreements(kind: type, fields: Fields) -> Iterator[str]:
     """What no config of these fields can give the dataclass: for each such field its JSON path and the remedy."""
     _resolve(kind)
     for item in dataclasses.fields(kind):
@@ -114,7 +114,7 @@ def _remedy(name: str, kind: type) -> str:
     return f'Add "include": ["{sets[0]}"].' if sets else f"Declare it, or take it out of {kind.__name__}."
 
 
-def unread(kind: type, fields: Fields) -> list[str]:
+def find_unread(kind: type, fields: Fields) -> list[str]:
     """The names of the fields that the dataclass lacks."""
     known = {item.name for item in dataclasses.fields(kind)}
     return [name for name in fields if name not in known]

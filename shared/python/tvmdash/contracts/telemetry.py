@@ -72,7 +72,7 @@ class _AbnormalRuns:
     runs: tuple[_AbnormalRun, ...]
 
 
-def abnormal_runs(page: Path, stamp: str) -> dict[str, str] | None:
+def find_abnormal_runs(page: Path, stamp: str) -> dict[str, str] | None:
     """What was found abnormal in the night `stamp`, in sentences by experiment; "" where nothing.
 
     None where the subsystem did not judge this night: it may be off, or have left something else.

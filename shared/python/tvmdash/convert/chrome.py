@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from tvmdash.convert.events import Counters, Event, Flow, Slices, batches, json_text
+from tvmdash.convert.events import Counters, Event, Flow, Slices, batches, format_json
 from tvmdash.convert.lanes import Lanes
 from tvmdash.convert.parts import Files, Written
 
@@ -56,7 +56,7 @@ class _Trace:
             return
         if self._base_ns is None:
             self._base_ns = int((batch.start_ns if isinstance(batch, Slices) else batch.timestamp_ns).min())
-        lines = self._slices(batch) if isinstance(batch, Slices) else self._counters(batch)
+        lines = self._write_slices(batch) if isinstance(batch, Slices) else self._write_counters(batch)
         for line in lines:
             self._file.write(f"{self._separator}\n{line}".encode())
             self._separator = ","
@@ -65,69 +65,68 @@ class _Trace:
         """Write the end."""
         self._file.write(f'\n],"otherData":{{"base_ns":"{self._base_ns or 0}"}}}}\n'.encode())
 
-    def _moment(self, moment_ns: int) -> str:
+    def _format_moment(self, moment_ns: int) -> str:
         """Microseconds from the first event on."""
-        return _microseconds(moment_ns - (self._base_ns or 0))
+        return _format_microseconds(moment_ns - (self._base_ns or 0))
 
-    def _slices(self, batch: Slices) -> Iterator[str]:
+    def _write_slices(self, batch: Slices) -> Iterator[str]:
         batch, placed = self._lanes.place(batch)
         yield from self._new_tracks()
-        names = [_quoted(name) for name in batch.name.pool]
-        categories = [_quoted(name) for name in batch.category.pool]
+        names = [_quote(name) for name in batch.name.pool]
+        categories = [_quote(name) for name in batch.category.pool]
         ids: Sequence[int] = batch.id.tolist() if batch.id is not None else [0] * len(batch)
         details: Sequence[Mapping[str, Any]] = batch.details or [{}] * len(batch)
         columns = (batch.name.codes, batch.category.codes, batch.start_ns, batch.duration_ns, placed)
         rows = zip(*(column.tolist() for column in columns), ids, details, strict=True)
         for name, category, start, duration, track, number, detail in rows:
-            position = (
-                f'"pid":{self._pids[self._lanes.tracks[track].process]},"tid":{track + 1},"ts":{self._moment(start)}'
-            )
-            more = f',"args":{json_text(detail)}' if detail else ""
-            length = _microseconds(duration)
+            pid, moment = self._pids[self._lanes.tracks[track].process], self._format_moment(start)
+            position = f'"pid":{pid},"tid":{track + 1},"ts":{moment}'
+            more = f',"args":{format_json(detail)}' if detail else ""
+            length = _format_microseconds(duration)
             yield f'{{"ph":"X","name":{names[name]},"cat":{categories[category]},{position},"dur":{length}{more}}}'
             if number:
-                yield from self._flow_ends(number, position)
+                yield from self._write_flow_ends(number, position)
 
-    def _flow_ends(self, number: int, position: str) -> Iterator[str]:
+    def _write_flow_ends(self, number: int, position: str) -> Iterator[str]:
         for flow in self._starting.get(number, ()):
             yield f'{{"ph":"s","name":"flow","cat":"flow","id":{flow},{position}}}'
         for flow in self._ending.get(number, ()):
             yield f'{{"ph":"f","bp":"e","name":"flow","cat":"flow","id":{flow},{position}}}'
 
-    def _counters(self, batch: Counters) -> Iterator[str]:
+    def _write_counters(self, batch: Counters) -> Iterator[str]:
         columns = (batch.process.texts(), batch.name.texts(), batch.unit.texts())
         rows = zip(*columns, batch.timestamp_ns.tolist(), batch.value.tolist(), strict=True)
         for process, name, unit, moment, value in rows:
             if not math.isfinite(value):  # JSON has no word for it
                 continue
             yield from self._new_process(process)
-            shown = _quoted(f"{name} [{unit}]" if unit else name)
+            shown = _quote(f"{name} [{unit}]" if unit else name)
             known = json.dumps({unit or "value": value})
-            position = f'"pid":{self._pids[process]},"ts":{self._moment(moment)}'
+            position = f'"pid":{self._pids[process]},"ts":{self._format_moment(moment)}'
             yield f'{{"ph":"C","name":{shown},{position},"args":{known}}}'
 
     def _new_tracks(self) -> Iterator[str]:
         for number in range(self._told, len(self._lanes.tracks)):
             track = self._lanes.tracks[number]
             yield from self._new_process(track.process)
-            yield _metadata("thread_name", self._pids[track.process], number + 1, track.title)
+            yield _format_metadata("thread_name", self._pids[track.process], number + 1, track.title)
         self._told = len(self._lanes.tracks)
 
     def _new_process(self, process: str) -> Iterator[str]:
         if process not in self._pids:
             self._pids[process] = len(self._pids) + 1
-            yield _metadata("process_name", self._pids[process], 0, process)
+            yield _format_metadata("process_name", self._pids[process], 0, process)
 
 
-def _metadata(kind: str, pid: int, tid: int, name: str) -> str:
-    return f'{{"ph":"M","name":"{kind}","pid":{pid},"tid":{tid},"args":{{"name":{_quoted(name)}}}}}'
+def _format_metadata(kind: str, pid: int, tid: int, name: str) -> str:
+    return f'{{"ph":"M","name":"{kind}","pid":{pid},"tid":{tid},"args":{{"name":{_quote(name)}}}}}'
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text)
 
 
-def _microseconds(elapsed_ns: int) -> str:
+def _format_microseconds(elapsed_ns: int) -> str:
     """Nanoseconds as microseconds, exactly."""
     sign = "-" if elapsed_ns < 0 else ""
     whole, rest = divmod(abs(elapsed_ns), 1000)

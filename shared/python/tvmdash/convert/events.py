@@ -162,19 +162,19 @@ def clean(text: str) -> str:
     return text.encode("utf-8", errors="replace").decode()
 
 
-def json_text(value: object) -> str:
+def format_json(value: object) -> str:
     """`value` as JSON; what JSON has no word for becomes a text, or null where it is no number."""
     try:
         return clean(json.dumps(value, ensure_ascii=False, default=str, allow_nan=False))
     except ValueError:
-        return clean(json.dumps(_without_nan(value), ensure_ascii=False, default=str))
+        return clean(json.dumps(_drop_nan(value), ensure_ascii=False, default=str))
 
 
-def _without_nan(value: object) -> object:
+def _drop_nan(value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: _without_nan(item) for key, item in value.items()}
+        return {key: _drop_nan(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_nan(item) for item in value]
+        return [_drop_nan(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -183,11 +183,11 @@ def batches(events: Iterable[Event]) -> Iterator[Batch]:
     for kind, group in groupby(events, key=type):
         if kind in {Slices, Counters}:
             for batch in group:
-                yield from _cut(_checked(batch))  # type: ignore[arg-type]
+                yield from _cut(_check(batch))  # type: ignore[arg-type]
         else:
             iterator = iter(group)
             while some := list(islice(iterator, BATCH)):
-                yield _checked(_slices(some) if kind is Slice else _counters(some))  # type: ignore[arg-type]
+                yield _check(_pack_slices(some) if kind is Slice else _pack_counters(some))  # type: ignore[arg-type]
 
 
 def _cut(batch: Batch) -> Iterator[Batch]:
@@ -200,7 +200,7 @@ def _cut(batch: Batch) -> Iterator[Batch]:
         yield batch.taken(numpy.arange(first, min(first + BATCH, len(batch))))
 
 
-def _checked(batch: Batch) -> Batch:
+def _check(batch: Batch) -> Batch:
     moments = batch.start_ns if isinstance(batch, Slices) else batch.timestamp_ns
     if len(batch) and int(moments.min()) < 0:
         raise DashboardError(f"An event at {int(moments.min())} ns is before 1970. Leave it out.")
@@ -211,7 +211,7 @@ def _checked(batch: Batch) -> Batch:
     return batch.cleaned()
 
 
-def _slices(some: Sequence[Slice]) -> Slices:
+def _pack_slices(some: Sequence[Slice]) -> Slices:
     import numpy
 
     detailed = any(event.details for event in some)
@@ -227,7 +227,7 @@ def _slices(some: Sequence[Slice]) -> Slices:
     )
 
 
-def _counters(some: Sequence[Counter]) -> Counters:
+def _pack_counters(some: Sequence[Counter]) -> Counters:
     import numpy
 
     return Counters(

@@ -82,10 +82,10 @@ class Lanes:
         """
         import numpy
 
-        slices = _in_order(slices)
+        slices = _sort(slices)
         placed = numpy.zeros(len(slices), dtype=numpy.int64)
         ends = slices.start_ns + slices.duration_ns
-        for key, rows in _groups(slices):
+        for key, rows in _group_by_lane(slices):
             lane = self._lanes.setdefault(key, _Lane(*key))
             if int(slices.start_ns[rows[0]]) < lane.last_start:
                 raise DashboardError(f"{key[0]}, {key[1]}: its slices are not in order of their starts. Sort them.")
@@ -100,7 +100,7 @@ class Lanes:
             lane.tracks.append(len(self.tracks) - 1)
 
 
-def _in_order(slices: Slices) -> Slices:
+def _sort(slices: Slices) -> Slices:
     """By start, and of those that start together the longest first, so that it holds the others."""
     import numpy
 
@@ -113,7 +113,7 @@ def _in_order(slices: Slices) -> Slices:
     return slices.taken(numpy.lexsort((-slices.duration_ns, slices.start_ns)))
 
 
-def _groups(slices: Slices) -> Iterator[tuple[tuple[str, str], Ints]]:
+def _group_by_lane(slices: Slices) -> Iterator[tuple[tuple[str, str], Ints]]:
     """The rows of each lane, in order."""
     import numpy
 

@@ -69,7 +69,7 @@ class Files:
     def temporary(self, tag: str = "") -> Path:
         """The path of another file, which its writer makes itself."""
         number = str(len(self._made) + 1) if self._made else ""
-        parts = [part for part in (number, _safe(tag)) if part]
+        parts = [part for part in (number, _make_safe(tag)) if part]
         final = self._place.with_name(".".join([self._place.stem, *parts]) + self._place.suffix)
         if final.exists():
             raise DashboardError(f"{final}: is there already. Name another file to write to.")
@@ -93,6 +93,6 @@ class Files:
         return (final for _, final in self._made)
 
 
-def _safe(tag: str) -> str:
+def _make_safe(tag: str) -> str:
     """A process's name as a part of a file's."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", tag).strip("-")[:60]

@@ -33,14 +33,14 @@ def write_perfetto(
     begun where one has more than `max_bytes`, with Split.PROCESS for each process. A flow between two files is not
     drawn.
     """
-    tied = _tied(flows)
+    tied = _tie(flows)
     lanes = Lanes()
     counted = {Slices: 0, Counters: 0}
     with Files(destination) as files:
         parts: dict[str, _Part] = {}
         for batch in batches(events):
             counted[type(batch)] += len(batch)
-            for key, some in _by_process(batch) if split is Split.PROCESS else [("", batch)]:
+            for key, some in _split_by_process(batch) if split is Split.PROCESS else [("", batch)]:
                 part = parts.get(key)
                 if part is None or (split is Split.TIME and part.size > max_bytes):
                     part = parts[key] = _Part(files.new(key), lanes, tied)
@@ -51,7 +51,7 @@ def write_perfetto(
     return Written(paths, counted[Slices], counted[Counters])
 
 
-def _tied(flows: Iterable[Flow]) -> dict[int, list[int]]:
+def _tie(flows: Iterable[Flow]) -> dict[int, list[int]]:
     """For each slice's id the numbers of its flows."""
     tied: dict[int, list[int]] = {}
     for number, flow in enumerate(flows, start=1):
@@ -60,7 +60,7 @@ def _tied(flows: Iterable[Flow]) -> dict[int, list[int]]:
     return tied
 
 
-def _by_process(batch: Batch) -> Iterator[tuple[str, Batch]]:
+def _split_by_process(batch: Batch) -> Iterator[tuple[str, Batch]]:
     import numpy
 
     for code in numpy.unique(batch.process.codes).tolist():
@@ -96,12 +96,12 @@ class _Part:
     def _add_slices(self, batch: Slices) -> None:
         batch, placed = self._lanes.place(batch)
         tracks = self._track_uuids(placed)
-        names = self._numbers(batch.name, self._names, packets.MAX_NAMES, into_names=True)
-        categories = self._numbers(batch.category, self._categories, packets.MAX_CATEGORIES, into_names=False)
+        names = self._number(batch.name, self._names, packets.MAX_NAMES, into_names=True)
+        categories = self._number(batch.category, self._categories, packets.MAX_CATEGORIES, into_names=False)
         ends = batch.start_ns + batch.duration_ns
         rows = packets.slices(batch.start_ns, ends, tracks, names, categories).bytes
         first = 0
-        for row in self._rich(batch):
+        for row in self._find_rich(batch):
             self._write(rows[first:row].tobytes())
             flows = self._tied.get(int(batch.id[row]), []) if batch.id is not None else []
             span = (int(batch.start_ns[row]), int(ends[row]))
@@ -110,7 +110,7 @@ class _Part:
             first = row + 1
         self._write(rows[first:].tobytes())
 
-    def _rich(self, batch: Slices) -> list[int]:
+    def _find_rich(self, batch: Slices) -> list[int]:
         """The rows with flows or details."""
         rows = {row for row, details in enumerate(batch.details or ()) if details}
         if batch.id is not None and self._tied:
@@ -162,7 +162,7 @@ class _Part:
             raise DashboardError(f"More than {packets.MAX_TRACKS} tracks. Write fewer processes at a time.")
         return self._uuids[key]
 
-    def _numbers(self, column: Names, known: dict[str, int], limit: int, *, into_names: bool) -> Ints:
+    def _number(self, column: Names, known: dict[str, int], limit: int, *, into_names: bool) -> Ints:
         """The interned number of each row's text, from 1."""
         import numpy
 

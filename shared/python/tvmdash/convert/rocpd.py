@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvmdash.convert.events import Counters, Event, Slices, batches, json_text
+from tvmdash.convert.events import Counters, Event, Slices, batches, format_json
 from tvmdash.convert.parts import Files, Written
-from tvmdash.convert.rocpd_schema import SCHEMA_VERSION, statements
+from tvmdash.convert.rocpd_schema import SCHEMA_VERSION, make_statements
 from tvmdash.errors import DashboardError
 
 KERNELS = frozenset({"operator", "kernel", "KERNEL_DISPATCH"})
@@ -77,7 +77,7 @@ class _Writing:
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "foreign_keys = OFF"):  # the file is beside its place
             database.execute(f"PRAGMA {pragma}")
         database.execute("BEGIN")
-        for statement in statements(self._suffix, guid):
+        for statement in make_statements(self._suffix, guid):
             database.execute(statement)
         self._insert("metadata", "tag value", [("schema_version", SCHEMA_VERSION)])
         self._insert("metadata", "tag value", [("uuid", self._suffix), ("guid", guid)])
@@ -176,7 +176,7 @@ class _Writing:
 
     def _add_slices(self, batch: Slices) -> None:
         details = batch.details or [{}] * len(batch)
-        first = self._events(batch.category.texts(), (json_text(detail) if detail else "{}" for detail in details))
+        first = self._events(batch.category.texts(), (format_json(detail) if detail else "{}" for detail in details))
         texts = (column.texts() for column in (batch.process, batch.lane, batch.name, batch.category))
         spans = zip(batch.start_ns.tolist(), (batch.start_ns + batch.duration_ns).tolist(), strict=True)
         thread, string = functools.cache(self._thread), functools.cache(self._string)

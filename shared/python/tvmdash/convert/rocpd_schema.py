@@ -87,18 +87,18 @@ TABLES: Mapping[str, str] = {
 }
 
 
-def statements(suffix: str, guid: str) -> Iterator[str]:
+def make_statements(suffix: str, guid: str) -> Iterator[str]:
     """What makes an empty database of one writer; `suffix` and `guid` hold no quote."""
     for table, columns in TABLES.items():
         own = [] if table == "metadata" else [f"guid TEXT DEFAULT '{guid}' NOT NULL"]
-        parts = ["id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", *own, *_columns(columns, suffix)]
+        parts = ["id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", *own, *_format_columns(columns, suffix)]
         yield f'CREATE TABLE "rocpd_{table}{suffix}" ({", ".join(parts)})'
         yield f'CREATE VIEW rocpd_{table} AS SELECT * FROM "rocpd_{table}{suffix}"'
     for name, sql in VIEWS.items():
         yield f"CREATE VIEW {name} AS {sql}"
 
 
-def _columns(columns: str, suffix: str) -> Iterator[str]:
+def _format_columns(columns: str, suffix: str) -> Iterator[str]:
     references = []
     for column in columns.split():
         name, _, kind = column.partition(":")
@@ -110,7 +110,7 @@ def _columns(columns: str, suffix: str) -> Iterator[str]:
     yield from references
 
 
-def _joined(alias: str, *joins: tuple[str, str, str]) -> str:
+def _join(alias: str, *joins: tuple[str, str, str]) -> str:
     """Joins by id within one writer's rows."""
     return " ".join(
         f"{'LEFT JOIN' if table.endswith('?') else 'JOIN'} rocpd_{table.rstrip('?')} {other} "
@@ -129,18 +129,18 @@ _AGENT = (
 )
 _SAMPLES = f"""SELECT R.id, R.guid, {_CATEGORY}, S.string AS name, K.nid, P.pid, T.tid, {{0}},
     R.event_id, {_STACK}, {_SAID}
-    FROM rocpd_sample R {_joined("R", ("track", "K", "R.track_id"), ("event", "E", "R.event_id"))}
-    {_joined("R", ("info_process", "P", "K.pid"), ("info_thread", "T", "K.tid"), ("string?", "S", "K.name_id"))}"""
+    FROM rocpd_sample R {_join("R", ("track", "K", "R.track_id"), ("event", "E", "R.event_id"))}
+    {_join("R", ("info_process", "P", "K.pid"), ("info_thread", "T", "K.tid"), ("string?", "S", "K.name_id"))}"""
 
 VIEWS: Mapping[str, str] = {
     "processes": f"""SELECT N.id AS nid, {_NODE}, P.guid, P.ppid, P.pid, P.init, P.start, P."end", P.fini, P.command
-        FROM rocpd_info_process P {_joined("P", ("info_node", "N", "P.nid"))}""",
+        FROM rocpd_info_process P {_join("P", ("info_node", "N", "P.nid"))}""",
     "threads": f"""SELECT N.id AS nid, {_NODE}, P.guid, P.ppid, P.pid, T.tid, T.start, T."end", T.name
-        FROM rocpd_info_thread T {_joined("T", ("info_process", "P", "T.pid"), ("info_node", "N", "T.nid"))}""",
+        FROM rocpd_info_thread T {_join("T", ("info_process", "P", "T.pid"), ("info_node", "N", "T.nid"))}""",
     "regions": f"""SELECT R.id, R.guid, {_CATEGORY}, S.string AS name, R.nid, P.pid, T.tid, R.start, R."end",
         R."end" - R.start AS duration, R.event_id, {_STACK}, {_SAID}
-        FROM rocpd_region R {_joined("R", ("event", "E", "R.event_id"), ("string", "S", "R.name_id"))}
-        {_joined("R", ("info_process", "P", "R.pid"), ("info_thread", "T", "R.tid"))}""",
+        FROM rocpd_region R {_join("R", ("event", "E", "R.event_id"), ("string", "S", "R.name_id"))}
+        {_join("R", ("info_process", "P", "R.pid"), ("info_thread", "T", "R.tid"))}""",
     "samples": _SAMPLES.format("R.timestamp"),
     "sample_regions": _SAMPLES.format('R.timestamp AS start, R.timestamp AS "END", 0 AS duration'),
     "regions_and_samples": "SELECT * FROM regions UNION ALL SELECT * FROM sample_regions",
@@ -153,19 +153,19 @@ VIEWS: Mapping[str, str] = {
         K.group_segment_size AS lds_size, K.private_segment_size AS scratch_size, S.arch_vgpr_count AS vgpr_count,
         S.accum_vgpr_count, S.sgpr_count, S.group_segment_size AS static_lds_size,
         S.private_segment_size AS static_scratch_size, K.event_id, {_STACK}
-        FROM rocpd_kernel_dispatch K {_joined("K", ("info_agent", "A", "K.agent_id"), ("event", "E", "K.event_id"))}
-        {_joined("K", ("string", "R", "K.region_name_id"), ("info_kernel_symbol", "S", "K.kernel_id"))}
-        {_joined("K", ("info_stream?", "M", "K.stream_id"), ("info_queue?", "Q", "K.queue_id"))}
-        {_joined("K", ("info_process", "P", "K.pid"), ("info_thread", "T", "K.tid"))}""",
+        FROM rocpd_kernel_dispatch K {_join("K", ("info_agent", "A", "K.agent_id"), ("event", "E", "K.event_id"))}
+        {_join("K", ("string", "R", "K.region_name_id"), ("info_kernel_symbol", "S", "K.kernel_id"))}
+        {_join("K", ("info_stream?", "M", "K.stream_id"), ("info_queue?", "Q", "K.queue_id"))}
+        {_join("K", ("info_process", "P", "K.pid"), ("info_thread", "T", "K.tid"))}""",
     "memory_copies": f"""SELECT M.id, M.guid, {_CATEGORY}, M.nid, P.pid, T.tid, M.start, M."end",
         M."end" - M.start AS duration, S.string AS name, R.string AS region_name, M.stream_id, M.queue_id,
         M.graph_exec_id, M.graph_node_id, W.name AS stream_name, Q.name AS queue_name, M.size, D.name AS dst_device,
         {_AGENT.format("D", "dst_")}, M.dst_address, F.name AS src_device, {_AGENT.format("F", "src_")}, M.src_address,
-        {_STACK} FROM rocpd_memory_copy M {_joined("M", ("string", "S", "M.name_id"))}
-        {_joined("M", ("string?", "R", "M.region_name_id"))}
-        {_joined("M", ("info_agent", "D", "M.dst_agent_id"), ("info_agent", "F", "M.src_agent_id"))}
-        {_joined("M", ("info_queue?", "Q", "M.queue_id"), ("info_stream?", "W", "M.stream_id"))}
-        {_joined("M", ("event", "E", "M.event_id"), ("info_process", "P", "M.pid"), ("info_thread", "T", "M.tid"))}""",
+        {_STACK} FROM rocpd_memory_copy M {_join("M", ("string", "S", "M.name_id"))}
+        {_join("M", ("string?", "R", "M.region_name_id"))}
+        {_join("M", ("info_agent", "D", "M.dst_agent_id"), ("info_agent", "F", "M.src_agent_id"))}
+        {_join("M", ("info_queue?", "Q", "M.queue_id"), ("info_stream?", "W", "M.stream_id"))}
+        {_join("M", ("event", "E", "M.event_id"), ("info_process", "P", "M.pid"), ("info_thread", "T", "M.tid"))}""",
     "top_kernels": """SELECT name, count(*) AS total_calls, sum(duration) / 1000.0 AS total_duration,
         sum(duration) / count(*) / 1000.0 AS average,
         sum(duration) * 100.0 / (SELECT sum(duration) FROM kernels) AS percentage

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from tvmdash.convert.events import Batch, Counters, Event, Slices, batches, json_text
+from tvmdash.convert.events import Batch, Counters, Event, Slices, batches, format_json
 from tvmdash.convert.parts import Files, Written
 from tvmdash.errors import DashboardError
 
@@ -41,7 +41,7 @@ def write_csv(destination: Path, events: Iterable[Event]) -> Written:
         if batch is None:
             writer.writerow(COLUMNS)
         else:
-            writer.writerows(_rows(batch))
+            writer.writerows(_make_rows(batch))
         file.write(text.getvalue().encode())
 
     return _write(destination, events, write)
@@ -51,11 +51,11 @@ def write_json_lines(destination: Path, events: Iterable[Event]) -> Written:
     """Write one JSON object a line, without what does not apply; DashboardError leaves nothing behind."""
 
     def write(file: IO[bytes], batch: Batch | None) -> None:
-        for row in _rows(batch) if batch is not None else ():
+        for row in _make_rows(batch) if batch is not None else ():
             known = {name: value for name, value in zip(COLUMNS, row, strict=True) if value is not None}
             if "details" in known:
                 known["details"] = json.loads(known["details"])
-            file.write((json.dumps(_finite(known), ensure_ascii=False) + "\n").encode())
+            file.write((json.dumps(_drop_non_finite(known), ensure_ascii=False) + "\n").encode())
 
     return _write(destination, events, write)
 
@@ -67,17 +67,17 @@ def write_parquet(destination: Path, events: Iterable[Event]) -> Written:
     """
     counted = {Slices: 0, Counters: 0}
     with Files(destination) as files, tempfile.TemporaryDirectory(prefix=".parquet.", dir=destination.parent) as folder:
-        database = _duckdb()
+        database = _import_duckdb()
         try:
             for number, batch in enumerate(batches(events)):
                 counted[type(batch)] += len(batch)
-                database.register("batch", _arrays(batch))
-                selection = ", ".join(_selected(name, kind) for name, kind in COLUMNS.items())
-                target = _literal(Path(folder) / f"{number:08}.parquet")
+                database.register("batch", _make_arrays(batch))
+                selection = ", ".join(_format_selected(name, kind) for name, kind in COLUMNS.items())
+                target = _format_literal(Path(folder) / f"{number:08}.parquet")
                 database.execute(f"COPY (SELECT {selection} FROM batch) TO {target} (FORMAT parquet)")  # noqa: S608
                 database.unregister("batch")
             source = _parts(Path(folder))
-            target = _literal(files.temporary())
+            target = _format_literal(files.temporary())
             database.execute(f"COPY ({source}) TO {target} (FORMAT parquet, COMPRESSION zstd)")
         finally:
             database.close()
@@ -89,12 +89,12 @@ def _parts(folder: Path) -> str:
     """The selection of all batches in order; an empty one with the same columns where there are none."""
     paths = sorted(folder.glob("*.parquet"))
     if paths:
-        return f"SELECT * FROM read_parquet([{', '.join(map(_literal, paths))}])"  # noqa: S608 - quoted
+        return f"SELECT * FROM read_parquet([{', '.join(map(_format_literal, paths))}])"  # noqa: S608 - quoted
     nothing = ", ".join(f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in COLUMNS.items())
     return f"SELECT {nothing} WHERE false"
 
 
-def _duckdb() -> Any:
+def _import_duckdb() -> Any:
     try:
         import duckdb
     except ImportError as error:
@@ -108,21 +108,21 @@ def _duckdb() -> Any:
 _ONLY_OF = {"duration_ns": "slice", "value": "counter"}
 
 
-def _selected(name: str, kind: str) -> str:
+def _format_selected(name: str, kind: str) -> str:
     """A column of the registered batch; the numbers that stand where none apply become NULL."""
     own = f"CASE WHEN kind = '{_ONLY_OF[name]}' THEN \"{name}\" END" if name in _ONLY_OF else f'"{name}"'
     return f'CAST({own} AS {kind}) AS "{name}"'
 
 
-def _literal(path: Path) -> str:
+def _format_literal(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
 
 
-def _arrays(batch: Batch) -> dict[str, Any]:
+def _make_arrays(batch: Batch) -> dict[str, Any]:
     """The batch's columns as DuckDB reads them."""
     import numpy
 
-    columns = zip(*_rows(batch), strict=True) if len(batch) else [()] * len(COLUMNS)
+    columns = zip(*_make_rows(batch), strict=True) if len(batch) else [()] * len(COLUMNS)
     arrays: dict[str, Any] = {}
     for (name, kind), values in zip(COLUMNS.items(), columns, strict=True):
         dtype = {"VARCHAR": "object", "BIGINT": "int64", "DOUBLE": "float64"}[kind]
@@ -144,10 +144,10 @@ def _write(destination: Path, events: Iterable[Event], write: Callable[[IO[bytes
     return Written(paths, counted[Slices], counted[Counters])
 
 
-def _rows(batch: Batch) -> Iterator[tuple[Any, ...]]:
+def _make_rows(batch: Batch) -> Iterator[tuple[Any, ...]]:
     """The batch's rows in the order of COLUMNS."""
     if isinstance(batch, Slices):
-        texts_of_details = [json_text(detail) if detail else None for detail in batch.details or ()]
+        texts_of_details = [format_json(detail) if detail else None for detail in batch.details or ()]
         texts = (column.texts() for column in (batch.process, batch.lane, batch.category, batch.name))
         numbers = (batch.start_ns.tolist(), batch.duration_ns.tolist())
         for *row, detail in zip(*texts, *numbers, texts_of_details or [None] * len(batch), strict=True):
@@ -158,6 +158,6 @@ def _rows(batch: Batch) -> Iterator[tuple[Any, ...]]:
             yield ("counter", process, None, None, name, moment, None, value, unit, None)
 
 
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
+def _drop_non_finite(row: dict[str, Any]) -> dict[str, Any]:
     """The row without a value that JSON cannot hold."""
     return {name: value for name, value in row.items() if not isinstance(value, float) or value - value == 0}

@@ -20,15 +20,15 @@ from typing import Literal
 import numpy as np
 
 from tvmdash.detect.confirm import confirm
-from tvmdash.detect.early import early_candidates
-from tvmdash.detect.levels import rebased
+from tvmdash.detect.early import find_early_candidates
+from tvmdash.detect.levels import rebase
 from tvmdash.detect.locate import locate
 from tvmdash.detect.noise import WIDTH, vif
-from tvmdash.detect.place import divided, placed
+from tvmdash.detect.place import divide, place_cut
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.rerun import Bench, Verdict
-from tvmdash.detect.scan import Candidate, suspicious, tonight
-from tvmdash.detect.search import first_strong, is_clear, strongest
+from tvmdash.detect.scan import Candidate, find_suspicious, tonight
+from tvmdash.detect.search import find_first_strong, find_strongest, is_clear
 from tvmdash.detect.series import (
     KEPT_NIGHTS,
     Decision,
@@ -38,7 +38,7 @@ from tvmdash.detect.series import (
     Scaled,
     SeriesState,
     Settings,
-    scaled,
+    scale_series,
 )
 from tvmdash.detect.strong import run_odds
 
@@ -50,10 +50,10 @@ __all__ = [
     "SeriesState",
     "Settings",
     "change_points",
-    "first_strong",
-    "forgetting",
+    "find_first_strong",
+    "forget",
     "observe",
-    "rebased",
+    "rebase",
 ]
 
 GLUED_NIGHTS = 30
@@ -70,44 +70,44 @@ def observe(
 ) -> Decision:
     """What tonight (the last value of `history`) says about the series; `decision.state` is for tomorrow."""
     settings = settings or Settings()
-    series = scaled(history, state)
+    series = scale_series(history, state)
     if series.unit != state.unit:
         state = SeriesState(unit=series.unit)
     night = history.tonight
-    state = forgetting(state, night)
+    state = forget(state, night)
 
     def quiet(reason: Reason) -> Decision:
         return Decision("quiet", reason, night, state)
 
     if not len(series.x) or series.nights[-1] != night:
-        return quiet(_without_value(history))
+        return quiet(_find_missing_reason(history))
     if len(series.x) < settings.least_history:
         return quiet(Reason(ReasonKind.TOO_FEW_NIGHTS, nights=len(series.x), needed=settings.least_history))
-    candidates = [tonight(series, state), early_candidates(series, state, np.array([len(series.x) - 1]))]
-    best = [strongest(group) for group in candidates if group]
+    candidates = [tonight(series, state), find_early_candidates(series, state, np.array([len(series.x) - 1]))]
+    best = [find_strongest(group) for group in candidates if group]
     if not best:
         return quiet(Reason(ReasonKind.NEW_LEVEL, nights=len(series.x) - series.index_of(state.start)))
     clear = [candidate for candidate in best if is_clear(candidate, series, settings)]
     strong = bool(clear)
-    candidate = placed(strongest(clear), series) if strong else strongest(best)
+    candidate = place_cut(find_strongest(clear), series) if strong else find_strongest(best)
     still = Decision(
-        "quiet", _why_quiet(candidate, settings), night, state, z=candidate.z, nights=candidate.nights,
+        "quiet", _find_quiet_reason(candidate, settings), night, state, z=candidate.z, nights=candidate.nights,
         threshold=settings.threshold, scale=candidate.scale,
     )  # fmt: skip
     if rerun is None:
-        return _alert(divided(candidate, series, settings), series, history, state, settings) if strong else still
-    chosen = candidate if strong else suspicious([*candidates[0], *candidates[1]], series, state, night, settings)
+        return _make_alert(divide(candidate, series, settings), series, history, state, settings) if strong else still
+    chosen = candidate if strong else find_suspicious([*candidates[0], *candidates[1]], series, state, night, settings)
     if chosen is None:
         return still
-    return _measured_again(chosen, series, history, state, settings, rerun, strong=strong)
+    return _measure_again(chosen, series, history, state, settings, rerun, strong=strong)
 
 
-def _without_value(history: History) -> Reason:
+def _find_missing_reason(history: History) -> Reason:
     value = float(history.values[-1]) if len(history.values) else math.nan
     return Reason(ReasonKind.NOT_POSITIVE, value) if math.isfinite(value) else Reason(ReasonKind.NO_VALUE)
 
 
-def forgetting(state: SeriesState, night: int) -> SeriesState:
+def forget(state: SeriesState, night: int) -> SeriesState:
     """The state after a night, without the corrections that are too old to count."""
     if all(key > night - KEPT_NIGHTS for key in state.fixed):
         return state
@@ -122,27 +122,27 @@ def change_points(history: History, *, settings: Settings | None = None) -> tupl
     """
     settings = settings or Settings()
     state = SeriesState()
-    series = scaled(history, state)
+    series = scale_series(history, state)
     state = replace(state, unit=series.unit)
     alerts: list[Decision] = []
     seen, block = settings.least_history - 1, FIRST_BLOCK
     while seen < len(series.x):
         stop = min(seen + block, len(series.x))
         block = min(2 * block, SCAN_BLOCK)
-        candidate = first_strong(series, state, seen, stop, settings)
+        candidate = find_first_strong(series, state, seen, stop, settings)
         if candidate is None:
             seen = stop
             continue
         night = int(series.nights[candidate.seen])
         until = replace(history, values=history.values[: night - history.offset + 1])
-        candidate = divided(placed(candidate, series), series, settings)
-        decision = _alert(candidate, series, until, state, settings)
+        candidate = divide(place_cut(candidate, series), series, settings)
+        decision = _make_alert(candidate, series, until, state, settings)
         alerts.append(decision)
         state, seen, block = decision.state, candidate.seen + 1, FIRST_BLOCK
     return alerts, state
 
 
-def _measured_again(
+def _measure_again(
     candidate: Candidate,
     series: Scaled,
     history: History,
@@ -164,25 +164,25 @@ def _measured_again(
     if verdict.answer == "reproduced":
         cut = locate(bench, suspect, settings, verdict)
         candidate = replace(candidate, cut=cut, effect=verdict.shift)
-        return _alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
+        return _make_alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
     if strong and verdict.answer == "young":
         candidate = replace(candidate, effect=verdict.shift)
-        return _alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
+        return _make_alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
     if strong and verdict.answer == "unmeasured":
-        return _alert(divided(candidate, series, settings), series, history, state, settings)
+        return _make_alert(divide(candidate, series, settings), series, history, state, settings)
     if verdict.answer == "modes":
         odds = run_odds(replace(candidate, effect=verdict.shift), series.x, stays=MODE_STAYS, weight=MODE_WEIGHT)
         if strong and odds < MODE_ODDS:
-            alert = _alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
+            alert = _make_alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
             return replace(alert, state=_known_mode(alert.state, history.tonight, -verdict.shift))
         state = _known_mode(state, history.tonight, verdict.shift)
     kind: Literal["quiet", "environment"] = "quiet"
     reason = Reason(ReasonKind(verdict.answer))
     if verdict.answer in ("refuted", "open"):
-        state = _corrected(candidate, series, state, verdict)
+        state = _correct(candidate, series, state, verdict)
         if _machine_stays_moved(series, state, history.tonight, verdict):
             kind, reason = "environment", Reason(ReasonKind.OLDER_ARTIFACTS_MOVED)
-            state = rebased(series, state, min(state.moved))
+            state = rebase(series, state, min(state.moved))
         elif verdict.machine_moved:
             state = replace(state, moved=(*state.moved, history.tonight)[-MOVED_NIGHTS:])
     relative = _relative(series)
@@ -210,14 +210,14 @@ def _relative(series: Scaled) -> Callable[[float], float]:
     return (lambda shift: shift if math.isfinite(shift) else 0.0) if series.unit is not None else math.expm1
 
 
-def _corrected(candidate: Candidate, series: Scaled, state: SeriesState, verdict: Verdict) -> SeriesState:
+def _correct(candidate: Candidate, series: Scaled, state: SeriesState, verdict: Verdict) -> SeriesState:
     """The state with each suspected night that was measured again moved to where its artifact was found to be."""
     seen = {int(night) for night in series.nights[candidate.cut : candidate.seen + 1]}
     values = {night: candidate.median + away for night, away in verdict.again.items() if night in seen}
     return replace(state, fixed={**state.fixed, **values})
 
 
-def _alert(
+def _make_alert(
     candidate: Candidate,
     series: Scaled,
     history: History,
@@ -241,14 +241,14 @@ def _alert(
     relative = _relative(series)
     return Decision(
         "alert", Reason(ReasonKind.SHIFTED), history.tonight,
-        _with_level(rebased(series, state, cut_night), candidate, series, verdict), cut=cut_night, after=after,
+        _add_level(rebase(series, state, cut_night), candidate, series, verdict), cut=cut_night, after=after,
         effect=relative(candidate.effect), effect_low=relative(low), effect_high=relative(high), z=candidate.z,
         nights=nights, threshold=settings.reproduced if verdict else settings.threshold,
         scale=candidate.scale, reruns=reruns,
     )  # fmt: skip
 
 
-def _with_level(state: SeriesState, candidate: Candidate, series: Scaled, verdict: Verdict | None) -> SeriesState:
+def _add_level(state: SeriesState, candidate: Candidate, series: Scaled, verdict: Verdict | None) -> SeriesState:
     """The state of a new level whose nights are where re-runs found it, so that the very next night can be judged."""
     if verdict is None:
         return state
@@ -260,7 +260,7 @@ def _with_level(state: SeriesState, candidate: Candidate, series: Scaled, verdic
     return replace(state, fixed={**state.fixed, **level})
 
 
-def _why_quiet(candidate: Candidate, settings: Settings) -> Reason:
+def _find_quiet_reason(candidate: Candidate, settings: Settings) -> Reason:
     if abs(candidate.z) < settings.threshold:
         return Reason(ReasonKind.WITHIN_NOISE, candidate.z, candidate.nights, settings.threshold)
     if candidate.nights < settings.least_nights:

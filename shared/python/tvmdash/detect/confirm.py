@@ -59,21 +59,21 @@ def confirm(bench: Bench, suspect: Suspect, settings: Settings) -> Verdict:
         verdict = trial.verdict("open")
         toward = suspect.sign * verdict.shift
         if (toward * assumed - assumed**2 / 2) / verdict.error**2 < -GIVE_UP:
-            return replace(verdict, answer="refuted", luck=_with_tonight(trial, suspect.luck))
+            return replace(verdict, answer="refuted", luck=_add_tonight(trial, suspect.luck))
         enough = len(trial.new.values) >= LEAST_EACH and len(trial.old.values) >= LEAST_EACH
         least = max(trial.reached(settings.reproduced), 0.4 * assumed, settings.least_effect)
         if enough and toward >= least:
-            return _beyond_luck(trial, settings)
+            return _judge_beyond_luck(trial, settings)
     return verdict if trial.old.values else replace(verdict, answer="unmeasured")
 
 
-def _with_tonight(trial: Trial, luck: Luck) -> Luck:
+def _add_tonight(trial: Trial, luck: Luck) -> Luck:
     """What is known of luck after tonight's build, odd at first, was measured again."""
     suspect = trial.suspect
     return luck.seen(suspect.effect, trial.shift) if suspect.cut == len(suspect.x) - 1 else luck
 
 
-def _beyond_luck(trial: Trial, settings: Settings) -> Verdict:
+def _judge_beyond_luck(trial: Trial, settings: Settings) -> Verdict:
     """The verdict on a reproduced shift after asking whether builds differ by as much without any change."""
     suspect, odd = trial.suspect, OddBuilds(trial, trial.suspect.luck)
     young = suspect.cut - suspect.start < YOUNG_NIGHTS
@@ -86,13 +86,13 @@ def _beyond_luck(trial: Trial, settings: Settings) -> Verdict:
         toward = trial.held_shift if odd.luck.is_proven else suspect.sign * trial.shift
         by_runs = trial.reached(settings.reproduced)
         by_luck = odd.needed(settings) * trial.luck_error(odd.luck)
-        if toward >= max(_beyond_unseen(trial), min(math.hypot(by_luck, by_runs), odd.extreme() + by_runs)):
+        if toward >= max(_find_beyond_unseen(trial), min(math.hypot(by_luck, by_runs), odd.extreme() + by_runs)):
             return verdict
         if odd.goes_on():
             continue
         in_reach = toward >= 1.05 * min(by_luck, odd.extreme()) and trial.turn < settings.most_reruns
         if not in_reach or not trial.goes_on():
-            return replace(verdict, answer="young", luck=_with_tonight(trial, odd.luck))
+            return replace(verdict, answer="young", luck=_add_tonight(trial, odd.luck))
 
 
 def _may_return(trial: Trial) -> bool:
@@ -106,7 +106,7 @@ def _may_return(trial: Trial) -> bool:
     return near and abs(trial.shift) < BEYOND_MODES * suspect.luck.spread
 
 
-def _beyond_unseen(trial: Trial) -> float:
+def _find_beyond_unseen(trial: Trial) -> float:
     """How far off a few new builds must be where the series is too young to have shown its modes."""
     luck = trial.suspect.luck
     is_open = luck.builds < ENOUGH_KNOWN and trial.new_builds <= FEW_NEW
@@ -128,10 +128,10 @@ class OddBuilds:
 
         If they do, code layout or alignment has modes that stick to a build, and one slow build is no step.
         """
-        values = ((build, self._again(build)) for build in self._alike()[:MOST_ALIKE])
+        values = ((build, self._measure_again(build)) for build in self._list_alike()[:MOST_ALIKE])
         first = [(build.side * away, build) for build, away in values if away is not None]
         oddest = [build for _, build in sorted(first, key=lambda pair: -pair[0])[:3]]
-        groups = self._in_turn(oddest)
+        groups = self._group_in_turn(oddest)
         matches = [
             (build.side * group.centre(self.trial.suspect.scale), at)
             for at, (build, group) in enumerate(zip(oddest, groups, strict=True))
@@ -140,9 +140,9 @@ class OddBuilds:
         if not matches or max(matches)[0] <= SAME_MODE * abs(self.trial.shift):
             return False
         at = max(matches)[1]
-        return not _is_beyond(self.trial, settings, groups[at], oddest[at], self._level(oddest[at]))
+        return not _is_beyond(self.trial, settings, groups[at], oddest[at], self._find_level(oddest[at]))
 
-    def _in_turn(self, builds: list[Build]) -> list[Group]:
+    def _group_in_turn(self, builds: list[Build]) -> list[Group]:
         """Some more values of each build, measured in turn, relative to its level."""
         groups = [Group() for _ in builds]
         for turn in range(EACH_MODE * len(builds)):
@@ -150,10 +150,10 @@ class OddBuilds:
             value = self.trial.bench.take(builds[at].night)
             if value is None:
                 break
-            groups[at].values.append(value - self._level(builds[at]))
+            groups[at].values.append(value - self._find_level(builds[at]))
         return groups
 
-    def _level(self, build: Build) -> float:
+    def _find_level(self, build: Build) -> float:
         """Where the level of a build is tonight, by old builds measured again: the machine may have moved since."""
         suspect = self.trial.suspect
         if build.level == suspect.median:
@@ -165,7 +165,7 @@ class OddBuilds:
             self._levels[build.level] = float(np.median(known)) if known else build.level
         return self._levels[build.level]
 
-    def _alike(self) -> list[Build]:
+    def _list_alike(self) -> list[Build]:
         """Builds of this level and of those before that looked as far off as tonight, the most alike first.
 
         A young level may itself have begun in a mode: then builds as far off on the other side count as well.
@@ -181,9 +181,9 @@ class OddBuilds:
     def goes_on(self) -> bool:
         """Measure one more of the baseline's odd builds; False where none is left."""
         if self._left is None:
-            self._left = self._oddest()
+            self._left = self._find_oddest()
         builds = (self.trial.suspect.build(self._left.pop(0)) for _ in list(self._left))
-        return any(self._again(build) is not None for build in builds)
+        return any(self._measure_again(build) is not None for build in builds)
 
     def needed(self, settings: Settings) -> float:
         """How many errors of luck a shift must reach: one build alone as many as a night alone, and more where luck is.
@@ -211,7 +211,7 @@ class OddBuilds:
             return math.inf
         return level + math.ldexp(BEYOND_EXTREMES, 1 - builds) * apart
 
-    def _oddest(self) -> list[int]:
+    def _find_oddest(self) -> list[int]:
         """Positions of the oddest builds of the baseline, but for what no luck explains; on either side in turn."""
         suspect = self.trial.suspect
         places = suspect.baseline()[:-NEAR_CUT]
@@ -223,13 +223,13 @@ class OddBuilds:
         paired = [index for pair in itertools.zip_longest(*ranked) for index in pair if index is not None]
         return paired[:MOST_ODD_BUILDS]
 
-    def _again(self, build: Build) -> float | None:
+    def _measure_again(self, build: Build) -> float | None:
         """How far off its level one more value of a build is tonight; what that says of luck is kept."""
         suspect = self.trial.suspect
         value = self.trial.bench.take(build.night)
         if value is None:
             return None
-        now = value - self._level(build)
+        now = value - self._find_level(build)
         self.luck = self.luck.seen(build.away, now)
         if build.away * suspect.sign >= LEAST_ODD * suspect.luck.spread:
             self._came.append(suspect.sign * now)

@@ -23,7 +23,7 @@ from tvmdash.detect.noise import (
     row_medians,
     vif,
 )
-from tvmdash.detect.scan import LEAST_BEFORE, LEAST_POOL, Candidate, candidate_of, left_rows
+from tvmdash.detect.scan import LEAST_BEFORE, LEAST_POOL, Candidate, make_candidate, select_left_rows
 from tvmdash.detect.series import Scaled, SeriesState
 
 REACH = int(LAGS[-1])
@@ -32,49 +32,49 @@ EDGE = 2.0
 """The middle of a young level is believed to be this many standard errors nearer to the nights after the cut."""
 
 
-def early_cuts(state: SeriesState) -> int:
+def count_early_cuts(state: SeriesState) -> int:
     """How many of a level's first nights the scan cannot place a cut after."""
     return max(LEAST_BEFORE, LEAST_POOL - len(state.reserve))
 
 
-def early_candidates(series: Scaled, state: SeriesState, seen: IntArray, least: float = 0.0) -> list[Candidate]:
+def find_early_candidates(series: Scaled, state: SeriesState, seen: IntArray, least: float = 0.0) -> list[Candidate]:
     """Each cut among the first nights of the level, as seen from each of the nights at positions `seen`.
 
     least: only those whose |z| reaches it.
     """
     start = series.index_of(state.start)
-    before = np.arange(1, early_cuts(state))
+    before = np.arange(1, count_early_cuts(state))
     nights, cuts = (grid.ravel() for grid in np.meshgrid(seen, start + before, indexing="ij"))
     there = (cuts <= nights) & (nights - cuts < REACH)
     nights, cuts = nights[there], cuts[there]
     if not len(cuts):
         return []
-    right = _right_rows(series.x, cuts, nights)
-    noise = _noise(series, state, start, cuts, right)
-    z = _strengths(noise, right, nights - cuts + 1)
+    right = _select_right_rows(series.x, cuts, nights)
+    noise = _find_noise(series, state, start, cuts, right)
+    z = _find_strengths(noise, right, nights - cuts + 1)
     effect = row_medians(right) - noise.median
     return [
-        candidate_of(noise, row, int(cuts[row]), int(nights[row]), start, z[row], z[row], effect[row])
+        make_candidate(noise, row, int(cuts[row]), int(nights[row]), start, z[row], z[row], effect[row])
         for row in range(len(cuts))
         if noise.size[row] >= LEAST_POOL and abs(z[row]) >= least
     ]
 
 
-def _right_rows(x: FloatArray, cuts: IntArray, nights: IntArray) -> FloatArray:
+def _select_right_rows(x: FloatArray, cuts: IntArray, nights: IntArray) -> FloatArray:
     """The nights from each cut to the night that it is seen from, right-aligned, NaN in front."""
     index = nights[:, None] + np.arange(1 - REACH, 1)[None, :]
     return np.where(index >= cuts[:, None], x[np.maximum(index, 0)], np.nan)
 
 
-def _noise(series: Scaled, state: SeriesState, start: int, cuts: IntArray, right: FloatArray) -> Noise:
+def _find_noise(series: Scaled, state: SeriesState, start: int, cuts: IntArray, right: FloatArray) -> Noise:
     reserve = np.array(state.reserve, float)[None, :]
     if reserve.shape[1] < LEAST_POOL:
         known = np.repeat(reserve, len(cuts), axis=0)
         reserve = np.concatenate([known, right - row_medians(right)[:, None]], axis=1)[:, -WIDTH:]
-    return baseline_noise(left_rows(series.x, cuts, start), reserve, series.floors(cuts))
+    return baseline_noise(select_left_rows(series.x, cuts, start), reserve, series.floors(cuts))
 
 
-def _strengths(noise: Noise, right: FloatArray, count: IntArray) -> FloatArray:
+def _find_strengths(noise: Noise, right: FloatArray, count: IntArray) -> FloatArray:
     """The z of each row: its nights after the cut against the nearer edge of where the level may be."""
     edge = EDGE * np.sqrt(1.3 * noise.variance * vif(noise.phi, noise.nights) / noise.nights)
     away = (right - noise.median[:, None]) / noise.scale[:, None]

@@ -11,8 +11,8 @@ import numpy as np
 
 from tvmdash.detect.noise import vif
 from tvmdash.detect.rerun import NIGHT_SHARE
-from tvmdash.detect.scan import LEAST_POOL, noise_of
-from tvmdash.detect.series import History, SeriesState, Settings, scaled
+from tvmdash.detect.scan import LEAST_POOL, find_noise
+from tvmdash.detect.series import History, SeriesState, Settings, scale_series
 
 Grade = Literal["A", "B", "C", "D", "unknown"]
 LIMITS: tuple[tuple[Grade, float], ...] = (("A", 0.003), ("B", 0.01), ("C", 0.03))
@@ -77,11 +77,11 @@ class _Model:
 
 
 def _model(history: History, state: SeriesState) -> _Model | None:
-    series = scaled(history, state)
+    series = scale_series(history, state)
     cut = np.array([len(series.x)])
     if series.unit is not None or not len(series.x):
         return None
-    noise = noise_of(series, cut, series.index_of(state.start), state)
+    noise = find_noise(series, cut, series.index_of(state.start), state)
     if noise.size[0] < LEAST_POOL or noise.nights[0] < 1:
         return None
     return _Model(

@@ -19,7 +19,7 @@ LEVEL_DIGITS = 9
 """Levels that agree to so many decimals are the same."""
 
 
-def rebased(series: Scaled, state: SeriesState, night: int) -> SeriesState:
+def rebase(series: Scaled, state: SeriesState, night: int) -> SeriesState:
     """The state with a new segment from `night` on; the closed segment's residuals go to the reserve.
 
     Where the series is back at the level before the closed segment, that was an episode: its residuals are from the
@@ -27,8 +27,8 @@ def rebased(series: Scaled, state: SeriesState, night: int) -> SeriesState:
     """
     start, cut = series.index_of(state.start), series.index_of(night)
     closed = series.x[max(start, cut - WIDTH) : cut]
-    before = _level_before(series, state, start) if cut - start <= EPISODE_NIGHTS else None
-    level = _level_left(before, closed, series.x[cut:])
+    before = _find_level_before(series, state, start) if cut - start <= EPISODE_NIGHTS else None
+    level = _find_level_left(before, closed, series.x[cut:])
     residual = tuple(float(value) for value in closed - level)
     fixed = {key: value for key, value in state.fixed.items() if key < night}
     nights = tuple(int(night) for night in series.nights[cut - len(closed) : cut])
@@ -38,7 +38,7 @@ def rebased(series: Scaled, state: SeriesState, night: int) -> SeriesState:
     )  # fmt: skip
 
 
-def _level_left(before: float | None, closed: FloatArray, now: FloatArray) -> float:
+def _find_level_left(before: float | None, closed: FloatArray, now: FloatArray) -> float:
     """The level that `closed` is measured from: the one `before` where `now` came back to it, else its own."""
     if not len(closed):
         return 0.0
@@ -48,9 +48,9 @@ def _level_left(before: float | None, closed: FloatArray, now: FloatArray) -> fl
     return before if abs(float(np.median(now)) - before) < BACK * abs(own - before) else own
 
 
-def _level_before(series: Scaled, state: SeriesState, start: int) -> float | None:
+def _find_level_before(series: Scaled, state: SeriesState, start: int) -> float | None:
     """The level that the last nights before position `start` were measured from, where enough of them are known."""
-    levels = [build.level for build in earlier_builds(series, state)]
+    levels = [build.level for build in list_earlier_builds(series, state)]
     if not state.reserve_nights:
         return float(np.median(series.x[max(0, start - WIDTH) : start])) if start >= LEAST_BEFORE else None
     if not levels:
@@ -58,7 +58,7 @@ def _level_before(series: Scaled, state: SeriesState, start: int) -> float | Non
     return levels[-1] if levels.count(levels[-1]) >= LEAST_BEFORE else None
 
 
-def earlier_builds(series: Scaled, state: SeriesState) -> list[Build]:
+def list_earlier_builds(series: Scaled, state: SeriesState) -> list[Build]:
     """The builds of the levels before the current one whose nights are known."""
     known = list(zip(state.reserve_nights[::-1], state.reserve[::-1], strict=False))[::-1]
     places = [(series.index_of(night), night, away) for night, away in known]

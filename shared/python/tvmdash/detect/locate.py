@@ -25,7 +25,7 @@ def locate(bench: Bench, suspect: Suspect, settings: Settings, verdict: Verdict,
     recorded = (suspect.x[places] - suspect.median - shift / 2) * shift / (noise**2 * (1 + NIGHT_SHARE**2))
     support = np.clip(recorded, -CLIP, CLIP)
     for _ in range(settings.most_locating):
-        belief = _belief(support)
+        belief = _find_belief(support)
         if belief.max() >= 0.95:
             break
         likely = np.sort(np.argsort(belief)[-2:])
@@ -35,10 +35,10 @@ def locate(bench: Bench, suspect: Suspect, settings: Settings, verdict: Verdict,
             break
         away = value - suspect.median - verdict.machine
         support[between] += np.clip((away - shift / 2) * shift / noise**2, -CLIP, CLIP)
-    return int(places[np.argmax(_belief(support))])
+    return int(places[np.argmax(_find_belief(support))])
 
 
-def _belief(support: FloatArray) -> FloatArray:
+def _find_belief(support: FloatArray) -> FloatArray:
     """The probability of each place being the first of the new level, all equally likely beforehand."""
     weight = np.cumsum(support[::-1])[::-1]
     belief = np.exp(weight - weight.max())

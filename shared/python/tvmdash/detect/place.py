@@ -23,7 +23,7 @@ APART = 3.5
 """A night, or a level, so many scales away from another is not of it."""
 
 
-def placed(candidate: Candidate, series: Scaled) -> Candidate:
+def place_cut(candidate: Candidate, series: Scaled) -> Candidate:
     """The candidate with its cut moved to where two levels fit the nights around it best."""
     first = max(candidate.start + LEAST_FIRST, candidate.cut - AROUND)
     last = min(candidate.seen - 1, candidate.cut + AROUND)
@@ -41,7 +41,7 @@ def placed(candidate: Candidate, series: Scaled) -> Candidate:
     return replace(candidate, cut=best, effect=effect)
 
 
-def divided(candidate: Candidate, series: Scaled, settings: Settings) -> Candidate:
+def divide(candidate: Candidate, series: Scaled, settings: Settings) -> Candidate:
     """The placed candidate as the first of two new levels, where two fit the nights much better than one.
 
     A single night between the old level and the new one may be of either, or a level of its own: it is left out, so
@@ -53,7 +53,7 @@ def divided(candidate: Candidate, series: Scaled, settings: Settings) -> Candida
     fits = (stops - starts >= 2) & ((np.abs(starts - candidate.cut) <= 1) | (np.abs(stops - candidate.cut) <= 1))
     starts, stops = starts[fits], stops[fits]
     if not len(starts):
-        return _beside(candidate, x)
+        return _move_beside(candidate, x)
     begin = max(candidate.start, first - WIDTH)
     y, index = x[begin:], np.arange(begin, len(x))[None, :]
     early, late = index < starts[:, None], index >= stops[:, None]
@@ -65,15 +65,15 @@ def divided(candidate: Candidate, series: Scaled, settings: Settings) -> Candida
     two_levels = np.where(index[0] < candidate.cut, left, right)
     best = int(np.argmin(cost))
     if np.minimum(np.abs(y - two_levels), HELD * s).sum() - cost[best] < GAIN * s:
-        return _beside(candidate, x)
+        return _move_beside(candidate, x)
     effect, further = float(level[best] - before[best]), float(after[best] - level[best])
     segment = replace(candidate, cut=int(starts[best]), stop=int(stops[best]), effect=effect)
     least = max(APART * s, settings.least_effect if series.unit is None else 0.0)
     apart = min(abs(effect), abs(further)) >= least
-    return segment if apart and is_run_unlikely(segment, settings) else _beside(candidate, x)
+    return segment if apart and is_run_unlikely(segment, settings) else _move_beside(candidate, x)
 
 
-def _beside(candidate: Candidate, x: FloatArray) -> Candidate:
+def _move_beside(candidate: Candidate, x: FloatArray) -> Candidate:
     """The candidate with one night between the levels left out, where it is clearly of neither."""
     levels = np.array([candidate.median, candidate.median + candidate.effect])
     for night in (candidate.cut, candidate.cut - 1):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvmdash.detect.levels import earlier_builds
+from tvmdash.detect.levels import list_earlier_builds
 from tvmdash.detect.luck import PRIOR_SD, Luck
 from tvmdash.detect.noise import (
     CLIP,
@@ -86,27 +86,27 @@ class Candidate:
         luck = Luck(spread, min(self.cut, WIDTH) - 1, *state.luck, prior, self.phi, state.reserve)
         return Suspect(
             series.x[:stop], series.nights[:stop], self.start, self.cut, self.median, self.recent_scale, self.effect,
-            luck, tuple(earlier_builds(series, state)),
+            luck, tuple(list_earlier_builds(series, state)),
         )  # fmt: skip
 
 
-def left_rows(x: FloatArray, cuts: IntArray, start: int) -> FloatArray:
+def select_left_rows(x: FloatArray, cuts: IntArray, start: int) -> FloatArray:
     """The last WIDTH nights of the segment before each cut, one row a cut, NaN in front."""
     index = cuts[:, None] + np.arange(-WIDTH, 0)[None, :]
     return np.where(index >= start, x[np.maximum(index, 0)], np.nan)
 
 
-def right_rows(x: FloatArray, cuts: IntArray) -> FloatArray:
+def select_right_rows(x: FloatArray, cuts: IntArray) -> FloatArray:
     """The nights from each cut on, as many as the longest lag, one row a cut, NaN behind."""
     index = cuts[:, None] + np.arange(LAGS[-1])[None, :]
     return np.where(index < len(x), x[np.minimum(index, len(x) - 1)], np.nan)
 
 
-def noise_of(series: Scaled, cuts: IntArray, start: int, state: SeriesState) -> Noise:
+def find_noise(series: Scaled, cuts: IntArray, start: int, state: SeriesState) -> Noise:
     """The noise model before each cut."""
     floor = series.floors(cuts)
     reserve = np.array(state.reserve, float)[None, :]
-    return baseline_noise(left_rows(series.x, cuts, start), reserve, floor)
+    return baseline_noise(select_left_rows(series.x, cuts, start), reserve, floor)
 
 
 def tonight(series: Scaled, state: SeriesState) -> list[Candidate]:
@@ -116,13 +116,13 @@ def tonight(series: Scaled, state: SeriesState) -> list[Candidate]:
     cuts = cuts[cuts >= start + LEAST_BEFORE]
     if not len(cuts):
         return []
-    noise = noise_of(series, cuts, start, state)
-    right = right_rows(series.x, cuts)
+    noise = find_noise(series, cuts, start, state)
+    right = select_right_rows(series.x, cuts)
     z, sloped = scan(noise, right)
     effect = row_medians(right) - noise.median
     known = (row for row in range(len(cuts)) if noise.size[row] >= LEAST_POOL)
     return [
-        candidate_of(
+        make_candidate(
             noise,
             row,
             int(cuts[row]),
@@ -136,7 +136,7 @@ def tonight(series: Scaled, state: SeriesState) -> list[Candidate]:
     ]
 
 
-def candidate_of(
+def make_candidate(
     noise: Noise, row: int, cut: int, seen: int, start: int, z: float, sloped: float, effect: float
 ) -> Candidate:
     """The candidate in one row of a scan, seen from one night."""
@@ -147,7 +147,7 @@ def candidate_of(
     )  # fmt: skip
 
 
-def suspicious(
+def find_suspicious(
     candidates: list[Candidate], series: Scaled, state: SeriesState, night: int, settings: Settings
 ) -> Candidate | None:
     """The candidate that deserves to be measured again, if any.

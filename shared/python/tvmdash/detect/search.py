@@ -6,40 +6,42 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tvmdash.detect.early import REACH, early_candidates, early_cuts
+from tvmdash.detect.early import REACH, count_early_cuts, find_early_candidates
 from tvmdash.detect.noise import LAGS, scan
 from tvmdash.detect.scan import (
     LEAST_BEFORE,
     LEAST_FIRST,
     LEAST_POOL,
     Candidate,
-    candidate_of,
-    noise_of,
-    right_rows,
+    find_noise,
+    make_candidate,
+    select_right_rows,
 )
 from tvmdash.detect.series import Scaled, SeriesState, Settings
 from tvmdash.detect.strong import is_strong
 
 
-def first_strong(series: Scaled, state: SeriesState, seen: int, stop: int, settings: Settings) -> Candidate | None:
+def find_first_strong(series: Scaled, state: SeriesState, seen: int, stop: int, settings: Settings) -> Candidate | None:
     """The first alert on the nights at positions seen..stop-1."""
     candidates = (
-        _first_scanned(series, state, seen, stop, settings),
-        _first_early(series, state, seen, stop, settings),
+        _find_first_scanned(series, state, seen, stop, settings),
+        _find_first_early(series, state, seen, stop, settings),
     )
     known = [candidate for candidate in candidates if candidate is not None]
     return min(known, key=lambda candidate: (candidate.seen, -abs(candidate.z)), default=None)
 
 
-def _first_scanned(series: Scaled, state: SeriesState, seen: int, stop: int, settings: Settings) -> Candidate | None:
+def _find_first_scanned(
+    series: Scaled, state: SeriesState, seen: int, stop: int, settings: Settings
+) -> Candidate | None:
     """The first alert about a cut that the scan reaches."""
     start = series.index_of(state.start)
     first = max(start + LEAST_BEFORE, seen + 1 - int(LAGS[-1]))
     cuts = np.arange(first, stop)
     if not len(cuts):
         return None
-    noise = noise_of(series, cuts, start, state)
-    right = right_rows(series.x, cuts)
+    noise = find_noise(series, cuts, start, state)
+    right = select_right_rows(series.x, cuts)
     z, sloped = scan(noise, right, large=settings.threshold)
     nights = np.arange(max(seen, first), stop)
     rows = nights[:, None] + 1 - LAGS[None, :] - first
@@ -51,25 +53,25 @@ def _first_scanned(series: Scaled, state: SeriesState, seen: int, stop: int, set
         cut = seen_now + 1 - lag
         effect = float(np.median(series.x[cut : seen_now + 1])) - float(noise.median[cut - first])
         row = cut - first
-        candidate = candidate_of(noise, row, cut, seen_now, start, z[row, lag - 1], sloped[row, lag - 1], effect)
+        candidate = make_candidate(noise, row, cut, seen_now, start, z[row, lag - 1], sloped[row, lag - 1], effect)
         if is_strong(candidate, series, settings):
             return candidate
     return None
 
 
-def _first_early(series: Scaled, state: SeriesState, seen: int, stop: int, settings: Settings) -> Candidate | None:
+def _find_first_early(series: Scaled, state: SeriesState, seen: int, stop: int, settings: Settings) -> Candidate | None:
     """The first alert about a cut among the level's first nights."""
-    last = series.index_of(state.start) + early_cuts(state) + REACH
+    last = series.index_of(state.start) + count_early_cuts(state) + REACH
     nights = np.arange(seen, min(stop, last))
-    candidates = early_candidates(series, state, nights, settings.threshold) if len(nights) else []
+    candidates = find_early_candidates(series, state, nights, settings.threshold) if len(nights) else []
     for night in sorted({candidate.seen for candidate in candidates}):
-        candidate = strongest([candidate for candidate in candidates if candidate.seen == night])
+        candidate = find_strongest([candidate for candidate in candidates if candidate.seen == night])
         if is_clear(candidate, series, settings):
             return candidate
     return None
 
 
-def strongest(candidates: Sequence[Candidate]) -> Candidate:
+def find_strongest(candidates: Sequence[Candidate]) -> Candidate:
     return max(candidates, key=lambda candidate: abs(candidate.z))
 
 

@@ -213,7 +213,7 @@ class Scaled:
         return noise_floors(error[:, -WIDTH:], recorded)[inverse]
 
 
-def scaled(history: History, state: SeriesState) -> Scaled:
+def scale_series(history: History, state: SeriesState) -> Scaled:
     """The usable nights of `history`: logarithms where values are positive, else values over their MAD.
 
     Not a number, infinite: missing. A value of zero or less in a series that is positive otherwise is
@@ -226,7 +226,7 @@ def scaled(history: History, state: SeriesState) -> Scaled:
     unit = state.unit
     recent = usable.nonzero()[0][-WIDTH:]
     if unit is None and recent.size >= LEAST_SIGNED and np.mean(values[recent] <= 0) > ALLOWED_NOT_POSITIVE:
-        unit = _unit_of(values[recent])
+        unit = _find_unit(values[recent])
     keep = positive if unit is None else usable
     x = np.log(values[keep]) if unit is None else values[keep] / unit
     error: np.ndarray[Any, np.dtype[Any]] = np.full(len(values), np.nan)
@@ -243,7 +243,7 @@ def scaled(history: History, state: SeriesState) -> Scaled:
     return Scaled(x, recorded, kept, error[keep], unit, int(usable.sum() - keep.sum()))
 
 
-def _unit_of(values: FloatArray) -> float:
+def _find_unit(values: FloatArray) -> float:
     away = np.abs(values - np.median(values))
     for unit in (1.4826 * float(np.median(away)), float(away.mean()), float(np.abs(values).mean())):
         if unit > 0:

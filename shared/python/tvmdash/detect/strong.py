@@ -69,7 +69,7 @@ def run_odds(candidate: Candidate, x: FloatArray, *, stays: float = 0.2, weight:
     half = 0.5 * min(abs(candidate.effect) / candidate.scale, CLIP)
     shifted = sign * candidate.score[-candidate.size :] >= half
     after = sign * (x[candidate.cut : candidate.seen + 1] - candidate.median) >= half * candidate.scale
-    return _odds(shifted, int(after.sum()), stays, weight)
+    return _find_odds(shifted, int(after.sum()), stays, weight)
 
 
 def _is_a_level(candidate: Candidate, x: FloatArray, settings: Settings) -> bool:
@@ -87,7 +87,7 @@ def _is_a_level(candidate: Candidate, x: FloatArray, settings: Settings) -> bool
     before = x[candidate.start : candidate.cut]
     run = int(np.sum(sign * (before - candidate.median) <= half * candidate.scale))
     odd = -sign * stand_in >= half
-    return _odds(odd, run, 0.2, 1.0) < (settings.odds if odd.any() else UNSEEN_ODDS)
+    return _find_odds(odd, run, 0.2, 1.0) < (settings.odds if odd.any() else UNSEEN_ODDS)
 
 
 def is_run_unlikely(candidate: Candidate, settings: Settings) -> bool:
@@ -95,10 +95,10 @@ def is_run_unlikely(candidate: Candidate, settings: Settings) -> bool:
     sign = math.copysign(1, candidate.effect)
     half = 0.5 * min(abs(candidate.effect) / candidate.scale, FAR)
     odd = sign * candidate.score[-candidate.size :] >= half
-    return _odds(odd, candidate.nights, 0.2, 1.0) < (settings.odds if odd.any() else UNSEEN_ODDS)
+    return _find_odds(odd, candidate.nights, 0.2, 1.0) < (settings.odds if odd.any() else UNSEEN_ODDS)
 
 
-def _odds(odd: npt.NDArray[np.bool_], run: int, stays: float, weight: float) -> float:
+def _find_odds(odd: npt.NDArray[np.bool_], run: int, stays: float, weight: float) -> float:
     """How likely so many odd nights in a row are, by how often they came, and came again, among those known."""
     share = (odd.sum() + 1) / (len(odd) + 2)
     both, first = float(np.sum(odd[1:] & odd[:-1])), float(odd[:-1].sum())
@@ -114,15 +114,15 @@ def is_drift(x: FloatArray, start: int, cut: int, seen: int) -> bool:
     left, right = y[: cut - first], y[cut - first :]
     step = np.where(at < cut - first, np.median(left), np.median(right))
     scale = max(1.4826 * float(np.median(np.abs(y - step))), 1e-9)
-    line = _robust_line(at, y, scale)
-    return bool(_bounded(y - line, scale) <= LINE * _bounded(y - step, scale))
+    line = _fit_robust_line(at, y, scale)
+    return bool(_bound(y - line, scale) <= LINE * _bound(y - step, scale))
 
 
-def _bounded(residual: FloatArray, scale: float) -> float:
+def _bound(residual: FloatArray, scale: float) -> float:
     return float(np.minimum(np.abs(residual), 4 * scale).sum())
 
 
-def _robust_line(at: FloatArray, y: FloatArray, scale: float) -> FloatArray:
+def _fit_robust_line(at: FloatArray, y: FloatArray, scale: float) -> FloatArray:
     """A line through y by iteratively reweighted least squares with Huber's weights."""
     weight = np.ones(len(y))
     line = np.full(len(y), float(np.median(y)))

@@ -22,10 +22,10 @@ Cases = Mapping[str, Mapping[str, Series]]
 """Tonight's run times by case, then by way: engine and how it was made to do it, as in "tvm, unrolled"."""
 
 
-def cases(history: History) -> Cases:
+def group_cases(history: History) -> Cases:
     """Tonight's run times. An axis is named where two points differ on it; workload and engine always are."""
     tonight = plots.measured_tonight(history, {"run_time"})
-    sizes, ways = _differing(history, tonight, _SIZES), _differing(history, tonight, _WAYS)
+    sizes, ways = _find_differing(history, tonight, _SIZES), _find_differing(history, tonight, _WAYS)
     series_of: dict[str, dict[str, Series]] = {}
     for series in tonight:
         values = history.values(series)
@@ -35,7 +35,7 @@ def cases(history: History) -> Cases:
     return series_of
 
 
-def _differing(history: History, tonight: Sequence[Series], columns: Collection[str]) -> list[str]:
+def _find_differing(history: History, tonight: Sequence[Series], columns: Collection[str]) -> list[str]:
     """The axes of these columns that have two values; one that other engines lack has not, for that."""
     values = [history.values(series) for series in tonight]
     names = [axis.name for axis in history.axes if axis.column in columns]
@@ -44,7 +44,7 @@ def _differing(history: History, tonight: Sequence[Series], columns: Collection[
 
 def plot(history: History) -> GroupedBar:
     """A group of bars for each case, a bar for each way."""
-    series_of = cases(history)
+    series_of = group_cases(history)
     ways = tuple(dict.fromkeys(way for case in series_of.values() for way in case))
     rows = tuple(tuple(_estimate(case.get(way)) for way in ways) for case in series_of.values())
     title = f"{history.experiment}, night {history.stamps[-1]}"
@@ -53,30 +53,30 @@ def plot(history: History) -> GroupedBar:
 
 def summary(usual: Summary, history: History) -> Summary:
     """The default words with each case's fastest instead of each workload's."""
-    return usual.without(SectionKind.EXTREMES).with_lines(fastest(history))
+    return usual.without(SectionKind.EXTREMES).with_lines(format_fastest(history))
 
 
-def fastest(history: History) -> list[str]:
+def format_fastest(history: History) -> list[str]:
     """Lines: in how many cases each way was fastest, then for each case the fastest and how long the others took."""
-    compared = {name: ways for name, ways in cases(history).items() if len(ways) > 1}
-    lines = [_line(name, ways) for name, ways in list(compared.items())[:LISTED]]
+    compared = {name: ways for name, ways in group_cases(history).items() if len(ways) > 1}
+    lines = [_format_line(name, ways) for name, ways in list(compared.items())[:LISTED]]
     rest = [f"- and {len(compared) - LISTED} more"] if len(compared) > LISTED else []
-    return [*_winners(compared), *lines, *rest]
+    return [*_format_winners(compared), *lines, *rest]
 
 
-def _winners(compared: Cases) -> list[str]:
-    winners = Counter(min(ways, key=lambda way: _ms(ways[way])) for ways in compared.values())
+def _format_winners(compared: Cases) -> list[str]:
+    winners = Counter(min(ways, key=lambda way: _read_ms(ways[way])) for ways in compared.values())
     counts = [f"{way} in {count} of {len(compared)}" for way, count in winners.most_common()]
     return [f"Fastest: {format_list(counts, 6)}."] if len(compared) > 1 else []
 
 
-def _line(name: str, ways: Mapping[str, Series]) -> str:
-    (first, best), *others = sorted(ways.items(), key=lambda item: _ms(item[1]))
-    ratios = [f"{way} {_ms(series) / _ms(best):.2f}x" for way, series in others]
-    return f"- {name}: fastest {first} ({format_quantity(_ms(best), 'ms')}), then {format_list(ratios, 4)}"
+def _format_line(name: str, ways: Mapping[str, Series]) -> str:
+    (first, best), *others = sorted(ways.items(), key=lambda item: _read_ms(item[1]))
+    ratios = [f"{way} {_read_ms(series) / _read_ms(best):.2f}x" for way, series in others]
+    return f"- {name}: fastest {first} ({format_quantity(_read_ms(best), 'ms')}), then {format_list(ratios, 4)}"
 
 
-def _ms(series: Series) -> float:
+def _read_ms(series: Series) -> float:
     return series.values[-1]
 
 

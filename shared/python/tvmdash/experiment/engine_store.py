@@ -40,7 +40,7 @@ class Place:
 def install(engines: Sequence[Engine], store: Path, destination: Path, *, timeout_s: float) -> dict[str, Place]:
     """Install what is not there yet, and write `destination`/engines.json. An engine that fails costs only itself."""
     store.mkdir(parents=True, exist_ok=True)
-    with lock.waited_for(store / ".lock"):
+    with lock.wait_for(store / ".lock"):
         places = {engine.name: _place(engine, store, timeout_s) for engine in engines if engine.requirements}
         value = {name: {"path": package.path, "reason": package.reason} for name, package in places.items()}
         common.write_json(destination / ENGINES_FILE, value)
@@ -62,13 +62,13 @@ def find(setup: Path, engine: Engine) -> Place:
 
 
 def _place(engine: Engine, store: Path, timeout_s: float) -> Place:
-    asked = json.dumps([engine.requirements, engine.pip_options, sys.version_info[:2], _stamps(engine)])
+    asked = json.dumps([engine.requirements, engine.pip_options, sys.version_info[:2], _list_stamps(engine)])
     folder = store / f"{engine.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
     if (folder / _COMPLETE).exists():
         return Place(str(folder))
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        _pip(engine, folder, timeout_s)
+        _run_pip(engine, folder, timeout_s)
     except DashboardError as error:
         _log.warning("engine %s: %s", engine.name, error)
         shutil.rmtree(folder, ignore_errors=True)
@@ -77,12 +77,12 @@ def _place(engine: Engine, store: Path, timeout_s: float) -> Place:
     return Place(str(folder))
 
 
-def _stamps(engine: Engine) -> list[int]:
+def _list_stamps(engine: Engine) -> list[int]:
     """When the wheels among the requirements were made: one that was built anew is installed anew."""
     return [os.stat(text).st_mtime_ns for text in engine.requirements if text.endswith(".whl") and os.path.exists(text)]
 
 
-def _pip(engine: Engine, folder: Path, timeout_s: float) -> None:
+def _run_pip(engine: Engine, folder: Path, timeout_s: float) -> None:
     argv = [sys.executable, "-m", "pip", "install", "--no-deps", "--only-binary", ":all:", "--target", str(folder)]
     argv += ["--no-input", "--disable-pip-version-check", "--quiet", *engine.pip_options, *engine.requirements]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

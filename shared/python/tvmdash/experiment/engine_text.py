@@ -13,7 +13,7 @@ _SAME = ("workload", "workload_args", "runtime_config")
 """The columns on which two engines must agree to have done the same."""
 
 
-def against_each(series: Sequence[Series], ours: str = "tvm") -> list[str]:
+def compare_with_each(series: Sequence[Series], ours: str = "tvm") -> list[str]:
     """A line for each engine beside `ours`: the geometric mean over what both did, each at its best.
 
     `series` are run times whose last values are tonight's.
@@ -30,10 +30,10 @@ def describe(times: Iterable[tuple[Mapping[str, Any], float]], ours: str = "tvm"
         of_engine[workload] = min(value, of_engine.get(workload, value))
     if ours not in best:
         return []
-    return [_line(engine, best[ours], theirs) for engine, theirs in sorted(best.items()) if engine != ours]
+    return [_format_line(engine, best[ours], theirs) for engine, theirs in sorted(best.items()) if engine != ours]
 
 
-def _line(engine: str, ours: dict[str, float], theirs: dict[str, float]) -> str:
+def _format_line(engine: str, ours: dict[str, float], theirs: dict[str, float]) -> str:
     both = [(theirs[workload], ours[workload]) for workload in ours if workload in theirs]
     missing = len(ours.keys() ^ theirs.keys())
     without = f"; {missing} more only one of them did" if missing else ""

@@ -14,7 +14,7 @@ from tvmdash.config_util import Config
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.config import MeasuringConfig
 from tvmdash.experiment.info import Measurable, Point, Prepared
-from tvmdash.experiment.points import key, named
+from tvmdash.experiment.points import key, name_values
 from tvmdash.machine import hardware
 from tvmdash.measure.capture import Capture, Sample
 from tvmdash.measure.phases import TIMING, phase
@@ -56,7 +56,7 @@ def measure(experiment: Measurable[Config], config: Config, measuring: Measuring
     """Do the task in `folder` and leave the raw database beside it; how much was done, in words."""
     task = Task.read(folder)
     engine = next(engine for engine in experiment.engines if engine.name == task.engine)
-    known = {key(named(experiment.axes, point)): point for point in experiment.points(config)}
+    known = {key(name_values(experiment.axes, point)): point for point in experiment.points(config)}
     host = hardware.facts()  # before the engine starts: TVM binds the thread that calls it to one core
     try:
         identity = engine.say()
@@ -67,11 +67,11 @@ def measure(experiment: Measurable[Config], config: Config, measuring: Measuring
         for number, job in enumerate(task.jobs, start=1):
             point = known[key(job.point)]
             _log.info("%s %s %s (%d of %d)", point.workload, point.engine, dict(point.values), number, len(task.jobs))
-            _trial(experiment, config, measuring, capture, (point, job, task))
+            _measure_trial(experiment, config, measuring, capture, (point, job, task))
     return f"{len(task.jobs)} points"
 
 
-def _trial(
+def _measure_trial(
     experiment: Measurable[Config],
     config: Config,
     measuring: MeasuringConfig,
@@ -99,7 +99,7 @@ def _trial(
     facts = {
         **prepared.info(),
         **checked,
-        "conditions": _conditions(prepared, task, timing, samples),
+        "conditions": _describe_conditions(prepared, task, timing, samples),
         "load_before": before,
         "load_after": hardware.load(),
         "execution_config": {**asdict(timing), "number": samples[0].number, "repeat": len(samples)},
@@ -108,7 +108,7 @@ def _trial(
     capture.end(trial, samples=samples, facts=facts, passes=passes, operators=operators)
 
 
-def _conditions(prepared: Prepared, task: Task, timing: Timing, samples: list[Sample]) -> dict[str, Any]:
+def _describe_conditions(prepared: Prepared, task: Task, timing: Timing, samples: list[Sample]) -> dict[str, Any]:
     """What two engines must have in common for their times to be compared."""
     return {
         "layout": prepared.layout,

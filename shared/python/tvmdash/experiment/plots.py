@@ -57,7 +57,7 @@ def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Pat
     return History(experiment, axes, ordered, stamps, failures)
 
 
-def varying(history: History, series: Sequence[Series]) -> list[str]:
+def find_varying(history: History, series: Sequence[Series]) -> list[str]:
     """The axes on which these series differ; the workload counts as one."""
     values = [history.values(item) for item in series]
     names = dict.fromkeys(name for value in values for name in value)
@@ -78,7 +78,7 @@ def default_plots(history: History) -> dict[str, Plot]:
     timed = [series for series in history.series if series.metric in TIMES]
     tonight = measured_tonight(history, TIMES)
     plots: dict[str, Plot] = {"tonight": tonight_plot(history, tonight)}
-    if isinstance(plots["tonight"], GroupedBar) and (shown := map_of(plots["tonight"])):
+    if isinstance(plots["tonight"], GroupedBar) and (shown := make_map(plots["tonight"])):
         plots["tonight_map"] = shown
     if spread := spread_plot(history, tonight):
         plots["spread"] = spread
@@ -91,15 +91,15 @@ def default_plots(history: History) -> dict[str, Plot]:
 def default_summary(history: History) -> Summary:
     """Tonight's values against the night before, the failures first; where there are rivals, how TVM stands to each."""
     tonight = measured_tonight(history)
-    names = [name for name in varying(history, tonight) if name not in {"workload", "network"}]
-    points = [_measured(history, series, names) for series in tonight]
+    names = [name for name in find_varying(history, tonight) if name not in {"workload", "network"}]
+    points = [_make_measured(history, series, names) for series in tonight]
     count = sum(series.metric in TIMES for series in tonight)
     title = f"{history.experiment}, night {history.stamps[-1]}"
-    rivals = engine_text.against_each([series for series in tonight if series.metric == "run_time"])
+    rivals = engine_text.compare_with_each([series for series in tonight if series.metric == "run_time"])
     return summary_util.default_summary(title, points, history.failures, count=count, engines=rivals)
 
 
-def _measured(history: History, series: Series, names: Sequence[str]) -> Measured:
+def _make_measured(history: History, series: Series, names: Sequence[str]) -> Measured:
     """The point, with its value of the last night that had one: a night that was stopped half-way lacks some."""
     before = series.stamps[-2] if len(series.stamps) > 1 else None
     recent = before in history.stamps[-1 - NIGHTS_BACK : -1]
@@ -122,18 +122,18 @@ def tonight_plot(history: History, series: Sequence[Series]) -> Plot:
     """One night's values: bars, grouped by workload where there are several."""
     unit = series[0].unit if series else ""
     groups = list(dict.fromkeys(str(history.values(item)["workload"]) for item in series))
-    inner = [name for name in varying(history, series) if name not in {"workload", "network"}]
+    inner = [name for name in find_varying(history, series) if name not in {"workload", "network"}]
     named = {(str(history.values(item)["workload"]), _name(history, item, inner)): item for item in series}
     names = list(dict.fromkeys(name for _, name in named))
     title = f"{history.experiment}, night {history.stamps[-1]}"
     if len(groups) == 1 or names == [""]:
         bars = tuple(BarValue(name or group, *_estimate(item)) for (group, name), item in named.items())
         return Bar(title, unit, bars, lower_is_better=True if unit else None)
-    rows = tuple(tuple(_bar(named.get((group, name))) for name in names) for group in groups)
+    rows = tuple(tuple(_make_estimate(named.get((group, name))) for name in names) for group in groups)
     return GroupedBar(title, unit, tuple(groups), tuple(names), rows, lower_is_better=True if unit else None)
 
 
-def map_of(plot: GroupedBar) -> HeatMap | None:
+def make_map(plot: GroupedBar) -> HeatMap | None:
     """Each group's values as multiples of its lowest; None where they are few, have gaps mostly, or are no times."""
     values = [[None if estimate is None else finite(estimate.value) for estimate in row] for row in plot.values]
     numbers = [value for row in values for value in row if value is not None]
@@ -153,7 +153,7 @@ def map_of(plot: GroupedBar) -> HeatMap | None:
 def spread_plot(history: History, series: Sequence[Series]) -> Distribution | None:
     """The values of the last nights, each against its series' median, of the series that vary most."""
     since = history.stamps[-SPREAD_NIGHTS:][0]
-    inner = varying(history, series)
+    inner = find_varying(history, series)
     spreads: list[tuple[float, str, tuple[float, ...]]] = []
     for item in series:
         values = [value for stamp, value in zip(item.stamps, item.values, strict=True) if stamp >= since]
@@ -178,7 +178,7 @@ def spread_plot(history: History, series: Sequence[Series]) -> Distribution | No
 
 def longitudinal_plots(history: History, workload: str, series: Sequence[Series]) -> dict[str, Plot]:
     """The workload's lines over all nights and over the last two weeks."""
-    inner = varying(history, series)
+    inner = find_varying(history, series)
     lines = tuple(Line(_name(history, item, inner) or workload, item.stamps, tuple(item.values)) for item in series)
     start = common.stamp_of(common.parse_stamp(history.stamps[-1]) - RECENT)
     plots: dict[str, Plot] = {}
@@ -205,5 +205,5 @@ def _estimate(series: Series) -> tuple[float, float | None, float | None]:
     return series.values[-1], series.low[-1], series.high[-1]
 
 
-def _bar(series: Series | None) -> Estimate | None:
+def _make_estimate(series: Series | None) -> Estimate | None:
     return Estimate(*_estimate(series)) if series is not None else None

@@ -82,7 +82,7 @@ def combinations(fields: Fields, config: Mapping[str, Any]) -> Iterator[Combinat
         )
 
 
-def named(axes: Sequence[Axis], point: Point) -> dict[str, Any]:
+def name_values(axes: Sequence[Axis], point: Point) -> dict[str, Any]:
     """The point as raw data holds it: its axis values sorted into the record's columns."""
     columns: dict[str, dict[str, Any]] = {column: {} for column in Axis.COLUMNS}
     for axis in axes:
@@ -103,7 +103,7 @@ def key(named_point: Mapping[str, Any]) -> str:
     return json.dumps(named_point, sort_keys=True)
 
 
-def planned(experiment: Measurable[Config], config: Config) -> list[Point]:
+def plan_points(experiment: Measurable[Config], config: Config) -> list[Point]:
     """The points that this run is asked for: the config's, or those of them that TVMDASH_POINTS lists."""
     points = experiment.points(config)
     known = {engine.name for engine in experiment.engines}
@@ -111,15 +111,15 @@ def planned(experiment: Measurable[Config], config: Config) -> list[Point]:
         if point.engine not in known:
             raise DashboardError(f"{point.workload}: engine {point.engine!r} is not among the experiment's `engines`.")
     asked = os.environ.get("TVMDASH_POINTS")
-    return _chosen(points, experiment.axes, Path(asked)) if asked else points
+    return _choose(points, experiment.axes, Path(asked)) if asked else points
 
 
-def _chosen(points: Sequence[Point], axes: Sequence[Axis], file: Path) -> list[Point]:
+def _choose(points: Sequence[Point], axes: Sequence[Axis], file: Path) -> list[Point]:
     asked = common.read_json(file)
     if not isinstance(asked, list) or not all(isinstance(item, dict) and set(IDENTITY) <= set(item) for item in asked):
         raise DashboardError(f"{file}: not a list of points. Each is an object with {', '.join(IDENTITY)}.")
     wanted = {json.dumps([item[column] for column in IDENTITY], sort_keys=True) for item in asked}
-    chosen = [point for point in points if _identity(named(axes, point)) in wanted]
+    chosen = [point for point in points if _identity(name_values(axes, point)) in wanted]
     if not chosen:
         raise DashboardError(f"{file}: none of its {len(asked)} points is one of this experiment's {len(points)}.")
     return chosen
@@ -130,7 +130,7 @@ def _identity(point: Mapping[str, Any]) -> str:
     return json.dumps([columns[name] if name in columns else point[name] for name in IDENTITY], sort_keys=True)
 
 
-def grouped(experiment: Measurable[Config], points: Sequence[Point], config: Config) -> list[Group]:
+def group_points(experiment: Measurable[Config], points: Sequence[Point], config: Config) -> list[Group]:
     """The points by processes, in the order of the author: one engine and one environment in each."""
     engines = {engine.name: engine for engine in experiment.engines}
     environments: dict[str, dict[str, str]] = {}

@@ -28,7 +28,7 @@ def results(raw: Path, precision: Precision) -> dict[str, Any]:
     once = {key(point) for point, only in zip(plan["points"], plan["once"], strict=True) if only}
     killed = not (raw / ENDED_FILE).exists()
     captured = list(read_trials(raw))
-    trials = _in_planned_order(_without_the_last(captured) if killed else captured, list(groups))
+    trials = _sort_as_planned(_drop_last(captured) if killed else captured, list(groups))
     if not trials:
         raise DashboardError(f"{raw}: no trial was captured; the run stage's log says why.")
     ended: dict[str, str] = {} if killed else common.read_json(raw / ENDED_FILE)
@@ -55,13 +55,13 @@ def results(raw: Path, precision: Precision) -> dict[str, Any]:
     }
 
 
-def _without_the_last(trials: Sequence[Trial]) -> list[Trial]:
+def _drop_last(trials: Sequence[Trial]) -> list[Trial]:
     """The trials of a killed run without the one that it was at; a process that died earlier did so by itself."""
     newest = max(trials, key=lambda trial: trial.started_ns, default=None)
     return [trial for trial in trials if trial is not newest or trial.finished]
 
 
-def _in_planned_order(trials: list[Trial], planned: Sequence[str]) -> list[Trial]:
+def _sort_as_planned(trials: list[Trial], planned: Sequence[str]) -> list[Trial]:
     """The trials as the author listed their points, each point's in the order they were taken."""
     order = {name: number for number, name in enumerate(planned)}
     return sorted(trials, key=lambda trial: (order.get(key(trial.point), len(order)), trial.started_ns))

@@ -49,14 +49,14 @@ class Precision:
         return BROKEN if broken else MINUTES
 
 
-def wanted(trials: Sequence[Trial], precision: Precision) -> bool:
+def is_wanted(trials: Sequence[Trial], precision: Precision) -> bool:
     """Whether a point with these trials is measured in the next round: not once it failed."""
     if any(trial.error for trial in trials):
         return False
-    return not trials or not precision.reached(_reduced(trials))
+    return not trials or not precision.reached(_reduce(trials))
 
 
-def samples_of_next(trials: Sequence[Trial], repeat: int) -> int:
+def count_samples_of_next(trials: Sequence[Trial], repeat: int) -> int:
     """How many samples the point's next process takes: as many as make the whole cheapest.
 
     Kalibera & Jones 2013, equation 2: the root of (cost of a process / cost of a sample) times (variance within /
@@ -70,7 +70,7 @@ def samples_of_next(trials: Sequence[Trial], repeat: int) -> int:
     count = statistics.fmean(len(trial.samples) for trial in trials)
     sample_ms = statistics.fmean(timed_ms) / count
     process_ms = max(0.0, statistics.fmean(whole_ms) - statistics.fmean(timed_ms))
-    reduced = _reduced(trials)
+    reduced = _reduce(trials)
     within = (reduced.within or 0.0) ** 2
     between = max(0.0, (reduced.between or 0.0) ** 2 - within * math.pi / 2 / count)
     if not sample_ms or not within:
@@ -79,5 +79,5 @@ def samples_of_next(trials: Sequence[Trial], repeat: int) -> int:
     return int(max(min(repeat, MIN_SAMPLES), min(MOST_TIMES * repeat, best)))
 
 
-def _reduced(trials: Sequence[Trial]) -> Reduced:
+def _reduce(trials: Sequence[Trial]) -> Reduced:
     return reduce_processes([[sample.ms for sample in trial.samples] for trial in trials])

@@ -25,8 +25,8 @@ from tvmdash.experiment import engine_store
 from tvmdash.experiment.config import MeasuringConfig
 from tvmdash.experiment.info import Measurable
 from tvmdash.experiment.measure import Job, Task
-from tvmdash.experiment.points import Group, grouped, key, named, planned
-from tvmdash.experiment.rounds import samples_of_next, wanted
+from tvmdash.experiment.points import Group, group_points, key, name_values, plan_points
+from tvmdash.experiment.rounds import count_samples_of_next, is_wanted
 from tvmdash.measure.capture import Trial, read_trials
 from tvmdash.stages import read_status
 
@@ -55,12 +55,12 @@ class _Run(Generic[Config]):
         """What is still to be measured of the group in this round, in an order of this round's."""
         repeat, jobs = self.measuring.repeat, []
         for point in group.points:
-            name = named(self.experiment.axes, point)
+            name = name_values(self.experiment.axes, point)
             trials = self.trials.get(key(name), [])
-            if wanted(trials, self.measuring.precision) and not (point.once and trials):
-                samples = 1 if point.once else samples_of_next(trials, repeat)
+            if is_wanted(trials, self.measuring.precision) and not (point.once and trials):
+                samples = 1 if point.once else count_samples_of_next(trials, repeat)
                 jobs.append(Job(name, samples, profile=not trials))
-        random.Random(f"{_seed()} {group.name} {number}").shuffle(jobs)
+        random.Random(f"{_read_seed()} {group.name} {number}").shuffle(jobs)
         return tuple(jobs)
 
     def affordable(self, group: Group) -> bool:
@@ -116,27 +116,27 @@ def run(
     `script` is the experiment's file, which each measuring process executes. DashboardError where nothing could be
     measured. Raw databases, the plan and the reasons of those that did not end well are left in `raw`.
     """
-    points = planned(experiment, config)
-    groups = grouped(experiment, points, config)
-    names = {key(name): group.name for group in groups for name in _names(experiment, group)}
-    listed = [named(experiment.axes, point) for point in points]
+    points = plan_points(experiment, config)
+    groups = group_points(experiment, points, config)
+    names = {key(name): group.name for group in groups for name in _name_points(experiment, group)}
+    listed = [name_values(experiment.axes, point) for point in points]
     plan = {
         "points": listed,
         "groups": [names[key(name)] for name in listed],
         "once": [point.once for point in points],
-        "seed": _seed(),
+        "seed": _read_seed(),
     }
     common.write_json(raw / PLAN_FILE, plan)
     going = _Run(experiment, measuring, config_dir, script, raw)
-    _rounds(going, groups)
+    _run_rounds(going, groups)
     common.write_json(raw / ENDED_FILE, going.ended)
-    return _told(going, points=len(points))
+    return _format_status(going, points=len(points))
 
 
-def _rounds(going: _Run[Config], groups: Sequence[Group]) -> None:
+def _run_rounds(going: _Run[Config], groups: Sequence[Group]) -> None:
     left = [group for group in groups if _is_there(going, group)]
     for number in range(going.measuring.precision.rounds):
-        random.Random(f"{_seed()} {number}").shuffle(left)
+        random.Random(f"{_read_seed()} {number}").shuffle(left)
         for group in tuple(left):
             jobs = going.jobs(group, number)
             if not jobs or not going.affordable(group):
@@ -154,15 +154,15 @@ def _is_there(going: _Run[Config], group: Group) -> bool:
     return not engine.reason
 
 
-def _names(experiment: Measurable[Config], group: Group) -> list[dict[str, Any]]:
-    return [named(experiment.axes, point) for point in group.points]
+def _name_points(experiment: Measurable[Config], group: Group) -> list[dict[str, Any]]:
+    return [name_values(experiment.axes, point) for point in group.points]
 
 
-def _seed() -> int:
+def _read_seed() -> int:
     return int(os.environ.get("TVMDASH_SEED", "0"))
 
 
-def _told(going: _Run[Config], *, points: int) -> str:
+def _format_status(going: _Run[Config], *, points: int) -> str:
     """How many points were measured, in how many processes, and why others were not; DashboardError where none was."""
     good = [trials for trials in going.trials.values() if not any(trial.error for trial in trials)]
     reasons = [trial.error for trials in going.trials.values() for trial in trials if trial.error]

@@ -103,7 +103,7 @@ def wait_for_descriptor(descriptor: int) -> None:
 
 
 @contextlib.contextmanager
-def waited_for(path: Path) -> Iterator[None]:
+def wait_for(path: Path) -> Iterator[None]:
     """Hold the file alone while the block runs, however long others hold it before."""
     with path.open("ab") as file:
         wait_for_descriptor(file.fileno())

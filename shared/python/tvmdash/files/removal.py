@@ -61,7 +61,7 @@ def new_folder_beside(target: Path) -> Iterator[Path]:
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned(target.parent, target.name)
-    new, held = _held_folder(target)
+    new, held = _make_held_folder(target)
     try:
         yield new
     finally:
@@ -70,7 +70,7 @@ def new_folder_beside(target: Path) -> Iterator[Path]:
         os.close(held)
 
 
-def _held_folder(target: Path) -> tuple[Path, int]:
+def _make_held_folder(target: Path) -> tuple[Path, int]:
     while True:
         new = Path(tempfile.mkdtemp(prefix=f".{target.name[:100]}.", suffix=".new", dir=target.parent))
         new.chmod(0o755)
@@ -103,14 +103,14 @@ def remove_abandoned(parent: Path, name: str | None = None) -> None:
     Those that a living process fills are held by it, and stay.
     """
     wanted = re.compile(rf"\.{re.escape(name[:100])}\.{_RANDOM}\.new") if name is not None else _BESIDE
-    for entry in names_in(parent):
+    for entry in list_names(parent):
         held = _take(parent / entry, without_locks=False) if wanted.fullmatch(entry) else None
         if held is not None:
             remove_tree(parent / entry)
             os.close(held)
 
 
-def names_in(folder: Path) -> list[str]:
+def list_names(folder: Path) -> list[str]:
     """What lies directly in `folder`, sorted; nothing where it cannot be listed."""
     try:
         return sorted(os.listdir(folder))

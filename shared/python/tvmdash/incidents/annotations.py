@@ -93,12 +93,12 @@ def make(
         if len(place) < 4:
             raise DashboardError(f"commit {place!r} is too short. Give at least its first 4 characters.")
     else:
-        place = _night_of(place)
+        place = _parse_night(place)
     name = hashlib.sha256(json.dumps([kind, place, words, who, at, scope]).encode()).hexdigest()[:6]
     return Annotation(f"a{name}", at, who, kind, place, words, is_break, scope)
 
 
-def _night_of(text: str) -> str:
+def _parse_night(text: str) -> str:
     digits = text.replace("-", "")
     if common.is_stamp(text):
         common.parse_stamp(text)
@@ -128,7 +128,7 @@ def describe(annotation: Annotation) -> str:
     return f"{annotation.id}  {annotation.kind} {what}{scope}{known}: {annotation.words} ({annotation.who})"
 
 
-def whoever() -> str:
+def name_user() -> str:
     """The name of whoever runs this."""
     try:
         return os.environ.get("TVMDASH_WHO") or getpass.getuser()
@@ -136,7 +136,7 @@ def whoever() -> str:
         return f"uid {os.getuid()}"
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python3 -m dashboard annotate", description="Words for nights and commits.")
     parser.add_argument("home", type=Path, metavar="HOME")
     verbs = parser.add_subparsers(
@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 0, or 2 where what was asked for cannot be."""
-    parsed = _parser().parse_args(arguments)
+    parsed = _make_parser().parse_args(arguments)
     try:
         sys.stdout.write(_do(parsed))
     except DashboardError as error:
@@ -173,7 +173,7 @@ def _do(parsed: argparse.Namespace) -> str:
     if parsed.verb == "add":
         at = f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}"
         made = make(
-            parsed.kind, parsed.place, parsed.words, who=parsed.who or whoever(), at=at, is_break=parsed.is_break,
+            parsed.kind, parsed.place, parsed.words, who=parsed.who or name_user(), at=at, is_break=parsed.is_break,
             scope=parsed.scope,
         )  # fmt: skip
         append(parsed.home, asdict(made))
@@ -181,7 +181,7 @@ def _do(parsed: argparse.Namespace) -> str:
     if parsed.verb == "remove":
         if parsed.id not in {annotation.id for annotation in standing}:
             raise DashboardError(f"{parsed.id!r} is no annotation that stands. See: list.")
-        append(parsed.home, {"remove": parsed.id, "at": f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}", "who": whoever()})
+        append(parsed.home, {"remove": parsed.id, "at": f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}", "who": name_user()})
         return f"{parsed.id} is taken back.\n"
     return "".join(describe(annotation) + "\n" for annotation in standing) or "There are no annotations.\n"
 

@@ -24,10 +24,10 @@ from tvmdash.text import format_percent
 
 def describe_cause(cause: Cause) -> str:
     """A sentence: whose the shift is, and how that is known."""
-    return f"{_whose(cause)}: {describe_evidence(cause)}."
+    return f"{_format_whose(cause)}: {describe_evidence(cause)}."
 
 
-def cause_in_short(cause: Cause) -> str:
+def format_cause_in_short(cause: Cause) -> str:
     """A few words, as in: cause: TVM's runtime."""
     if cause.whose == UNKNOWN:
         return "cause unknown, TVM's runtime or the machine" if _code_is_same(cause) else "cause unknown"
@@ -46,7 +46,7 @@ def _code_is_same(cause: Cause) -> bool:
     return cause.same_code > 0 and not cause.changed_code
 
 
-def _whose(cause: Cause) -> str:
+def _format_whose(cause: Cause) -> str:
     if cause.whose == MACHINE:
         return "This is the machine or the experiment, not TVM" if cause.experiment_changed else _THE_MACHINE
     if cause.whose == RUNTIME:
@@ -54,20 +54,20 @@ def _whose(cause: Cause) -> str:
     if cause.whose == CODE:
         return "This is TVM, and its generated code changed"
     if cause.whose == UNKNOWN:
-        return _unknown(cause)
-    return f"This is TVM{_code_counted(cause)}"
+        return _format_unknown(cause)
+    return f"This is TVM{_format_code_count(cause)}"
 
 
 _THE_MACHINE = "This is the machine, not TVM"
 
 
-def _unknown(cause: Cause) -> str:
+def _format_unknown(cause: Cause) -> str:
     if _code_is_same(cause):
         return "Cause unknown, the generated code is unchanged: TVM's runtime or the machine, not distinguished"
-    return f"Cause unknown, TVM or the machine{_code_counted(cause)}"
+    return f"Cause unknown, TVM or the machine{_format_code_count(cause)}"
 
 
-def _code_counted(cause: Cause) -> str:
+def _format_code_count(cause: Cause) -> str:
     """Of how many series the generated code is the same, where it is of some and not of others."""
     known = cause.same_code + cause.changed_code
     if not cause.same_code:
@@ -75,14 +75,14 @@ def _code_counted(cause: Cause) -> str:
     return f" (the generated code of {cause.same_code} of {known} series is the same)"
 
 
-def _measured_again(cause: Cause) -> str:
+def _format_measured_again(cause: Cause) -> str:
     ratios = ""
     if cause.old is not None and cause.new is not None:
         ratios = f" ({cause.old:.2f} against {cause.new:.2f} of the level before)"
     return f"older and newer artifacts, measured in turn the same night, differ{ratios}"
 
 
-def _same(what: str) -> Callable[[Cause], str]:
+def _format_same(what: str) -> Callable[[Cause], str]:
     def words(cause: Cause) -> str:
         also = "; the experiment's own code or config changed" if cause.experiment_changed else ""
         return f"{what} was measured before and after it{also}"
@@ -90,34 +90,34 @@ def _same(what: str) -> Callable[[Cause], str]:
     return words
 
 
-def _older(cause: Cause) -> str:
+def _format_older(cause: Cause) -> str:
     artifacts = f"older artifacts of {cause.older} series, measured again that night,"
     shift = format_percent(cause.older_shift or 0.0)
     return f"{artifacts} {'moved as well' if cause.whose == MACHINE else 'did not move with it'} ({shift})"
 
 
-def _controls(cause: Cause) -> str:
+def _format_controls(cause: Cause) -> str:
     shift = format_percent(cause.controls_shift or 0.0)
     if cause.whose != MACHINE:
         moved = f", {cause.controls_moved} of them moved" if cause.controls_moved else ""
-        return f"{_controls_counted(cause.controls)} did not move with it (together {shift}{moved})"
+        return f"{_format_controls_count(cause.controls)} did not move with it (together {shift}{moved})"
     if cause.controls_moved:
-        return f"{cause.controls_moved} of {_controls_counted(cause.controls)} moved with it ({shift})"
-    return f"{_controls_counted(cause.controls)} together moved by {shift}"
+        return f"{cause.controls_moved} of {_format_controls_count(cause.controls)} moved with it ({shift})"
+    return f"{_format_controls_count(cause.controls)} together moved by {shift}"
 
 
-def _controls_counted(count: int) -> str:
+def _format_controls_count(count: int) -> str:
     return f"{count} control{'s' * (count != 1)}"
 
 
-def _nothing(cause: Cause) -> str:
+def _format_nothing(cause: Cause) -> str:
     if cause.old_artifacts or cause.new_artifacts or cause.older:
         again = "what was measured again does not tell them apart"
     else:
         again = "no older artifact was measured again"
     if not cause.controls:
         return f"there is no control, and {again}"
-    controls = _controls_counted(cause.controls)
+    controls = _format_controls_count(cause.controls)
     if cause.controls_moved:
         return f"{cause.controls_moved} of {controls} moved with it, and {again}"
     together = format_percent(cause.controls_shift or 0.0)
@@ -125,12 +125,12 @@ def _nothing(cause: Cause) -> str:
 
 
 _EVIDENCE: dict[str, Callable[[Cause], str]] = {
-    MEASURED_AGAIN: _measured_again,
-    SAME_ARTIFACT: _same("the same artifact"),
-    SAME_VERSION: _same("the same version of TVM, whose artifact is not recorded,"),
-    OLDER_ARTIFACTS: _older,
+    MEASURED_AGAIN: _format_measured_again,
+    SAME_ARTIFACT: _format_same("the same artifact"),
+    SAME_VERSION: _format_same("the same version of TVM, whose artifact is not recorded,"),
+    OLDER_ARTIFACTS: _format_older,
     EXACT: lambda _: "it is an exact number, which no machine moves",
-    CONTROLS: _controls,
+    CONTROLS: _format_controls,
     CONTROL: lambda _: "a control moved, whose program never changes",
-    NOTHING: _nothing,
+    NOTHING: _format_nothing,
 }

@@ -17,11 +17,11 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.incidents.annotations import whoever
+from tvmdash.incidents.annotations import name_user
 from tvmdash.incidents.events import BisectionAnswer, Silenced, Unsilenced
 from tvmdash.incidents.ledger import Event, Incident, Ledger
 from tvmdash.incidents.replay import explain
-from tvmdash.incidents.text import bisected, describe, format_night, headline
+from tvmdash.incidents.text import describe, format_bisection, format_headline, format_night
 
 _DAYS = 14
 
@@ -36,15 +36,15 @@ def ledger_of(home: Path) -> Ledger:
     return ledgers.fold(incident_file.read(output_of(home) / ledgers.LEDGER_FILE))
 
 
-def _row(incident: Incident) -> str:
+def _format_row(incident: Incident) -> str:
     begin = format_night(incident.begin)
-    return f"{incident.id}  {incident.state:<12}  since {begin}  {headline(incident)}"
+    return f"{incident.id}  {incident.state:<12}  since {begin}  {format_headline(incident)}"
 
 
 def _list(parsed: argparse.Namespace, ledger: Ledger) -> str:
     chosen = ledger.incidents.values() if parsed.all else ledger.open()
-    rows = [_row(incident) for incident in chosen]
-    silences = ledger.silences_at(_now())
+    rows = [_format_row(incident) for incident in chosen]
+    silences = ledger.silences_at(_format_now())
     rows += [
         f"silence of {silence.pattern} until {silence.until} ({silence.who}): {silence.words}" for silence in silences
     ]
@@ -68,19 +68,21 @@ def _settle(state: str) -> Callable[[argparse.Namespace, Ledger], str]:
         incident = ledger.find(parsed.incident)
         wanted = str(getattr(parsed, "as_state", None) or state)
         end = None if wanted in ledgers.OPEN_STATES else common.stamp_of(common.utc_now())
-        event = ledgers.changed(incident.id, wanted, at=_now(), who=_who(parsed), words=parsed.words, end=end)
+        event = ledgers.changed(
+            incident.id, wanted, at=_format_now(), who=_name_user(parsed), words=parsed.words, end=end
+        )
         incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
-        return f"{incident.id} is {wanted.replace('_', ' ')}: {headline(incident)}\n"
+        return f"{incident.id} is {wanted.replace('_', ' ')}: {format_headline(incident)}\n"
 
     return settle
 
 
-def _bisected(parsed: argparse.Namespace, ledger: Ledger) -> str:
+def _add_bisection(parsed: argparse.Namespace, ledger: Ledger) -> str:
     incident = ledger.find(parsed.incident)
     found = structured.from_json(Bisection, common.read_json(parsed.result), parsed.result)
-    event = ledgers.bisected_by(incident.id, found, at=_now(), who=_who(parsed))
+    event = ledgers.bisected_by(incident.id, found, at=_format_now(), who=_name_user(parsed))
     incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
-    return f"{incident.id}: {bisected(event.read(BisectionAnswer))}\n"
+    return f"{incident.id}: {format_bisection(event.read(BisectionAnswer))}\n"
 
 
 def _silence(parsed: argparse.Namespace, ledger: Ledger) -> str:
@@ -88,33 +90,35 @@ def _silence(parsed: argparse.Namespace, ledger: Ledger) -> str:
         raise DashboardError(f"--days {parsed.days:g}: a silence lasts from more than 0 to 365 days, so that it ends.")
     until = f"{common.utc_now() + datetime.timedelta(days=parsed.days):%Y-%m-%dT%H:%M:%SZ}"
     told = Silenced(parsed.pattern, until, parsed.words)
-    event = Event.of(_now(), _who(parsed), ledgers.SILENCED, "", told)
+    event = Event.of(_format_now(), _name_user(parsed), ledgers.SILENCED, "", told)
     incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
     return f"{parsed.pattern} is silent until {until}. It is judged all the same.\n"
 
 
 def _unsilence(parsed: argparse.Namespace, ledger: Ledger) -> str:
-    standing = ledger.silences_at(_now())
+    standing = ledger.silences_at(_format_now())
     if all(silence.pattern != parsed.pattern for silence in standing):
         known = ", ".join(dict.fromkeys(silence.pattern for silence in standing)) or "none"
         raise DashboardError(f"{parsed.pattern!r} is the pattern of no silence. In force now: {known}.")
-    event = Event.of(_now(), _who(parsed), ledgers.UNSILENCED, "", Unsilenced(parsed.pattern, parsed.words))
+    event = Event.of(
+        _format_now(), _name_user(parsed), ledgers.UNSILENCED, "", Unsilenced(parsed.pattern, parsed.words)
+    )
     incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
     return f"{parsed.pattern} is told again from the next night on.\n"
 
 
-def _now() -> str:
+def _format_now() -> str:
     return f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _who(parsed: argparse.Namespace) -> str:
-    who = str(parsed.who or whoever())
+def _name_user(parsed: argparse.Namespace) -> str:
+    who = str(parsed.who or name_user())
     if who == ledgers.DETECTOR:
         raise DashboardError(f"--who {who}: that is the detector's own name. Give yours.")
     return who
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python3 -m dashboard incidents", description="The incidents of a home.")
     parser.add_argument("home", type=Path, metavar="HOME")
     parser.set_defaults(do=_list, all=False)
@@ -139,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
         verb.set_defaults(do=_settle(state))
     bisected = _add_incident(verbs.add_parser("bisected", help="add what `dashboard bisect` found"))
     bisected.add_argument("result", type=Path, metavar="RESULT", help="the file that bisect left in results/bisections")
-    _add_who(bisected).set_defaults(do=_bisected)
+    _add_who(bisected).set_defaults(do=_add_bisection)
     silence = verbs.add_parser("silence", help="do not tell incidents whose ID, or all of whose series, match")
     silence.add_argument("pattern", metavar="PATTERN", help="with * and ?")
     silence.add_argument("--days", type=float, default=_DAYS, help=f"how long; by default {_DAYS}")
@@ -167,7 +171,7 @@ def _add_who(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 0, or 2 where what was asked for cannot be."""
-    parsed = _parser().parse_args(arguments)
+    parsed = _make_parser().parse_args(arguments)
     try:
         if not output_of(parsed.home).is_dir():
             raise DashboardError(

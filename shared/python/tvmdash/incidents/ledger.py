@@ -228,11 +228,11 @@ def fold(events: Iterable[Event], ledger: Ledger | None = None) -> Ledger:
             told = event.read(Silenced)
             silences.append(Silence(told.pattern, told.until, event.at, event.who, told.words))
         elif event.event == UNSILENCED:
-            silences = [_ended(silence, event) for silence in silences]
+            silences = [_end_silence(silence, event) for silence in silences]
         elif event.event == OPENED:
-            incidents.setdefault(event.incident, _opened(event))
+            incidents.setdefault(event.incident, _open_incident(event))
         elif event.incident in incidents:
-            incidents[event.incident] = _after(incidents[event.incident], event)
+            incidents[event.incident] = _apply_event(incidents[event.incident], event)
     return Ledger(incidents, tuple(silences))
 
 
@@ -256,18 +256,18 @@ _DATA: Mapping[str, type] = {
 """What the data of each kind of event is."""
 
 
-def _ended(silence: Silence, event: Event) -> Silence:
+def _end_silence(silence: Silence, event: Event) -> Silence:
     """The silence after an event that ends those of one pattern."""
     ends = silence.pattern == event.read(Unsilenced).pattern and silence.holds(event.at)
     return replace(silence, until=event.at) if ends else silence
 
 
-def _opened(event: Event) -> Incident:
+def _open_incident(event: Event) -> Incident:
     opened = event.read(Opened)
     return Incident(id=event.incident, state=NEW, changes=(Change(event.at, event.who, NEW),), **vars(opened))
 
 
-def _after(incident: Incident, event: Event) -> Incident:
+def _apply_event(incident: Incident, event: Event) -> Incident:
     if event.event == JOINED:
         known = {moved.series for moved in incident.moved}
         more = tuple(moved for moved in event.read(Joined).moved if moved.series not in known)

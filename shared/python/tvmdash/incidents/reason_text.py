@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision
-from tvmdash.incidents.cause_text import cause_in_short
+from tvmdash.incidents.cause_text import format_cause_in_short
 
 _FIXED = {
     ReasonKind.NO_VALUE: "no value tonight",
@@ -26,11 +26,11 @@ def format_reason(decision: Decision) -> str:
     """Why it was decided so; of a shift also whose it is, where that was decided."""
     reason = decision.reason
     if reason.kind == ReasonKind.SHIFTED and decision.cause is not None:
-        return f"{_FIXED[reason.kind]}; {cause_in_short(decision.cause)}"
-    return _FIXED.get(reason.kind) or _with_numbers(reason)
+        return f"{_FIXED[reason.kind]}; {format_cause_in_short(decision.cause)}"
+    return _FIXED.get(reason.kind) or _format_with_numbers(reason)
 
 
-def _with_numbers(reason: Reason) -> str:
+def _format_with_numbers(reason: Reason) -> str:
     value, needed = reason.value or 0.0, reason.needed or 0.0
     return {
         ReasonKind.NOT_POSITIVE: f"tonight's value {value:g} is not positive",

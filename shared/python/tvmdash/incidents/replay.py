@@ -12,7 +12,7 @@ import numpy as np
 
 from tvmdash import common
 from tvmdash.detect.change_points import observe
-from tvmdash.detect.fleet.common import Deviation, RerunBudget, common_shift
+from tvmdash.detect.fleet.common import Deviation, RerunBudget, find_common_shift
 from tvmdash.detect.locate import replay
 from tvmdash.detect.series import Decision, History, Measured, SeriesState, Settings
 from tvmdash.errors import DashboardError
@@ -25,10 +25,10 @@ FOLDER = "decisions"
 _TOLD = ("kind", "cut", "after", "effect", "effect_low", "effect_high", "z", "nights", "threshold", "scale")
 
 
-def kept(history: History, state: SeriesState, settings: Settings, decision: Decision) -> dict[str, Any]:
+def keep_inputs(history: History, state: SeriesState, settings: Settings, decision: Decision) -> dict[str, Any]:
     """One series' inputs and the decision, as JSON. `state` is as it was given to the detector."""
     values = [float(value) if math.isfinite(value) else None for value in history.values]
-    optional = {name: _column(getattr(history, name)) for name in ("std", "repeats")}
+    optional = {name: _list_column(getattr(history, name)) for name in ("std", "repeats")}
     return {
         "values": values,
         **optional,
@@ -44,12 +44,12 @@ def kept(history: History, state: SeriesState, settings: Settings, decision: Dec
     }
 
 
-def _column(array: Any) -> list[float | None] | None:
+def _list_column(array: Any) -> list[float | None] | None:
     return None if array is None else [float(value) if math.isfinite(value) else None for value in array]
 
 
-def replayed(value: Mapping[str, Any]) -> Decision:
-    """The decision made again from what `kept` kept."""
+def replay_decision(value: Mapping[str, Any]) -> Decision:
+    """The decision made again from what `keep_inputs` kept."""
 
     def column(name: str) -> Any:
         stored = value[name]
@@ -61,7 +61,7 @@ def replayed(value: Mapping[str, Any]) -> Decision:
     return observe(history, state, settings=settings, rerun=replay(reruns) if reruns else None)
 
 
-def kept_fleet(table: Mapping[str, Deviation], controls: Sequence[str], night: int) -> dict[str, Any]:
+def keep_fleet(table: Mapping[str, Deviation], controls: Sequence[str], night: int) -> dict[str, Any]:
     """What the judgement of a whole machine was made of."""
     rows = {name: asdict(row) for name, row in table.items()}
     return {"deviations": rows, "controls": list(controls), "night": night}
@@ -77,18 +77,18 @@ def explain(output: Path, incident: Incident) -> str:
     lines = [describe(incident), ""]
     try:
         for name, value in inputs.get("exact", {}).items():
-            lines += _exact(name, value)
+            lines += _explain_exact(name, value)
         for name, value in inputs.get("series", {}).items():
-            lines += _explained(name, value)
+            lines += _explain_series(name, value)
         if "fleet" in inputs:
-            lines += _fleet(inputs["fleet"])
+            lines += _explain_fleet(inputs["fleet"])
     except (KeyError, TypeError, ValueError) as error:
         raise DashboardError(f"{path}: damaged: {error!r}. Restore it from the backup.") from error
     lines += ["", *(f"{change.at} {change.who}: {change.state}. {change.words}" for change in incident.changes)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
+def _explain_exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     """The last nights of an exact number up to the one that told it."""
     yield f"{name}:"
     for stamp, number, alike in list(zip(value["stamps"], value["values"], value["alike"], strict=True))[-3:]:
@@ -98,8 +98,8 @@ def _exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     yield f"  What is exact has no noise; any other value than before is told: {'NOT ' * same}the same decision."
 
 
-def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
-    stored, again = value["decision"], replayed(value)
+def _explain_series(name: str, value: Mapping[str, Any]) -> Iterator[str]:
+    stored, again = value["decision"], replay_decision(value)
     yield f"{name}:"
     if again.kind == "quiet" or again.z is None or again.nights is None:
         yield f"  Replayed: {again.kind}, {format_reason(again)}. It was told as {stored['kind']}, {stored['reason']}."
@@ -115,7 +115,7 @@ def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
         f"(z {again.z:+.2f}, k {again.nights}); {value['settings']['threshold']:g} are needed to tell it from chance."
     )
     if again.reruns:
-        yield from _again(again, value["settings"])
+        yield from _explain_again(again, value["settings"])
     if again.effect is not None and again.effect_low is not None and again.effect_high is not None:
         least = value["settings"]["least_effect"]
         yield (
@@ -127,7 +127,7 @@ def _explained(name: str, value: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {format_reason(again).capitalize()}: {why}."
 
 
-def _again(decision: Decision, settings: Mapping[str, Any]) -> Iterator[str]:
+def _explain_again(decision: Decision, settings: Mapping[str, Any]) -> Iterator[str]:
     """What was measured again, in the order in which it was; what rests on it."""
     cut = decision.cut if decision.cut is not None else decision.night
     new = [rerun.value for rerun in decision.reruns if rerun.night >= cut]
@@ -143,11 +143,13 @@ def _median(values: Sequence[float]) -> str:
     return f"{float(np.median(values)):.6g}" if values else "none"
 
 
-def _fleet(value: Mapping[str, Any]) -> Iterator[str]:
+def _explain_fleet(value: Mapping[str, Any]) -> Iterator[str]:
     table = {name: Deviation(**row) for name, row in value["deviations"].items()}
     nothing = {name: History(np.array([math.nan])) for name in table}
     states = {name: SeriesState() for name in table}
-    again = common_shift(table, frozenset(value["controls"]), value["night"], nothing, states, RerunBudget(None, 0))
+    again = find_common_shift(
+        table, frozenset(value["controls"]), value["night"], nothing, states, RerunBudget(None, 0)
+    )
     if again is None:
         yield "Replayed: no common shift. NOT the same decision."
         return

@@ -22,7 +22,7 @@ def format_night(stamp: str) -> str:
     return f"{parse_stamp(stamp):%Y-%m-%d}"
 
 
-def headline(incident: Incident) -> str:
+def format_headline(incident: Incident) -> str:
     """The incident in a few words."""
     if incident.kind == MACHINE and incident.size is not None:
         who = "The machine" if incident.blame == "machine" else "Everything on one machine"
@@ -38,10 +38,10 @@ def headline(incident: Incident) -> str:
         kind = "Not TVM: "
     if len(moved) == 1:
         return f"{kind}{elide(moved[0].name, 70)} {format_size(moved[0])}"
-    return f"{kind}{len(moved)} series {_ways(moved)}{_most(moved)}"
+    return f"{kind}{len(moved)} series {_format_ways(moved)}{_format_most(moved)}"
 
 
-def _most(moved: Sequence[Moved]) -> str:
+def _format_most(moved: Sequence[Moved]) -> str:
     """How far the one moved that went the furthest; nothing where that is in several units."""
     if not all(series.is_exact for series in moved):
         return f", up to {format_size(moved[0])}"
@@ -50,7 +50,7 @@ def _most(moved: Sequence[Moved]) -> str:
     return f", up to {format_size(max(moved, key=lambda series: abs(series.after - series.before)))}"
 
 
-def _ways(moved: Sequence[Moved]) -> str:
+def _format_ways(moved: Sequence[Moved]) -> str:
     """How they moved: all alike, or how many of them for the worse."""
     ways = [series.way for series in moved]
     if len(set(ways)) == 1:
@@ -80,29 +80,29 @@ class IncidentText:
 
 def describe(incident: Incident) -> str:
     """A few lines for people: each series, then since when and which TVM, then how sure."""
-    return str(incident_text(incident))
+    return str(format_incident(incident))
 
 
-def incident_text(incident: Incident) -> IncidentText:
+def format_incident(incident: Incident) -> IncidentText:
     """The same in parts."""
-    since = " ".join(filter(None, (_since(incident), _sure(incident)))).replace("  ", " ")
-    return IncidentText(incident.id, tuple(_lines(incident)), since)
+    since = " ".join(filter(None, (_format_since(incident), _format_certainty(incident)))).replace("  ", " ")
+    return IncidentText(incident.id, tuple(_format_lines(incident)), since)
 
 
-def _lines(incident: Incident) -> Iterator[str]:
+def _format_lines(incident: Incident) -> Iterator[str]:
     shown = sorted(incident.moved, key=lambda series: (not series.worse, -abs(series.effect)))
     for moved in shown[:_TOLD_SERIES]:
-        yield f"{elide(moved.name, _NAME_COLUMNS)} is {_verdict(moved)}: {_from_to(moved)}."
+        yield f"{elide(moved.name, _NAME_COLUMNS)} is {_format_verdict(moved)}: {_format_from_to(moved)}."
     if len(shown) > _TOLD_SERIES:
         more = [series.name for series in shown[_TOLD_SERIES:]]
         yield f"And {len(more)} more: {format_list(more, 4)}."
     if incident.size is not None:
-        yield f"{headline(incident)} ({incident.fleet_name or incident.fleet})."
+        yield f"{format_headline(incident)} ({incident.fleet_name or incident.fleet})."
     if incident.bisected:
-        yield bisected(incident.bisected)
+        yield format_bisection(incident.bisected)
 
 
-def bisected(result: BisectionAnswer) -> str:
+def format_bisection(result: BisectionAnswer) -> str:
     """What a bisection found, in one sentence or two."""
     effect, low, high = map(format_percent, (result.effect, result.low, result.high))
     size = f"{effect} (95 %: {low} to {high})"
@@ -114,7 +114,7 @@ def bisected(result: BisectionAnswer) -> str:
     return f"Bisected: it came with one of {result.count} that could not be told apart: {several}; {size}; {how}."
 
 
-def _verdict(moved: Moved) -> str:
+def _format_verdict(moved: Moved) -> str:
     up = moved.after > moved.before
     if moved.is_time:
         return "slower" if up else "faster"
@@ -128,7 +128,7 @@ def format_level(value: float, moved: Moved) -> str:
     return (format_exact if moved.is_exact else format_quantity)(value, moved.unit)
 
 
-def _from_to(moved: Moved) -> str:
+def _format_from_to(moved: Moved) -> str:
     levels = f"{format_level(moved.before, moved)} → {format_level(moved.after, moved)}"
     if moved.is_exact:
         percent = f" ({format_percent(moved.effect)})" if moved.relative and abs(moved.effect) >= _LEAST_SHOWN else ""
@@ -139,7 +139,7 @@ def _from_to(moved: Moved) -> str:
     return f"{levels}, {format_size(moved)}{interval}"
 
 
-def _since(incident: Incident) -> str:
+def _format_since(incident: Incident) -> str:
     if incident.kind == CREEP:
         return f"Slowly, compared with the nights around {format_night(incident.begin)}."
     before, after = incident.versions
@@ -154,7 +154,7 @@ def _since(incident: Incident) -> str:
     return f"Since the night {format_night(incident.begin)}{last}{version}."
 
 
-def measured_again(moved: Moved) -> str:
+def format_measured_again(moved: Moved) -> str:
     """How often the series was measured again, and what that gave, as a part of a sentence."""
     times = f"{moved.again_new} times each"
     if moved.again_new != moved.again_old:
@@ -165,7 +165,7 @@ def measured_again(moved: Moved) -> str:
     return f"measured again the same night, {times}: {format_size(moved)} ± {half:.{1 if half >= 0.095 else 2}f} %"
 
 
-def _exactly(incident: Incident) -> str:
+def _format_exact(incident: Incident) -> str:
     """Why there is no doubt, and whose doing it is where that is not plainly TVM's."""
     agreed = min(moved.processes or 0 for moved in incident.moved)
     sure = f"{agreed} processes agree" if agreed > 1 else "it has no noise"
@@ -181,9 +181,9 @@ _BLAMED = {
 }
 
 
-def _sure(incident: Incident) -> str:
+def _format_certainty(incident: Incident) -> str:
     if incident.is_exact:
-        return _exactly(incident)
+        return _format_exact(incident)
     if incident.kind == MACHINE and incident.cause is not None:
         notes = "".join(f" {note[:1].upper()}{note[1:]}." for note in incident.notes)
         return f"{describe_cause(incident.cause)}{notes}"
@@ -191,17 +191,17 @@ def _sure(incident: Incident) -> str:
         whose = "This is the machine, not TVM" if incident.blame == "machine" else "The machine, or all of TVM"
         return f"{whose}: {'; '.join(incident.notes)}."
     cause = f"{describe_cause(incident.cause)} " if incident.cause is not None else ""
-    return f"{cause}{_statistics(incident)}"
+    return f"{cause}{_format_statistics(incident)}"
 
 
-def _statistics(incident: Incident) -> str:
+def _format_statistics(incident: Incident) -> str:
     """How large the shift is against the noise, or against what was measured again; what else changed that night."""
     also = f" At that night also: {'; '.join(incident.notes)}." if incident.notes else ""
     again = max(
         (series for series in incident.moved if series.again_new), key=lambda series: abs(series.effect), default=None
     )
     if again is not None:
-        return f"How sure: {measured_again(again)}.{also}"
+        return f"How sure: {format_measured_again(again)}.{also}"
     best = max(incident.moved, key=lambda series: abs(series.z or 0), default=None)
     if best is None or best.z is None:
         return also.strip()

@@ -15,7 +15,7 @@ _VARIABLES = ("TVM_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "LD_LIBRARY_PATH", "L
 
 def hw_model() -> str:
     """The processor and how many of it this process may use, as in `AMD EPYC 9654 x 2`."""
-    return f"{_cpuinfo().get('model name', platform.machine())} x {len(os.sched_getaffinity(0))}"
+    return f"{_read_cpuinfo().get('model name', platform.machine())} x {len(os.sched_getaffinity(0))}"
 
 
 def env_name() -> str:
@@ -25,7 +25,7 @@ def env_name() -> str:
 
 def facts() -> dict[str, Any]:
     """What is fixed while the process lives: host, processor, memory, system, environment variables that matter."""
-    cpu = _cpuinfo()
+    cpu = _read_cpuinfo()
     return {
         "host": socket.gethostname(),
         "hw_model": hw_model(),
@@ -34,10 +34,10 @@ def facts() -> dict[str, Any]:
         "cpu_microcode": cpu.get("microcode"),
         "cores": os.cpu_count(),
         "affinity": sorted(os.sched_getaffinity(0)),
-        "governor": governor(),
+        "governor": read_governor(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": f"{platform.system()} {platform.release()}",
-        "distribution": _distribution(),
+        "distribution": _read_distribution(),
         "libc": "-".join(platform.libc_ver()),
         "python": sys.version.split()[0],
         "virtual_machine": "hypervisor" in cpu.get("flags", ""),
@@ -52,20 +52,20 @@ def load() -> dict[str, Any]:
     return {
         "load_1_min": os.getloadavg()[0],
         "load_5_min": os.getloadavg()[1],
-        "memory_available_bytes": _available_memory(),
-        "cpu_mhz": _number(_cpuinfo().get("cpu MHz")),
+        "memory_available_bytes": _read_available_memory(),
+        "cpu_mhz": _parse_number(_read_cpuinfo().get("cpu MHz")),
     }
 
 
-def governor() -> str | None:
+def read_governor() -> str | None:
     """The frequency governor of the first core, or None where the system does not say."""
-    return _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
+    return _read_first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
 
 
-def _cpuinfo() -> Mapping[str, str]:
+def _read_cpuinfo() -> Mapping[str, str]:
     """The first processor of /proc/cpuinfo."""
     pairs: dict[str, str] = {}
-    for line in _lines(Path("/proc/cpuinfo")):
+    for line in _read_lines(Path("/proc/cpuinfo")):
         if not line.strip():
             break
         name, _, value = line.partition(":")
@@ -73,29 +73,29 @@ def _cpuinfo() -> Mapping[str, str]:
     return pairs
 
 
-def _available_memory() -> int | None:
-    for line in _lines(Path("/proc/meminfo")):
+def _read_available_memory() -> int | None:
+    for line in _read_lines(Path("/proc/meminfo")):
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
     return None
 
 
-def _distribution() -> str | None:
-    for line in _lines(Path("/etc/os-release")):
+def _read_distribution() -> str | None:
+    for line in _read_lines(Path("/etc/os-release")):
         if line.startswith("PRETTY_NAME="):
             return line.partition("=")[2].strip().strip('"')
     return None
 
 
-def _number(text: str | None) -> float | None:
+def _parse_number(text: str | None) -> float | None:
     return float(text) if text else None
 
 
-def _first_line(path: Path) -> str | None:
-    return next(_lines(path), "").strip() or None
+def _read_first_line(path: Path) -> str | None:
+    return next(_read_lines(path), "").strip() or None
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _read_lines(path: Path) -> Iterator[str]:
     """The lines of a file of the system, none where it is not to be read."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:

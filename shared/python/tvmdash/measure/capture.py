@@ -163,7 +163,7 @@ class Capture:
         `passes` are names with nanoseconds; `run_starts_ns`: when each repetition of `operators` began, by
         time.time_ns(), where they do not say so themselves. The phases (see `phases`) since `begin` are regions too.
         """
-        now, spent = time.time_ns(), phases.taken()
+        now, spent = time.time_ns(), phases.take()
         with self._transaction() as (names, database):
             insert(
                 database,
@@ -175,11 +175,11 @@ class Capture:
                 "passes",
                 [(trial, position, names[name], duration) for position, (name, duration) in enumerate(passes)],
             )
-            insert(database, "runs", list(_runs(trial, names, operators, run_starts_ns)))
+            insert(database, "runs", list(_make_run_rows(trial, names, operators, run_starts_ns)))
             spans = [(trial, names[r.name], names[r.category], r.start_ns, r.duration_ns) for r in regions]
             spans += [(trial, names[name], names["phase"], start, duration) for name, start, duration in spent]
             insert(database, "regions", spans)
-            insert(database, "telemetry", _readings(now, names, telemetry))
+            insert(database, "telemetry", _make_reading_rows(now, names, telemetry))
             database.execute(
                 "UPDATE trials SET ended_ns = ?, error = ?, facts = ? WHERE id = ?",
                 (now, error, _json(facts or {}), trial),
@@ -188,7 +188,7 @@ class Capture:
     def telemetry(self, readings: Sequence[Reading]) -> None:
         """Commit what sensors say now. Call it between trials."""
         with self._transaction() as (names, database):
-            insert(database, "telemetry", _readings(time.time_ns(), names, readings))
+            insert(database, "telemetry", _make_reading_rows(time.time_ns(), names, readings))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[tuple[Names, sqlite3.Connection]]:
@@ -203,11 +203,13 @@ class Capture:
             raise
 
 
-def _readings(now_ns: int, names: Names, readings: Sequence[Reading]) -> list[Row]:
+def _make_reading_rows(now_ns: int, names: Names, readings: Sequence[Reading]) -> list[Row]:
     return [(now_ns, names[r.name], names[r.unit], float(r.value)) for r in readings]
 
 
-def _runs(trial: int, names: Names, operators: Sequence[OperatorSpan], starts_ns: Sequence[int]) -> Iterator[Row]:
+def _make_run_rows(
+    trial: int, names: Names, operators: Sequence[OperatorSpan], starts_ns: Sequence[int]
+) -> Iterator[Row]:
     """One row for each repetition."""
     by_repetition = defaultdict[int, list[OperatorSpan]](list)
     for span in operators:

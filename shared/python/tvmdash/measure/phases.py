@@ -52,12 +52,12 @@ def record() -> None:
     _recorded.set([])
 
 
-def so_far() -> list[Phase]:
+def list_so_far() -> list[Phase]:
     """The phases that ended since `record`, in the order of their ends; they stay kept."""
     return list(_recorded.get() or [])
 
 
-def taken() -> list[Phase]:
+def take() -> list[Phase]:
     """The phases that ended since `record`, in the order of their ends; no more are kept."""
     phases = _recorded.get() or []
     _recorded.set(None)

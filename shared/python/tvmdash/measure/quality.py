@@ -48,14 +48,14 @@ def find_doubts(
 ) -> list[Doubt]:
     """What speaks against a point with these samples in ms, and these facts, of each of its processes."""
     return [
-        *_of_spread(reduced),
-        *_of_processes(reduced, processes),
-        *_of_levels(reduced, processes),
-        *_of_machine(facts),
+        *_judge_spread(reduced),
+        *_judge_processes(reduced, processes),
+        *_judge_levels(reduced, processes),
+        *_judge_machine(facts),
     ]
 
 
-def _of_spread(reduced: Reduced) -> Iterator[Doubt]:
+def _judge_spread(reduced: Reduced) -> Iterator[Doubt]:
     if reduced.mean and reduced.std / reduced.mean > UNSTABLE_SHARE:
         text = f"may be unstable: the standard deviation is {reduced.std / reduced.mean:.0%} of the mean"
         yield Doubt(DoubtKind.UNSTABLE, text)
@@ -65,7 +65,7 @@ def _of_spread(reduced: Reduced) -> Iterator[Doubt]:
         yield Doubt(DoubtKind.ONE_PROCESS, "one process: another one may differ by more than its interval says")
 
 
-def _of_processes(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[Doubt]:
+def _judge_processes(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[Doubt]:
     if reduced.between is None or reduced.within is None or reduced.between < LEAST_APART:
         return
     count = statistics.fmean(len(samples) for samples in processes if samples)
@@ -76,16 +76,16 @@ def _of_processes(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Ite
         yield Doubt(DoubtKind.PROCESSES_DISAGREE, text)
 
 
-def _of_levels(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[Doubt]:
+def _judge_levels(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[Doubt]:
     """Two levels within the processes, whose samples are put together after each is divided by its process's median."""
     filled = [(samples, statistics.median(samples) or 1.0) for samples in processes if samples]
-    levels = two_levels([sample / middle for samples, middle in filled for sample in samples])
+    levels = find_two_levels([sample / middle for samples, middle in filled for sample in samples])
     if levels:
         low, high = (level * reduced.median for level in levels)
         yield Doubt(DoubtKind.TWO_LEVELS, f"two levels within a process: near {low:.4g} and near {high:.4g} ms")
 
 
-def two_levels(samples: Sequence[float]) -> tuple[float, float] | None:
+def find_two_levels(samples: Sequence[float]) -> tuple[float, float] | None:
     """The medians of two heaps of samples with a wide gap between them, each a fifth of all or more.
 
     With fewer than 20 samples chance makes such gaps.
@@ -103,7 +103,7 @@ def two_levels(samples: Sequence[float]) -> tuple[float, float] | None:
     return None
 
 
-def _of_machine(facts: Sequence[Mapping[str, Any]]) -> Iterator[Doubt]:
+def _judge_machine(facts: Sequence[Mapping[str, Any]]) -> Iterator[Doubt]:
     cores = facts[0]["cores"]  # all of them, because the load is that of all
     busiest = max(fact["load_before"]["load_1_min"] for fact in facts)
     if busiest > BUSY_LOAD_PER_CORE * cores + 1:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tvmdash import _renamed
 from tvmdash.errors import DashboardError
 from tvmdash.plot_util.canvas import LABEL_COLUMNS, MUTED, POINTS_PER_COLUMN, Canvas, draw_nothing, plain_numbers
-from tvmdash.plot_util.layout import kept_points, linear_limits, spread
+from tvmdash.plot_util.layout import choose_linear_limits, select_points, spread
 from tvmdash.plot_util.specs import finite
 from tvmdash.text import clean, elide, format_list, three_digits, width_of
 
@@ -66,7 +66,10 @@ class Course:
 
 def format_course(plot: Course) -> str:
     """For whoever cannot see the picture: the range of each quantity, and what is shaded."""
-    ranges = [f"{track.label} {_range(values)} {panel.unit}".rstrip() for panel, track, values in _with_values(plot)]
+    ranges = [
+        f"{track.label} {_format_range(values)} {panel.unit}".rstrip()
+        for panel, track, values in _list_with_values(plot)
+    ]
     if not ranges:
         return clean(f"{plot.title}: no data.")
     shaded = format_list([elide(span.label, 60) for span in plot.spans], 4)
@@ -74,7 +77,7 @@ def format_course(plot: Course) -> str:
     return clean(text + (f"; shaded: {shaded}." if shaded else "."))
 
 
-def _with_values(plot: Course) -> list[tuple[Panel, Track, list[float]]]:
+def _list_with_values(plot: Course) -> list[tuple[Panel, Track, list[float]]]:
     """The tracks that have a value, with these values."""
     tracks = []
     for panel in plot.panels:
@@ -85,14 +88,14 @@ def _with_values(plot: Course) -> list[tuple[Panel, Track, list[float]]]:
     return tracks
 
 
-def _range(values: Sequence[float]) -> str:
+def _format_range(values: Sequence[float]) -> str:
     low, high = three_digits(min(values)), three_digits(max(values))
     return low if low == high else f"{low} to {high}"
 
 
 def draw_course(canvas: Canvas, plot: Course) -> None:
     """The panels one above the other, over one axis of time."""
-    there = _with_values(plot)
+    there = _list_with_values(plot)
     panels = [(panel, [track for of, track, _ in there if of is panel]) for panel in plot.panels]
     panels = [(panel, tracks) for panel, tracks in panels if tracks]
     notes = [
@@ -123,14 +126,14 @@ def _draw_panel(axes: Axes, plot: Course, panel: Panel, tracks: Sequence[Track],
     numbers: list[float] = []
     for index, track in enumerate(tracks):
         values = np.array([finite(value) for value in track.values], dtype=float)
-        kept = kept_points(values, _MAX_POINTS)
+        kept = select_points(values, _MAX_POINTS)
         axes.plot(seconds[kept], values[kept], color=colours[index % len(colours)], linewidth=1.2, zorder=3)
         there = np.flatnonzero(np.isfinite(values))
         axes.plot(seconds[there[-1:]], values[there[-1:]], "o", color=colours[index % len(colours)], markersize=4)
         ends.append(float(values[there[-1]]))
         numbers += [float(values[there].min()), float(values[there].max())]
     axes.set_xlim(0, max(float(seconds[-1]) * 1.01, 1.0))
-    axes.set_ylim(*linear_limits(min(numbers), max(numbers)))
+    axes.set_ylim(*choose_linear_limits(min(numbers), max(numbers)))
     plain_numbers(axes.yaxis, "linear", max(numbers))
     axes.set_ylabel(elide(panel.unit, 24))
     low, high = axes.get_ylim()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tvmdash.plot_util.canvas import INK, LABEL_COLUMNS, POINTS_PER_COLUMN, Canvas, draw_nothing, plain_numbers
-from tvmdash.plot_util.layout import linear_limits, scale_of
+from tvmdash.plot_util.layout import choose_linear_limits, choose_scale
 from tvmdash.plot_util.rows import ROW_POINTS, format_value, label_rows
 from tvmdash.plot_util.specs import NO_VALUE, Distribution, Row, finite, format_axis
 from tvmdash.text import clean, elide, format_list, width_of
@@ -46,11 +46,13 @@ def draw_distribution(canvas: Canvas, plot: Distribution) -> None:
     right = 16 + max(map(len, texts)) * POINTS_PER_COLUMN
     axes = canvas.sized(plot.title, len(rows) * ROW_POINTS, left, right, notes, 0).axes()
     every = [number for numbers in shown for number in numbers]
-    scale, note = scale_of(every)
+    scale, note = choose_scale(every)
     if scale == "log":
         axes.set_xscale("log")
     _draw_rows(axes, shown, canvas)
-    axes.set_xlim(*((min(every) / 1.2, max(every) * 1.2) if scale == "log" else linear_limits(min(every), max(every))))
+    axes.set_xlim(
+        *((min(every) / 1.2, max(every) * 1.2) if scale == "log" else choose_linear_limits(min(every), max(every)))
+    )
     plain_numbers(axes.xaxis, "log" if scale == "log" else "linear", max(every))
     axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
     axes.set_xlabel(", ".join(part for part in (axis, note if scale == "log" else "") if part))

@@ -67,7 +67,7 @@ def render(plot: Plot | Course, kind: str = "svg") -> bytes:
         figure.savefig(content, format=kind, dpi=110 if kind == "png" else 72, metadata=metadata)
     if kind == "png":
         return content.getvalue()
-    return _finished_svg(content.getvalue().decode("utf-8"), plot).encode("utf-8")
+    return _finish_svg(content.getvalue().decode("utf-8"), plot).encode("utf-8")
 
 
 def _draw(canvas: Canvas, plot: Plot | Course) -> None:
@@ -89,7 +89,7 @@ _LONG_NUMBER = re.compile(r"(\.\d\d)\d+")
 _LINE_TO = re.compile(r" ?\nL ")
 
 
-def _finished_svg(svg: str, plot: Plot | Course) -> str:
+def _finish_svg(svg: str, plot: Plot | Course) -> str:
     """Coordinates cut to a hundredth of a point, and the words that a screen reader says."""
     # After the first point of a path, SVG takes further pairs of numbers as lines to there.
     svg = _PATH.sub(lambda match: _LINE_TO.sub(" ", _LONG_NUMBER.sub(r"\1", match[0])), svg)

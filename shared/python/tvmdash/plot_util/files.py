@@ -34,21 +34,23 @@ def draw_changed(plots: Mapping[str, Plot | Course], folder: Path) -> Drawn:
     before = _read_digests(folder / _DIGESTS_FILE)
     digests = {name: _digest(plot) for name, plot in plots.items()}
     stale = [
-        name for name, digest in digests.items() if before.get(name) != digest or not _picture(folder, name).is_file()
+        name
+        for name, digest in digests.items()
+        if before.get(name) != digest or not _find_picture(folder, name).is_file()
     ]
     for name in stale:
         from tvmdash.plot_util import drawing
 
-        drawing.draw(plots[name], _picture(folder, name))
+        drawing.draw(plots[name], _find_picture(folder, name))
     removed = [name for name in before if name not in plots]
     for name in removed:
-        _picture(folder, name).unlink(missing_ok=True)
+        _find_picture(folder, name).unlink(missing_ok=True)
     if stale or removed:
         common.write_json(folder / _DIGESTS_FILE, digests)
     return Drawn(tuple(stale), tuple(name for name in plots if name not in stale), tuple(removed))
 
 
-def _picture(folder: Path, name: str) -> Path:
+def _find_picture(folder: Path, name: str) -> Path:
     return folder / f"{name}.svg"
 
 

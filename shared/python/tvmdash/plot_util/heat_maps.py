@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tvmdash.plot_util.canvas import LABEL_COLUMNS, MUTED, POINTS_PER_COLUMN, Canvas, draw_nothing
-from tvmdash.plot_util.layout import scale_of
+from tvmdash.plot_util.layout import choose_scale
 from tvmdash.plot_util.specs import NO_VALUE, HeatMap, finite, format_axis
 from tvmdash.text import clean, elide, format_list, three_digits, width_of
 
@@ -77,7 +77,7 @@ def _draw_cells(axes: Axes, table: Sequence[Sequence[float | None]], numbers: Se
 
     cells = numpy.array([[numpy.nan if value is None else value for value in values] for values in table])
     texts = numpy.array([["" if value is None else three_digits(value) for value in values] for values in table])
-    scale, note = scale_of(numbers)
+    scale, note = choose_scale(numbers)
     axes.grid(visible=False)
     axes.set_facecolor("#f3f3f3")
     norm = (LogNorm if scale == "log" else Normalize)(min(numbers), max(numbers))

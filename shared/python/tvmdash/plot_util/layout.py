@@ -23,7 +23,7 @@ _MAX_TICKS = 7
 Scale = Literal["linear", "log", "symlog"]
 
 
-def scale_of(values: Iterable[float]) -> tuple[Scale, str]:
+def choose_scale(values: Iterable[float]) -> tuple[Scale, str]:
     """The scale for finite `values`, and what the axis must say about it ("" for a plain linear one).
 
     Log only where all are positive and span more than `LOG_SPAN` times; zeros turn it into symlog (log, but linear
@@ -40,7 +40,7 @@ def scale_of(values: Iterable[float]) -> tuple[Scale, str]:
     return "linear", "linear scale: some values are negative"
 
 
-def kept_points(values: Floats, limit: int) -> Indices:
+def select_points(values: Floats, limit: int) -> Indices:
     """Indices of at most `limit` (8 or more) of `values` that look like all: each bucket's lowest, highest and gap.
 
     First and last point stay; NaN is a gap and stays one.
@@ -64,7 +64,7 @@ def kept_points(values: Floats, limit: int) -> Indices:
     return indices
 
 
-def gaps_after(days: Floats) -> Indices:
+def find_gaps(days: Floats) -> Indices:
     """Indices of sorted `days` after which nights are missing: a step of more than 3.5 times the usual (median) one."""
     import numpy as np
 
@@ -72,7 +72,7 @@ def gaps_after(days: Floats) -> Indices:
     return np.flatnonzero(steps > _GAP_STEPS * np.median(steps)) if len(steps) else np.arange(0)
 
 
-def date_ticks(first: float, last: float) -> list[tuple[float, str]]:
+def choose_date_ticks(first: float, last: float) -> list[tuple[float, str]]:
     """At most 8 ticks from `first` to `last`, in days since 1970 UTC, with ISO labels (day, month or year)."""
     epoch = datetime.date(1970, 1, 1)
     for step in (1, 2, 4, 7, 14):
@@ -103,7 +103,7 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
     return moved
 
 
-def linear_limits(low: float, high: float) -> tuple[float, float]:
+def choose_linear_limits(low: float, high: float) -> tuple[float, float]:
     """Axis limits around `low`..`high` with a margin, at least a tenth of the level, lest noise look like mountains."""
     room = max((high - low) * 0.06, (0.1 * max(abs(low), abs(high)) - (high - low)) / 2)
     return (low - room, high + room) if room > 0 else (low - 1, high + 1)

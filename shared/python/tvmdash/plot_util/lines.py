@@ -18,7 +18,14 @@ from tvmdash.plot_util.canvas import (
     log_scale,
     plain_numbers,
 )
-from tvmdash.plot_util.layout import date_ticks, gaps_after, kept_points, linear_limits, scale_of, spread
+from tvmdash.plot_util.layout import (
+    choose_date_ticks,
+    choose_linear_limits,
+    choose_scale,
+    find_gaps,
+    select_points,
+    spread,
+)
 from tvmdash.plot_util.specs import Line, Longitudinal, format_axis, lines_in_window
 from tvmdash.text import elide, three_digits, width_of
 
@@ -107,10 +114,10 @@ def _trace_of(line: Line, days_of: dict[str, float], limit: int, *, with_band: b
     if not len(there):
         return None
     columns = [days, values, *(_numbers(column) for column in (line.low, line.high) if with_band and column)]
-    holes = gaps_after(days) + 1
+    holes = find_gaps(days) + 1
     between = (days[holes - 1] + days[holes]) / 2
     columns = [np.insert(column, holes, between if column is days else np.nan) for column in columns]
-    kept = kept_points(columns[1], limit)
+    kept = select_points(columns[1], limit)
     days_kept, values_kept, *band = (column[kept] for column in columns)
     span = (band[0], band[1]) if len(band) == 2 else None
     last = (float(days[there[-1]]), float(values[there[-1]]))
@@ -131,16 +138,16 @@ def _draw_panel(
 
     numbers = np.concatenate([column for trace in panel for column in (trace.values, *(trace.band or ()))])
     numbers = numbers[np.isfinite(numbers)]
-    scale, note = scale_of(numbers.tolist())
+    scale, note = choose_scale(numbers.tolist())
     if scale != "linear":
         log_scale(axes.set_yscale, scale, float(numbers[numbers > 0].min()))
     for index, trace in enumerate(panel):
         _draw_trace(axes, trace, colours[index % len(colours)], index, len(panel))
     axes.set_xlim(*limits)
     if scale == "linear":
-        axes.set_ylim(*linear_limits(float(numbers.min()), float(numbers.max())))
+        axes.set_ylim(*choose_linear_limits(float(numbers.min()), float(numbers.max())))
     plain_numbers(axes.yaxis, scale, float(numbers.max()))
-    ticks = date_ticks(*limits)
+    ticks = choose_date_ticks(*limits)
     axes.set_xticks([day for day, _ in ticks], [label for _, label in ticks])
     axes.set_ylabel(
         "\n".join(part for part in (format_axis(plot.unit, lower_is_better=plot.lower_is_better), note) if part)

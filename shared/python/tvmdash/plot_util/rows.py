@@ -16,7 +16,7 @@ from tvmdash.plot_util.canvas import (
     log_scale,
     plain_numbers,
 )
-from tvmdash.plot_util.layout import scale_of
+from tvmdash.plot_util.layout import choose_scale
 from tvmdash.plot_util.specs import NO_VALUE, Bar, GroupedBar, Row, format_axis, rows_of
 from tvmdash.text import elide, three_digits, width_of
 
@@ -40,7 +40,7 @@ def draw_rows(canvas: Canvas, plot: Bar | GroupedBar) -> None:
     texts = [format_value(row) for row in rows]
     right = 16 + max(len(text) for text in texts) * POINTS_PER_COLUMN
     axes = canvas.sized(plot.title, len(rows) * ROW_POINTS, 24 + columns * POINTS_PER_COLUMN, right, notes, 0).axes()
-    scale, note = scale_of(numbers)
+    scale, note = choose_scale(numbers)
     _scale_rows(axes, numbers, scale)
     axes.set_xlabel(
         ", ".join(part for part in (format_axis(plot.unit, lower_is_better=plot.lower_is_better), note) if part)

@@ -78,7 +78,7 @@ def _write_json(path: Path, rows: Iterable[PlacedRecord]) -> int:
 
 
 def _read_json(path: Path, experiment: str) -> Iterator[PlacedRecord]:
-    yield from _placed(path, _listed(path))
+    yield from _parse_records(path, _read_list(path))
 
 
 def _write_lines(path: Path, rows: Iterable[PlacedRecord]) -> int:
@@ -95,7 +95,7 @@ def _write_each(path: Path, values: Iterable[Mapping[str, Any]]) -> int:
 
 
 def _read_lines(path: Path, experiment: str) -> Iterator[PlacedRecord]:
-    yield from _placed(path, _lines(path))
+    yield from _parse_records(path, _read_lines_of(path))
 
 
 def _write_log(path: Path, rows: Iterable[PlacedRecord]) -> int:
@@ -104,23 +104,23 @@ def _write_log(path: Path, rows: Iterable[PlacedRecord]) -> int:
 
 def _read_log(path: Path, experiment: str) -> Iterator[PlacedRecord]:
     """One entry a line; a list of entries or a single one, over lines, as the documentation prints it, is read too."""
-    for number, entry in enumerate(_entries(path), start=1):
+    for number, entry in enumerate(_read_entries(path), start=1):
         try:
             yield from_log(_mapping(entry), experiment)
         except DashboardError as error:
             raise DashboardError(f"{path}: entry {number}: {error}") from error
 
 
-def _entries(path: Path) -> Iterator[common.Json]:
+def _read_entries(path: Path) -> Iterator[common.Json]:
     try:
         value = common.read_json(path)
     except DashboardError:
-        yield from _lines(path)
+        yield from _read_lines_of(path)
     else:
         yield from value if isinstance(value, list) else [value]
 
 
-def _lines(path: Path) -> Iterator[common.Json]:
+def _read_lines_of(path: Path) -> Iterator[common.Json]:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
@@ -130,14 +130,14 @@ def _lines(path: Path) -> Iterator[common.Json]:
         raise DashboardError(f"{path}: cannot be read: {error.strerror}.") from error
 
 
-def _listed(path: Path) -> list[common.Json]:
+def _read_list(path: Path) -> list[common.Json]:
     value = common.read_json(path)
     if not isinstance(value, list):
         raise DashboardError(f"{path}: $: {type(value).__name__} is not a list of records.")
     return value
 
 
-def _placed(path: Path, values: Iterable[common.Json]) -> Iterator[PlacedRecord]:
+def _parse_records(path: Path, values: Iterable[common.Json]) -> Iterator[PlacedRecord]:
     for number, value in enumerate(values, start=1):
         try:
             yield PlacedRecord.from_json(_mapping(value))
@@ -159,12 +159,12 @@ def _write_parquet(path: Path, rows: Iterable[PlacedRecord]) -> int:
     for name, kind in _COLUMNS.items():
         values = [json.dumps(row[name], sort_keys=True) if name in _OBJECTS else row[name] for row in table]
         arrays[name] = numpy.array(values, dtype=_DTYPES[kind])
-    database = _duckdb()
+    database = _import_duckdb()
     try:
         database.register("rows", arrays)
         chosen = ", ".join(f'CAST({_known(name)} AS {kind}) AS "{name}"' for name, kind in _COLUMNS.items())
         selection = f"SELECT {chosen} FROM rows"  # noqa: S608 - our own names
-        database.execute(f"COPY ({selection}) TO {_literal(path)} (FORMAT parquet, COMPRESSION zstd)")
+        database.execute(f"COPY ({selection}) TO {_format_literal(path)} (FORMAT parquet, COMPRESSION zstd)")
     finally:
         database.close()
     return len(table)
@@ -176,17 +176,17 @@ def _known(name: str) -> str:
 
 
 def _read_parquet(path: Path, experiment: str) -> Iterator[PlacedRecord]:
-    database = _duckdb()
+    database = _import_duckdb()
     try:
         names = ", ".join(f'"{name}"' for name in _COLUMNS)
-        fetched = database.execute(f"SELECT {names} FROM read_parquet({_literal(path)})").fetchall()  # noqa: S608 - quoted
+        fetched = database.execute(f"SELECT {names} FROM read_parquet({_format_literal(path)})").fetchall()  # noqa: S608 - quoted
     except Exception as error:
         raise DashboardError(f"{path}: not a Parquet file of records: {error}") from error
     finally:
         database.close()
     rows = (dict(zip(_COLUMNS, row, strict=True)) for row in fetched)
     where = f"{path}: an object of a record"
-    yield from _placed(
+    yield from _parse_records(
         path,
         (
             {k: common.parse_json(str(v).encode(), where) if k in _OBJECTS else v for k, v in row.items()}
@@ -195,7 +195,7 @@ def _read_parquet(path: Path, experiment: str) -> Iterator[PlacedRecord]:
     )
 
 
-def _duckdb() -> Any:
+def _import_duckdb() -> Any:
     try:
         import duckdb
     except ImportError as error:
@@ -204,7 +204,7 @@ def _duckdb() -> Any:
     return duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"})
 
 
-def _literal(path: Path) -> str:
+def _format_literal(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
 
 

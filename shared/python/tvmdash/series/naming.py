@@ -67,7 +67,7 @@ def names(series: Sequence[Named]) -> list[str]:
 
 def short_names(series: Sequence[Named]) -> list[str]:
     """The names without the experiment, for where it is told already."""
-    flat = [dict(_flat(item.labels)) for item in series]
+    flat = [dict(_flatten(item.labels)) for item in series]
     varying: dict[tuple[str, str], set[str]] = {}
     first: dict[tuple[str, str], dict[str, str]] = {}
     for item, labels in zip(series, flat, strict=True):
@@ -85,7 +85,7 @@ def short_names(series: Sequence[Named]) -> list[str]:
         metric = "" if item.metric == "value" else f" {item.metric.replace('_', ' ')}"
         bracket = f" ({', '.join(kept)})" if kept else ""
         names.append(f"{workload}{metric}{bracket}")
-    return _unique(names, series)
+    return _make_unique(names, series)
 
 
 def label_of(workload: str, values: Mapping[str, Any]) -> str:
@@ -122,7 +122,7 @@ def _machine_of(labels: Mapping[str, Any]) -> list[str]:
     return [str(labels[name]) for name in ("hw_model", "env_name") if labels.get(name)]
 
 
-def _unique(names: Sequence[str], series: Sequence[Named]) -> list[str]:
+def _make_unique(names: Sequence[str], series: Sequence[Named]) -> list[str]:
     times = Counter((item.experiment, name) for item, name in zip(series, names, strict=True))
     return [
         f"{name} [{item.id[:6]}]" if times[item.experiment, name] > 1 else name
@@ -130,7 +130,7 @@ def _unique(names: Sequence[str], series: Sequence[Named]) -> list[str]:
     ]
 
 
-def _flat(labels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _flatten(labels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in labels.items():
         if key in _HIDDEN or key == "path":
             continue

@@ -19,7 +19,7 @@ from typing import Any
 from tvmdash.common import Json, read_json
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.slack_util.errors import RefusedError, SlackError, UncertainError, of_status
+from tvmdash.slack_util.errors import RefusedError, SlackError, UncertainError, make_status_error
 from tvmdash.slack_util.patience import Patience
 from tvmdash.slack_util.payloads import Message, build, escape
 from tvmdash.slack_util.token import DEFAULT_FILE, Secrets, find_secrets, is_safe
@@ -113,9 +113,9 @@ class Slack:
         for _ in range(_PAGES):
             fields = {"channel": self.channel, "limit": "200", "include_all_metadata": "true", **range_fields}
             page = self._read(method, {**fields, **({"cursor": cursor} if cursor else {})})
-            for message in _dicts(page.get("messages")):
+            for message in _check_dicts(page.get("messages")):
                 if message.get("metadata") == _mark(key):
-                    return _ts(message)
+                    return _read_ts(message)
             following = page.get("response_metadata")
             cursor = str(following.get("next_cursor") or "") if isinstance(following, dict) else ""
             if not cursor:
@@ -137,7 +137,7 @@ class Slack:
         headers = {"Content-Type": "application/octet-stream"}
         answer = self._patience.within(lambda limit_s: post_bytes(url, content, headers, limit_s))
         if answer.status >= 300:
-            raise of_status(answer.status, answer.headers)
+            raise make_status_error(answer.status, answer.headers)
 
     def scopes(self) -> frozenset[str]:
         """Ask Slack whether the token is good; what it may do. Empty for a webhook, which cannot be asked."""
@@ -149,7 +149,7 @@ class Slack:
 
     def _post(self, message: Message, key: str, more: Mapping[str, Json] | None = None) -> str:
         fields = {"channel": self.channel, **message.to_json(), "parse": "none", "metadata": _mark(key), **(more or {})}
-        return _ts(_dict(self._call("chat.postMessage", body=fields)))
+        return _read_ts(_check_dict(self._call("chat.postMessage", body=fields)))
 
     def _post_by_hook(self, message: Message) -> None:
         hook = self._hook
@@ -157,7 +157,7 @@ class Slack:
         self._patience.within(lambda limit_s: hook.send(limit_s, message.to_json()))
 
     def _read(self, method: str, form: Mapping[str, str]) -> dict[str, Any]:
-        return _dict(self._patience.persist(lambda: self._call(method, form=form), again=True))
+        return _check_dict(self._patience.persist(lambda: self._call(method, form=form), again=True))
 
     def _call(self, method: str, *, body: Json = None, form: Mapping[str, str] | None = None) -> Answer:
         api = self._api
@@ -170,19 +170,19 @@ def _mark(key: str) -> dict[str, Any]:
     return {"event_type": EVENT, "event_payload": {"key": key}}
 
 
-def _ts(message: Mapping[str, Any]) -> str:
+def _read_ts(message: Mapping[str, Any]) -> str:
     ts = message.get("ts")
     if not isinstance(ts, str) or not _TS.fullmatch(ts):
         raise UncertainError("Slack's answer names no message")
     return ts
 
 
-def _dict(answer: Answer) -> dict[str, Any]:
+def _check_dict(answer: Answer) -> dict[str, Any]:
     data = answer.parsed()
     return data if isinstance(data, dict) else {}
 
 
-def _dicts(value: Json) -> list[dict[str, Any]]:
+def _check_dicts(value: Json) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -194,7 +194,7 @@ def check(home: Home) -> list[str]:
     good: list[str] = []
     faults: list[str] = []
     seen: set[tuple[Secrets, str]] = set()
-    for name, config in _speakers(home):
+    for name, config in _list_speakers(home):
         try:
             secrets = find_secrets(str(config.get("token_file", DEFAULT_FILE)), home.root)
             channel = str(config.get("channel", ""))
@@ -214,7 +214,7 @@ def check(home: Home) -> list[str]:
     return good
 
 
-def _speakers(home: Home) -> Iterator[tuple[str, dict[str, Any]]]:
+def _list_speakers(home: Home) -> Iterator[tuple[str, dict[str, Any]]]:
     folder = home.configs("subsystem")
     for path in sorted(folder.glob("*/config.json")):
         config = read_json(path)

@@ -20,7 +20,7 @@ from tvmdash.redaction import redact, redact_json
 from tvmdash.slack_util import token
 from tvmdash.slack_util.client import Slack
 from tvmdash.slack_util.errors import MESSAGE_FAULTS, BusyError, RefusedError, SlackError, UncertainError
-from tvmdash.slack_util.ledger import FILE, GIVEN_UP, QUEUED, REFUSED, SENDING, SENT, Entry, Ledger, only_one
+from tvmdash.slack_util.ledger import FILE, GIVEN_UP, QUEUED, REFUSED, SENDING, SENT, Entry, Ledger, hold_lock
 from tvmdash.slack_util.patience import Patience
 from tvmdash.slack_util.payloads import Message
 
@@ -92,7 +92,7 @@ def deliver(
     common.write_json(output / "message.json", redact_json(message.to_json()))
     if slack is None:
         return Delivered("No Slack token is configured: the message is in message.txt only.")
-    with only_one(output):
+    with hold_lock(output):
         ledger = Ledger(output)
         delivered = _Delivery(slack, ledger, _key(output, stamp)).tonight(stamp, message, since)
     _log.info("%s", delivered.words)
@@ -104,7 +104,7 @@ def attach(slack: Slack, output: Path, stamp: str, attachments: Sequence[Attachm
 
     What Slack does not take is left out: graphs are on the website, and fail nothing.
     """
-    with only_one(output):
+    with hold_lock(output):
         ledger = Ledger(output)
         entry = ledger.entries.get(stamp)
         if not slack.can_edit or entry is None or entry.state != SENT or entry.channel != slack.channel:
@@ -146,30 +146,30 @@ class _Delivery:
 
     def tonight(self, stamp: str, message: Message, since: float | None) -> Delivered:
         """A sentence or more about how it went; DashboardError where Slack refuses."""
-        entry = self._ledger.entries.get(stamp) or self._unknown(stamp, since)
+        entry = self._ledger.entries.get(stamp) or self._make_unknown(stamp, since)
         try:
             is_sent = entry.state == SENT
             delivered = Delivered(self._edit(entry, message)) if is_sent else self._send(entry, message)
-            return replace(delivered, words=" ".join((delivered.words, *self._backlog(stamp))))
+            return replace(delivered, words=" ".join((delivered.words, *self._send_backlog(stamp))))
         except BusyError as error:
             return Delivered(f"{error}: the message waits in {FILE} and goes out the next night.")
         except UncertainError as error:
-            return Delivered(f"{error}: whether Slack shows the message is not known. {self._what_then()}")
+            return Delivered(f"{error}: whether Slack shows the message is not known. {self._format_next_step()}")
         except RefusedError as error:
             raise DashboardError(f"{error} The message is in message.txt.") from None
 
-    def _unknown(self, stamp: str, since: float | None) -> Entry:
+    def _make_unknown(self, stamp: str, since: float | None) -> Entry:
         """An entry for a message of which nothing is known."""
-        looks = self._lost() or (since is not None and self._slack.can_edit)
+        looks = self._is_lost() or (since is not None and self._slack.can_edit)
         untried = looks and not self._ledger.was_broken
         begun = time.time() if since is None else min(since, time.time())
         return Entry(stamp, self._key, begun, SENDING if looks else QUEUED, untried=untried)
 
-    def _lost(self) -> bool:
+    def _is_lost(self) -> bool:
         """After a ledger that was lost, a message is looked for before it is sent; a webhook cannot look."""
         return self._ledger.was_broken and self._slack.can_edit
 
-    def _what_then(self) -> str:
+    def _format_next_step(self) -> str:
         if self._slack.can_edit:
             return "The next night looks for it, and sends it if it is not there."
         return "It is not sent again: a webhook cannot be asked, and nothing is said twice."
@@ -249,7 +249,7 @@ class _Delivery:
             self._ledger.change(entry, state=state, why=str(error), digest=message.digest)
             raise
 
-    def _backlog(self, tonight: str) -> list[str]:
+    def _send_backlog(self, tonight: str) -> list[str]:
         """Send what waits of earlier nights, oldest first; sentences about it. Nothing here fails tonight's message."""
         waiting = [self._ledger.entries[stamp] for stamp in sorted(self._ledger.entries) if stamp < tonight]
         waiting = [entry for entry in waiting if entry.waits]

@@ -55,7 +55,7 @@ class UncertainError(SlackError):
     """Slack may have taken it or not."""
 
 
-def outcome_of(error: Exception) -> SlackError:
+def make_outcome_error(error: Exception) -> SlackError:
     """What an exception of a request says of its outcome, in words without anything that came from outside."""
     if isinstance(error, SlackError):
         return error
@@ -66,7 +66,7 @@ def outcome_of(error: Exception) -> SlackError:
     return UncertainError(f"Slack's answer makes no sense ({type(error).__name__})")
 
 
-def of_status(status: int, headers: Mapping[str, str]) -> SlackError:
+def make_status_error(status: int, headers: Mapping[str, str]) -> SlackError:
     """What an HTTP status other than 2xx says of the outcome."""
     if status == 429:
         return BusyError("Slack asks to wait (429)", wait_s=wait_of(headers))
@@ -86,15 +86,15 @@ def wait_of(headers: Mapping[str, str]) -> float:
     return min(wait_s, MAX_WAIT_S) if wait_s >= 0 else _DEFAULT_WAIT_S
 
 
-def refusal_of(status: int, code: object, headers: Mapping[str, str]) -> SlackError:
+def make_refusal(status: int, code: object, headers: Mapping[str, str]) -> SlackError:
     """What went wrong, from Slack's own word for it, else from the HTTP status."""
     known = isinstance(code, str) and _CODE.fullmatch(code.strip()) is not None
     word = str(code).strip() if known else ""
     if status == 429 or word in _BUSY:
         return BusyError("Slack asks to wait", wait_s=wait_of(headers))
     if status >= 500 or word in _UNCERTAIN:
-        return of_status(max(status, 500), headers)
+        return make_status_error(max(status, 500), headers)
     if not word:
-        return of_status(status, headers) if status >= 300 else UncertainError("Slack's answer makes no sense")
+        return make_status_error(status, headers) if status >= 300 else UncertainError("Slack's answer makes no sense")
     remedy = _REMEDIES.get(word, f"What that means: https://docs.slack.dev/reference/methods, {word}.")
     return RefusedError(f"Slack refuses: {word}. {remedy}", code=word)

@@ -130,7 +130,7 @@ def _of_today(entry: Entry) -> Entry:
 
 
 @contextlib.contextmanager
-def only_one(folder: Path) -> Iterator[None]:
+def hold_lock(folder: Path) -> Iterator[None]:
     """Two runs at the same time would not see what the other one sends: DashboardError for the second."""
     held = lock.take(folder / ".slack.lock")
     if held is None:

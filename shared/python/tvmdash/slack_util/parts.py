@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import BLOCKED, FAILED, Home, JobResult, Night, StepResult
 from tvmdash.errors import DashboardError
-from tvmdash.slack_util.payloads import Part, bold, code, escape, link, mention
+from tvmdash.slack_util.payloads import Part, code, escape, format_bold, format_mention, link
 from tvmdash.stages import PRECHECK, pipeline
 from tvmdash.text import elide, format_duration, format_list
 from tvmdash.verdict import Level, read_verdict
@@ -46,7 +46,7 @@ def read_notify(home: Home, kind: str, name: str) -> Notify:
 
 def notify_of(identities: Sequence[str], name: str) -> Notify:
     """The pings of a list of Slack IDs; `name` is whose list it is."""
-    mentioned = [(identity, mention(identity)) for identity in dict.fromkeys(identities)]
+    mentioned = [(identity, format_mention(identity)) for identity in dict.fromkeys(identities)]
     faults = [
         f"{elide(name, 60)}: $.notify: {elide(identity, 40)!r} is not a Slack ID (U..., W..., S...): it pings nobody."
         for identity, ping in mentioned
@@ -55,7 +55,7 @@ def notify_of(identities: Sequence[str], name: str) -> Notify:
     return Notify(tuple(ping for _, ping in mentioned if ping), tuple(faults))
 
 
-def opening(home: Home, night: Night, icon: str, jobs: str) -> tuple[str, list[Part]]:
+def make_opening(home: Home, night: Night, icon: str, jobs: str) -> tuple[str, list[Part]]:
     """A message's headline, and what must follow it at once, from how the jobs went and what is said of TVM.
 
     `icon` and `jobs` tell how the jobs went. Where all did, the verdict on TVM is the headline; a verdict too long for
@@ -64,31 +64,34 @@ def opening(home: Home, night: Night, icon: str, jobs: str) -> tuple[str, list[P
     try:
         verdict = read_verdict(home, night.stamp)
     except DashboardError as error:
-        return f"{icon} {jobs}", [fault_part(str(error))]
+        return f"{icon} {jobs}", [make_fault_part(str(error))]
     if verdict is None or verdict.level == Level.NO_DATA:
         return f"{icon} {jobs}", []
     sign = VERDICT_ICONS[verdict.level]
-    line = Part(f"{sign} {bold(verdict.headline, 1000)}")
+    line = Part(f"{sign} {format_bold(verdict.headline, 1000)}")
     if icon != GOOD:
         return f"{icon} {jobs}", [line]
     whole = len(verdict.headline) < _HEADLINE
     return f"{sign} {elide(verdict.headline, _HEADLINE)}", [*([] if whole else [line]), Part(f"{icon} {escape(jobs)}")]
 
 
-def failed_part(job: JobResult, notify: Notify) -> Part:
+def make_failed_part(job: JobResult, notify: Notify) -> Part:
     """A failed job: which stage, after how long, why, the end of its output, whom it concerns."""
-    step = failed_step(job)
-    lines = [f"{BAD} {bold(job.title or job.name)}{_also(job)} {_where(step)}", escape(step.message, _REASON)]
+    step = find_failed_step(job)
+    lines = [
+        f"{BAD} {format_bold(job.title or job.name)}{_format_also(job)} {_format_where(step)}",
+        escape(step.message, _REASON),
+    ]
     tail = code(step.log_tail, _TAIL) if step.log_adds else ""
-    return Part("\n".join(filter(None, (*lines, tail, in_a_line(notify.pings)))), notify.pings)
+    return Part("\n".join(filter(None, (*lines, tail, format_in_a_line(notify.pings)))), notify.pings)
 
 
-def failed_step(job: JobResult) -> StepResult:
+def find_failed_step(job: JobResult) -> StepResult:
     """The step that a failed job fell over."""
     return next(step for step in job.steps if step.state == FAILED)
 
 
-def blocked_parts(jobs: Sequence[tuple[JobResult, Notify]]) -> list[Part]:
+def make_blocked_parts(jobs: Sequence[tuple[JobResult, Notify]]) -> list[Part]:
     """Blocked jobs, all that are blocked by the same as one part."""
     groups: dict[tuple[str, str], list[tuple[JobResult, Notify]]] = {}
     reasons: dict[tuple[str, str], str] = {}
@@ -97,27 +100,27 @@ def blocked_parts(jobs: Sequence[tuple[JobResult, Notify]]) -> list[Part]:
         cause = step.cause if step else ("", "")
         groups.setdefault(cause, []).append((job, notify))
         reasons.setdefault(cause, step.message if step else "")
-    return [_blocked_part(reasons[cause], group) for cause, group in groups.items()]
+    return [_make_blocked_part(reasons[cause], group) for cause, group in groups.items()]
 
 
-def _blocked_part(reason: str, group: Sequence[tuple[JobResult, Notify]]) -> Part:
-    names = format_list([bold(job.title or job.name, 80) for job, _ in group], _LISTED)
+def _make_blocked_part(reason: str, group: Sequence[tuple[JobResult, Notify]]) -> Part:
+    names = format_list([format_bold(job.title or job.name, 80) for job, _ in group], _LISTED)
     pings = tuple(dict.fromkeys(ping for _, notify in group for ping in notify.pings))
     text = f"{STOPPED} {names} did not run: {escape(reason, _REASON)}"
-    return Part("\n".join(filter(None, (text, in_a_line(pings)))), pings)
+    return Part("\n".join(filter(None, (text, format_in_a_line(pings)))), pings)
 
 
-def in_a_line(pings: Sequence[str]) -> str:
+def format_in_a_line(pings: Sequence[str]) -> str:
     """The line that pings; the first of very many."""
     return f"cc {' '.join(pings[:20])}" if pings else ""
 
 
-def _also(job: JobResult) -> str:
+def _format_also(job: JobResult) -> str:
     """The folder's name, where the title does not tell it: it is what one looks for on the machine."""
     return f" ({escape(elide(job.name, 80), 400)})" if job.title not in {"", job.name} else ""
 
 
-def _where(step: StepResult) -> str:
+def _format_where(step: StepResult) -> str:
     if step.stage == PRECHECK:
         return "was not started: its config or scripts have a fault."
     after = f" after {format_duration(step.elapsed_s)}" if step.elapsed_s >= 0.05 else ""
@@ -133,39 +136,39 @@ def is_unfinished(job: JobResult) -> bool:
 
 def note_parts(night: Night, faults: Sequence[str]) -> list[Part]:
     """What the night noted and no job's failure tells, and what is wrong with lists of whom to ping."""
-    return [fault_part(note) for note in (*night.untold_notes, *faults)]
+    return [make_fault_part(note) for note in (*night.untold_notes, *faults)]
 
 
-def fault_part(text: str) -> Part:
+def make_fault_part(text: str) -> Part:
     """A sentence that readers should see."""
     return Part(f"{NOTE} {escape(' '.join(text.split()), _REASON)}", group=NOTE)
 
 
-def about(night: Night, website: str) -> str:
+def format_about(night: Night, website: str) -> str:
     """The line under the verdict: when, which TVM, where more is told."""
     moment = common.parse_stamp(night.stamp)
     when = f"Night of {moment:%A} {moment.day} {moment:%B} {moment.year}, {moment:%H:%M} UTC"
-    versions = format_list([version_of(artifact) for artifact in night.artifacts], 3)
-    page = link(page_of(night, website), "website") if website else ""
+    versions = format_list([format_version_of(artifact) for artifact in night.artifacts], 3)
+    page = link(find_page(night, website), "website") if website else ""
     return " · ".join(filter(None, (when, f"TVM {escape(versions, 300)}" if versions else "no TVM", page)))
 
 
-def version_of(artifact: object) -> str:
+def format_version_of(artifact: object) -> str:
     """A TVM as in "0.27.0.post1 (7b5acb32b)"."""
     facts = artifact if isinstance(artifact, dict) else {}
     version, commit = str(facts.get("version") or ""), str(facts.get("commit") or "")[:12]
     return f"{version} ({commit})" if version and commit else version or commit or "of an unknown version"
 
 
-def page_of(night: Night, website: str) -> str:
+def find_page(night: Night, website: str) -> str:
     """The night's own page, which stays when the next one has run."""
     return f"{website.rstrip('/')}/nights/{night.stamp}.html"
 
 
-def rest(night: Night, website: str, output: str) -> str:
+def format_rest(night: Night, website: str, output: str) -> str:
     """Where the whole is told, for a message that had to be cut."""
     return (
-        f"All of it: {link(page_of(night, website), 'website')}." if website else f"All of it: {escape(output, 300)}."
+        f"All of it: {link(find_page(night, website), 'website')}." if website else f"All of it: {escape(output, 300)}."
     )
 
 

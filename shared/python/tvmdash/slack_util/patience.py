@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from tvmdash.slack_util.errors import BusyError, UncertainError, outcome_of
+from tvmdash.slack_util.errors import BusyError, UncertainError, make_outcome_error
 
 _REQUEST_S, _ATTEMPTS, _FIRST_PAUSE_S = 15.0, 5, 0.5
 _T = TypeVar("_T")
@@ -37,7 +37,7 @@ class Patience:
         try:
             return _ended_after(limit_s, lambda: call(limit_s))
         except Exception as error:  # noqa: BLE001 - an SDK's exceptions hold the request, and with it the token
-            fault = outcome_of(error)
+            fault = make_outcome_error(error)
         raise fault
 
     def persist(self, call: Callable[[], _T], *, again: bool = False) -> _T:

@@ -1,7 +1,7 @@
 """Messages for Slack as values: escaped, within Slack's limits, split and cut where they are longer.
 
 Nothing here speaks to Slack. Whoever makes a message gives plain text through `escape` or `code`, and IDs through
-`mention`; nothing else can ping anybody.
+`format_mention`; nothing else can ping anybody.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class Message:
 
     def marked(self, note: str) -> Message:
         """The message with a line of plain text in front of it."""
-        return Message(self.text, (_context(escape(note, 300)), *self.blocks)[:MAX_BLOCKS])
+        return Message(self.text, (_make_context(escape(note, 300)), *self.blocks)[:MAX_BLOCKS])
 
     def plain(self) -> str:
         """The message as text for a file: what a reader of the channel sees."""
-        return "\n\n".join(_plain(block) for block in self.blocks) + "\n"
+        return "\n\n".join(_format_plain(block) for block in self.blocks) + "\n"
 
 
-def size_of(text: str) -> int:
+def count_bytes(text: str) -> int:
     """The length of `text` as the strictest reader of Slack's limits counts it: in UTF-16 units."""
     return len(text) + sum(character > "\uffff" for character in text)
 
@@ -77,7 +77,7 @@ def escape(text: str, limit: int = MAX_SECTION) -> str:
     shown, size, room = [], 0, limit - len(_CUT)
     for character in "\n".join(map(clean, text.splitlines())).replace("``", "`\u200b`"):
         piece = _ESCAPES.get(character, character)
-        size += size_of(piece)
+        size += count_bytes(piece)
         shown.append((piece, size))
     if size > limit:
         return "".join(piece for piece, end in shown if end <= room) + _CUT
@@ -90,7 +90,7 @@ def code(text: str, limit: int = MAX_SECTION) -> str:
     size = 8
     for line in reversed(text.rstrip().splitlines()):
         shown = escape(line.replace("`", "`\u200b"), min(400, limit - 8))
-        size += size_of(shown) + 1
+        size += count_bytes(shown) + 1
         if size > limit:
             break
         lines.append(shown)
@@ -98,13 +98,13 @@ def code(text: str, limit: int = MAX_SECTION) -> str:
     return f"```\n{inner}\n```" if inner.strip() else ""
 
 
-def bold(text: str, limit: int = 200) -> str:
+def format_bold(text: str, limit: int = 200) -> str:
     """Any text in bold, on one line."""
     shown = escape(elide(text.replace("*", "\u2217"), limit), limit * 5)
     return f"*{shown}*" if shown.strip() else ""
 
 
-def mention(identity: str) -> str | None:
+def format_mention(identity: str) -> str | None:
     """The markup that pings a Slack ID, None where it is not one. A G... is a channel: it is linked, not pinged."""
     if _USER.fullmatch(identity):
         return f"<@{identity}>"
@@ -135,26 +135,26 @@ def build(headline: str, about: str, parts: Sequence[Part], rest: str = "") -> M
     the markup `rest`, which says where the whole is.
     """
     title = _LOOKS_LIKE_A_PING.sub("<\u200b", elide(headline, 140))
-    while size_of(title) > MAX_HEADER:
+    while count_bytes(title) > MAX_HEADER:
         title = elide(title, len(title) - 10)
     blocks = [{"type": "header", "text": {"type": "plain_text", "text": title, "emoji": False}}]
-    blocks += [_context(about)] if about else []
-    room = MAX_MESSAGE - _RESERVED - size_of(title) - size_of(about)
-    sections, left = _sections(parts, room, MAX_BLOCKS - len(blocks) - 1)
-    blocks += [_section(text) for text in sections]
+    blocks += [_make_context(about)] if about else []
+    room = MAX_MESSAGE - _RESERVED - count_bytes(title) - count_bytes(about)
+    sections, left = _make_sections(parts, room, MAX_BLOCKS - len(blocks) - 1)
+    blocks += [_make_section(text) for text in sections]
     if left:
-        blocks.append(_context(_what_is_missing(left, rest)))
+        blocks.append(_make_context(_format_missing(left, rest)))
     return Message(escape(headline, MAX_FALLBACK), tuple(blocks))
 
 
-def _sections(parts: Sequence[Part], room: int, count: int) -> tuple[list[str], list[Part]]:
+def _make_sections(parts: Sequence[Part], room: int, count: int) -> tuple[list[str], list[Part]]:
     """The texts of at most `count` sections within `room`, and the parts that are not in them."""
     texts: list[str] = []
     group = ""
     for index, part in enumerate(parts):
         between = "\n\n" if "\n" in part.markup else "\n"
-        size = size_of(part.markup) + len(between)
-        joins = bool(part.group) and part.group == group and size_of(texts[-1]) + size <= MAX_SECTION
+        size = count_bytes(part.markup) + len(between)
+        joins = bool(part.group) and part.group == group and count_bytes(texts[-1]) + size <= MAX_SECTION
         if size > min(room, MAX_SECTION + len(between)) or (not joins and len(texts) == count):
             return texts, list(parts[index:])
         if joins:
@@ -166,25 +166,25 @@ def _sections(parts: Sequence[Part], room: int, count: int) -> tuple[list[str], 
     return texts, []
 
 
-def _what_is_missing(left: Sequence[Part], rest: str) -> str:
+def _format_missing(left: Sequence[Part], rest: str) -> str:
     pings = dict.fromkeys(ping for part in left for ping in part.pings)
     text = f"… and {len(left)} more that had no room here. {rest}".rstrip()
     for ping in pings:
-        if size_of(text) + size_of(ping) + 1 > _RESERVED - 20:
+        if count_bytes(text) + count_bytes(ping) + 1 > _RESERVED - 20:
             return f"{text} …"
         text += f" {ping}"
     return text
 
 
-def _section(markup: str) -> dict[str, Any]:
+def _make_section(markup: str) -> dict[str, Any]:
     return {"type": "section", "text": {"type": "mrkdwn", "text": markup, "verbatim": True}}
 
 
-def _context(markup: str) -> dict[str, Any]:
+def _make_context(markup: str) -> dict[str, Any]:
     return {"type": "context", "elements": [{"type": "mrkdwn", "text": markup, "verbatim": True}]}
 
 
-def _plain(block: Json) -> str:
+def _format_plain(block: Json) -> str:
     if block["type"] == "header":
         return str(block["text"]["text"]).replace("\u200b", "")
     texts = [block["text"]] if block["type"] == "section" else block["elements"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from tvmdash.errors import DashboardError
 from tvmdash.slack_util.client import Slack
 from tvmdash.slack_util.errors import MESSAGE_FAULTS, BusyError, RefusedError, UncertainError
-from tvmdash.slack_util.ledger import GIVEN_UP, QUEUED, REFUSED, SENDING, SENT, Entry, Ledger, SavedReply, only_one
+from tvmdash.slack_util.ledger import GIVEN_UP, QUEUED, REFUSED, SENDING, SENT, Entry, Ledger, SavedReply, hold_lock
 from tvmdash.slack_util.payloads import Message
 
 _GONE = frozenset(("thread_not_found", "message_not_found", "invalid_thread_ts", "cannot_reply_to_message"))
@@ -41,7 +41,7 @@ def reply(slack: Slack, output: Path, stamp: str, replies: Sequence[Reply]) -> s
     What is given is written down before anything is sent: from then on it needs not be given again.
     DashboardError where Slack refuses and will again.
     """
-    with only_one(output):
+    with hold_lock(output):
         ledger = Ledger(output)
         entry = ledger.entries.get(stamp)
         if not slack.can_edit or entry is None or entry.state != SENT or entry.channel != slack.channel:

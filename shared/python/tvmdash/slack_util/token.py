@@ -36,9 +36,9 @@ def find_secrets(token_file: str, home: Path, environment: Mapping[str, str] | N
     secrets = {name: variables.get(name, "").strip() for name in (TOKEN_VARIABLE, WEBHOOK_VARIABLE)}
     if any(secrets.values()):
         given = " and ".join(name for name, value in secrets.items() if value)
-        return _checked(secrets[TOKEN_VARIABLE], secrets[WEBHOOK_VARIABLE], f"the environment ({given})")
+        return _check(secrets[TOKEN_VARIABLE], secrets[WEBHOOK_VARIABLE], f"the environment ({given})")
     path = home / Path(token_file).expanduser()
-    lines = _lines(path, home) if token_file else None
+    lines = _read_lines(path, home) if token_file else None
     return None if lines is None else _parse(lines, path)
 
 
@@ -52,7 +52,7 @@ def refuse_in_config(env: Mapping[str, str], where: str) -> None:
             )
 
 
-def _lines(path: Path, home: Path) -> list[str] | None:
+def _read_lines(path: Path, home: Path) -> list[str] | None:
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             status = os.fstat(file.fileno())
@@ -97,10 +97,10 @@ def _parse(lines: list[str], path: Path) -> Secrets:
             raise DashboardError(f"{path}: line {number} is neither a token (xoxb-...) nor a webhook (https://...).")
     if not token and not webhook:
         raise DashboardError(f"{path}: holds no token. Write the bot token (xoxb-...) or the webhook's URL into it.")
-    return _checked(token, webhook, str(path))
+    return _check(token, webhook, str(path))
 
 
-def _checked(token: str, webhook: str, origin: str) -> Secrets:
+def _check(token: str, webhook: str, origin: str) -> Secrets:
     if token and not _TOKEN.fullmatch(token):
         problem = "what stands there is not a Slack token. Copy the Bot User OAuth Token (xoxb-...)."
         raise DashboardError(f"{origin}: {problem}")

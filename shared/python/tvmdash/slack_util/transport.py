@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 from tvmdash.common import Json
 from tvmdash.redaction import redact_json
-from tvmdash.slack_util.errors import BusyError, SlackError, UncertainError, refusal_of
+from tvmdash.slack_util.errors import BusyError, SlackError, UncertainError, make_refusal
 from tvmdash.slack_util.token import is_local
 
 MAX_ANSWER_BYTES = 4 << 20
@@ -54,7 +54,7 @@ class WebApi:
         data = answer.parsed()
         if answer.status == 200 and isinstance(data, dict) and data.get("ok") is True:
             return answer
-        raise refusal_of(answer.status, data.get("error") if isinstance(data, dict) else None, answer.headers)
+        raise make_refusal(answer.status, data.get("error") if isinstance(data, dict) else None, answer.headers)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Webhook:
         answer = post(self.url, json.dumps(redact_json(body)).encode(), {"Content-Type": _JSON}, limit_s)
         text = answer.body.decode("utf-8", errors="replace").strip()
         if answer.status != 200:
-            raise refusal_of(answer.status, text, answer.headers)
+            raise make_refusal(answer.status, text, answer.headers)
         if text != "ok":
             raise UncertainError("the webhook's answer makes no sense")
 
@@ -88,14 +88,14 @@ def post(url: str, content: bytes, headers: Mapping[str, str], timeout_s: float)
                 headers={**headers, "Accept-Encoding": "identity", "Connection": "close"},
                 timeout=timeout_s,
                 allow_redirects=False,  # the token would go wherever a redirection points
-                proxies=_proxies(url),
-                verify=_authorities(),
+                proxies=_find_proxies(url),
+                verify=_find_authorities(),
                 stream=True,
             ) as answer:
                 answer_headers = {name.lower(): value for name, value in answer.headers.items()}
                 return Answer(answer.status_code, answer_headers, _read(answer.raw, body.end))
     except (OSError, urllib3.exceptions.HTTPError) as error:  # what requests raises is an OSError
-        fault = _fault(error, body)
+        fault = _make_fault(error, body)
     raise fault  # out here: the exceptions of requests hold the request, and with it the token
 
 
@@ -120,14 +120,14 @@ def _refuse_after(end: float) -> None:
         raise TimeoutError
 
 
-def _proxies(url: str) -> dict[str, str]:
+def _find_proxies(url: str) -> dict[str, str]:
     """The proxies of the environment; none for this machine itself."""
     import requests.utils
 
     return {} if is_local(urlsplit(url).hostname or "") else requests.utils.get_environ_proxies(url)
 
 
-def _authorities() -> str | bool:
+def _find_authorities() -> str | bool:
     """The certificates that this machine trusts, which may be a company's own; where it has none, those of requests."""
     known = ssl.get_default_verify_paths()
     return known.cafile or known.capath or True
@@ -143,7 +143,7 @@ def _read(answer: Any, end: float) -> bytes:
     return bytes(body)
 
 
-def _fault(error: Exception, body: _Body) -> SlackError:
+def _make_fault(error: Exception, body: _Body) -> SlackError:
     """What the failure says of the outcome: a request that was not sent whole was certainly not taken."""
     cause: BaseException = error
     while inner := cause.__cause__ or cause.__context__:

@@ -65,7 +65,7 @@ class Step:
         return math.log(sides[0] / sides[1])
 
 
-def step_of(ends: Sequence[float], others: Iterable[Sequence[float]] = ()) -> Step:
+def make_step(ends: Sequence[float], others: Iterable[Sequence[float]] = ()) -> Step:
     """The step that measurements of the bad end show; the noise from all that was measured, at `others` too."""
     noise = _noise([ends, *others])
     return Step(_held_mean(ends, noise), noise)
@@ -86,7 +86,7 @@ def ends_are_clear(ends: Sequence[float]) -> bool | None:
     """Whether the step can be searched for; None while more measurements of the bad end should say."""
     if len(ends) < ENDS_LEAST:
         return None
-    step = step_of(ends)
+    step = make_step(ends)
     error = step.noise / math.sqrt(len(ends))
     if abs(step.size) >= max(LEAST_STEP, ENDS_CLEAR * error):
         return True

@@ -37,7 +37,7 @@ class Difference:
     real: bool = False
 
 
-def differences(series: Sequence[Sequence[tuple[float, float]]]) -> list[Difference | None]:
+def find_differences(series: Sequence[Sequence[tuple[float, float]]]) -> list[Difference | None]:
     """For each series' rounds, as (A, B), its difference; None where a value is not positive or rounds are too few.
 
     Real is what a permutation test of the ratios' signs, round by round and over all series at once, admits at 5 %:
@@ -52,10 +52,10 @@ def differences(series: Sequence[Sequence[tuple[float, float]]]) -> list[Differe
     noisy = {at: logs for at, logs in ratios.items() if max(logs) - min(logs) > _SAME}
     chances = dict(zip(noisy, signs.chances(list(noisy.values())), strict=True))
     p = {at: chances.get(at, 0.0 if abs(logs[0]) > _SAME else 1.0) for at, logs in ratios.items()}
-    return [_difference(ratios[at], p[at]) if at in ratios else None for at in range(len(series))]
+    return [_make_difference(ratios[at], p[at]) if at in ratios else None for at in range(len(series))]
 
 
-def _difference(ratios: Sequence[float], p: float) -> Difference:
+def _make_difference(ratios: Sequence[float], p: float) -> Difference:
     middle = statistics.median(ratios)
     low, high = signs.interval(ratios) if len(ratios) >= NAMED_ROUNDS else mean_interval(ratios)
     return Difference(math.expm1(middle), math.expm1(low), math.expm1(high), p, len(ratios), real=p <= ERROR)
@@ -86,7 +86,7 @@ class Repeated:
     holds: bool = True
 
 
-def repeated(old: Sequence[float], new: Sequence[Sequence[float]]) -> list[Repeated | None]:
+def judge_repeated(old: Sequence[float], new: Sequence[Sequence[float]]) -> list[Repeated | None]:
     """Whether each old value could be one more of its new ones; None where a value is not positive or new are too few.
 
     A prediction interval of Student's t on logarithms (Whitmore 1986, "Prediction limits for a univariate normal

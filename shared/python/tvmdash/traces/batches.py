@@ -114,7 +114,7 @@ def _real(value: Any, table: str, column: str) -> float:
         raise WrongValue(f"{table}.{column}: {value!r:.80} is not a number") from None
 
 
-def concatenated(table: str, name: str, batches: Sequence[Batch]) -> Column:
+def concatenate(table: str, name: str, batches: Sequence[Batch]) -> Column:
     """One column of several batches as one array or `Texts`; None where no batch has it."""
     import numpy
 
@@ -123,7 +123,7 @@ def concatenated(table: str, name: str, batches: Sequence[Batch]) -> Column:
         return None
     kind = TABLES[table].columns[name]
     if kind == TEXT:
-        return _concatenated_texts(parts)
+        return _concatenate_texts(parts)
     null = NULL_INT if kind == INT else numpy.nan
     dtype = numpy.int64 if kind == INT else numpy.float64
     arrays = [
@@ -135,7 +135,7 @@ def concatenated(table: str, name: str, batches: Sequence[Batch]) -> Column:
     return arrays[0] if len(arrays) == 1 else numpy.concatenate(arrays)
 
 
-def _concatenated_texts(parts: Sequence[tuple[Column, int]]) -> Texts:
+def _concatenate_texts(parts: Sequence[tuple[Column, int]]) -> Texts:
     import numpy
 
     known: dict[str, int] = {}

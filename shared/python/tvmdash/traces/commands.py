@@ -10,7 +10,7 @@ from typing import Any
 
 from tvmdash.text import format_bytes, format_quantity
 from tvmdash.traces.connection import connect
-from tvmdash.traces.differences import Difference, difference
+from tvmdash.traces.differences import Difference, find_difference
 from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.filters import Filters, Straddle, Window
 from tvmdash.traces.output import FORMATS
@@ -53,7 +53,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{name}", dest=field.name, action="append", default=[], metavar="PATTERN")
 
 
-def _inputs(parser: argparse.ArgumentParser) -> None:
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="databases, sealed runs, folders, patterns")
 
 
@@ -63,7 +63,7 @@ def _format(parser: argparse.ArgumentParser) -> None:
 
 def _query_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sql", metavar="SQL", help='as in "SELECT * FROM top"')
-    _inputs(parser)
+    _add_inputs(parser)
     _format(parser)
     add_filters(parser)
 
@@ -75,8 +75,8 @@ def _query(options: argparse.Namespace, progress: Progress) -> str:
         return FORMATS[options.format](names, result.fetchall())
 
 
-def _summary_arguments(parser: argparse.ArgumentParser) -> None:
-    _inputs(parser)
+def _add_summary_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_inputs(parser)
     parser.add_argument("--by", choices=list(GROUPS))
     _format(parser)
     add_filters(parser)
@@ -85,14 +85,14 @@ def _summary_arguments(parser: argparse.ArgumentParser) -> None:
 _TIMES = ("total_ns", "mean_ns", "min_ns", "median_ns", "p95_ns", "max_ns", "std_ns")
 
 
-def _summary(options: argparse.Namespace, progress: Progress) -> str:
+def _run_summary(options: argparse.Namespace, progress: Progress) -> str:
     with connect(options.inputs, filters=filters_of(options), progress=progress) as traces:
         rows = list(summary(traces, by=options.by))
     names = [field.name for field in fields(SummaryRow) if field.name != "group" or options.by]
-    return _table(names, [[getattr(row, name) for name in names] for row in rows], options.format, options.by)
+    return _format_table(names, [[getattr(row, name) for name in names] for row in rows], options.format, options.by)
 
 
-def _table(names: Sequence[str], rows: list[list[Any]], style: str, by: str | None) -> str:
+def _format_table(names: Sequence[str], rows: list[list[Any]], style: str, by: str | None) -> str:
     """Programs get nanoseconds, people the unit that suits each."""
     shown = [by if name == "group" and by else name for name in names]
     if style != "console":
@@ -100,36 +100,36 @@ def _table(names: Sequence[str], rows: list[list[Any]], style: str, by: str | No
     timed = [index for index, name in enumerate(names) if name.endswith("_ns")]
     for row in rows:
         for index in timed:
-            row[index] = None if row[index] is None else _signed(float(row[index]))
+            row[index] = None if row[index] is None else _format_signed(float(row[index]))
     return FORMATS[style]([name.removesuffix("_ns") for name in shown], rows)
 
 
-def _signed(elapsed_ns: float) -> str:
+def _format_signed(elapsed_ns: float) -> str:
     text = format_quantity(abs(elapsed_ns), "ns")
     return f"-{text}" if elapsed_ns < 0 else text
 
 
-def _out_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_out_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("destination", type=Path, metavar="DESTINATION", help="a folder that is not there yet")
-    _inputs(parser)
+    _add_inputs(parser)
     add_filters(parser)
 
 
 def _seal(options: argparse.Namespace, progress: Progress) -> str:
     filters = filters_of(options)
-    return _told(
+    return _format_sealed(
         seal(options.inputs, options.destination, filters=None if filters == Filters() else filters, progress=progress)
     )
 
 
-def _told(run: SealedSource) -> str:
+def _format_sealed(run: SealedSource) -> str:
     rows = sum(table.rows for table in run.catalogue.tables.values())
     sizes = f"{format_bytes(run.catalogue.size_bytes)} from {format_bytes(run.catalogue.source_bytes)}"
     return f"{run.path}: {rows} rows in {len(run.catalogue.tables)} tables, {sizes}.\n"
 
 
 def _split_arguments(parser: argparse.ArgumentParser) -> None:
-    _out_arguments(parser)
+    _add_out_arguments(parser)
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--by-process", action="store_true")
     how.add_argument("--parts", type=int, metavar="N", help="parts of equal length in time")
@@ -142,7 +142,7 @@ def _split(options: argparse.Namespace, progress: Progress) -> str:
         runs = split_by_process(options.inputs, options.destination, filters=filters, progress=progress)
     else:
         runs = split_by_time(options.inputs, options.destination, options.parts, filters=filters, progress=progress)
-    return "".join(map(_told, runs))
+    return "".join(map(_format_sealed, runs))
 
 
 def _diff_arguments(parser: argparse.ArgumentParser) -> None:
@@ -155,22 +155,23 @@ def _diff_arguments(parser: argparse.ArgumentParser) -> None:
 def _diff(options: argparse.Namespace, progress: Progress) -> str:
     filters = filters_of(options)
     with connect([options.before], filters=filters) as before, connect([options.after], filters=filters) as after:
-        compared = difference(before, after)
+        compared = find_difference(before, after)
     names = ["operator", "points", "before_ns", "after_ns", "change_ns", "percent_of_change"]
     rows = [[getattr(change, name) for name in names] for change in compared.changes]
-    rows.append(["(unexplained)", len(compared.points), None, None, compared.unexplained_ns, _share(compared)])
-    table = _table(names, rows, options.format, None)
-    return table + ("\n" + "\n".join(_sentences(compared)) + "\n" if options.format == "console" else "")
+    rows.append(["(unexplained)", len(compared.points), None, None, compared.unexplained_ns, _find_share(compared)])
+    table = _format_table(names, rows, options.format, None)
+    return table + ("\n" + "\n".join(_format_sentences(compared)) + "\n" if options.format == "console" else "")
 
 
-def _share(compared: Difference) -> float | None:
+def _find_share(compared: Difference) -> float | None:
     return compared.unexplained_ns * 100 / compared.change_ns if compared.change_ns else None
 
 
-def _sentences(compared: Difference) -> Iterator[str]:
+def _format_sentences(compared: Difference) -> Iterator[str]:
     first, last = (format_quantity(value, "ns") for value in (compared.before_ns, compared.after_ns))
-    yield f"{len(compared.points)} common points take {first} before and {last} after: {_signed(compared.change_ns)}."
-    yield f"Operators do not explain {_signed(compared.unexplained_ns)} of it."
+    change = _format_signed(compared.change_ns)
+    yield f"{len(compared.points)} common points take {first} before and {last} after: {change}."
+    yield f"Operators do not explain {_format_signed(compared.unexplained_ns)} of it."
     for text, points in (
         ("Not profiled on both sides", compared.not_profiled),
         ("Only before", compared.only_before),
@@ -181,14 +182,14 @@ def _sentences(compared: Difference) -> Iterator[str]:
 
 
 def _verify(options: argparse.Namespace, progress: Progress) -> str:
-    return "".join(_told(verify(Path(path))) for path in options.inputs)
+    return "".join(_format_sealed(verify(Path(path))) for path in options.inputs)
 
 
 def _convert_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "to", choices=list(CONVERTERS), help="; ".join(f"{n}: {c.about}" for n, c in CONVERTERS.items())
     )
-    _out_arguments(parser)
+    _add_out_arguments(parser)
 
 
 def _convert(options: argparse.Namespace, progress: Progress) -> str:
@@ -198,11 +199,11 @@ def _convert(options: argparse.Namespace, progress: Progress) -> str:
 
 COMMANDS: Mapping[str, Command] = {
     "query": Command("ask in SQL", _query_arguments, _query),
-    "summary": Command("what took how long, by domain and name", _summary_arguments, _summary),
+    "summary": Command("what took how long, by domain and name", _add_summary_arguments, _run_summary),
     "diff": Command("which operators explain what changed from A to B", _diff_arguments, _diff),
-    "seal": Command("make a sealed run, checked against its sources", _out_arguments, _seal),
-    "merge": Command("make one sealed run of many traces", _out_arguments, _seal),
+    "seal": Command("make a sealed run, checked against its sources", _add_out_arguments, _seal),
+    "merge": Command("make one sealed run of many traces", _add_out_arguments, _seal),
     "split": Command("make several sealed runs, by process or by time", _split_arguments, _split),
-    "verify": Command("compare every byte of sealed runs with their catalogues", _inputs, _verify),
+    "verify": Command("compare every byte of sealed runs with their catalogues", _add_inputs, _verify),
     "convert": Command("write another format", _convert_arguments, _convert),
 }

@@ -17,19 +17,19 @@ from tvmdash.traces.filters import (
     ChosenProcess,
     Filters,
     Span,
+    format_literal,
+    format_selection,
     is_absolute,
     is_marker,
-    literal,
-    moment,
     process_condition,
-    selection,
+    resolve_moment,
 )
 from tvmdash.traces.planning import Planner
 from tvmdash.traces.reading import Progress, read_all
 from tvmdash.traces.sealed import SealedFile
 from tvmdash.traces.sources import Source, find, sealed_of
 from tvmdash.traces.tables import TABLES
-from tvmdash.traces.views import VIEW_TABLES, VIEWS, tables_for
+from tvmdash.traces.views import VIEW_TABLES, VIEWS, find_tables
 
 _ALL: Mapping[str, frozenset[str]] = {name: frozenset(table.columns) for name, table in TABLES.items()}
 _BOUNDED = ("trial", "operator", "timing", "telemetry", "region", "instant", "dispatch", "copy")
@@ -139,7 +139,7 @@ class Connection:
 
     def _prepare(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Load the tables that a query needs, make the views."""
-        needed = set(tables_for(sql))
+        needed = set(find_tables(sql))
         if needed and self._filters.workloads:
             needed.add("trial")
         if "counter" in needed:
@@ -157,7 +157,7 @@ class Connection:
         self._made.add(name)
 
     def _selection(self, table: str) -> str:
-        return selection(table, self._filters, self._span, self._chosen)
+        return format_selection(table, self._filters, self._span, self._chosen)
 
     def _columns(self, needed: AbstractSet[str], sql: str, parameters: Sequence[Any]) -> dict[str, frozenset[str]]:
         """The columns that a query needs of these tables: all, where reading fewer saves nothing or cannot be known."""
@@ -206,11 +206,11 @@ class Connection:
 
     def _moment(self, bound: str, first: int, last: int, marker: tuple[int, str | None]) -> int:
         if not is_marker(bound):
-            return moment(bound, first, last)
+            return resolve_moment(bound, first, last)
         earliest, edge = marker
         self._load({table: _ALL[table] for table in ("region", "trial")})
         wanted = '"start" + duration' if edge else '"start"'
-        name = literal(bound[1:])
+        name = format_literal(bound[1:])
         query = f"""
             SELECT {wanted} FROM (SELECT name, "start", duration FROM all_region
                 UNION ALL SELECT workload, "start", duration FROM all_trial) AS markers

@@ -73,13 +73,13 @@ class _Side:
     operators: Mapping[Point, Mapping[str, float]]
 
 
-def difference(before: Connection, after: Connection) -> Difference:
+def find_difference(before: Connection, after: Connection) -> Difference:
     """What changed from `before` to `after`."""
-    left, right = _side(before), _side(after)
+    left, right = _read_side(before), _read_side(after)
     common = sorted(left.times.keys() & right.times.keys())
     profiled = [point for point in common if point in left.operators and point in right.operators]
     first, last = (sum(side.times[point] for point in common) for side in (left, right))
-    changes = _changes(left, right, profiled, last - first)
+    changes = _find_changes(left, right, profiled, last - first)
     return Difference(
         points=tuple(common),
         before_ns=first,
@@ -92,7 +92,7 @@ def difference(before: Connection, after: Connection) -> Difference:
     )
 
 
-def _changes(left: _Side, right: _Side, points: list[Point], whole_ns: float) -> list[Change]:
+def _find_changes(left: _Side, right: _Side, points: list[Point], whole_ns: float) -> list[Change]:
     before, after, seen = defaultdict[str, float](float), defaultdict[str, float](float), defaultdict[str, int](int)
     for point in points:
         for sums, side in ((before, left), (after, right)):
@@ -108,13 +108,13 @@ def _changes(left: _Side, right: _Side, points: list[Point], whole_ns: float) ->
     return sorted(changes, key=lambda change: (-abs(change.change_ns), change.operator))
 
 
-def _side(traces: Connection) -> _Side:
+def _read_side(traces: Connection) -> _Side:
     """Each point's time and its operators' times; several trials of one point are averaged."""
-    times: dict[Point, float] = {_point(row): float(row[3]) for row in traces.execute(_TIMES)}
+    times: dict[Point, float] = {_make_point(row): float(row[3]) for row in traces.execute(_TIMES)}
     times_of: dict[Point, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     trials: dict[Point, int] = defaultdict(int)
     for row in traces.execute(_OPERATORS):
-        times_of[_point(row)][str(row[3])].append(float(row[4]))
+        times_of[_make_point(row)][str(row[3])].append(float(row[4]))
     for point, names in times_of.items():
         trials[point] = max(len(values) for values in names.values())
     operators = {
@@ -128,5 +128,5 @@ def _side(traces: Connection) -> _Side:
     return _Side(times, operators)
 
 
-def _point(row: tuple[object, ...]) -> Point:
+def _make_point(row: tuple[object, ...]) -> Point:
     return str(row[0]), str(row[1]), str(row[2])

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import NULL_INT, Batch, Column, Texts, concatenated
-from tvmdash.traces.filters import literal
+from tvmdash.traces.batches import NULL_INT, Batch, Column, Texts, concatenate
+from tvmdash.traces.filters import format_literal
 from tvmdash.traces.sealed import SealedFile
 from tvmdash.traces.tables import INT, TABLES, stored_columns
 
@@ -55,7 +55,7 @@ class DuckEngine:
         """Open these paths, as they are and as `read_parquet` must be given them, which takes a name for a pattern."""
         names = dict.fromkeys(name for path in paths for name in (str(path), glob.escape(str(path))))
         if names:
-            self._database.execute(f"SET {setting} = [{', '.join(map(literal, names))}]")
+            self._database.execute(f"SET {setting} = [{', '.join(map(format_literal, names))}]")
 
     def load(self, table: str, batches: Sequence[Batch]) -> None:
         """Make `all_<table>` from the batches and the table's Parquet files; in place of an earlier one."""
@@ -72,11 +72,11 @@ class DuckEngine:
 
     def view(self, name: str, sql: str) -> None:
         """Make a view."""
-        _told(lambda: self._database.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}"))
+        _translate_errors(lambda: self._database.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}"))
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> DuckResult:
         """The result of one statement; DashboardError where it fails or reaches out of the traces."""
-        statements = _told(lambda: self._database.extract_statements(sql))
+        statements = _translate_errors(lambda: self._database.extract_statements(sql))
         if len(statements) != 1:
             raise DashboardError(f"{len(statements)} statements were given. Give one at a time.")
         kind = str(statements[0].type).rpartition(".")[2]
@@ -84,12 +84,14 @@ class DuckEngine:
             raise DashboardError(
                 f"{kind} is not for a connection to traces: it reads. Use the commands to write files."
             )
-        relation = _told(lambda: self._database.sql(sql, params=list(parameters) or None))
+        relation = _translate_errors(lambda: self._database.sql(sql, params=list(parameters) or None))
         return DuckResult(relation)
 
     def copy(self, selection: str, path: Path, options: str) -> None:
         """Write a selection to a file that was allowed from the start."""
-        _told(lambda: self._database.execute(f"COPY ({selection}) TO {literal(str(path))} ({options})"))
+        _translate_errors(
+            lambda: self._database.execute(f"COPY ({selection}) TO {format_literal(str(path))} ({options})")
+        )
 
     def close(self) -> None:
         """Let everything go."""
@@ -98,14 +100,14 @@ class DuckEngine:
     def _files(self, table: str) -> Iterator[str]:
         files = self._parquet.get(table, ())
         for version in sorted({file.version for file in files}):
-            names = ", ".join(literal(glob.escape(str(file.path))) for file in files if file.version == version)
+            names = ", ".join(format_literal(glob.escape(str(file.path))) for file in files if file.version == version)
             stored, kinds = stored_columns(table, version), TABLES[table].columns
             columns = ", ".join(f'CAST({sql} AS {kinds[name]}) AS "{name}"' for name, sql in stored.items())
             yield f"SELECT {columns} FROM read_parquet([{names}], hive_partitioning = false)"  # noqa: S608 - escaped
 
     def _memory(self, table: str, batches: Sequence[Batch]) -> Iterator[str]:
         """Selections from arrays that DuckDB scans where they lie: large batches as they are, small ones joined."""
-        batches = sorted(batches, key=lambda batch: _first(batch, TABLES[table].order[:1]))
+        batches = sorted(batches, key=lambda batch: _find_first(batch, TABLES[table].order[:1]))
         large = [[batch] for batch in batches if batch.count >= _LARGE_ROWS][:_MOST_PARTS]
         alone = {id(part[0]) for part in large}
         small = [batch for batch in batches if id(batch) not in alone]
@@ -121,14 +123,14 @@ class DuckEngine:
         for name, kind in TABLES[table].columns.items():
             parts = [batch.columns.get(name) for batch in batches]
             if any(isinstance(part, Texts) or hasattr(part, "dtype") for part in parts):
-                column = concatenated(table, name, batches)
+                column = concatenate(table, name, batches)
                 expression = self._expression((table, name, label), column, arrays)
             else:
                 expression = self._constants((table, name, label), parts)
             chosen.append(f'CAST({expression} AS {kind}) AS "{name}"')
-        if not _in_order(arrays, TABLES[table].order[:1], counts):
+        if not _is_in_order(arrays, TABLES[table].order[:1], counts):
             self._ordered.discard(table)
-        _told(lambda: self._database.register(f"memory_{label}", arrays))
+        _translate_errors(lambda: self._database.register(f"memory_{label}", arrays))
         return f"SELECT {', '.join(chosen)} FROM memory_{label}"  # noqa: S608 - our own names
 
     def _constants(self, key: tuple[str, str, str], parts: Sequence[Column]) -> str:
@@ -136,7 +138,7 @@ class DuckEngine:
         if all(part is None for part in parts):
             return "NULL"
         if len(parts) == 1 and isinstance(parts[0], (int, str)) and "\0" not in str(parts[0]):
-            return literal(str(parts[0]))
+            return format_literal(str(parts[0]))
         return f"({self._pool(key, parts)})[batch]"
 
     def _expression(self, key: tuple[str, str, str], column: Column, arrays: dict[str, Any]) -> str:
@@ -155,7 +157,7 @@ class DuckEngine:
     def _pool(self, key: tuple[str, str, str], pool: Sequence[Any]) -> str:
         """A subquery that is a list of values of a column."""
         table, name, part = key
-        kept, content = f'"pool_{part}_{name}"', literal(json.dumps(list(pool)))
+        kept, content = f'"pool_{part}_{name}"', format_literal(json.dumps(list(pool)))
         kind = TABLES[table].columns[name]
         # As a literal: a parameter, or an array of objects, makes DuckDB import pandas, which takes a second.
         self._database.execute(
@@ -176,7 +178,7 @@ class DuckResult:
         relation = self._relation
         if relation is None:
             return []
-        rows: list[tuple[Any, ...]] = _told(lambda: relation.fetchmany(size))
+        rows: list[tuple[Any, ...]] = _translate_errors(lambda: relation.fetchmany(size))
         if len(rows) < size:
             self._relation = None  # asked again, a relation would begin anew
         return rows
@@ -184,18 +186,18 @@ class DuckResult:
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All further rows."""
         relation, self._relation = self._relation, None
-        return [] if relation is None else _told(relation.fetchall)
+        return [] if relation is None else _translate_errors(relation.fetchall)
 
     def arrow(self) -> Any:
         """All rows as a pyarrow.Table."""
-        return _told(self._relation.to_arrow_table) if self._relation is not None else None
+        return _translate_errors(self._relation.to_arrow_table) if self._relation is not None else None
 
     def df(self) -> Any:
         """All rows as a pandas.DataFrame."""
-        return _told(self._relation.df) if self._relation is not None else None
+        return _translate_errors(self._relation.df) if self._relation is not None else None
 
 
-def _told(work: Callable[[], Any]) -> Any:
+def _translate_errors(work: Callable[[], Any]) -> Any:
     import duckdb
 
     try:
@@ -207,14 +209,14 @@ def _told(work: Callable[[], Any]) -> Any:
         raise DashboardError(f"DuckDB: {error}\n{hint}") from error
 
 
-def _first(batch: Batch, order: Sequence[str]) -> int:
+def _find_first(batch: Batch, order: Sequence[str]) -> int:
     """Where a batch begins in its table's order, as far as that is known."""
     column = batch.columns.get(order[0]) if order else None
     kind = getattr(getattr(column, "dtype", None), "kind", "")
     return int(column[0]) if column is not None and kind == "i" else 0
 
 
-def _in_order(arrays: Mapping[str, Any], order: Sequence[str], counts: Sequence[int]) -> bool:
+def _is_in_order(arrays: Mapping[str, Any], order: Sequence[str], counts: Sequence[int]) -> bool:
     """Whether each batch's rows are in the order of the first column."""
     import numpy
 

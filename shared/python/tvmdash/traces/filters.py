@@ -81,19 +81,19 @@ class Span:
     straddle: Straddle
 
 
-def literal(text: str) -> str:
+def format_literal(text: str) -> str:
     """`text` as an SQL literal."""
     if "\0" in text:
         raise DashboardError(f"{text!r:.60}: a NUL character cannot be asked for.")
     return "'" + text.replace("'", "''") + "'"
 
 
-def patterns(column: str, chosen: Sequence[str | int]) -> str:
+def format_patterns(column: str, chosen: Sequence[str | int]) -> str:
     """The condition that `column` fits one of the patterns."""
-    return "(" + " OR ".join(f"{column} GLOB {literal(str(pattern))}" for pattern in chosen) + ")"
+    return "(" + " OR ".join(f"{column} GLOB {format_literal(str(pattern))}" for pattern in chosen) + ")"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """The pattern that fits `text` alone."""
     return re.sub(r"[*?[]", r"[\g<0>]", text)
 
@@ -101,7 +101,7 @@ def escaped(text: str) -> str:
 def process_condition(filters: Filters) -> str | None:
     """The condition on the table of processes, or None."""
     parts = [
-        patterns(column, chosen)
+        format_patterns(column, chosen)
         for column, chosen in (
             ("hostname", filters.hosts),
             ("night", filters.nights),
@@ -111,71 +111,73 @@ def process_condition(filters: Filters) -> str | None:
     ]
     if filters.processes:
         names = ("CAST(pid AS VARCHAR)", "guid", "guid || '/' || process")
-        parts.append("(" + " OR ".join(patterns(name, filters.processes) for name in names) + ")")
+        parts.append("(" + " OR ".join(format_patterns(name, filters.processes) for name in names) + ")")
     return " AND ".join(parts) or None
 
 
-def selection(table: str, filters: Filters, span: Span | None, chosen: Sequence[ChosenProcess] | None) -> str:
+def format_selection(table: str, filters: Filters, span: Span | None, chosen: Sequence[ChosenProcess] | None) -> str:
     """`SELECT ... FROM all_<table> WHERE ...`: the rows of a table that the filters leave.
 
     `chosen` are the processes that `process_condition` leaves, None where there is no such condition.
     """
     spec = TABLES[table]
-    conditions = _conditions(table, filters, chosen)
+    conditions = _format_conditions(table, filters, chosen)
     if table == "counter" and (span or chosen is not None or filters.operators or filters.categories):
         conditions.append("(guid, event_id) IN (SELECT guid, event_id FROM base_dispatch)")
     columns = {name: f'"{name}"' for name in spec.columns}
     if span is not None and spec.start is not None:
-        conditions.append(_inside(spec.start, spec.duration, span))
+        conditions.append(_format_inside(spec.start, spec.duration, span))
         if span.straddle is Straddle.CLIPPED and spec.duration is not None:
-            columns.update(_clipped(spec.start, spec.duration, span))
+            columns.update(_format_clipped(spec.start, spec.duration, span))
     shown = ", ".join(f'{expression} AS "{name}"' for name, expression in columns.items())
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     once = "DISTINCT " if spec.describes else ""
     return f"SELECT {once}{shown} FROM all_{table}{where}"  # noqa: S608 - our own names, literals escaped
 
 
-def _conditions(table: str, filters: Filters, chosen: Sequence[ChosenProcess] | None) -> list[str]:
+def _format_conditions(table: str, filters: Filters, chosen: Sequence[ChosenProcess] | None) -> list[str]:
     columns, conditions = TABLES[table].columns, []
     if chosen is not None and "process" in columns:
-        own = _among("guid, process", [(process.guid, process.process) for process in chosen])
-        conditions.append(f"({own} OR {_meanwhile(chosen)})" if table == "telemetry" else own)
+        own = _format_among("guid, process", [(process.guid, process.process) for process in chosen])
+        conditions.append(f"({own} OR {_format_meanwhile(chosen)})" if table == "telemetry" else own)
     if chosen is not None and table == "node":
-        conditions.append(_among("guid, id", [(item.guid, item.nid) for item in chosen]))
+        conditions.append(_format_among("guid, id", [(item.guid, item.nid) for item in chosen]))
     if "guid" not in columns:
-        conditions += [patterns(name, filters.nights) for name in ("night",) if filters.nights and name in columns]
         conditions += [
-            patterns(name, filters.experiments)
+            format_patterns(name, filters.nights) for name in ("night",) if filters.nights and name in columns
+        ]
+        conditions += [
+            format_patterns(name, filters.experiments)
             for name in ("experiment", "job")
             if filters.experiments and name in columns
         ]
     if filters.workloads and "workload" in columns:
-        conditions.append(patterns("workload", filters.workloads))
+        conditions.append(format_patterns("workload", filters.workloads))
     elif filters.workloads and "trial" in columns:
         conditions.append("(guid, process, trial) IN (SELECT guid, process, id FROM base_trial)")
     elif filters.workloads and TABLES[table].start is not None and "guid" in columns:
         conditions.append("1 = 0")
     if filters.operators and table in ("operator", "dispatch"):
-        conditions.append(patterns("name", filters.operators))
+        conditions.append(format_patterns("name", filters.operators))
     if filters.categories and (table == "operator" or "category" in columns):
-        conditions.append(patterns("'operator'" if table == "operator" else "category", filters.categories))
+        conditions.append(format_patterns("'operator'" if table == "operator" else "category", filters.categories))
     return conditions
 
 
-def _among(columns: str, keys: Sequence[tuple[str, int | None]]) -> str:
+def _format_among(columns: str, keys: Sequence[tuple[str, int | None]]) -> str:
     """The condition that two columns, a text and a number, are one of the keys."""
-    known = ", ".join(f"({literal(text)}, {number})" for text, number in sorted(set(keys)) if number is not None)
+    known = ", ".join(f"({format_literal(text)}, {number})" for text, number in sorted(set(keys)) if number is not None)
     return f"({columns}) IN (SELECT * FROM (VALUES {known}) AS chosen)" if known else "1 = 0"  # noqa: S608 - escaped
 
 
-def _meanwhile(chosen: Sequence[ChosenProcess]) -> str:
+def _format_meanwhile(chosen: Sequence[ChosenProcess]) -> str:
     """That a sensor's reading, which is of the host and of no process, is of the time of a chosen one."""
-    own = _among("P.guid, P.process", [(process.guid, process.process) for process in chosen])
+    own = _format_among("P.guid, P.process", [(process.guid, process.process) for process in chosen])
     return f"""(guid IS NULL AND EXISTS (SELECT 1 FROM all_process P WHERE {own}
         AND "timestamp" BETWEEN P."start" AND coalesce(P."end", {2**63 - 1})))"""  # noqa: S608 - escaped by `literal`
 
 
-def _inside(start: str, duration: str | None, span: Span) -> str:
+def _format_inside(start: str, duration: str | None, span: Span) -> str:
     if duration is None or span.straddle is Straddle.STARTING:
         return f'("{start}" >= {span.begin_ns} AND "{start}" < {span.end_ns})'
     end = f'"{start}" + "{duration}"'
@@ -184,7 +186,7 @@ def _inside(start: str, duration: str | None, span: Span) -> str:
     return f'("{start}" < {span.end_ns} AND ({end} > {span.begin_ns} OR "{start}" >= {span.begin_ns}))'
 
 
-def _clipped(start: str, duration: str, span: Span) -> dict[str, str]:
+def _format_clipped(start: str, duration: str, span: Span) -> dict[str, str]:
     begin, end = span.begin_ns, span.end_ns
     cut_start = f'CASE WHEN "{start}" < {begin} THEN {begin} ELSE "{start}" END'
     cut_end = f'CASE WHEN "{start}" + "{duration}" > {end} THEN {end} ELSE "{start}" + "{duration}" END'
@@ -201,7 +203,7 @@ def is_absolute(bound: str) -> bool:
     return bool(bound) and not is_marker(bound) and not bound.endswith("%") and _RELATIVE.fullmatch(bound) is None
 
 
-def moment(bound: str, first_ns: int, last_ns: int) -> int:
+def resolve_moment(bound: str, first_ns: int, last_ns: int) -> int:
     """A bound that is no marker in nanoseconds, in a run from `first_ns` to `last_ns`."""
     match = _RELATIVE.fullmatch(bound)
     try:
@@ -212,14 +214,14 @@ def moment(bound: str, first_ns: int, last_ns: int) -> int:
             return first_ns + round((last_ns - first_ns) * float(bound[:-1]) / 100)
         if bound.isdecimal():
             return int(bound)
-        return _absolute(bound)
+        return _parse_absolute(bound)
     except ValueError:
         raise DashboardError(
             f"{bound!r:.60} is not a moment. Write 2026-11-21T03:15:00Z, nanoseconds, +2.5s, -2.5s, 25% or @marker."
         ) from None
 
 
-def _absolute(text: str) -> int:
+def _parse_absolute(text: str) -> int:
     """ISO 8601 in nanoseconds; UTC where it names no zone."""
     match = re.fullmatch(r"(.*?)(\.[0-9]+)?(Z|[+-][0-9]{2}:?[0-9]{2})?", text)
     whole, fraction, zone = match.groups() if match else (text, None, None)

@@ -15,17 +15,17 @@ from tvmdash.text import clean, three_digits, width_of
 Rows = Sequence[Sequence[Any]]
 
 
-def console(names: Sequence[str], rows: Rows) -> str:
+def format_console(names: Sequence[str], rows: Rows) -> str:
     """Aligned columns, numbers to the right."""
-    cells = [[_cell(value) for value in row] for row in rows]
+    cells = [[_format_cell(value) for value in row] for row in rows]
     widths = [max(width_of(line[index]) for line in [list(names), *cells]) for index in range(len(names))]
     right = [all(_is_number(row[index]) for row in rows) and bool(rows) for index in range(len(names))]
     rule = "  ".join("-" * width for width in widths)
-    lines = [_line(list(names), widths, right), rule, *(_line(line, widths, right) for line in cells)]
+    lines = [_format_line(list(names), widths, right), rule, *(_format_line(line, widths, right) for line in cells)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+def _format_line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
     padded = []
     for cell, width, to_right in zip(cells, widths, right, strict=True):
         blanks = " " * (width - width_of(cell))
@@ -33,7 +33,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
     return "  ".join(padded)
 
 
-def as_csv(names: Sequence[str], rows: Rows) -> str:
+def format_csv(names: Sequence[str], rows: Rows) -> str:
     """RFC 4180 with a line of names; NULL is empty."""
     text = io.StringIO()
     writer = csv.writer(text)
@@ -42,34 +42,34 @@ def as_csv(names: Sequence[str], rows: Rows) -> str:
     return text.getvalue()
 
 
-def as_json(names: Sequence[str], rows: Rows) -> str:
+def format_json(names: Sequence[str], rows: Rows) -> str:
     """A list with one object for each row; what is not a number in JSON (NaN) is null."""
-    objects = [{name: _plain(value) for name, value in zip(names, row, strict=True)} for row in rows]
+    objects = [{name: _make_plain(value) for name, value in zip(names, row, strict=True)} for row in rows]
     return json.dumps(objects, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def markdown(names: Sequence[str], rows: Rows) -> str:
+def format_markdown(names: Sequence[str], rows: Rows) -> str:
     """A table of GitHub's Markdown."""
-    lines = [[_escaped(name) for name in names], ["---"] * len(names)]
-    lines += [[_escaped(_cell(value)) for value in row] for row in rows]
+    lines = [[_escape(name) for name in names], ["---"] * len(names)]
+    lines += [[_escape(_format_cell(value)) for value in row] for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def as_html(names: Sequence[str], rows: Rows) -> str:
+def format_html(names: Sequence[str], rows: Rows) -> str:
     """A `<table>`, everything escaped."""
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row) + "</tr>\n" for row in rows
+        "<tr>" + "".join(f"<td>{html.escape(_format_cell(value))}</td>" for value in row) + "</tr>\n" for row in rows
     )
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n"
 
 
 FORMATS: Mapping[str, Callable[[Sequence[str], Rows], str]] = {
-    "console": console,
-    "csv": as_csv,
-    "json": as_json,
-    "markdown": markdown,
-    "html": as_html,
+    "console": format_console,
+    "csv": format_csv,
+    "json": format_json,
+    "markdown": format_markdown,
+    "html": format_html,
 }
 
 
@@ -77,7 +77,7 @@ def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
@@ -85,11 +85,11 @@ def _cell(value: object) -> str:
     return clean(str(value))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return html.escape(text, quote=False).replace("\\", "\\\\").replace("|", "\\|").replace("`", "\\`")
 
 
-def _plain(value: object) -> Any:
+def _make_plain(value: object) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.traces.connection import connect
-from tvmdash.traces.filters import Filters, Straddle, Window, escaped
+from tvmdash.traces.filters import Filters, Straddle, Window, escape
 from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealed import SealedSource, sealed_source
 from tvmdash.traces.sealing import seal
@@ -33,7 +33,7 @@ def split_by_process(
     for index, (guid, process) in enumerate(keys, start=1):
         shared = numbers[guid] > 1
         name = f"process_{guid}_{process}" if shared else f"process_{guid}"
-        only = replace(chosen, processes=(f"{escaped(guid)}/{process}",))
+        only = replace(chosen, processes=(f"{escape(guid)}/{process}",))
         pieces.append((re.sub(r"[^\w.-]", "_", name), only, f"{index}/{len(keys)}" if shared else ""))
     return _split(paths, destination, pieces, progress)
 

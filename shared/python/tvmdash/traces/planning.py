@@ -35,7 +35,7 @@ class Planner:
         import duckdb
 
         if self._database is None:
-            self._database = _empty(selections)
+            self._database = _make_empty_database(selections)
         try:
             kinds = [statement.type for statement in self._database.extract_statements(sql)]
             if kinds != [duckdb.StatementType.SELECT]:
@@ -44,18 +44,18 @@ class Planner:
         except (duckdb.Error, UnicodeError):
             return {}
         columns_of: dict[str, set[str]] = {table: set() for table in needed}
-        for table, columns in (scan for row in planned for plan in json.loads(row[1]) for scan in _scans(plan)):
+        for table, columns in (scan for row in planned for plan in json.loads(row[1]) for scan in _find_scans(plan)):
             columns_of.setdefault(table, set()).update(columns)
-        return {table: frozenset(columns) or _least(table) for table, columns in columns_of.items()}
+        return {table: frozenset(columns) or _choose_least(table) for table, columns in columns_of.items()}
 
 
-def _least(table: str) -> frozenset[str]:
+def _choose_least(table: str) -> frozenset[str]:
     """What tells how many rows there are."""
     spec = TABLES[table]
     return frozenset({spec.start or next(iter(spec.columns))})
 
 
-def _scans(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+def _find_scans(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     """The tables that a plan reads, with their columns."""
     info = plan.get("extra_info", {})
     table = str(info.get("Table", "")).rpartition(".")[2]
@@ -63,10 +63,10 @@ def _scans(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
         columns = info.get("Projections", [])
         yield table.removeprefix("all_"), [columns] if isinstance(columns, str) else list(columns)
     for child in plan.get("children", ()):
-        yield from _scans(child)
+        yield from _find_scans(child)
 
 
-def _empty(selections: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+def _make_empty_database(selections: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
     import duckdb
 
     database = duckdb.connect(":memory:", config={"threads": 1})

@@ -21,9 +21,9 @@ def prune(folder: Path, *, keep_days: float | None = None, max_bytes: int | None
     A run goes when it was sealed more than `keep_days` days ago, or while all of them together have more than
     `max_bytes`. What a run knows of `KEPT_FOR_EVER` stays, as a smaller run of the same name.
     """
-    runs = sorted((sealed_source(path.parent) for path in folder.glob(f"*/{CATALOGUE}")), key=_age)
+    runs = sorted((sealed_source(path.parent) for path in folder.glob(f"*/{CATALOGUE}")), key=_find_age)
     full = [run for run in runs if set(run.catalogue.tables) - set(KEPT_FOR_EVER)]
-    gone = _too_old(full, keep_days)
+    gone = _find_too_old(full, keep_days)
     rest = [run for run in full if run not in gone]
     size = sum(run.catalogue.size_bytes for run in runs if run not in gone)
     while rest and max_bytes is not None and size > max_bytes:
@@ -37,11 +37,11 @@ def prune(folder: Path, *, keep_days: float | None = None, max_bytes: int | None
     return [run.path for run in gone]
 
 
-def _age(run: SealedSource) -> tuple[str, str]:
+def _find_age(run: SealedSource) -> tuple[str, str]:
     return run.catalogue.sealed, run.catalogue.name
 
 
-def _too_old(runs: Sequence[SealedSource], keep_days: float | None) -> list[SealedSource]:
+def _find_too_old(runs: Sequence[SealedSource], keep_days: float | None) -> list[SealedSource]:
     if keep_days is None:
         return []
     oldest = common.utc_now() - datetime.timedelta(days=keep_days)

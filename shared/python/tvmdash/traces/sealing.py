@@ -54,12 +54,12 @@ def _fill(
             rows = _write(traces, table, folder)
             if rows:
                 file = folder / f"{table}.parquet"
-                tables[table] = SealedTable(rows, file.stat().st_size, _digest(file))
+                tables[table] = SealedTable(rows, file.stat().st_size, _compute_digest(file))
             if progress is not None:
                 progress("sealing", number, len(TABLES))
         if filters is None:
             _check_counts(sources, tables)
-        catalogue = _catalogue(traces, name, sources, part, tables)
+        catalogue = _make_catalogue(traces, name, sources, part, tables)
     common.write_json(folder / CATALOGUE, catalogue.to_json())
     descriptor = os.open(folder, os.O_RDONLY)
     os.fsync(descriptor)
@@ -74,7 +74,7 @@ def _write(traces: Connection, table: str, folder: Path) -> int:
         return 0
     file = folder / f"{table}.parquet"
     traces.write_table(table, file, _OPTIONS)
-    of_source, actual = (_sum(traces, table, relation) for relation in (source, f"read_parquet('{_escaped(file)}')"))
+    of_source, actual = (_sum(traces, table, relation) for relation in (source, f"read_parquet('{_escape(file)}')"))
     if of_source != actual:
         raise DashboardError(
             f"{file}: {actual[0]} rows were written and read back, not the same as the {of_source[0]} of the source. "
@@ -85,7 +85,7 @@ def _write(traces: Connection, table: str, folder: Path) -> int:
     return int(expected)
 
 
-def _escaped(file: Path) -> str:
+def _escape(file: Path) -> str:
     import glob
 
     return glob.escape(str(file)).replace("'", "''")
@@ -113,7 +113,7 @@ def _check_counts(sources: Sequence[Source], tables: dict[str, SealedTable]) -> 
             )
 
 
-def _digest(file: Path) -> str:
+def _compute_digest(file: Path) -> str:
     digest = hashlib.sha256()
     with file.open("rb") as content:
         while chunk := content.read(_CHUNK_BYTES):
@@ -121,7 +121,7 @@ def _digest(file: Path) -> str:
     return digest.hexdigest()
 
 
-def _catalogue(
+def _make_catalogue(
     traces: Connection, name: str, sources: Sequence[Source], part: str, tables: dict[str, SealedTable]
 ) -> Catalogue:
     def known(column: str, *places: str) -> tuple[str, ...]:
@@ -140,14 +140,14 @@ def _catalogue(
         hosts=known("hostname", "base_process"),
         start_ns=start,
         end_ns=end,
-        source_bytes=sum(_size(source) for source in sources),
+        source_bytes=sum(_count_bytes(source) for source in sources),
         sources=tuple(source.path.name for source in sources),
         part=part,
         tables=tables,
     )
 
 
-def _size(source: Source) -> int:
+def _count_bytes(source: Source) -> int:
     if isinstance(source, SealedSource):
         return source.catalogue.size_bytes
     return sum(path.stat().st_size for path in source.path.parent.glob(source.path.name + "*") if path.is_file())
@@ -157,7 +157,7 @@ def verify(folder: Path) -> SealedSource:
     """The sealed run in `folder`, every byte compared with its catalogue; DashboardError where it is broken."""
     source = sealed_source(folder)
     for table, sealed in source.catalogue.tables.items():
-        if _digest(folder / f"{table}.parquet") != sealed.sha256:
+        if _compute_digest(folder / f"{table}.parquet") != sealed.sha256:
             raise DashboardError(
                 f"{folder / table}.parquet: differs from its catalogue. Restore it or leave the run out."
             )

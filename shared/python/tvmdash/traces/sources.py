@@ -14,7 +14,7 @@ from tvmdash.traces.batches import Batch, Wanted
 from tvmdash.traces.readers.json_reader import DataSource, NightSource, TelemetrySource
 from tvmdash.traces.readers.raw_reader import is_raw, raw_source
 from tvmdash.traces.readers.rocpd_reader import is_rocpd, rocpd_source
-from tvmdash.traces.readers.sqlite_input import is_sqlite, opened, tables_of
+from tvmdash.traces.readers.sqlite_input import is_sqlite, list_tables, open_database
 from tvmdash.traces.sealed import CATALOGUE, SealedSource, sealed_source
 
 
@@ -47,16 +47,16 @@ def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> li
         raise DashboardError("No traces are named. Give files, folders or patterns.")
     sources: list[Source] = []
     named: dict[tuple[int, int], Path] = {}
-    for path in (expanded for pattern in given for expanded in _expanded(os.fspath(pattern))):
+    for path in (expanded for pattern in given for expanded in _expand(os.fspath(pattern))):
         if not path.exists():
             raise DashboardError(f"{path}: there is no such file or folder.")
         if path.suffix == ".parquet":
             _note(named, path)
             if any(source.path == path.parent for source in sources):
                 continue
-        for location in _places(path):
+        for location in _list_locations(path):
             _note(named, location)
-            sources.append(_source(location))
+            sources.append(_open_source(location))
     _refuse_same_process(sources)
     return sources
 
@@ -69,7 +69,7 @@ def _note(named: dict[tuple[int, int], Path], location: Path) -> None:
         raise DashboardError(f"{location}: is given twice{also}. Name it once.")
 
 
-def _expanded(given: str) -> Sequence[Path]:
+def _expand(given: str) -> Sequence[Path]:
     if Path(given).exists() or not glob.has_magic(given):
         return [Path(given)]
     matches = sorted(glob.glob(given, recursive=True))
@@ -78,14 +78,14 @@ def _expanded(given: str) -> Sequence[Path]:
     return [Path(path) for path in matches]
 
 
-def _places(path: Path) -> Iterator[Path]:
+def _list_locations(path: Path) -> Iterator[Path]:
     """The files, and the folders of sealed runs, that `path` stands for."""
     if path.name == CATALOGUE or path.suffix == ".parquet":
         path = path.parent
     if not path.is_dir():
         yield path
         return
-    locations = list(_inside(path))
+    locations = list(_list_inside(path))
     if not locations:
         raise DashboardError(
             f"{path}: no traces in this folder (raw_*.db, *.db of rocprofv3, {CATALOGUE}, data_*.json)."
@@ -93,7 +93,7 @@ def _places(path: Path) -> Iterator[Path]:
     yield from locations
 
 
-def _inside(folder: Path) -> Iterator[Path]:
+def _list_inside(folder: Path) -> Iterator[Path]:
     """What a folder holds, in order of names.
 
     Hidden folders are unfinished work; what subsystems left beside the experiments' results is made of those; links
@@ -109,7 +109,7 @@ def _inside(folder: Path) -> Iterator[Path]:
         if entry.name.startswith(".") or entry.name == made:
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _inside(Path(entry.path))
+            yield from _list_inside(Path(entry.path))
         elif entry.is_file(follow_symlinks=False) and (entry.name.endswith(".db") or _json_kind(Path(entry.path))):
             yield Path(entry.path)
 
@@ -129,7 +129,7 @@ def _json_kind(path: Path) -> type[DataSource | NightSource | TelemetrySource] |
     return _STAMPED.get(kind)
 
 
-def _source(path: Path) -> Source:
+def _open_source(path: Path) -> Source:
     if path.is_dir():
         return sealed_source(path)
     if not path.is_file():
@@ -142,8 +142,8 @@ def _source(path: Path) -> Source:
             raise DashboardError(f"{path}: neither a database nor a sealed run. Leave it out.")
     except OSError as error:
         raise DashboardError(f"{path}: cannot be read: {error.strerror}.") from error
-    with opened(path) as database:
-        tables = tables_of(database)
+    with open_database(path) as database:
+        tables = list_tables(database)
         if is_raw(tables):
             return raw_source(path, database)
         if is_rocpd(tables):

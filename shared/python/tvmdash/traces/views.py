@@ -155,7 +155,7 @@ VIEW_TABLES: Mapping[str, frozenset[str]] = {
 """The tables under each view."""
 
 
-def tables_for(sql: str) -> frozenset[str]:
+def find_tables(sql: str) -> frozenset[str]:
     """The tables that a query needs: those whose names, or views' names, stand in it anywhere.
 
     All of them where it asks what there is, or gives a name as a text.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tvmdash.convert.events import clean, json_text
+from tvmdash.convert.events import clean, format_json
 from tvmdash.convert.wire.protobuf import Rows, fixed, message, padded, real, tag, text, whole
 
 if TYPE_CHECKING:
@@ -136,5 +136,5 @@ def _detail(key: str, value: object) -> bytes:
     elif isinstance(value, str):
         known = text(6, clean(value))
     else:
-        known = text(6, json_text(value))
+        known = text(6, format_json(value))
     return message(4, text(10, clean(str(key))), known)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvmdash.detect.change_points import first_strong
-from tvmdash.detect.fleet.common import Deviation, deviations_from
+from tvmdash.detect.change_points import find_first_strong
+from tvmdash.detect.fleet.common import Deviation, find_deviations_from
 from tvmdash.detect.noise import LAGS, WIDTH
 from tvmdash.detect.series import (
     FLOOR_EVERY,
@@ -21,7 +21,7 @@ from tvmdash.detect.series import (
     Scaled,
     SeriesState,
     Settings,
-    scaled,
+    scale_series,
 )
 
 _JUDGED = WIDTH + int(LAGS[-1])
@@ -44,12 +44,12 @@ def look_ahead(history: History, state: SeriesState, first: int, reach: int, set
     None where nights have to be judged one by one: values that are not positive may make the series signed, and
     where many are missing, what a night is judged with (`reach` nights) leaves out what is seen here.
     """
-    series = scaled(history, state)
+    series = scale_series(history, state)
     if series.unit != state.unit or series.left_out or _has_gaps(series, first, reach):
         return None
     seen = max(series.index_of(first), settings.least_history - 1)
-    candidate = first_strong(series, state, seen, len(series.x), settings) if seen < len(series.x) else None
-    return Ahead(int(series.nights[candidate.seen]) if candidate else None, deviations_from(series, state, first))
+    candidate = find_first_strong(series, state, seen, len(series.x), settings) if seen < len(series.x) else None
+    return Ahead(int(series.nights[candidate.seen]) if candidate else None, find_deviations_from(series, state, first))
 
 
 def _has_gaps(series: Scaled, first: int, reach: int) -> bool:

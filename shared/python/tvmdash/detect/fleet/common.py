@@ -18,9 +18,9 @@ from typing import Protocol
 import numpy as np
 
 from tvmdash.detect.cause import BUILD, CONTROLS, MACHINE, OLDER_ARTIFACTS, UNKNOWN, Cause
-from tvmdash.detect.fleet.controls import ControlShift, weigh, weighted_median
+from tvmdash.detect.fleet.controls import ControlShift, find_weighted_median, weigh
 from tvmdash.detect.noise import LEAST_FLOOR, MAD_TO_SD, FloatArray, row_medians
-from tvmdash.detect.series import History, Rerun, Scaled, SeriesState, scaled
+from tvmdash.detect.series import History, Rerun, Scaled, SeriesState, scale_series
 
 BASELINE = 40
 LEAST_BASELINE = 3
@@ -87,17 +87,17 @@ class Deviation:
     positive: bool
 
 
-def deviations(histories: Mapping[str, History], states: Mapping[str, SeriesState]) -> dict[str, Deviation]:
+def find_deviations(histories: Mapping[str, History], states: Mapping[str, SeriesState]) -> dict[str, Deviation]:
     """Tonight's deviation of each series that has a value and a baseline."""
     deviation_of = {}
     for name, history in histories.items():
-        tonight = deviations_from(scaled(history, states[name]), states[name], history.tonight)
+        tonight = find_deviations_from(scale_series(history, states[name]), states[name], history.tonight)
         if history.tonight in tonight:
             deviation_of[name] = tonight[history.tonight]
     return deviation_of
 
 
-def deviations_from(series: Scaled, state: SeriesState, first: int) -> dict[int, Deviation]:
+def find_deviations_from(series: Scaled, state: SeriesState, first: int) -> dict[int, Deviation]:
     """The deviation of each night with a value from `first` on, from the level that began with `state.start`."""
     start = series.index_of(state.start)
     places = np.arange(max(series.index_of(first), start + LEAST_BASELINE), len(series.x))
@@ -106,14 +106,14 @@ def deviations_from(series: Scaled, state: SeriesState, first: int) -> dict[int,
     column = places[:, None] + np.arange(-BASELINE, 0)[None, :]
     before = np.where(column >= start, series.x[np.maximum(column, 0)], np.nan)
     median = row_medians(before)
-    residual = _with_reserve(before - median[:, None], np.array(state.reserve))
+    residual = _fill_from_reserve(before - median[:, None], np.array(state.reserve))
     scale = np.maximum(MAD_TO_SD * row_medians(np.abs(residual)), LEAST_FLOOR)
     rows = zip((series.x[places] - median).tolist(), scale.tolist(), median.tolist(), strict=True)
     nights = series.nights[places].tolist()
     return {night: Deviation(*row, positive=series.unit is None) for night, row in zip(nights, rows, strict=True)}
 
 
-def _with_reserve(residual: FloatArray, reserve: FloatArray) -> FloatArray:
+def _fill_from_reserve(residual: FloatArray, reserve: FloatArray) -> FloatArray:
     """Each row (NaN in front) filled from the right with the last residuals of closed segments."""
     width = residual.shape[1]
     padded = np.concatenate([np.full(width, np.nan), reserve])[-width:]
@@ -122,7 +122,7 @@ def _with_reserve(residual: FloatArray, reserve: FloatArray) -> FloatArray:
     return np.asarray(np.where(np.isfinite(residual), residual, padded[index]))
 
 
-def common_shift(
+def find_common_shift(
     table: Mapping[str, Deviation],
     controls: AbstractSet[str],
     tonight: int,
@@ -137,38 +137,38 @@ def common_shift(
     rows = {name: row for name, row in table.items() if row.positive}
     moving = {name: row for name, row in rows.items() if name not in controls}
     few = len(moving) < LEAST_SERIES
-    seen = _together(list((rows if few else moving).values()))
+    seen = _find_shift_together(list((rows if few else moving).values()))
     if seen is None or not moving or len(rows) < LEAST_SERIES:
         return None
     shift, error = seen
     share = float(np.mean([row.away * shift > 0 for row in moving.values()]))
-    cause = weigh([_of_tonight(row) for name, row in rows.items() if name in controls], shift)
+    cause = weigh([_find_shift_of_tonight(row) for name, row in rows.items() if name in controls], shift)
     if few:
         own = float(np.median([row.away for row in moving.values()]))
         with_them = cause.whose == MACHINE and own / shift > 0.5
         return Common(tonight, shift, error, share, len(moving), cause) if with_them else None
     if cause.whose == UNKNOWN:
-        cause = _probed(cause, moving, histories, states, purse, shift)
+        cause = _probe_shift(cause, moving, histories, states, purse, shift)
     return Common(tonight, shift, error, share, len(moving), cause)
 
 
-def _of_tonight(row: Deviation) -> ControlShift:
+def _find_shift_of_tonight(row: Deviation) -> ControlShift:
     return ControlShift(row.away, row.scale, row.away)
 
 
-def _together(rows: Sequence[Deviation]) -> tuple[float, float] | None:
+def _find_shift_together(rows: Sequence[Deviation]) -> tuple[float, float] | None:
     """The shift of these series and its standard error, where they did the same beyond chance."""
     if not rows:
         return None
     away = np.array([row.away for row in rows])
     scale = np.array([row.scale for row in rows])
-    shift = weighted_median(away, 1 / scale)
+    shift = find_weighted_median(away, 1 / scale)
     error = 1.25 * float(np.median(scale)) / math.sqrt(len(rows))
     share = float(np.mean(np.sign(away) == np.sign(shift)))
     return None if abs(shift) <= max(4 * error, LEAST_SHIFT) or share < SAME_WAY else (shift, error)
 
 
-def _probed(
+def _probe_shift(
     cause: Cause,
     moving: Mapping[str, Deviation],
     histories: Mapping[str, History],
@@ -200,7 +200,7 @@ def _probe(
     moved = []
     for name in sorted(moving, key=lambda name: moving[name].scale)[:PROBES]:
         measure = purse.of(name)
-        series = scaled(histories[name], states[name])
+        series = scale_series(histories[name], states[name])
         old = [int(night) for night in series.nights[:-1] if night >= states[name].start][-5:-2]
         values = list(measure(old[-1], 1)) if measure and old else []
         if values and math.isfinite(values[0]) and values[0] > 0:

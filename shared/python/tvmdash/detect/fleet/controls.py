@@ -16,7 +16,7 @@ import numpy as np
 
 from tvmdash.detect.cause import BUILD, CONTROLS, MACHINE, Cause
 from tvmdash.detect.noise import LEAST_FLOOR, MAD_TO_SD, FloatArray
-from tvmdash.detect.series import History, SeriesState, scaled
+from tvmdash.detect.series import History, SeriesState, scale_series
 
 CLEARLY = 4.0
 """A control has moved where it is beyond so many of its standard errors, and half the shift."""
@@ -38,9 +38,9 @@ class ControlShift:
     near: float
 
 
-def shift_at(history: History, cut: int) -> ControlShift | None:
+def find_shift(history: History, cut: int) -> ControlShift | None:
     """How a control's values since the night `cut` differ from those before; None where there are too few."""
-    series = scaled(history, SeriesState())
+    series = scale_series(history, SeriesState())
     index = series.index_of(cut)
     before, after = series.recorded[max(0, index - BEFORE) : index], series.recorded[index:]
     if series.unit is not None or len(before) < LEAST_BEFORE or not len(after):
@@ -53,9 +53,9 @@ def shift_at(history: History, cut: int) -> ControlShift | None:
     )
 
 
-def shifts_at(histories: Iterable[History], cut: int) -> list[ControlShift]:
+def find_shifts(histories: Iterable[History], cut: int) -> list[ControlShift]:
     """The shifts of those controls that have one."""
-    return [shift for history in histories if (shift := shift_at(history, cut)) is not None]
+    return [shift for history in histories if (shift := find_shift(history, cut)) is not None]
 
 
 def weigh(controls: Sequence[ControlShift], shift: float) -> Cause:
@@ -63,23 +63,23 @@ def weigh(controls: Sequence[ControlShift], shift: float) -> Cause:
     if not controls:
         return Cause()
     moved = [control.size for control in controls if _has_moved(control, shift, alone=len(controls) == 1)]
-    middle, doubt = _middle(controls)
-    if len(moved) >= _needed(len(controls)):
-        return _told(MACHINE, controls, moved, float(np.median(moved)))
+    middle, doubt = _find_middle(controls)
+    if len(moved) >= _count_needed(len(controls)):
+        return _make_cause(MACHINE, controls, moved, float(np.median(moved)))
     if abs(middle - shift / 2) >= 2 * doubt:
         together = len(controls) > 1 and middle / shift > 0.5 and abs(middle) >= CLEARLY * doubt
         if together:
-            return _told(MACHINE, controls, moved, middle)
+            return _make_cause(MACHINE, controls, moved, middle)
         if middle / shift <= 0.5 and len(moved) <= (len(controls) >= ODD_ONE_OF):
-            return _told(BUILD, controls, moved, middle)
+            return _make_cause(BUILD, controls, moved, middle)
     return Cause(controls=len(controls), controls_moved=len(moved), controls_shift=math.expm1(middle))
 
 
-def _told(whose: str, controls: Sequence[ControlShift], moved: Sequence[float], size: float) -> Cause:
+def _make_cause(whose: str, controls: Sequence[ControlShift], moved: Sequence[float], size: float) -> Cause:
     return Cause(whose, CONTROLS, controls=len(controls), controls_moved=len(moved), controls_shift=math.expm1(size))
 
 
-def _needed(count: int) -> float:
+def _count_needed(count: int) -> float:
     return 1 if count == 1 else max(2, SOME * count)
 
 
@@ -89,14 +89,14 @@ def _has_moved(control: ControlShift, shift: float, *, alone: bool) -> bool:
     return with_it and as_far and abs(control.size) > CLEARLY * control.error
 
 
-def _middle(controls: Sequence[ControlShift]) -> tuple[float, float]:
+def _find_middle(controls: Sequence[ControlShift]) -> tuple[float, float]:
     """The weighted median of the controls' shifts, and its standard error."""
     weights = np.array([1 / control.error for control in controls])
     doubt = 1.25 * math.sqrt(len(controls)) / float(weights.sum())
-    return weighted_median(np.array([control.size for control in controls]), weights), doubt
+    return find_weighted_median(np.array([control.size for control in controls]), weights), doubt
 
 
-def weighted_median(values: FloatArray, weights: FloatArray) -> float:
+def find_weighted_median(values: FloatArray, weights: FloatArray) -> float:
     """The value at which half of the weight is reached; the middle of two where that is between them."""
     order = np.argsort(values)
     total = np.cumsum(weights[order])

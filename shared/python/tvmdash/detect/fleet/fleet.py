@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from tvmdash.detect.cause import CONTROL, MACHINE, Cause
-from tvmdash.detect.change_points import forgetting, observe, rebased
-from tvmdash.detect.fleet.common import Common, Deviation, FleetRerun, RerunBudget, common_shift, deviations
+from tvmdash.detect.change_points import forget, observe, rebase
+from tvmdash.detect.fleet.common import Common, Deviation, FleetRerun, RerunBudget, find_common_shift, find_deviations
 from tvmdash.detect.reason import Reason, ReasonKind
-from tvmdash.detect.series import Decision, History, SeriesState, Settings, scaled
+from tvmdash.detect.series import Decision, History, SeriesState, Settings, scale_series
 from tvmdash.errors import DashboardError
 
 GAIN = 0.6
@@ -103,21 +103,21 @@ def night(
     states = {name: state.series.get(name, SeriesState()) for name in histories}
     purse = RerunBudget(rerun, budget)
     tonight = max((history.tonight for history in histories.values()), default=0)
-    table = deviations(histories, states)
-    common = common_shift(table, controls, tonight, histories, states, purse)
-    shifts = _recent(state, tonight)
+    table = find_deviations(histories, states)
+    common = find_common_shift(table, controls, tonight, histories, states, purse)
+    shifts = _find_recent(state, tonight)
     if common and common.blame != "compiler":
         shifts += ((tonight, common.shift),)
-        cut = _lasting(shifts)
+        cut = _find_lasting(shifts)
         if cut is not None:
-            return _machine_alert(histories, states, common, cut, shifts)
-        states = {name: _without_common(states[name], table.get(name), common.shift, tonight) for name in states}
-    decisions = _each(histories, states, controls, settings, purse)
+            return _make_machine_alert(histories, states, common, cut, shifts)
+        states = {name: _remove_common(states[name], table.get(name), common.shift, tonight) for name in states}
+    decisions = _judge_each(histories, states, controls, settings, purse)
     kept = {**state.series, **{name: decision.state for name, decision in decisions.items()}}
     return NightDecision(decisions, FleetState(kept, shifts), common)
 
 
-def few(
+def judge_few(
     histories: Mapping[str, History],
     state: FleetState,
     names: Iterable[str],
@@ -127,19 +127,21 @@ def few(
     settings: Settings | None = None,
 ) -> NightDecision:
     """Judge only `histories` of the series `names`; `change_ahead` has found that the others are quiet tonight."""
-    states = {name: forgetting(state.series.get(name, SeriesState()), tonight) for name in names}
+    states = {name: forget(state.series.get(name, SeriesState()), tonight) for name in names}
     settings = settings or Settings()
     settings = replace(settings, threshold=night_threshold(settings, len(states)))
-    decisions = _each(histories, {name: states[name] for name in histories}, controls, settings, RerunBudget(None, 0))
+    decisions = _judge_each(
+        histories, {name: states[name] for name in histories}, controls, settings, RerunBudget(None, 0)
+    )
     kept = {**state.series, **states, **{name: decision.state for name, decision in decisions.items()}}
-    return NightDecision(decisions, FleetState(kept, _recent(state, tonight)))
+    return NightDecision(decisions, FleetState(kept, _find_recent(state, tonight)))
 
 
-def _recent(state: FleetState, tonight: int) -> tuple[tuple[int, float], ...]:
+def _find_recent(state: FleetState, tonight: int) -> tuple[tuple[int, float], ...]:
     return tuple(pair for pair in state.shifts if pair[0] > tonight - LASTING_NIGHTS - 1)
 
 
-def _without_common(state: SeriesState, row: Deviation | None, shift: float, tonight: int) -> SeriesState:
+def _remove_common(state: SeriesState, row: Deviation | None, shift: float, tonight: int) -> SeriesState:
     """The state with tonight's value freed of the machine's shift."""
     if row is None or not row.positive:
         return state
@@ -148,7 +150,7 @@ def _without_common(state: SeriesState, row: Deviation | None, shift: float, ton
     return replace(state, fixed={**state.fixed, tonight: row.median + rest})
 
 
-def _lasting(shifts: tuple[tuple[int, float], ...]) -> int | None:
+def _find_lasting(shifts: tuple[tuple[int, float], ...]) -> int | None:
     """The first of LASTING_NIGHTS common shifts in a row of one sign and similar size, if there are."""
     last = shifts[-LASTING_NIGHTS:]
     sizes = [abs(shift) for _, shift in last]
@@ -157,7 +159,7 @@ def _lasting(shifts: tuple[tuple[int, float], ...]) -> int | None:
     return last[0][0]
 
 
-def _machine_alert(
+def _make_machine_alert(
     histories: Mapping[str, History],
     states: Mapping[str, SeriesState],
     common: Common,
@@ -169,7 +171,9 @@ def _machine_alert(
     reason = Reason(ReasonKind.MACHINE_MOVED if common.cause.whose == MACHINE else ReasonKind.ALL_MOVED)
     for name, history in histories.items():
         fixed = {night: value for night, value in states[name].fixed.items() if night < cut}
-        state = rebased(scaled(history, replace(states[name], fixed=fixed)), replace(states[name], fixed=fixed), cut)
+        state = rebase(
+            scale_series(history, replace(states[name], fixed=fixed)), replace(states[name], fixed=fixed), cut
+        )
         decisions[name] = Decision(
             "environment", reason, history.tonight, state, cut=cut, effect=math.expm1(common.shift), cause=common.cause
         )
@@ -179,7 +183,7 @@ def _machine_alert(
     return NightDecision(decisions, FleetState(kept), common, machine, cut)
 
 
-def _each(
+def _judge_each(
     histories: Mapping[str, History],
     states: Mapping[str, SeriesState],
     controls: AbstractSet[str],
@@ -188,7 +192,9 @@ def _each(
 ) -> dict[str, Decision]:
     """Every series' own decision; with re-runs, the strongest suspects are measured first."""
     first = {name: observe(history, states[name], settings=settings) for name, history in histories.items()}
-    decisions = {name: _of_control(decision) if name in controls else decision for name, decision in first.items()}
+    decisions = {
+        name: _make_control_decision(decision) if name in controls else decision for name, decision in first.items()
+    }
     if purse.rerun is None:
         return decisions
     for name in sorted((name for name in histories if name not in controls), key=lambda name: -abs(first[name].z or 0)):
@@ -197,7 +203,7 @@ def _each(
     return decisions
 
 
-def _of_control(decision: Decision) -> Decision:
+def _make_control_decision(decision: Decision) -> Decision:
     if decision.kind != "alert":
         return decision
     reason = Reason(ReasonKind.CONTROL_MOVED)

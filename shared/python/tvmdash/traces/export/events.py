@@ -78,13 +78,13 @@ class _Frame:
 
 def trace_events(traces: Connection) -> TraceEvents:
     """The events of a connection, which stays open while they are read."""
-    processes = _processes(traces)
+    processes = _read_processes(traces)
     titles = {key: title for key, (title, _) in processes.items()}
-    frame = _frame(traces, titles)
-    return TraceEvents(_events(traces, titles, frame), frame.flows, dict(processes.values()))
+    frame = _make_frame(traces, titles)
+    return TraceEvents(_read_events(traces, titles, frame), frame.flows, dict(processes.values()))
 
 
-def _processes(traces: Connection) -> dict[Key, tuple[str, RocpdProcess]]:
+def _read_processes(traces: Connection) -> dict[Key, tuple[str, RocpdProcess]]:
     """For each process a name that no other has, and what is known."""
     processes: dict[Key, tuple[str, RocpdProcess]] = {}
     taken = {_NIGHTS, "host"}
@@ -101,7 +101,7 @@ def _processes(traces: Connection) -> dict[Key, tuple[str, RocpdProcess]]:
     return processes
 
 
-def _frame(traces: Connection, titles: Mapping[Key, str]) -> _Frame:
+def _make_frame(traces: Connection, titles: Mapping[Key, str]) -> _Frame:
     """Nights, stages, trials, and ids for the runs of trials."""
     frame = _Frame()
     nights: dict[str, int] = {}
@@ -121,7 +121,7 @@ def _frame(traces: Connection, titles: Mapping[Key, str]) -> _Frame:
     ).fetchall():
         key = (guid, process)
         parent = stages.get((night, experiment, _RUN)) or nights.get(night, 0)
-        names = (_title(titles, key), "trials", f"{workload or 'trial'} {point or ''}".strip(), "trial")
+        names = (_find_title(titles, key), "trials", f"{workload or 'trial'} {point or ''}".strip(), "trial")
         details = {"trial": trial, "error": error, "ms_mean": mean}
         trials[key, trial] = frame.add(names, (start, duration), parent, details)
     for guid, process, trial, repetition in traces.execute(_RUNS).fetchall():
@@ -130,21 +130,21 @@ def _frame(traces: Connection, titles: Mapping[Key, str]) -> _Frame:
     return frame
 
 
-def _events(traces: Connection, titles: Mapping[Key, str], frame: _Frame) -> Iterator[Event]:
+def _read_events(traces: Connection, titles: Mapping[Key, str], frame: _Frame) -> Iterator[Event]:
     yield from sorted(frame.slices, key=lambda event: event.start_ns)
     for query in _SPANS:
-        for keys, texts, kinds, starts, durations, lanes in _columns(traces, query):
-            yield _slices(titles, keys, (lanes, texts, kinds), starts, durations)
+        for keys, texts, kinds, starts, durations, lanes in _read_columns(traces, query):
+            yield _make_slices(titles, keys, (lanes, texts, kinds), starts, durations)
     waiting = dict(frame.runs)
-    for keys, texts, kinds, starts, durations, trials, repetitions, lanes in _columns(traces, _KERNELS):
+    for keys, texts, kinds, starts, durations, trials, repetitions, lanes in _read_columns(traces, _KERNELS):
         runs = zip(keys, trials, repetitions, strict=True)
         ids = [waiting.pop(run, 0) for run in runs] if waiting else [0] * len(keys)
-        yield _slices(titles, keys, (lanes, texts, kinds), starts, durations, ids)
-    for columns in _columns(traces, _TELEMETRY):
-        yield _counters(titles, *columns)
+        yield _make_slices(titles, keys, (lanes, texts, kinds), starts, durations, ids)
+    for columns in _read_columns(traces, _TELEMETRY):
+        yield _make_counters(titles, *columns)
 
 
-def _columns(traces: Connection, query: str) -> Iterator[list[tuple[Any, ...]]]:
+def _read_columns(traces: Connection, query: str) -> Iterator[list[tuple[Any, ...]]]:
     """The columns of a query's rows, a batch at a time: the keys of processes, then the rest."""
     cursor = traces.execute(query)
     while rows := cursor.fetchmany(BATCH):
@@ -152,22 +152,22 @@ def _columns(traces: Connection, query: str) -> Iterator[list[tuple[Any, ...]]]:
         yield [tuple(zip(guids, processes, strict=True)), *rest]
 
 
-def _texts(values: Sequence[str | None]) -> Names:
+def _pack_texts(values: Sequence[str | None]) -> Names:
     return names(["" if value is None else value for value in values])
 
 
-def _title(titles: Mapping[Key, str], key: Key) -> str:
+def _find_title(titles: Mapping[Key, str], key: Key) -> str:
     """The process's name; what is of no process is of the host."""
     guid, process = key
     return "host" if guid is None else titles.get(key) or f"{guid}/{process}"
 
 
-def _titles(titles: Mapping[Key, str], keys: Sequence[Key]) -> Names:
-    named = {key: _title(titles, key) for key in set(keys)}
+def _find_titles(titles: Mapping[Key, str], keys: Sequence[Key]) -> Names:
+    named = {key: _find_title(titles, key) for key in set(keys)}
     return names([named[key] for key in keys])
 
 
-def _slices(
+def _make_slices(
     titles: Mapping[Key, str],
     keys: Sequence[Key],
     texts: tuple[Sequence[str | None], ...],
@@ -177,9 +177,9 @@ def _slices(
 ) -> Slices:
     import numpy
 
-    lanes, called, kinds = (_texts(column) for column in texts)
+    lanes, called, kinds = (_pack_texts(column) for column in texts)
     return Slices(
-        _titles(titles, keys),
+        _find_titles(titles, keys),
         lanes,
         called,
         kinds,
@@ -189,7 +189,7 @@ def _slices(
     )
 
 
-def _counters(
+def _make_counters(
     titles: Mapping[Key, str],
     keys: Sequence[Key],
     called: Sequence[str | None],
@@ -200,9 +200,9 @@ def _counters(
     import numpy
 
     return Counters(
-        _titles(titles, keys),
-        _texts(called),
-        _texts(units),
+        _find_titles(titles, keys),
+        _pack_texts(called),
+        _pack_texts(units),
         numpy.array(moments, dtype=numpy.int64),
         numpy.array(values, dtype=numpy.float64),
     )

@@ -15,7 +15,7 @@ from tvmdash.measure.phases import COMPILE, TIMING
 from tvmdash.traces.batches import NULL_INT, Batch, Wanted, WrongValue, batch_of_rows, ints
 from tvmdash.traces.readers import raw_runs
 from tvmdash.traces.readers.raw_reading import NODE, Reading, check_ns, guid_of, mapping, processes_of
-from tvmdash.traces.readers.sqlite_input import int_columns, opened, real_column, tables_of
+from tvmdash.traces.readers.sqlite_input import int_columns, list_tables, open_database, real_column
 
 if TYPE_CHECKING:
     from tvmdash.traces.batches import Ints
@@ -33,7 +33,7 @@ class RawSource:
 
     def read(self, wanted: Wanted) -> Iterator[Batch]:
         """The batches of what is wanted."""
-        with opened(self.path) as database:
+        with open_database(self.path) as database:
             try:
                 reading = Reading(database, self.path, wanted)
                 for table in sorted(wanted.tables.keys() & _READERS.keys()):
@@ -45,8 +45,8 @@ class RawSource:
 
     def counts(self) -> dict[str, int]:
         """How many rows the tables must get from here, counted by SQLite alone."""
-        with opened(self.path) as database:
-            present = tables_of(database)
+        with open_database(self.path) as database:
+            present = list_tables(database)
             return {
                 table: int(database.execute(f"SELECT {count} FROM {stored}").fetchone()[0])  # noqa: S608 - our words
                 for table, stored, count in _COUNTED

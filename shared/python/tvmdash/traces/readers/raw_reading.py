@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvmdash.traces.batches import NULL_INT, Texts, Wanted, WrongValue, ints
-from tvmdash.traces.readers.sqlite_input import int_columns, tables_of, typed_rows
+from tvmdash.traces.readers.sqlite_input import int_columns, list_tables, read_typed_rows
 
 if TYPE_CHECKING:
     from tvmdash.traces.batches import Ints
@@ -26,12 +26,12 @@ _TEXTS = ("guid", "night", "experiment", "command")
 def processes_of(database: sqlite3.Connection) -> list[dict[str, Any]]:
     """The rows of the table of processes, of which there should be one; WrongValue where one is broken."""
     known = {**dict.fromkeys(_TEXTS, str), **dict.fromkeys(("ppid", "ended_ns"), int)}
-    return typed_rows(database, "process", {"pid": int, "started_ns": int, "facts": str}, known)
+    return read_typed_rows(database, "process", {"pid": int, "started_ns": int, "facts": str}, known)
 
 
 def _trials_of(database: sqlite3.Connection) -> list[dict[str, Any]]:
     known = {"ended_ns": int, "error": str, "facts": str}
-    rows = typed_rows(database, "trials", {"id": int, "point": str, "started_ns": int}, known)
+    rows = read_typed_rows(database, "trials", {"id": int, "point": str, "started_ns": int}, known)
     return sorted(({**dict.fromkeys(known), **row} for row in rows), key=lambda row: int(row["id"]))
 
 
@@ -67,7 +67,7 @@ class Reading:
 
     def __init__(self, database: sqlite3.Connection, path: Path, wanted: Wanted) -> None:
         self.database, self.path, self.wanted = database, path, wanted
-        self.tables = tables_of(database)
+        self.tables = list_tables(database)
         self.process = processes_of(database)[0]
         self.facts = mapping(self.process["facts"], "process.facts")
         self.machine = mapping(self.facts.get("machine"), "process.facts")
@@ -80,7 +80,7 @@ class Reading:
         """The names that `codes` number."""
         import numpy
 
-        rows = typed_rows(self.database, "names", {"id": int, "name": str}, {})
+        rows = read_typed_rows(self.database, "names", {"id": int, "name": str}, {})
         pool = {int(row["id"]): str(row["name"]) for row in rows}
         known = distinct(codes)
         missing = [code for code in known if code not in pool]

@@ -44,9 +44,9 @@ def operators(
     import numpy
 
     if "runs" in tables:
-        runs = _packed_runs(database)
+        runs = _read_packed_runs(database)
     elif "operators" in tables:
-        runs = _row_runs(database)
+        runs = _read_row_runs(database)
     else:
         runs = _runs_of([])
     begins = _begins(runs, {row["id"]: row["ended_ns"] for row in trials})
@@ -89,7 +89,7 @@ def _spans_ns(runs: _Runs) -> list[int]:
     return spans
 
 
-def _packed_runs(database: sqlite3.Connection) -> _Runs:
+def _read_packed_runs(database: sqlite3.Connection) -> _Runs:
     query = "SELECT trial, repetition, begun_ns, names, starts_ns, durations_ns FROM runs ORDER BY rowid"
     return _runs_of(database.execute(query).fetchall())
 
@@ -110,18 +110,18 @@ def _runs_of(rows: Sequence[tuple[Any, ...]]) -> _Runs:
         [int(repetition) for repetition in repetitions],
         [None if moment is None else int(moment) for moment in begun],
         lengths,
-        *(_unpacked(column, kind) for column, kind in zip(packed, ("<i4", "<i8", "<i8"), strict=True)),
+        *(_unpack(column, kind) for column, kind in zip(packed, ("<i4", "<i8", "<i8"), strict=True)),
     )
 
 
-def _unpacked(column: Sequence[bytes], kind: str) -> Ints:
+def _unpack(column: Sequence[bytes], kind: str) -> Ints:
     import numpy
 
     numbers: numpy.ndarray[Any, Any] = numpy.frombuffer(b"".join(column), dtype=kind)
     return numbers.astype(numpy.int64, copy=False)
 
 
-def _row_runs(database: sqlite3.Connection) -> _Runs:
+def _read_row_runs(database: sqlite3.Connection) -> _Runs:
     """Format 1: a row for each operator."""
     import numpy
 

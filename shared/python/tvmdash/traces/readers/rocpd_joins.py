@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tvmdash.traces.batches import NULL_INT, Texts
 from tvmdash.traces.readers.rocpd_queries import Query
-from tvmdash.traces.readers.sqlite_input import paged_columns, quoted
+from tvmdash.traces.readers.sqlite_input import paged_columns, quote_name
 
 if TYPE_CHECKING:
     from tvmdash.traces.batches import Ints
@@ -39,18 +39,18 @@ class Tables:
         if match is None:
             return expression
         alias, table, column = match.groups()
-        return f"{alias}.{quoted(column)}" if self.has(table, column) else "NULL"
+        return f"{alias}.{quote_name(column)}" if self.has(table, column) else "NULL"
 
     def columns(self, expressions: Sequence[str], table: str, alias: str = "", where: str = "") -> list[Ints]:
         """Columns of whole numbers of one table, in the order of its rows."""
-        source = f"{quoted(self.name(table))} {alias}" + (f" WHERE {where}" if where else "")
+        source = f"{quote_name(self.name(table))} {alias}" + (f" WHERE {where}" if where else "")
         return paged_columns(self.database, expressions, source)
 
     def texts(self, codes: Ints, table: str, column: str) -> Texts:
         """The texts that `codes` number in a table and column; NULL where there is none."""
         import numpy
 
-        query = f"SELECT id, CAST({quoted(column)} AS TEXT) FROM {quoted(self.name(table))}"  # noqa: S608 - quoted
+        query = f"SELECT id, CAST({quote_name(column)} AS TEXT) FROM {quote_name(self.name(table))}"  # noqa: S608 - quoted
         stored = self.database.execute(query) if self.has(table, column) else []
         text_of = {int(number): str(text) for number, text in stored if text is not None and number is not None}
         numbers = numpy.array(sorted(text_of), dtype=numpy.int64)
@@ -104,7 +104,7 @@ class Joined:
         if not self._tables.has(table, column) or not len(keys):
             return nothing
         low, high = keys[keys != NULL_INT].min(initial=2**63 - 1), keys.max()
-        ids, values = self._tables.columns(["id", quoted(column)], table, where=f"id BETWEEN {low} AND {high}")
+        ids, values = self._tables.columns(["id", quote_name(column)], table, where=f"id BETWEEN {low} AND {high}")
         if not len(ids):
             return nothing
         places = _places(ids, keys)

@@ -17,7 +17,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import Batch, Column, Texts, Wanted, WrongValue, batch_of_rows, texts
 from tvmdash.traces.readers.rocpd_joins import Joined, Tables
 from tvmdash.traces.readers.rocpd_queries import QUERIES, Query
-from tvmdash.traces.readers.sqlite_input import opened, quoted, real_column, rows_of, tables_of
+from tvmdash.traces.readers.sqlite_input import list_tables, open_database, quote_name, read_rows, real_column
 from tvmdash.traces.tables import INT, REAL, TABLES
 
 SCHEMA_VERSION = 3
@@ -48,9 +48,9 @@ class RocpdSource:
 
     def read(self, wanted: Wanted) -> Iterator[Batch]:
         """The batches of what is wanted."""
-        with opened(self.path) as database:
+        with open_database(self.path) as database:
             try:
-                present = tables_of(database)
+                present = list_tables(database)
                 for table_set in self.sets:
                     reading = _Reading(Tables(database, present, table_set.suffix), table_set.guid, wanted)
                     for table in sorted(wanted.tables.keys() & QUERIES.keys()):
@@ -63,8 +63,8 @@ class RocpdSource:
     def counts(self) -> dict[str, int]:
         """How many rows the tables must get from here, counted by SQLite alone."""
         counts: dict[str, int] = {}
-        with opened(self.path) as database:
-            present = tables_of(database)
+        with open_database(self.path) as database:
+            present = list_tables(database)
             for table_set in self.sets:
                 reading = _Reading(Tables(database, present, table_set.suffix), table_set.guid, Wanted({}))
                 for table, query in QUERIES.items():
@@ -84,8 +84,8 @@ def rocpd_source(path: Path, database: sqlite3.Connection, tables: Mapping[str, 
     for name in sorted(tables):
         match = _METADATA.fullmatch(name)
         if match:
-            query = f"SELECT tag, value FROM {quoted(name)}"  # noqa: S608 - quoted
-            facts = {str(row["tag"]): str(row["value"]) for row in rows_of(database, query)}
+            query = f"SELECT tag, value FROM {quote_name(name)}"  # noqa: S608 - quoted
+            facts = {str(row["tag"]): str(row["value"]) for row in read_rows(database, query)}
             _check_version(path, facts.get("schema_version", ""))
             sets.append(_Set(match[1], _guid(path, database, match[1], facts)))
     return RocpdSource(path, tuple(sets))
@@ -99,8 +99,8 @@ def _check_version(path: Path, version: str) -> None:
 
 
 def _guid(path: Path, database: sqlite3.Connection, suffix: str, facts: Mapping[str, str]) -> str:
-    query = f"SELECT DISTINCT guid FROM {quoted('rocpd_info_process' + suffix)}"  # noqa: S608 - quoted
-    guids = [str(row["guid"]) for row in rows_of(database, query)]
+    query = f"SELECT DISTINCT guid FROM {quote_name('rocpd_info_process' + suffix)}"  # noqa: S608 - quoted
+    guids = [str(row["guid"]) for row in read_rows(database, query)]
     if len(guids) > 1:
         raise DashboardError(
             f"{path}: one set of tables holds {len(guids)} processes. Give the files it was made from."
@@ -122,9 +122,9 @@ class _Reading:
         if not self.tables.has(query.table):
             return
         if table in _SMALL:
-            chosen = ", ".join(f"{self.tables.existing(e)} AS {quoted(name)}" for name, e in query.columns.items())
+            chosen = ", ".join(f"{self.tables.existing(e)} AS {quote_name(name)}" for name, e in query.columns.items())
             source = self._source(query, (join[1] for join in query.joins))
-            rows = rows_of(self.tables.database, f"SELECT {chosen} FROM {source} ORDER BY {query.alias}.id")  # noqa: S608
+            rows = read_rows(self.tables.database, f"SELECT {chosen} FROM {source} ORDER BY {query.alias}.id")  # noqa: S608
             yield batch_of_rows(table, [{**row, "guid": self.guid} for row in rows])
         else:
             yield self._large(table, query)
@@ -178,10 +178,10 @@ class _Reading:
                 path.append(alias)
                 alias = joins[alias][1].partition(" = ")[2].partition(".")[0]
             chosen += [alias for alias in reversed(path) if alias not in chosen]
-        parts = [f"{quoted(self.tables.name(query.table))} {query.alias}"]
+        parts = [f"{quote_name(self.tables.name(query.table))} {query.alias}"]
         for alias in chosen:
             table, condition = joins[alias]
-            there = quoted(self.tables.name(table)) if self.tables.has(table) else "(SELECT NULL AS id)"
+            there = quote_name(self.tables.name(table)) if self.tables.has(table) else "(SELECT NULL AS id)"
             parts.append(f"LEFT JOIN {there} {alias} ON {condition}")
         return " ".join(parts)
 
@@ -190,8 +190,8 @@ class _Reading:
         if not self.tables.has(query.table):
             return 0
         column = (query.only_without or "").rpartition(".")[2]
-        where = f" WHERE {quoted(column)} IS NULL" if self.tables.has(query.table, column) else ""
-        source = f"{quoted(self.tables.name(query.table))}{where}"
+        where = f" WHERE {quote_name(column)} IS NULL" if self.tables.has(query.table, column) else ""
+        source = f"{quote_name(self.tables.name(query.table))}{where}"
         return int(self.tables.database.execute(f"SELECT count(*) FROM {source}").fetchone()[0])  # noqa: S608
 
 

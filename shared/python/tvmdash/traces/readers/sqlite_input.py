@@ -39,7 +39,7 @@ def is_sqlite(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[sqlite3.Connection]:
+def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     """The database, read-only; DashboardError where it is broken.
 
     SQLite would create files beside a database whose log it replays, so one that has a log is copied away first.
@@ -77,16 +77,16 @@ def _log_of(path: Path) -> Path | None:
 def _copy(path: Path, folder: Path) -> Path:
     """A copy of the database with its log; taken again where a living writer changed either meanwhile."""
     for _ in range(10):
-        before = _states(path)
+        before = _list_states(path)
         for ending in ("", *_LOGS):
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(path.with_name(path.name + ending), folder / f"copy.db{ending}")
-        if before == _states(path):
+        if before == _list_states(path):
             return folder / "copy.db"
     raise DashboardError(f"{path}: is being written without a pause. Read it when its process has ended.")
 
 
-def _states(path: Path) -> list[tuple[int, int] | None]:
+def _list_states(path: Path) -> list[tuple[int, int] | None]:
     states: list[tuple[int, int] | None] = []
     for ending in ("", *_LOGS):
         try:
@@ -97,17 +97,17 @@ def _states(path: Path) -> list[tuple[int, int] | None]:
     return states
 
 
-def tables_of(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+def list_tables(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     """The names and columns of the true tables: no view, no virtual table, nothing computed by their schema."""
     columns_of = {}
     rows = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
     for name, _ in rows:
-        columns = database.execute(f"PRAGMA table_xinfo({quoted(name)})").fetchall()
+        columns = database.execute(f"PRAGMA table_xinfo({quote_name(name)})").fetchall()
         columns_of[str(name)] = tuple(str(column[1]) for column in columns if column[6] == 0)
     return columns_of
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """`name` as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -157,11 +157,11 @@ def paged_columns(database: sqlite3.Connection, expressions: Sequence[str], sour
         if any(_NOT_WHOLE.search(text) for text in texts):
             raise _wrong_value(database, expressions, source)
         for page, text in zip(pages, texts, strict=True):
-            page.append(_whole_numbers(text, count))
+            page.append(_parse_whole_numbers(text, count))
     return [page[0] if len(page) == 1 else numpy.concatenate(page) for page in pages]
 
 
-def _whole_numbers(text: str, count: int) -> Ints:
+def _parse_whole_numbers(text: str, count: int) -> Ints:
     """The numbers in a JSON list that SQLite wrote."""
     import numpy
 
@@ -199,14 +199,14 @@ def real_column(database: sqlite3.Connection, expression: str, source: str) -> R
     return numpy.array(values, dtype=numpy.float64)
 
 
-def typed_rows(
+def read_typed_rows(
     database: sqlite3.Connection, table: str, needed: Mapping[str, type], known: Mapping[str, type]
 ) -> list[dict[str, Any]]:
     """The rows of a small table in their order; WrongValue where a value is not of its column's type.
 
     `needed` are the columns that have a value in each row, `known` those that may be NULL or not there.
     """
-    rows = rows_of(database, f"SELECT * FROM {quoted(table)} ORDER BY rowid")  # noqa: S608 - quoted
+    rows = read_rows(database, f"SELECT * FROM {quote_name(table)} ORDER BY rowid")  # noqa: S608 - quoted
     for row in rows:
         for name, kind in {**known, **needed}.items():
             value = row.get(name)
@@ -216,7 +216,7 @@ def typed_rows(
     return rows
 
 
-def rows_of(database: sqlite3.Connection, query: str) -> list[dict[str, Any]]:
+def read_rows(database: sqlite3.Connection, query: str) -> list[dict[str, Any]]:
     """The rows of a query as dictionaries, for small tables."""
     cursor = database.execute(query)
     names = [column[0] for column in cursor.description]
