@@ -16,10 +16,10 @@ _SAME = ("workload", "workload_args", "runtime_config")
 
 def summary(default: Summary, history: History) -> Summary:
     """`default`, its lines on TVM at its best replaced by a line for each of TVM's variants and each rival."""
-    return default.without(SectionKind.ENGINES).with_lines(told(history), before=SectionKind.EXTREMES)
+    return default.without(SectionKind.ENGINES).with_lines(summarize_history(history), before=SectionKind.EXTREMES)
 
 
-def told(history: History) -> list[str]:
+def summarize_history(history: History) -> list[str]:
     """A line for each pair of a TVM variant and a rival that have workloads in common."""
     times: dict[str, dict[str, float]] = {}
     for series in measured_tonight(history, {"run_time"}):

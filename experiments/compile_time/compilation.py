@@ -145,10 +145,10 @@ def _compile(source: Source, options: CompileOptions, threads: int) -> Compilati
     def check() -> Mapping[str, float]:
         return accuracy.check_answer(answer, networks.reference(network, weights, x))
 
-    return Compilation(Cost(phases_ms, used, _told(compiled, phases_ms)), compiled, check)
+    return Compilation(Cost(phases_ms, used, _describe(compiled, phases_ms)), compiled, check)
 
 
-def _told(compiled: Compiled, phases_ms: Mapping[str, float]) -> dict[str, Any]:
+def _describe(compiled: Compiled, phases_ms: Mapping[str, float]) -> dict[str, Any]:
     passes = compiled.pass_times_ms
     return {
         "module_hash": compiled.module_hash,

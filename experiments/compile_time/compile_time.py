@@ -69,15 +69,15 @@ class CompileTime(Experiment[CompileTimeConfig]):
         """The process's one compilation, done when its first phase is asked for; the timer tells what it took."""
         phase = point.values["phase"]
         if phase == IMPORT:
-            return _told(phase, import_tvm())
+            return _make_prepared(phase, import_tvm())
         if point.values["frontend"] == "onnx":
             self._see_onnx()
         source = Source(point.workload.partition(".")[2], point.values["frontend"], config.batch, seed)
         options = CompileOptions(json.loads(point.target), config.pipeline)
         done = compile_once(source, options, config.threads)
         if phase != TOTAL:
-            return _told(phase, Cost(done.cost.phases_ms, {}, {}), check=done.check)
-        return _told(
+            return _make_prepared(phase, Cost(done.cost.phases_ms, {}, {}), check=done.check)
+        return _make_prepared(
             phase,
             done.cost,
             check=done.check,
@@ -103,7 +103,7 @@ class CompileTime(Experiment[CompileTimeConfig]):
             sys.path.insert(0, engine.path)
 
 
-def _told(phase: str, cost: Cost, **known: Any) -> Prepared:
+def _make_prepared(phase: str, cost: Cost, **known: Any) -> Prepared:
     """One sample, taken already: a process has only one first time."""
     elapsed_ns = round(cost.phases_ms[phase] * 1e6)
     return Prepared(

@@ -60,10 +60,10 @@ def _estimate(series: Series | None) -> Estimate | None:
 
 def summary(usual: Summary, history: History) -> Summary:
     """`usual` without its lines on the fastest and slowest, and with what each compilation consisted of."""
-    return usual.without(SectionKind.EXTREMES).with_lines(told(history))
+    return usual.without(SectionKind.EXTREMES).with_lines(summarize_history(history))
 
 
-def told(history: History) -> list[str]:
+def summarize_history(history: History) -> list[str]:
     """A line for the import, one for each compilation, and how the frontends compare."""
     phases_of = compilations(history)
     imports = [

@@ -55,7 +55,7 @@ def cost_plot(history: History) -> GroupedBar:
     return GroupedBar(title, "ns", programs, executors, rows, lower_is_better=True)
 
 
-def told(history: History) -> list[str]:
+def summarize_history(history: History) -> list[str]:
     """Lines: how the executors stand to bytecode, and what a call costs on each."""
     series_of = cells(history)
     return [*_against_bytecode(series_of), *_costs(series_of), *_call_alone(series_of)]

@@ -63,7 +63,7 @@ class ExecutorOverhead(Experiment[ExecutorOverheadConfig]):
 
     def summary(self, history: History) -> Summary:
         """The default words without each program's fastest and slowest: instead what a call costs on each executor."""
-        return super().summary(history).without(SectionKind.EXTREMES).with_lines(costs.told(history))
+        return super().summary(history).without(SectionKind.EXTREMES).with_lines(costs.summarize_history(history))
 
 
 def _workload(name: str) -> str:

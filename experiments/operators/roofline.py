@@ -160,10 +160,10 @@ def _share(share: Share) -> Estimate:
 
 def summary(usual: Summary, history: History) -> Summary:
     """`usual` without its fastest and slowest (they are of unlike shapes), and with the lines of `told`."""
-    return usual.without(SectionKind.EXTREMES).with_lines(told(history))
+    return usual.without(SectionKind.EXTREMES).with_lines(summarize_history(history))
 
 
-def told(history: History) -> list[str]:
+def summarize_history(history: History) -> list[str]:
     """The engines by data type, the machine's peaks, and which operators are farthest from them."""
     shares_of_peak, tonight = shares(history), series_plots.measured_tonight(history, {"run_time"})
     rates = [_rate(series) for series in tonight]

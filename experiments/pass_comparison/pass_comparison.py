@@ -56,10 +56,10 @@ class PassComparison(RelaxExperiment[PassComparisonConfig]):
     def summary(self, history: History) -> Summary:
         """The default words, but each change against the pipeline as it is, where their intervals are apart."""
         head = "Against the unchanged pipeline, by tonight's samples alone:"
-        return super().summary(history).without(SectionKind.EXTREMES).with_lines([head, *told(history)])
+        return super().summary(history).without(SectionKind.EXTREMES).with_lines([head, *summarize_history(history)])
 
 
-def told(history: History) -> list[str]:
+def summarize_history(history: History) -> list[str]:
     """A line for each network: what each change did to its time, its code and its planned memory."""
     tonight = plots.measured_tonight(history, {"run_time", *SIZES})
     lines = []

@@ -7,7 +7,7 @@ from tvmdash.experiment.info import History
 from tvmdash.summary_util import format_ratio, geometric_mean_ratio
 
 
-def told(history: History) -> list[str]:
+def summarize_history(history: History) -> list[str]:
     """A line for each device but the first: its times against the first one's, over the workloads of both."""
     times: dict[str, dict[str, float]] = {}
     for series in plots.measured_tonight(history, {"run_time"}):

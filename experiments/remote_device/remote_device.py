@@ -91,7 +91,7 @@ class RemoteDevice(Experiment[RemoteDeviceConfig]):
     def summary(self, history: History) -> Summary:
         """The default words, and how each device stands to the first one."""
         usual = super().summary(history)
-        return usual.with_lines(device_text.told(history))
+        return usual.with_lines(device_text.summarize_history(history))
 
     def _run(self, config_dir: Path, raw: Path) -> str:
         config = self.load_config(config_dir)

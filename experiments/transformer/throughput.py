@@ -55,10 +55,10 @@ def _estimate(series: Series | None) -> Estimate | None:
 
 def summary(usual: Summary, history: History) -> Summary:
     """`usual` without its fastest and slowest (they are of unlike work), and with the lines of `told`."""
-    return usual.without(SectionKind.EXTREMES).with_lines(told(history))
+    return usual.without(SectionKind.EXTREMES).with_lines(summarize_history(history))
 
 
-def told(history: History) -> list[str]:
+def summarize_history(history: History) -> list[str]:
     """Tokens per second of each model and phase at the longest prompt, and how dynamic shapes stand to static ones."""
     series_of = cells(history)
     lines = []

@@ -21,10 +21,10 @@ def plots(history: History, default: Mapping[str, Plot]) -> dict[str, Plot]:
 
 def summary(default: Summary, history: History) -> Summary:
     """`default`, its fastest and slowest replaced by each network's times after so many trials."""
-    return default.without(SectionKind.EXTREMES).with_lines(told(history))
+    return default.without(SectionKind.EXTREMES).with_lines(summarize_history(history))
 
 
-def told(history: History) -> list[str]:
+def summarize_history(history: History) -> list[str]:
     """A line for each network that was measured or searched tonight."""
     after: dict[str, dict[int, float]] = {}
     search_ms: dict[str, float] = {}

@@ -79,7 +79,7 @@ class Tuning(Experiment[TuningConfig]):
         if trials:
             searched = search.done(subject, module, self._budget(config), seed)
             if kind == "tuning":
-                return _told(searched, subject)
+                return _make_prepared(searched, subject)
             database = searched.folder / f"first-{trials}"
             tuning.copy_good(searched.folder, database, trials)
             module = tuning.schedule(module, database, target)
@@ -109,7 +109,7 @@ class Tuning(Experiment[TuningConfig]):
         return Budget(max(config.trials), config.trials_per_round, config.build_seconds, config.run_seconds)
 
 
-def _told(searched: Searched, subject: Subject) -> Prepared:
+def _make_prepared(searched: Searched, subject: Subject) -> Prepared:
     """The search itself as a workload, timed already; its database is kept for cnn_comp.
 
     One that lost most of its trials is a failure, and nothing is kept of it: it would stay for as long as the build.

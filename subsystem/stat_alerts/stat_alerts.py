@@ -63,7 +63,7 @@ class StatAlerts(Subsystem[StatAlertsConfig]):
         if done.judged is None or done.table.stamps[-1] != tonight.stamp:
             write_verdict(home, concluding.nothing_measured(tonight))
             report = _without_data(done, tonight.stamp)
-            return threads.told(report, config, output, home, tonight, done.ledger, [Line(report.value)])
+            return threads.post_threads(report, config, output, home, tonight, done.ledger, [Line(report.value)])
         rates = false_positive_rate.measured(output, done.table, done.judged, options, config.honesty_series)
         verdict, stands = concluding.conclude(home, tonight, done.table, done.judged, done.ledger, options)
         write_verdict(home, verdict)
@@ -72,7 +72,7 @@ class StatAlerts(Subsystem[StatAlertsConfig]):
         common.write_json(output / PAGE_FILE, telling.page_to_json(page, done.ledger))
         lines = telling.report_lines(done.table, done.judged, done.ledger, done.events, rates, verdict)
         report = telling.report(verdict, lines)
-        return threads.told(report, config, output, home, tonight, done.ledger, lines)
+        return threads.post_threads(report, config, output, home, tonight, done.ledger, lines)
 
 
 def _options(config: StatAlertsConfig, home: Home, tonight: Night) -> Options:

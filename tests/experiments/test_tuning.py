@@ -126,12 +126,12 @@ def test_processes_of_a_run_share_its_search_and_another_run_makes_its_own(code,
 def test_a_good_search_is_kept_and_one_that_lost_most_of_its_trials_is_a_failure(code, monkeypatch, lowered):
     bad = search(code, monkeypatch, lowered, ("Timeout", None), ("Timeout", None), (None, None))
     with pytest.raises(DashboardError, match="4 of 6 trials failed"):
-        code.tuning._told(bad, SUBJECT)
+        code.tuning._make_prepared(bad, SUBJECT)
     with pytest.raises(DashboardError, match="not tuned"):
         tuning.find(SUBJECT)
     monkeypatch.setenv("TVMDASH_NIGHT", "another")
     good = search(code, monkeypatch, lowered, (None, None), (None, None), ("Timeout", None))
-    told = code.tuning._told(good, SUBJECT)
+    told = code.tuning._make_prepared(good, SUBJECT)
     assert told.details["failed_builds"] == 2
     assert told.timer(1, 1) == [round(good.search_s * 1e9)]
     folder, facts = tuning.find(SUBJECT)

@@ -50,7 +50,7 @@ def events_of(table: Table, night: int, memory: Memory, ledger: Ledger, options:
         for anchor in _anchors(table, night, options):
             drifts = list(_drifts(table, rows, anchor, night, memory, ledger))
             common = float(np.median([drift.size for drift in drifts])) if len(drifts) >= LEAST_FLEET else 0.0
-            if abs(common) >= options.creep and not _told(ledger, name, table, anchor):
+            if abs(common) >= options.creep and not _was_reported(ledger, name, table, anchor):
                 whole = (anchor, common)
             for drift in drifts:
                 own = drift.size - common
@@ -80,7 +80,7 @@ def _drifts(
     table: Table, rows: Sequence[int], anchor: int, night: int, memory: Memory, ledger: Ledger
 ) -> Iterator[_Drift]:
     """Of each row that can be compared with the anchor, how far it has gone."""
-    reported = _told_since(ledger, table, anchor)
+    reported = _reported_since(ledger, table, anchor)
     steps = {row: _steps_since(table, row, anchor, memory) for row in rows if table.rows[row].key not in reported}
     whole = [row for row, known in steps.items() if not any(step.kind == BREAK for step in known)]
     then = _windows(table, whole, anchor - WINDOW // 2, anchor + WINDOW // 2, steps)
@@ -94,7 +94,7 @@ def _drifts(
         yield _Drift(whole[at], anchor, float(levels[1][at] - levels[0][at]), error, float(levels[0][at]))
 
 
-def _told_since(ledger: Ledger, table: Table, anchor: int) -> set[str]:
+def _reported_since(ledger: Ledger, table: Table, anchor: int) -> set[str]:
     """The series of which a creep was told after the anchor."""
     recent = (
         incident
@@ -127,7 +127,7 @@ def _windows(
     return np.asarray(x)
 
 
-def _told(ledger: Ledger, fleet: str, table: Table, anchor: int) -> bool:
+def _was_reported(ledger: Ledger, fleet: str, table: Table, anchor: int) -> bool:
     def same(incident: Incident) -> bool:
         return incident.kind == CREEP and incident.fleet == fleet and incident.size is not None
 

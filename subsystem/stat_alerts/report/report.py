@@ -180,7 +180,9 @@ def page(
     return AlertsPage(
         night=table.stamps[judged.night],
         series=(*decided, *(_exact(table, number, stands[number.row]) for number in judged.exact.values())),
-        incidents=tuple(_told(incident, ledger, iso_of(table.stamps[judged.night])) for incident in _newest(ledger)),
+        incidents=tuple(
+            _report_incident(incident, ledger, iso_of(table.stamps[judged.night])) for incident in _newest(ledger)
+        ),
         honesty=Honesty(TARGET, **{kind: rate.on_page for kind, rate in rates.items()}),
         annotations=tuple(_annotation(table, annotation) for annotation in options.annotations),
         stamps=tuple(table.stamps[-_SHOWN_NIGHTS:]),
@@ -202,7 +204,7 @@ def _newest(ledger: Ledger) -> list[Incident]:
     return list(ledger.incidents.values())[::-1]
 
 
-def _told(incident: Incident, ledger: Ledger, now: str) -> ToldIncident:
+def _report_incident(incident: Incident, ledger: Ledger, now: str) -> ToldIncident:
     is_silent = ledger.silent(incident, now) is not None
     return ToldIncident(incident.id, is_silent, format_headline(incident), describe(incident))
 

@@ -36,7 +36,7 @@ class ThreadsConfig(SlackConfig):
     threads: int
 
 
-def told(
+def post_threads(
     report: Report,
     config: ThreadsConfig,
     output: Path,

@@ -36,7 +36,7 @@ def first_message(incidents: Sequence[Incident], night: str, website: str) -> Me
         return build(_title(incident), _about(incident, website), [Part(escape(text, _LINES))])
     verdict = f"{len(incidents)} more incidents of the night {format_night(night)}"
     parts = [Part(_row(incident, website), group="rows") for incident in sorted(incidents, key=rank)]
-    return build(verdict, "Each change of their states is told in this thread.", parts, _rest(website))
+    return build(verdict, "Each change of their states is told in this thread.", parts, _format_rest(website))
 
 
 def _title(incident: Incident) -> str:
@@ -69,7 +69,7 @@ def _page(website: str) -> str:
     return f"{website.rstrip('/')}/{PAGE}"
 
 
-def _rest(website: str) -> str:
+def _format_rest(website: str) -> str:
     return f"All of them: {link(_page(website), 'alerts')}." if website else ""
 
 

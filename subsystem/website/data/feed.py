@@ -32,12 +32,12 @@ def incidents_of(site: SiteContext, catalogue: Catalogue) -> bytes:
         "schema_version": SCHEMA_VERSION,
         "written": f"{site.now:%Y-%m-%dT%H:%M:%SZ}",
         "night": site.tonight.stamp,
-        "incidents": [_told(incident, site, ids) for incident in site.alerts.incidents],
+        "incidents": [_make_incident_json(incident, site, ids) for incident in site.alerts.incidents],
     }
     return (json.dumps(value, separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
 
 
-def _told(incident: Incident, site: SiteContext, ids: Mapping[str, str]) -> dict[str, Any]:
+def _make_incident_json(incident: Incident, site: SiteContext, ids: Mapping[str, str]) -> dict[str, Any]:
     return {
         **incident.to_json(),
         "headline": elide(format_headline(incident), _TITLE_CHARS),

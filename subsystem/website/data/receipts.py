@@ -163,7 +163,7 @@ def _make(wanted: _Wanted, names: _Names, carrier: IncrementalSite) -> None:
     file, trace = wanted.file, wanted.trace
     source = carrier.old / file if wanted.keeps else wanted.place.data
     try:
-        receipt = _kept(source) if wanted.keeps else _made(wanted.place, names)
+        receipt = _read_receipt(source) if wanted.keeps else _made(wanted.place, names)
     except WRONG as error:
         raise DashboardError(reason_of(source, error)) from error
     if wanted.is_tonight and not wanted.keeps:
@@ -175,7 +175,7 @@ def _make(wanted: _Wanted, names: _Names, carrier: IncrementalSite) -> None:
     carrier.write(file, json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii"), wanted.made_from)
 
 
-def _kept(path: Path) -> Receipt:
+def _read_receipt(path: Path) -> Receipt:
     receipt = structured.from_json(Receipt, common.read_json(path), path)
     return replace(receipt, trace=None, trace_words=_NO_TRACE)
 

@@ -64,7 +64,7 @@ def _shards(catalogue: Catalogue) -> Iterator[_Shard]:
     boundary = catalogue.boundary
     for entry in catalogue.entries:
         nights = catalogue.experiments[entry.outline.experiment].nights
-        facts, alerts = _facts(entry), _told(catalogue, entry)
+        facts, alerts = _facts(entry), _make_tonight_part(catalogue, entry)
         upto = nights.upto.get(entry.count.last_stamp, "")
         made_from = fingerprint(upto, str(entry.count.points), boundary, facts, alerts)
         recent = entry.count.points - entry.count.past
@@ -115,7 +115,7 @@ def _facts(entry: Entry) -> str:
     return _inside(value)
 
 
-def _told(catalogue: Catalogue, entry: Entry) -> str:
+def _make_tonight_part(catalogue: Catalogue, entry: Entry) -> str:
     """What is said of the series tonight, as the inside of a JSON object."""
     alerts = catalogue.alerts
     concerned = [incident for incident in reversed(alerts.incidents) if _concerns(incident, entry)]

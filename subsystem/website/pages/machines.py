@@ -184,20 +184,20 @@ def _differences(before: Facts, after: Facts) -> Iterator[Fact]:
             come = [f"+{item}" for item in now if item not in was]
             yield Fact(_name(name), format_list([*come, *gone], 12) or "another order")
         else:
-            yield Fact(_name(name), f"{_words(name, was)} → {_words(name, now)}")
+            yield Fact(_name(name), f"{_format_fact(name, was)} → {_format_fact(name, now)}")
 
 
 def _lines(facts: Facts) -> Iterator[Fact]:
     for name, value in facts.items():
         if value not in (None, "", {}, []):
-            yield Fact(_name(name), _words(name, value))
+            yield Fact(_name(name), _format_fact(name, value))
 
 
 def _name(name: str) -> str:
     return str(name).replace("_", " ")
 
 
-def _words(name: str, value: object) -> str:
+def _format_fact(name: str, value: object) -> str:
     if value is None:
         return "unknown"
     if isinstance(value, bool):

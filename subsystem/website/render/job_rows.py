@@ -50,7 +50,7 @@ def _head(state: str, title: str, kind: str) -> str:
 def _steps(job: JobResult) -> str:
     lines = [
         _line(step.stage, step.state, format_duration(step.elapsed_s) if step.elapsed_s else "")
-        for step in night_views.steps_shown(job)
+        for step in night_views.select_steps(job)
     ]
     items = "".join(lines) or f"<li>{_ICONS[ABSENT]}no stage was begun</li>\n"
     return f'<ul class="steps" aria-label="Stages">\n{items}</ul>\n'

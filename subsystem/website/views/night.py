@@ -168,7 +168,7 @@ def failures(jobs: Iterable[JobResult]) -> list[Failure]:
     return failed + together
 
 
-def steps_shown(job: JobResult) -> tuple[StepResult, ...]:
+def select_steps(job: JobResult) -> tuple[StepResult, ...]:
     """Its steps without a precheck that found nothing."""
     return tuple(step for step in job.steps if step.stage != PRECHECK or not step.success)
 

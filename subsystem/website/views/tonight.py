@@ -86,7 +86,7 @@ def page_of(experiment: str) -> str:
 def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
     """All experiments that the home knows or knew; their graphs and tonight's data are put into `site`."""
     home, nights, old = context.home, context.last_nights, context.old
-    reported = _told(nights)
+    reported = _find_newest_jobs(nights)
     configs = _configs(home)
     jobs = {job.name: job for job in experiments(nights[0])}
     views = []
@@ -114,13 +114,13 @@ def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
             left_out=taken.left_out,
             points=points,
             data_fault=fault,
-            config="" if config is None else _shown(config),
+            config="" if config is None else _format_config(config),
         )
         views.append(view)
     return sorted(views, key=lambda view: (view.job is None, view.title.lower(), view.name))
 
 
-def _told(nights: Iterable[Night]) -> dict[str, JobResult]:
+def _find_newest_jobs(nights: Iterable[Night]) -> dict[str, JobResult]:
     """By name, the newest that the nights tell of each experiment."""
     jobs: dict[str, JobResult] = {}
     for night in nights:
@@ -141,7 +141,7 @@ def _configs(home: Home) -> dict[str, Mapping[str, Any]]:
     return configs
 
 
-def _shown(config: Mapping[str, Any]) -> str:
+def _format_config(config: Mapping[str, Any]) -> str:
     return json.dumps(redaction.remove_secrets(config), indent=1, ensure_ascii=False)
 
 
