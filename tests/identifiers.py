@@ -21,7 +21,8 @@ from typing import Any
 from tvmdash.errors import DashboardError
 
 _MAKERS = re.compile(r"(\w+_)?in_words|describe\w*|headline|\w+_text|format_\w+|cause_in_short|night_sentence")
-_NO_MAKERS = {"stat_text", "read_text", "write_text", "_as_text", "plain_text"}
+_NO_MAKERS = {"stat_text", "read_text", "write_text", "_as_text", "plain_text", "format_failure"}
+"""No sentence comes from them, or one whose parts are identifiers already."""
 TEXTS = {
     "summary.json": {"title", "value", "lines"},
     "report.json": {"title", "value"},

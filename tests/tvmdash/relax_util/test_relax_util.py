@@ -97,8 +97,13 @@ def test_a_compiled_network_gives_the_reference_output(name):
     assert_right(network, compiled(network))
 
 
+FIRST_MODE, *OTHER_MODES = relax_util.EXEC_MODES
+
+
 @pytest.mark.parametrize("pipeline", PIPELINES)
-@pytest.mark.parametrize("exec_mode", relax_util.EXEC_MODES)
+@pytest.mark.parametrize(
+    "exec_mode", [FIRST_MODE, *(pytest.param(mode, marks=pytest.mark.slow) for mode in OTHER_MODES)]
+)
 def test_every_pipeline_and_mode_gives_the_reference_output(pipeline, exec_mode):
     assert_right(tiny(), compiled(tiny(), pipeline=pipeline, exec_mode=exec_mode))
 
