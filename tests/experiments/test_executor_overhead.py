@@ -116,7 +116,7 @@ def test_a_calls_cost_is_the_run_time_by_the_calls() -> None:
         a_series("operators", "compiled", 0.05, operators=50),
     )
     history = History("e", (), series, (STAMP,), ())
-    assert OWN.costs.told(history) == [
+    assert OWN.costs.summarize_history(history) == [
         "- compiled against bytecode: 2.00x faster (2.00 to 2.00, 2 workloads)",
         "- calls, for each of 100 calls: bytecode 3.00 µs and compiled 1.50 µs",
         "- operators, for each of 200 operators: bytecode 500 ns and compiled 1.00 µs",

@@ -154,7 +154,7 @@ def a_series(workload: str, engine: str, ms: float, args: dict[str, object]) -> 
 def test_nights_that_outlive_the_table_are_still_told() -> None:
     gone = a_series("topi.dense", "tvm", 1.0, {"shape": "9x9", "other": "9x9", "dtype": "float32"})
     history = History("e", (), (gone,), (STAMP,), ())
-    assert OWN.roofline.told(history) == ["- The machine's peaks are missing (1)."]
+    assert OWN.roofline.summarize_history(history) == ["- The machine's peaks are missing (1)."]
     assert OWN.roofline.plots(history) == {}
 
 

@@ -160,7 +160,7 @@ def a_series(passes, value, low, high, metric="run_time"):
 
 def the_words(*series):
     module = modules("pass_comparison").pass_comparison
-    return module.told(History("p", (), series, (STAMP,), ()))
+    return module.summarize_history(History("p", (), series, (STAMP,), ()))
 
 
 def test_only_changes_whose_interval_is_apart_from_the_unchanged_one_are_told():

@@ -78,7 +78,7 @@ class Home:
         config = THREADS.ThreadsConfig(**{**config, "threads": 5, "slack_seconds": seconds, **self.config})
         tonight = Night(NIGHTS[at], "running")
         report, ledger = Report("title", "the report"), fold(self.events)
-        told: Report = THREADS.told(report, config, self.output, self.slack.home, tonight, ledger, lines)
+        told: Report = THREADS.post_threads(report, config, self.output, self.slack.home, tonight, ledger, lines)
         return told
 
     def heads(self) -> list[str]:
