@@ -276,6 +276,9 @@ def test_what_is_written_is_read_back_and_what_is_damaged_is_named(tmp_path: Pat
         path.write_text(json.dumps({**value, **damage}))
         with pytest.raises(DashboardError, match=words):
             telemetry_data.read(path)
+    path.write_text(json.dumps({name: item for name, item in value.items() if name != "schema_version"}))
+    with pytest.raises(DashboardError, match="None is not 1"):
+        telemetry_data.read(path)
     path.write_text("[]")
     with pytest.raises(DashboardError, match=r"\$: \[\] is not an object"):
         telemetry_data.read(path)

@@ -71,10 +71,7 @@ def read(path: Path) -> MachineIdentity | None:
         value = common.read_json(path)
     except DashboardError as error:
         raise error.at(path, remedy=_REMEDY) from error
-    version = value.get("schema_version") if isinstance(value, dict) else None
-    if version != SCHEMA_VERSION:
-        problem = f"$.schema_version: {version!r:.40} is not {SCHEMA_VERSION}."
-        raise DashboardError(problem, place=path, remedy=_REMEDY)
+    structured.check_version(value, SCHEMA_VERSION, path, remedy=_REMEDY)
     return structured.from_json(MachineIdentity, value, path, remedy=_REMEDY)
 
 

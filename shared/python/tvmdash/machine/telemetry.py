@@ -85,11 +85,7 @@ def _rounded(value: float | None) -> float | None:
 def read(path: Path) -> Telemetry:
     """The telemetry in `path`; DashboardError names what is wrong."""
     value = common.read_json(path)
-    version = value.get("schema_version", SCHEMA_VERSION) if isinstance(value, dict) else SCHEMA_VERSION
-    if version != SCHEMA_VERSION:
-        raise DashboardError(
-            f"{path}: $.schema_version: {version!r:.40} is not {SCHEMA_VERSION}. Update the dashboard."
-        )
+    structured.check_version(value, SCHEMA_VERSION, path, remedy="Update the dashboard.")
     read_back = structured.from_json(Telemetry, value, path, remedy="Move it away.")
     lengths = {len(column) for column in read_back.columns.values()}
     if len(lengths) > 1:

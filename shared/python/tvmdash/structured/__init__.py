@@ -92,6 +92,13 @@ def read(kind: type[_T], path: Path, *, max_bytes: int = MAX_BYTES, remedy: str 
     return from_json(kind, common.read_json(path, max_bytes=max_bytes), path, remedy=remedy)
 
 
+def check_version(value: common.Json, version: int, where: str | Path, *, remedy: str) -> None:
+    """DashboardError where the object `value` of the file `where` does not say that it is of this version."""
+    said = value.get("schema_version") if isinstance(value, dict) else version
+    if said != version:
+        raise DashboardError(f"{where}: $.schema_version: {said!r:.40} is not {version}. {remedy}")
+
+
 def to_json(value: Any) -> dict[str, Any]:
     """A dataclass as values for a JSON file, of which `from_json` makes an equal one."""
     done: dict[str, Any] = _converter(detailed=False).unstructure(value)
