@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from tests.tvmdash.records.test_records import data, record
 from tvmdash import common, config_util
 from tvmdash.config_util.schema import compile_schema
 from tvmdash.json_schema import Schema
@@ -19,25 +20,7 @@ from tvmdash.records.record import SCHEMAS
 
 DATA = common.read_json(SCHEMAS / "data_v1.json")
 CONFIG = compile_schema(config_util.FIELD_SETS["timing"])
-RECORD = {
-    "timestamp": "2026-11-21T03:15:00Z",
-    "schema_version": 1,
-    "additional_info": {"execution_elapsed_ms_median": 2.0, "samples": 10, "docker_tag": None, "docker_hash": None},
-    "workload": "vision.resnet18",
-    "workload_args": {"batch": 1},
-    "engine": "tvm",
-    "engine_version": "0.27.0",
-    "engine_config": {},
-    "target": "llvm",
-    "build_config": {},
-    "env_name": "bench1",
-    "hw_model": "EPYC",
-    "runtime_config": {"threads": 1},
-    "execution_config": {},
-    "execution_elapsed_ms_mean": 2.1,
-    "execution_elapsed_ms_std": 0.1,
-}
-NIGHT = {"schema_version": 1, "tvm_hash": "abc", "records": [RECORD], "failures": []}
+NIGHT = data(record(), failures=[])
 ODD = st.sampled_from([None, True, 0, -1, 1.0, 1.5, 2**70, -0.0, math.nan, math.inf, "", "1", "ä\n", [], [1, "a"], {}])
 
 

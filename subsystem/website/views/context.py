@@ -78,11 +78,6 @@ class SiteContext:
         """The machines that measured on each night, oldest night first; nights of which none is known are left out."""
         return self._measured.machines
 
-    @property
-    def taken_in(self) -> frozenset[str]:
-        """The experiments whose data of tonight was checked and is in the index."""
-        return self._measured.taken_in
-
     @functools.cached_property
     def series_by_id(self) -> dict[str, SeriesView]:
         return {view.id: view for view in self.series}

@@ -94,14 +94,10 @@ class SeriesView:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the store says: the series, what needs attention first, and the machines of each night, oldest first.
-
-    taken_in: the experiments whose data of tonight was checked and is in the store.
-    """
+    """What the store says: the series, what needs attention first, and the machines of each night, oldest first."""
 
     series: list[SeriesView]
     machines: Mapping[str, tuple[str, ...]]
-    taken_in: frozenset[str] = frozenset()
 
 
 def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured:
@@ -113,22 +109,19 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
     nights = Nights(tuple(stamps[-NIGHTS:]), alerts)
     views: list[SeriesView] = []
     machines: dict[str, set[str]] = {}
-    taken_in: set[str] = set()
     for name in home.experiments_with_data():
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             # a query each: for so few nights that is less work than importing what takes whole nights apart
             series = [opened.points_of(outline, since=nights.stamps[0]) for outline in opened.outlines(name)]
-            readable = opened.machines(name)
-        if nights.tonight in readable:
-            taken_in.add(name)
-        for stamp, machine in readable.items():
+            measured_by = opened.machines(name)
+        for stamp, machine in measured_by.items():
             machines.setdefault(stamp, set()).update({machine} - {""})
         names = naming.short_names(series)
         for item, key, short_name in zip(series, naming.keys(series), names, strict=True):
             if item.stamps and item.stamps[0] <= nights.tonight:
                 views.append(nights.view(item, key, short_name, moves.get(key)))
     known = {stamp: tuple(sorted(machine_names)) for stamp, machine_names in sorted(machines.items()) if machine_names}
-    return Measured(sorted(views, key=_need), known, frozenset(taken_in))
+    return Measured(sorted(views, key=_need), known)
 
 
 def _need(view: SeriesView) -> tuple[int, float, bool, str]:
