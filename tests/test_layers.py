@@ -46,8 +46,8 @@ FLOORS: dict[str, str] = {
     "incidents": "common contracts dashboard_info detect errors files records structured text",
     "backfill": "common dashboard_info errors records series stats structured text",
     "slack_util": "common config_util dashboard_info errors files redaction stages structured text verdict",
-    "experiment": "analysis_util common config_util errors files machine measure plot_util records series stages stats"
-    " summary_util text trial_util",
+    "experiment": "analysis_util common config_util dashboard_info errors files machine measure plot_util records"
+    " series stages stats structured summary_util text trial_util",
     "relax_util": "common errors experiment machine measure networks trial_util",
     "exp_templates": "common config_util dashboard_info experiment measure plot_util records stages summary_util",
     "relax_templates": "config_util exp_templates networks relax_util",

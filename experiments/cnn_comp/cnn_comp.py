@@ -80,6 +80,10 @@ class CnnComp(Experiment[CnnCompConfig]):
         """As everywhere; and inductor compiles in its own process."""
         return {**super().environment(point, config), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
+    def is_paired(self, point: Point, config: CnnCompConfig) -> bool:
+        """Not tuned: the database belongs to the TVM that wrote it."""
+        return super().is_paired(point, config) and point.values["variant"] != "tuned"
+
     def prepare(self, point: Point, config: CnnCompConfig, seed: int) -> Prepared:
         problem = runners.problem(point.workload.partition(".")[2], point.values["batch"], seed)
         ready = runners.RUNNERS[point.engine](problem, point, config.pipeline)

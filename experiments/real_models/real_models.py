@@ -25,7 +25,7 @@ from tvmdash.summary_util import Summary
 from tvmdash.text import format_list
 from tvmdash.trial_util import python_timer
 
-TVM = Engine(workloads.TVM.name, models.ONNX, workloads.TVM.facts)
+TVM = Engine(workloads.TVM.name, models.ONNX, workloads.TVM.facts, pairable=True)
 """With onnx, which TVM's ONNX frontend reads models with."""
 PIPELINE = "zero_decompose"
 TOLERANCE = 1e-4

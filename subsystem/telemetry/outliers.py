@@ -14,6 +14,7 @@ from pathlib import Path
 from tvmdash import config_util
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.experiment.paired.pairs import is_of_reference
 from tvmdash.measure.capture import Trial, read_trials
 from tvmdash.series.naming import label_of
 
@@ -53,7 +54,8 @@ def find(home: Home, experiment: str, stamp: str, begun_unix_s: float) -> tuple[
             if sum(item.file_size for item in wanted) > _MAX_BYTES:
                 raise DashboardError(f"{file}: too large to look into.")
             archive.extractall(folder, wanted)
-            return outliers(read_trials(Path(folder)), begun_unix_s)
+            trials = [trial for trial in read_trials(Path(folder)) if not is_of_reference(trial)]
+            return outliers(trials, begun_unix_s)
     except (zipfile.BadZipFile, OSError, sqlite3.Error) as error:
         raise DashboardError(f"{file}: cannot be read: {error}.") from error
 

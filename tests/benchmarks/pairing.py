@@ -6,12 +6,13 @@
 Nothing differs between the two sides but the process, so a ratio that is not 1 is an error of the method. Two processes
 of one TVM prepare the points of relax_opt as a night does (mlp, dqn) and stay; then they take turns by the sample, in
 an order drawn anew for each turn, the other one asleep. With one thread both sit on the same core, drawn anew as well;
-with more, none is bound. The second process also runs each point with work planted in it, as a build that is slower
-would: mlp with 103 and 105 calls for 100; dqn with two and three calls of mlp after it.
+with more, none is bound. In turns of their own the second process runs each point with work planted in it, as a build
+that is slower would: mlp with 103 calls for 100, dqn with two calls of mlp after it.
 
 `table` makes nights of five pairs, drawn from all of them. For each clock (wall, the thread's CPU) it says how far the
 absolute time of such a night scatters and how far the ratio, how wide the 95 % interval of the ratio is (Student's t
 over the pairs), how often it holds the truth, and in how many nights the planted work is seen: its lower bound above 0.
+The first figure of the coverage counts 0 as the truth, the second the mean of all pairs: they differ by what is biased.
 """
 
 from __future__ import annotations
@@ -65,10 +66,8 @@ class Work:
 WORKS = {
     "mlp": Work("mlp", 100),
     "mlp +3 %": Work("mlp", 103),
-    "mlp +5 %": Work("mlp", 105),
     "dqn": Work("dqn", 1),
     "dqn +2 mlp": Work("dqn", 1, of_mlp=2),
-    "dqn +3 mlp": Work("dqn", 1, of_mlp=3),
 }
 PLAIN = {name: work.network for name, work in WORKS.items()}
 
@@ -152,20 +151,18 @@ def burning(processes: int) -> Iterator[None]:
 
 
 def measure_pair(order: random.Random, threads: int) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """By side and work: every sample of one pair of processes."""
+    """By side and work, every sample of a pair of processes; the reference's are of the plain network in each turn."""
     sides = {name: Side(threads, order.randrange(4096)) for name in ("reference", "tonight")}
     for side in sides.values():
         side.wait_until_ready()
-    contests = [("reference", name) for name, work in WORKS.items() if name == work.network]
-    contests += [("tonight", name) for name in WORKS]
     samples: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in sides}
     cores = sorted(os.sched_getaffinity(0))
     for _ in range(TURNS):
-        for network in order.sample(["mlp", "dqn"], 2):
+        for name in order.sample(list(WORKS), len(WORKS)):
             core = order.choice(cores) if threads == 1 else None
-            turn = [contest for contest in contests if WORKS[contest[1]].network == network]
-            for side, name in order.sample(turn, len(turn)):
-                samples[side].setdefault(name, []).append(asdict(sides[side].sample(WORKS[name], core)))
+            for side in order.sample(["reference", "tonight"], 2):
+                work = WORKS[name if side == "tonight" else PLAIN[name]]
+                samples[side].setdefault(name, []).append(asdict(sides[side].sample(work, core)))
     for side in sides.values():
         side.end()
     return samples
@@ -198,7 +195,7 @@ def read(file: Path, clock: str) -> dict[str, Found]:
     for line in file.read_text(encoding="utf-8").splitlines():
         samples = json.loads(line)["samples"]
         for name, network in PLAIN.items():
-            reference, tonight = (_level(samples["reference"][network], clock), _level(samples["tonight"][name], clock))
+            reference, tonight = (_level(samples["reference"][name], clock), _level(samples["tonight"][name], clock))
             if name == network:
                 found[network].absolute.append(math.log(reference))
             found[network].ratios.setdefault(name, []).append(math.log(tonight / reference))
@@ -222,7 +219,7 @@ def lines(file: Path) -> Iterator[str]:
             cells = [f"{state}, threads {first['threads']}", network, clock, str(len(found.absolute))]
             cells += [f"{_night_scatter(found.absolute):.2f}", f"{statistics.stdev(found.ratios[network]) * 100:.2f}"]
             cells.append(f"{_night_scatter(found.ratios[network]):.2f}")
-            cells += [_intervals(found.ratios[network], 0.0)]
+            cells += [_intervals(found.ratios[network])]
             for name in planted:
                 truth = statistics.fmean(found.ratios[name]) - statistics.fmean(found.ratios[network])
                 cells.append(f"{truth * 100:.1f} %: {_seen(found.ratios[name]):.0%}")
@@ -239,11 +236,12 @@ def _night_scatter(values: Sequence[float]) -> float:
     return statistics.stdev(values) / math.sqrt(NIGHT_PAIRS) * 100
 
 
-def _intervals(values: Sequence[float], truth: float) -> str:
-    """How wide the nights' intervals are to either side, in percent, and how often they hold the truth."""
+def _intervals(values: Sequence[float]) -> str:
+    """How wide the nights' intervals are to either side, in percent, and how often they hold 0, and the mean of all."""
     found = [mean_interval(night) for night in _nights(values)]
     half = statistics.median((high - low) / 2 for low, high in found) * 100
-    return f"{half:.2f}, {statistics.fmean(low <= truth <= high for low, high in found):.0%}"
+    held = [statistics.fmean(low <= truth <= high for low, high in found) for truth in (0.0, statistics.fmean(values))]
+    return f"{half:.2f}, {held[0]:.0%}, {held[1]:.0%}"
 
 
 def _seen(values: Sequence[float]) -> float:
@@ -252,7 +250,7 @@ def _seen(values: Sequence[float]) -> float:
 
 HEAD = (
     "| condition | network | clock | pairs | a night's time, sd % | one pair's ratio, sd % | a night's ratio, sd % |"
-    " half-width %, coverage | planted, seen | planted, seen |\n|---|---|---|---|---|---|---|---|---|---|"
+    " half-width %, coverage | planted, seen |\n|---|---|---|---|---|---|---|---|---|"
 )
 
 

@@ -18,10 +18,16 @@ _OWN_PLACE = frozenset(("load_before", "load_after", "execution_config", "compil
 """Facts of a trial that do not go into additional_info as they are."""
 EndedBy = Callable[[Sequence[Trial], Reduced], str]
 """What ended the measurement of a point with these trials."""
+Beside = Callable[[Sequence[Trial]], Mapping[str, Any] | None]
+"""What a reference, measured in turn with these trials of a point, says of them."""
 
 
 def reduce(
-    trials: Iterable[Trial], ended_by: EndedBy | None = None, *, name_engines: bool = False
+    trials: Iterable[Trial],
+    ended_by: EndedBy | None = None,
+    beside: Beside | None = None,
+    *,
+    name_engines: bool = False,
 ) -> tuple[list[Record], list[Failure]]:
     """One record for each point that has an answer to trust, one failure for each that has not.
 
@@ -37,7 +43,7 @@ def reduce(
         if wrong is not None:
             failures.append(failure_of(wrong.point, wrong.error or "", name_engine=name_engines))
         else:
-            records.append(_record(group, ended_by))
+            records.append(_record(group, ended_by, beside))
     return records, failures
 
 
@@ -47,7 +53,7 @@ def failure_of(point: Mapping[str, Any], error: str, *, name_engine: bool) -> Fa
     return Failure(point["workload"], {**engine, **point["values"]}, error)
 
 
-def _record(trials: Sequence[Trial], ended_by: EndedBy | None) -> Record:
+def _record(trials: Sequence[Trial], ended_by: EndedBy | None, beside: Beside | None) -> Record:
     first = trials[0]
     processes = [[sample.ms for sample in trial.samples] for trial in trials]
     reduced = reduce_processes(processes)
@@ -63,6 +69,7 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None) -> Record:
         "compile_time": _find_median(trials, "compile_time"),
         **{name: value for name, value in first.facts.items() if name not in _OWN_PLACE},
         "alike": _count_alike(trials) or None,
+        "paired": beside(trials) if beside else None,
         "load_before": first.facts["load_before"],
         "load_after": trials[-1].facts["load_after"],
     }

@@ -24,10 +24,11 @@ from tvmdash.experiment import plots as series_plots
 from tvmdash.experiment import results, setup
 from tvmdash.experiment.config import ExperimentConfig, MeasuringConfig
 from tvmdash.experiment.engines import Engine, EngineFacts
-from tvmdash.experiment.info import Axis, History, Point, Prepared
+from tvmdash.experiment.info import Axis, Clock, History, Point, Prepared
 from tvmdash.experiment.measure import measure
 from tvmdash.experiment.points import Combination, axes_of, combinations
-from tvmdash.experiment.run import MEASURE, run
+from tvmdash.experiment.processes import MEASURE
+from tvmdash.experiment.run import run
 from tvmdash.measure.capture import OperatorSpan
 from tvmdash.plot_util.specs import Plot
 from tvmdash.records import Record
@@ -90,6 +91,20 @@ class Experiment(Generic[Config]):
         threads = str({**config_util.values_of(config), **point.values}["threads"])
         names = ("TVM_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         return {**dict.fromkeys(names, threads), "TVM_BIND_THREADS": "0"}
+
+    def is_paired(self, point: Point, config: Config) -> bool:
+        """Whether the point can be measured beside a reference TVM: not where only tonight's TVM can run it.
+
+        As what it reads was made by tonight's TVM, such as a tuning database.
+        """
+        return not point.once
+
+    def clock(self, point: Point, config: Config) -> Clock:
+        """The clock by which the point is compared with the reference: the thread's CPU time where it has one thread.
+
+        What runs elsewhere, in other threads or on a device, is compared by the wall clock.
+        """
+        return "cpu" if str(self.environment(point, config).get("TVM_NUM_THREADS")) == "1" else "wall"
 
     def make_inputs(self, config: Config, folder: Path, seed: int) -> None:
         """Leave in `folder` what the engines share (weights, inputs, reference answers).

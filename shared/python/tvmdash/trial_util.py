@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,11 @@ class Timing:
     warmup: int = 1
     max_seconds: float = 20.0
 
+    def count_samples(self, sample_ns: int) -> int:
+        """How many samples are taken where each lasts so long."""
+        fitting = int(self.max_seconds * 1e9 / max(1, sample_ns))
+        return min(self.repeat, max(MIN_SAMPLES, fitting))
+
 
 def time_workload(timer: Timer, timing: Timing) -> list[Sample]:
     """The samples of one trial, every one of them, in the order they were taken.
@@ -34,9 +40,17 @@ def time_workload(timer: Timer, timing: Timing) -> list[Sample]:
     """
     number = timing.number or calibrate(timer, timing.min_repeat_ms)
     warm_ns = timer(number, timing.warmup)[-1]
-    fitting = int(timing.max_seconds * 1e9 / max(1, warm_ns))
-    count = min(timing.repeat, max(MIN_SAMPLES, fitting))
-    return [Sample(elapsed_ns, number) for elapsed_ns in timer(number, count)]
+    return [Sample(elapsed_ns, number) for elapsed_ns in timer(number, timing.count_samples(warm_ns))]
+
+
+def take_sample(timer: Timer, number: int) -> Sample:
+    """One sample with all that is known of it."""
+    began_ns, before = time.time_ns(), resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
+    cpu_ns = time.thread_time_ns()
+    elapsed_ns = timer(number, 1)[0]
+    cpu_ns = time.thread_time_ns() - cpu_ns
+    waited = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw > before
+    return Sample(elapsed_ns, number, began_ns, cpu_ns, waited)
 
 
 def calibrate(timer: Timer, min_repeat_ms: float) -> int:

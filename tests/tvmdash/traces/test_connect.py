@@ -175,13 +175,13 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
         connect(cut).execute(ALL)
 
 
-@pytest.mark.parametrize("version", [3, 99])
+@pytest.mark.parametrize("version", [4, 99])
 def test_a_newer_raw_format_is_refused(tmp_path: Path, version: int) -> None:
     path = write_raw(tmp_path)
     with sqlite3.connect(path) as database:
         database.execute(f"PRAGMA user_version = {version}")
     database.close()
-    with pytest.raises(DashboardError, match=rf"format version {version} is newer than 2\. Update"):
+    with pytest.raises(DashboardError, match=rf"format version {version} is newer than 3\. Update"):
         connect(path)
 
 

@@ -170,7 +170,7 @@ def test_broken_sealed_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DashboardError, match="differs from its catalogue"):
         verify(flipped)
     for place, value, words in (
-        ("version", 3, "is newer than 2"),
+        ("version", 4, "is newer than 3"),
         ("version", "1", "is not a version"),
         ("tables", {"../../etc/passwd": {"rows": 1, "size_bytes": 1, "sha256": ""}}, "not the catalogue"),
         ("guids", 5, "not the catalogue"),

@@ -225,6 +225,23 @@ FIELD_SETS: Mapping[str, Fields] = {
             default=5.0,
             min=0,
         ),
+        "pairs": Field(
+            "int",
+            "Pairs of processes, tonight's TVM and the reference, that measure a point in turn, at least; they take the"
+            " place of `processes`.",
+            default=5,
+            min=1,
+            smoke=2,
+        ),
+        "max_pairs": Field(
+            "int", "Such pairs of a point whose ratio stays uncertain, at most.", default=8, min=1, smoke=2
+        ),
+        "pair_percent": Field(
+            "float",
+            "A ratio to the reference is known well enough once half its 95 % interval is at most this share.",
+            default=1.0,
+            min=0,
+        ),
         "max_minutes": Field(
             "float",
             "No process beyond each group's first begins where the run would then be older than this.",

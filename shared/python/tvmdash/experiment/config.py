@@ -24,6 +24,9 @@ class MeasuringConfig:
     max_processes: int
     interval_percent: float
     max_minutes: float
+    pairs: int
+    max_pairs: int
+    pair_percent: float
     process_minutes: float
     data_seed: int
 
@@ -35,7 +38,8 @@ class MeasuringConfig:
     @property
     def precision(self) -> Precision:
         """How sure a median is to be."""
-        return Precision(self.processes, self.max_processes, self.interval_percent, self.max_minutes)
+        alone = (self.processes, self.max_processes, self.interval_percent, self.max_minutes)
+        return Precision(*alone, self.pairs, self.max_pairs, self.pair_percent)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,13 +25,15 @@ class Engine:
 
     `requirements` are for pip, exact and whole: they are installed with --no-deps, and only processes of this engine
     see them, before everything else on PYTHONPATH. `pip_options` go to pip with them. `facts` is asked in the measuring
-    process; without it the version is that of the first requirement.
+    process; without it the version is that of the first requirement. pairable: it is the night's own TVM; a reference
+    can be measured beside it in the same way.
     """
 
     name: str
     requirements: tuple[str, ...] = ()
     facts: Callable[[], EngineFacts] | None = None
     pip_options: tuple[str, ...] = ()
+    pairable: bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 _.-]*", self.name):

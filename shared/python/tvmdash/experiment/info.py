@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from tvmdash.config_util.fields import AXIS_COLUMNS
 from tvmdash.errors import DashboardError
@@ -15,6 +15,8 @@ from tvmdash.series.store import Series
 from tvmdash.summary_util import Failure
 from tvmdash.trial_util import Timer
 
+Clock = Literal["cpu", "wall"]
+"""The CPU time of the thread that times the point, or the wall clock."""
 Config_contra = TypeVar("Config_contra", contravariant=True)
 
 
@@ -104,6 +106,12 @@ class Measurable(Protocol[Config_contra]):
 
     def environment(self, point: Point, config: Config_contra) -> dict[str, str]:
         """Environment variables of the processes that measure the point."""
+
+    def is_paired(self, point: Point, config: Config_contra) -> bool:
+        """Whether the point can be measured beside a reference."""
+
+    def clock(self, point: Point, config: Config_contra) -> Clock:
+        """The clock by which it is compared with the reference."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tvmdash.config_util import Config
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.config import MeasuringConfig
 from tvmdash.experiment.info import Measurable, Point, Prepared
+from tvmdash.experiment.paired.turns import Turns, read_turns
 from tvmdash.experiment.points import key, name_values
 from tvmdash.machine import hardware
 from tvmdash.measure.capture import Capture, Sample
@@ -26,20 +27,31 @@ _log = logging.getLogger("experiment")
 
 @dataclass(frozen=True)
 class Job:
-    """One point of a task: how many samples at most, and whether it is to be profiled."""
+    """One point of a task: how many samples at most, and whether it is to be profiled.
+
+    one_core: it is timed on one core at a time, because it runs on one thread and its CPU time says how long it takes.
+    """
 
     point: Mapping[str, Any]
     repeat: int
     profile: bool
+    one_core: bool = False
 
 
 @dataclass(frozen=True)
 class Task:
-    """What one process does: its points in order, with this engine, in this environment."""
+    """What one process does: its points in order, with this engine, in this environment.
+
+    side, pair: where it measures in turn with another process, which of the two it is, and the number of the pair.
+    alone: nothing else runs while it compiles, so that its compile times count.
+    """
 
     engine: str
     environment: Mapping[str, str]
     jobs: tuple[Job, ...]
+    side: str | None = None
+    pair: int | None = None
+    alone: bool = True
 
     def write(self, folder: Path) -> None:
         """Leave it in `folder` for the process."""
@@ -49,7 +61,12 @@ class Task:
     def read(cls, folder: Path) -> Task:
         """The task in `folder`."""
         value = common.read_json(folder / TASK_FILE)
-        return cls(value["engine"], value["environment"], tuple(Job(**job) for job in value["jobs"]))
+        return cls(**{**value, "jobs": tuple(Job(**job) for job in value["jobs"])})
+
+    @property
+    def paired(self) -> dict[str, Any]:
+        """What the process says of itself where it is one of two."""
+        return {} if self.side is None else {"side": self.side, "pair": self.pair}
 
 
 def measure(experiment: Measurable[Config], config: Config, measuring: MeasuringConfig, folder: Path) -> str:
@@ -62,12 +79,13 @@ def measure(experiment: Measurable[Config], config: Config, measuring: Measuring
         identity = engine.say()
     except Exception as error:  # a rival's import raises anything; without it nothing here can be measured
         raise DashboardError(f"the engine {engine.name} does not start: {type(error).__name__}: {error}") from error
-    facts = {"machine": host, "env_name": hardware.env_name(), "engine": asdict(identity)}
+    facts = {"machine": host, "env_name": hardware.env_name(), "engine": asdict(identity), **task.paired}
+    turns = read_turns()
     with Capture(folder, facts) as capture:
         for number, job in enumerate(task.jobs, start=1):
             point = known[key(job.point)]
             _log.info("%s %s %s (%d of %d)", point.workload, point.engine, dict(point.values), number, len(task.jobs))
-            _measure_trial(experiment, config, measuring, capture, (point, job, task))
+            _measure_trial(experiment, config, measuring, capture, (point, job, task), turns)
     return f"{len(task.jobs)} points"
 
 
@@ -77,8 +95,10 @@ def _measure_trial(
     measuring: MeasuringConfig,
     capture: Capture,
     asked: tuple[Point, Job, Task],
+    turns: Turns | None,
 ) -> None:
     point, job, task = asked
+    number = turns.wait_to_prepare() if turns else 0
     trial = capture.begin(job.point)
     before = hardware.load()
     timing = replace(measuring.timing, repeat=job.repeat)
@@ -88,13 +108,19 @@ def _measure_trial(
         with phase("check"):
             checked = dict(prepared.check()) if prepared.check else {}
         with phase(TIMING):
-            samples = time_workload(prepared.timer, timing)
+            if turns:
+                samples, profile = turns.take(prepared.timer, timing, number)
+            else:
+                samples, profile = time_workload(prepared.timer, timing), job.profile
         with phase("profile"):
-            operators = prepared.profile() if prepared.profile and job.profile else ()
+            operators = prepared.profile() if prepared.profile and profile else ()
     # Whatever an engine cannot do is a result about this point; the others go on.
     except Exception as error:  # noqa: BLE001
         _log.warning("%s %s failed", point.workload, dict(point.values), exc_info=True)
-        capture.end(trial, error=f"{type(error).__name__}: {error}"[:2000])
+        text = f"{type(error).__name__}: {error}"[:2000]
+        capture.end(trial, error=text)
+        if turns:
+            turns.end(text)
         return
     facts = {
         **prepared.info(),
@@ -104,8 +130,12 @@ def _measure_trial(
         "load_after": hardware.load(),
         "execution_config": {**asdict(timing), "number": samples[0].number, "repeat": len(samples)},
     }
+    if not task.alone:
+        facts.pop("compile_time", None)
     passes = [(name, round(ms * 1e6)) for name, ms in prepared.passes_ms]
     capture.end(trial, samples=samples, facts=facts, passes=passes, operators=operators)
+    if turns:
+        turns.end()
 
 
 def _describe_conditions(prepared: Prepared, task: Task, timing: Timing, samples: list[Sample]) -> dict[str, Any]:

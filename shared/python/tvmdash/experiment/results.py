@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tvmdash import analysis_util, common
 from tvmdash.errors import DashboardError
+from tvmdash.experiment.info import Clock
+from tvmdash.experiment.paired.pairs import OF_PAIR, WALL, combine, describe, is_of_reference, match_pairs
 from tvmdash.experiment.points import key
 from tvmdash.experiment.rounds import KILLED, MINUTES, ONCE, Precision
 from tvmdash.experiment.run import ENDED_FILE, PLAN_FILE
 from tvmdash.measure.capture import Trial, read_trials
-from tvmdash.records import SCHEMA_VERSION
+from tvmdash.records import SCHEMA_VERSION, Failure
 from tvmdash.stats.reduction import Reduced
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """What plan.json and ended.json say of each point, by its key. killed: the run did not come to its end."""
+
+    points: tuple[dict[str, Any], ...]
+    groups: dict[str, str]
+    once: frozenset[str]
+    clocks: dict[str, Clock]
+    ended: dict[str, str]
+    killed: bool
+
+    @classmethod
+    def read(cls, raw: Path) -> _Planned:
+        plan = common.read_json(raw / PLAN_FILE)
+        names = [key(point) for point in plan["points"]]
+        killed = not (raw / ENDED_FILE).exists()
+        return cls(
+            tuple(plan["points"]),
+            dict(zip(names, plan["groups"], strict=True)),
+            frozenset(name for name, only in zip(names, plan["once"], strict=True) if only),
+            dict(zip(names, plan.get("clocks", [WALL] * len(names)), strict=True)),
+            {} if killed else common.read_json(raw / ENDED_FILE),
+            killed,
+        )
+
+    @property
+    def names_engines(self) -> bool:
+        """Whether more than one engine is in it."""
+        return len({point["engine"] for point in self.points}) > 1
 
 
 def results(raw: Path, precision: Precision) -> dict[str, Any]:
@@ -23,36 +56,45 @@ def results(raw: Path, precision: Precision) -> dict[str, Any]:
     A run that was killed gives what it had committed: the point that it was at costs only that one trial. For a point
     without any, the reason where it is known.
     """
-    plan = common.read_json(raw / PLAN_FILE)
-    groups = {key(point): group for point, group in zip(plan["points"], plan["groups"], strict=True)}
-    once = {key(point) for point, only in zip(plan["points"], plan["once"], strict=True) if only}
-    killed = not (raw / ENDED_FILE).exists()
+    planned = _Planned.read(raw)
     captured = list(read_trials(raw))
-    trials = _sort_as_planned(_drop_last(captured) if killed else captured, list(groups))
+    of_reference = [trial for trial in captured if is_of_reference(trial)]
+    trials = [trial for trial in captured if not is_of_reference(trial)]
+    trials = _sort_as_planned(_drop_last(trials) if planned.killed else trials, list(planned.groups))
     if not trials:
         raise DashboardError(f"{raw}: no trial was captured; the run stage's log says why.")
-    ended: dict[str, str] = {} if killed else common.read_json(raw / ENDED_FILE)
+    pairs = match_pairs(trials, of_reference)
 
     def ended_by(of_point: Sequence[Trial], reduced: Reduced) -> str:
         name = key(of_point[0].point)
-        why = ONCE if name in once else precision.ended_by(reduced, broken=groups.get(name) in ended)
-        return KILLED if killed and why == MINUTES else why
+        ratio = combine(pairs.get(name, ()), planned.clocks.get(name, WALL))
+        broken = planned.groups.get(name) in planned.ended
+        why = ONCE if name in planned.once else precision.ended_by(reduced, ratio, broken=broken)
+        return KILLED if planned.killed and why == MINUTES else why
 
-    several = len({point["engine"] for point in plan["points"]}) > 1
-    records, failures = analysis_util.reduce(trials, ended_by, name_engines=several)
-    begun = {key(trial.point) for trial in trials}
-    missing = [point for point in plan["points"] if key(point) not in begun]
-    for point in missing:
-        reason = f"not begun: {ended.get(groups[key(point)], 'the run was ended before')}"
-        failures.append(analysis_util.failure_of(point, reason, name_engine=several))
+    def beside(of_point: Sequence[Trial]) -> Mapping[str, Any] | None:
+        name = key(of_point[0].point)
+        return describe(pairs.get(name, ()), planned.clocks.get(name, WALL))
+
+    records, failures = analysis_util.reduce(trials, ended_by, beside, name_engines=planned.names_engines)
+    failures += _failures_of_missing(planned, trials)
     process = next((trial.process for trial in trials if trial.process["engine"]["tvm_hash"]), trials[0].process)
     return {
         "schema_version": SCHEMA_VERSION,
         "tvm_hash": process["engine"]["tvm_hash"],
-        "environment": process,
+        "environment": {name: value for name, value in process.items() if name not in OF_PAIR},
         "records": [record.to_json() for record in records],
         "failures": [asdict(failure) for failure in failures],
     }
+
+
+def _failures_of_missing(planned: _Planned, trials: Sequence[Trial]) -> Iterator[Failure]:
+    """One for each point that no process began, with the reason where it is known."""
+    begun = {key(trial.point) for trial in trials}
+    for point in planned.points:
+        if key(point) not in begun:
+            reason = f"not begun: {planned.ended.get(planned.groups[key(point)], 'the run was ended before')}"
+            yield analysis_util.failure_of(point, reason, name_engine=planned.names_engines)
 
 
 def _drop_last(trials: Sequence[Trial]) -> list[Trial]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvmdash.measure.capture import Trial
+from tvmdash.stats.paired import PairedRatio
 from tvmdash.stats.reduction import Reduced, reduce_processes
 from tvmdash.trial_util import MIN_SAMPLES
 
@@ -23,25 +24,42 @@ class Precision:
     """How sure a median is to be, and what that may cost.
 
     `processes` at least and `max_processes` at most for each point; no more once half the 95 % interval is at most
-    `interval_percent` of the median; no further process where the run would then be older than `max_minutes`.
+    `interval_percent` of the median; no further process where the run would then be older than `max_minutes`. Beside a
+    reference, `pairs` of processes at least and `max_pairs` at most; no more once half the interval of the ratio is at
+    most `pair_percent` of it.
     """
 
     processes: int = 1
     max_processes: int = 1
     interval_percent: float = 0.0
     max_minutes: float = math.inf
+    pairs: int = 2
+    max_pairs: int = 2
+    pair_percent: float = 0.0
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are at most."""
+        """How many rounds there are at most where a point is measured alone."""
         return max(self.processes, self.max_processes)
+
+    @property
+    def pair_rounds(self) -> int:
+        """How many rounds there are at most beside a reference."""
+        return max(self.pairs, self.max_pairs)
+
+    def pairs_reached(self, ratio: PairedRatio | None) -> bool:
+        """Whether the ratio is known well enough, after enough pairs."""
+        enough = ratio is not None and len(ratio.log_ratios) >= self.pairs
+        return enough and ratio is not None and ratio.half_width * 100 <= self.pair_percent
 
     def reached(self, reduced: Reduced) -> bool:
         """Whether the median is known well enough, after enough processes."""
         return reduced.processes >= self.processes and reduced.half_width * 100 <= self.interval_percent
 
-    def ended_by(self, reduced: Reduced, *, broken: bool) -> str:
-        """Why a point has no more processes than it has."""
+    def ended_by(self, reduced: Reduced, ratio: PairedRatio | None = None, *, broken: bool) -> str:
+        """Why a point has no more processes than it has; `ratio`: of a point that was measured beside a reference."""
+        if ratio is not None and (self.pairs_reached(ratio) or len(ratio.log_ratios) >= self.pair_rounds):
+            return INTERVAL if self.pairs_reached(ratio) else PROCESSES
         if self.reached(reduced):
             return INTERVAL
         if reduced.processes >= self.rounds:
@@ -53,7 +71,14 @@ def is_wanted(trials: Sequence[Trial], precision: Precision) -> bool:
     """Whether a point with these trials is measured in the next round: not once it failed."""
     if any(trial.error for trial in trials):
         return False
-    return not trials or not precision.reached(_reduce(trials))
+    return len(trials) < precision.rounds and (not trials or not precision.reached(_reduce(trials)))
+
+
+def is_pair_wanted(trials: Sequence[Trial], ratio: PairedRatio | None, precision: Precision) -> bool:
+    """Whether a point with tonight's trials and that ratio has another pair in the next round: not once it failed."""
+    if any(trial.error for trial in trials):
+        return False
+    return len(trials) < precision.pair_rounds and not precision.pairs_reached(ratio)
 
 
 def count_samples_of_next(trials: Sequence[Trial], repeat: int) -> int:

@@ -6,14 +6,12 @@ machine does meanwhile falls on all of them.
 
 from __future__ import annotations
 
-import logging
+import itertools
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic
@@ -23,45 +21,72 @@ from tvmdash.config_util import Config
 from tvmdash.errors import DashboardError
 from tvmdash.experiment import engine_store
 from tvmdash.experiment.config import MeasuringConfig
-from tvmdash.experiment.info import Measurable
-from tvmdash.experiment.measure import Job, Task
+from tvmdash.experiment.info import Measurable, Point
+from tvmdash.experiment.measure import Job
+from tvmdash.experiment.paired.pairs import CPU, combine, match_pairs
+from tvmdash.experiment.paired.reference import read_reference
 from tvmdash.experiment.points import Group, group_points, key, name_values, plan_points
-from tvmdash.experiment.rounds import count_samples_of_next, is_wanted
+from tvmdash.experiment.processes import Processes
+from tvmdash.experiment.rounds import count_samples_of_next, is_pair_wanted, is_wanted
 from tvmdash.measure.capture import Trial, read_trials
-from tvmdash.stages import read_status
+from tvmdash.stats.paired import PairedRatio
 
 PLAN_FILE, ENDED_FILE = "plan.json", "ended.json"
-MEASURE = "measure"
-"""The verb of the experiment's script that `experiment_measure.measure` stands behind."""
-_log = logging.getLogger("experiment")
 
 
 @dataclass
 class _Run(Generic[Config]):
-    """A run under way: what each point has so far, and how each group's last process ended where not well."""
+    """A run under way: what each point has so far, and how each group's last process ended where not well.
+
+    lone: the points that the reference could not measure.
+    """
 
     experiment: Measurable[Config]
+    config: Config
     measuring: MeasuringConfig
-    config_dir: Path
-    script: Path
-    raw: Path
+    processes: Processes
     trials: dict[str, list[Trial]] = field(default_factory=dict)
+    of_reference: dict[str, list[Trial]] = field(default_factory=dict)
+    lone: dict[str, str] = field(default_factory=dict)
     ended: dict[str, str] = field(default_factory=dict)
     took_s: dict[str, float] = field(default_factory=dict)
-    processes: int = 0
     begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are at most."""
+        precision = self.measuring.precision
+        return max(precision.rounds, precision.pair_rounds if self.processes.reference else 0)
 
     def jobs(self, group: Group, number: int) -> tuple[Job, ...]:
         """What is still to be measured of the group in this round, in an order of this round's."""
-        repeat, jobs = self.measuring.repeat, []
-        for point in group.points:
-            name = name_values(self.experiment.axes, point)
-            trials = self.trials.get(key(name), [])
-            if is_wanted(trials, self.measuring.precision) and not (point.once and trials):
-                samples = 1 if point.once else count_samples_of_next(trials, repeat)
-                jobs.append(Job(name, samples, profile=not trials))
-        random.Random(f"{_read_seed()} {group.name} {number}").shuffle(jobs)
+        jobs = [job for point in group.points if (job := self._job(group, point)) is not None]
+        _draw(group.name, number).shuffle(jobs)
         return tuple(jobs)
+
+    def _job(self, group: Group, point: Point) -> Job | None:
+        name = name_values(self.experiment.axes, point)
+        trials, repeat = self.trials.get(key(name), []), self.measuring.repeat
+        one_core = self.experiment.clock(point, self.config) == CPU
+        if self.is_paired(group, point):
+            wanted = is_pair_wanted(trials, self.ratio(point), self.measuring.precision)
+            return Job(name, repeat, profile=not trials, one_core=one_core) if wanted else None
+        if not is_wanted(trials, self.measuring.precision) or (point.once and trials):
+            return None
+        samples = 1 if point.once else count_samples_of_next(trials, repeat)
+        return Job(name, samples, profile=not trials)
+
+    def is_paired(self, group: Group, point: Point) -> bool:
+        """Whether the point is measured beside the reference."""
+        possible = self.processes.reference is not None and group.engine.pairable
+        known = key(name_values(self.experiment.axes, point)) not in self.lone
+        return possible and known and self.experiment.is_paired(point, self.config)
+
+    def ratio(self, point: Point) -> PairedRatio | None:
+        """To the reference, as far as it was measured."""
+        name = key(name_values(self.experiment.axes, point))
+        pairs = match_pairs(self.trials.get(name, []), self.of_reference.get(name, []))
+        return combine(pairs.get(name, []), self.experiment.clock(point, self.config))
 
     def affordable(self, group: Group) -> bool:
         """Whether another process of the group would end within `max_minutes`; the first one always may begin."""
@@ -69,38 +94,35 @@ class _Run(Generic[Config]):
         took_s = self.took_s.get(group.name)
         return took_s is None or age_s + took_s <= self.measuring.precision.max_minutes * 60
 
-    def measure(self, group: Group, jobs: tuple[Job, ...]) -> None:
-        """One process."""
-        folder = self.raw / f"process_{self.processes}"
-        self.processes += 1
-        folder.mkdir()
-        Task(group.engine.name, group.environment, jobs).write(folder)
+    def measure(self, group: Group, jobs: tuple[Job, ...], number: int) -> int:
+        """One process, or a pair of them; how many trials of tonight's it began."""
+        points = {key(name_values(self.experiment.axes, point)): point for point in group.points}
+        beside = frozenset(key(job.point) for job in jobs if self.is_paired(group, points[key(job.point)]))
         begun = time.monotonic()
-        reason = self._start(group, folder)
+        if beside:
+            order = _draw(group.name, number, "turns")
+            folder, reason, other = self.processes.measure_pair(group, jobs, beside, number, order)
+            self._take_reference(other, beside)
+        else:
+            folder, reason = self.processes.measure(group, jobs)
         self.took_s[group.name] = time.monotonic() - begun
-        for trial in read_trials(folder):
+        trials = list(read_trials(folder))
+        for trial in trials:
             self.trials.setdefault(key(trial.point), []).append(trial)
         if reason:
             self.ended[group.name] = reason
+        return len(trials)
 
-    def _start(self, group: Group, folder: Path) -> str | None:
-        """Words where the process did not come to its end."""
-        engine = engine_store.find(self.experiment.folder / "setup", group.engine)
-        path = [*filter(None, [engine.path, os.environ.get("PYTHONPATH", "")])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), **group.environment}
-        argv = [sys.executable, str(self.script), MEASURE, str(self.config_dir), str(folder)]
-        minutes = self.measuring.process_minutes
-        try:
-            code = subprocess.run(argv, env=environment, check=False, timeout=minutes * 60).returncode
-        except subprocess.TimeoutExpired:
-            return f"its process did not end within {minutes:g} min (process_minutes) and was ended"
-        if code < 0:
-            return f"its process was ended by {signal.Signals(-code).name}"
-        try:
-            status = read_status(folder)
-        except DashboardError as error:
-            return f"its process exited with {code}. {error}"
-        return None if status.success else status.message
+    def _take_reference(self, folder: Path, beside: AbstractSet[str]) -> None:
+        """What the reference measured; what it failed at, or did not come to, is not asked of it again."""
+        begun = set()
+        for trial in read_trials(folder):
+            begun.add(key(trial.point))
+            self.of_reference.setdefault(key(trial.point), []).append(trial)
+            if trial.error:
+                self.lone[key(trial.point)] = trial.error
+        if not begun:
+            self.lone |= dict.fromkeys(beside, "its process ended before it measured anything")
 
 
 def run(
@@ -124,10 +146,15 @@ def run(
         "points": listed,
         "groups": [names[key(name)] for name in listed],
         "once": [point.once for point in points],
+        "clocks": [experiment.clock(point, config) for point in points],
         "seed": _read_seed(),
     }
     common.write_json(raw / PLAN_FILE, plan)
-    going = _Run(experiment, measuring, config_dir, script, raw)
+    reference = read_reference()
+    processes = Processes(
+        experiment.folder / "setup", script, config_dir, raw, measuring.process_minutes, measuring.timing, reference
+    )
+    going = _Run(experiment, config, measuring, processes)
     _run_rounds(going, groups)
     common.write_json(raw / ENDED_FILE, going.ended)
     return _format_status(going, points=len(points))
@@ -135,15 +162,13 @@ def run(
 
 def _run_rounds(going: _Run[Config], groups: Sequence[Group]) -> None:
     left = [group for group in groups if _is_there(going, group)]
-    for number in range(going.measuring.precision.rounds):
+    for number in range(going.rounds):
         random.Random(f"{_read_seed()} {number}").shuffle(left)
         for group in tuple(left):
             jobs = going.jobs(group, number)
             if not jobs or not going.affordable(group):
                 continue
-            before = sum(map(len, going.trials.values()))
-            going.measure(group, jobs)
-            if sum(map(len, going.trials.values())) == before:
+            if not going.measure(group, jobs, number):
                 left.remove(group)  # a process that begins no point at all would do so again
 
 
@@ -158,6 +183,11 @@ def _name_points(experiment: Measurable[Config], group: Group) -> list[dict[str,
     return [name_values(experiment.axes, point) for point in group.points]
 
 
+def _draw(*of: object) -> random.Random:
+    """Chance that the night's seed decides."""
+    return random.Random(" ".join(map(str, (_read_seed(), *of))))
+
+
 def _read_seed() -> int:
     return int(os.environ.get("TVMDASH_SEED", "0"))
 
@@ -169,5 +199,10 @@ def _format_status(going: _Run[Config], *, points: int) -> str:
     reasons += going.ended.values()
     if not good:
         raise DashboardError(f"None of {points} points could be measured: {next(iter(reasons), 'there are no points')}")
-    text = f"{len(good)} of {points} points measured in {going.processes} processes"
+    text = f"{len(good)} of {points} points measured in {going.processes.count} processes"
+    reference = going.processes.reference
+    if reference:
+        pairs = match_pairs(itertools.chain(*going.trials.values()), itertools.chain(*going.of_reference.values()))
+        text += f", {len(pairs)} beside TVM {reference.version}"
+        text += f"; on that one failed: {next(iter(going.lone.values()))}" if going.lone else ""
     return text + (f"; the first failure: {reasons[0]}" if reasons else "")

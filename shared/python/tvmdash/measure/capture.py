@@ -16,7 +16,7 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -39,15 +39,27 @@ _CHECKPOINT_PAGES = 10_000
 """As many pages the log takes before SQLite waits for the disk: rarely between trials, mostly at the end."""
 CAPTURED = "raw_*.db"
 """The names of raw databases."""
+_SAMPLES = {
+    version: f"SELECT elapsed_ns, number{', started_ns, cpu_ns, waited' if version > 2 else ''} FROM samples"  # noqa: S608
+    " WHERE trial = ? ORDER BY position"
+    for version in READABLE_VERSIONS
+}
 _json = json.JSONEncoder(allow_nan=False).encode
 
 
 @dataclass(frozen=True)
 class Sample:
-    """`number` calls that took `elapsed_ns` together."""
+    """`number` calls that took `elapsed_ns` together.
+
+    Known of a sample that was taken in turn with another process: started_ns of time.time_ns(); cpu_ns: the CPU time of
+    the thread for all that was done for it, calls that are not timed included; waited: the kernel took the core away.
+    """
 
     elapsed_ns: int
     number: int
+    started_ns: int | None = None
+    cpu_ns: int | None = None
+    waited: bool | None = None
 
     @property
     def ms(self) -> float:
@@ -168,7 +180,7 @@ class Capture:
             insert(
                 database,
                 "samples",
-                [(trial, position, sample.elapsed_ns, sample.number) for position, sample in enumerate(samples)],
+                [(trial, position, *astuple(sample)) for position, sample in enumerate(samples)],
             )
             insert(
                 database,
@@ -235,15 +247,13 @@ def _read(path: Path) -> Iterator[Trial]:
     try:
         version = database.execute("PRAGMA user_version").fetchone()[0]
         if version not in READABLE_VERSIONS:
-            raise DashboardError(f"{path}: format version {version} is not 1 or 2. Update the dashboard.")
+            raise DashboardError(f"{path}: format version {version} is not 1, 2 or 3. Update the dashboard.")
         process = json.loads(database.execute("SELECT facts FROM process").fetchone()[0])
         rows = database.execute(
             "SELECT id, point, started_ns, ended_ns, error, facts FROM trials ORDER BY id"
         ).fetchall()
         for number, point, started, ended, error, facts in rows:
-            samples = database.execute(
-                "SELECT elapsed_ns, number FROM samples WHERE trial = ? ORDER BY position", (number,)
-            )
+            samples = database.execute(_SAMPLES[version], (number,))
             lost = None if ended else "its process was ended while it was being measured"
             yield Trial(
                 point=json.loads(point),

@@ -2,8 +2,9 @@
 
 Format 2 keeps a profiled run's operators as three packed columns in one row of `runs`: names as 4-byte numbers, starts
 (from the run's begin) and durations as 8-byte ones, all little-endian. That takes a fifth of the time to write and a
-fiftieth to read. Format 1 had a row of `operators` for each, and knew neither night nor regions nor telemetry. Every
-format stays readable.
+fiftieth to read. Format 1 had a row of `operators` for each, and knew neither night nor regions nor telemetry. Format 3
+tells of a sample that was taken in turn with another process when it began, the thread's CPU time for all that was done
+for it, and whether the core was taken from it. Every format stays readable.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ import sys
 from array import array
 from collections.abc import Sequence
 
-FORMAT_VERSION = 2
-READABLE_VERSIONS = (1, 2)
+FORMAT_VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)
 SCHEMA = """
 CREATE TABLE process (guid TEXT, pid INTEGER, ppid INTEGER, started_ns INTEGER, ended_ns INTEGER, night TEXT,
     experiment TEXT, command TEXT, facts TEXT);
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
 CREATE TABLE trials (id INTEGER PRIMARY KEY, point TEXT, started_ns INTEGER, ended_ns INTEGER, error TEXT, facts TEXT);
 CREATE TABLE samples (trial INTEGER, position INTEGER, elapsed_ns INTEGER, number INTEGER,
-    PRIMARY KEY (trial, position)) WITHOUT ROWID;
+    started_ns INTEGER, cpu_ns INTEGER, waited INTEGER, PRIMARY KEY (trial, position)) WITHOUT ROWID;
 CREATE TABLE runs (trial INTEGER, repetition INTEGER, begun_ns INTEGER, names BLOB, starts_ns BLOB, durations_ns BLOB);
 CREATE TABLE passes (trial INTEGER, position INTEGER, name INTEGER, duration_ns INTEGER);
 CREATE TABLE regions (trial INTEGER, name INTEGER, category INTEGER, start_ns INTEGER, duration_ns INTEGER);

@@ -28,8 +28,11 @@ class Metric:
     kind: Kind = "time"
 
 
+RUN_TIME, RUN_TIME_RATIO = "run_time", "run_time_ratio"
+"""The time of a point, and its ratio to that of the reference, measured in turn."""
 METRICS = (
-    Metric("run_time", "ms", "lower", ("additional_info", "execution_elapsed_ms_median")),
+    Metric(RUN_TIME, "ms", "lower", ("additional_info", "execution_elapsed_ms_median")),
+    Metric(RUN_TIME_RATIO, "", "lower", ("additional_info", "paired", "ratios", RUN_TIME, "ratio"), "ratio"),
     Metric("compile_time", "ms", "lower", ("additional_info", "compile_time")),
     Metric("code_size", "bytes", "lower", ("additional_info", "code_size"), "exact"),
     Metric("planned_memory", "bytes", "lower", ("additional_info", "device_memory_usage"), "exact"),

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import json
 import math
+import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,6 +24,8 @@ from tvmdash.records.metrics import (
     FOREIGN,
     MAY_BE_EXACT,
     METRICS,
+    RUN_TIME,
+    RUN_TIME_RATIO,
     Declarations,
     Direction,
     Kind,
@@ -83,7 +86,7 @@ class Record:
         for metric in METRICS:
             value: Any = getattr(self, metric.place[0])
             for part in metric.place[1:]:
-                value = value.get(part)
+                value = value.get(part) if isinstance(value, dict) else None
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 yield metric, float(value)
 
@@ -183,20 +186,14 @@ class NightData:
             labels = {column: getattr(record, column) for column in IDENTITY}
             info = record.additional_info
             for metric, value in record.metrics():
-                timed = metric.name == "run_time"
-                yield PointValue(
-                    SeriesKey.of(self.experiment, metric.name, labels, self.home),
-                    metric.unit,
-                    metric.direction,
-                    value,
-                    std=record.execution_elapsed_ms_std if timed else None,
-                    low=info.get("execution_elapsed_ms_low") if timed else None,
-                    high=info.get("execution_elapsed_ms_high") if timed else None,
-                    samples=info.get("samples") if timed else None,
-                    code=info.get("module_hash") if timed else None,
-                    kind=metric.kind,
-                    alike=info.get("alike", {}).get(metric.place[-1]),
-                )
+                key = SeriesKey.of(self.experiment, metric.name, labels, self.home)
+                point = PointValue(key, metric.unit, metric.direction, value, kind=metric.kind)
+                if metric.name == RUN_TIME:
+                    yield replace(point, **_timed(record, info))
+                elif metric.name == RUN_TIME_RATIO:
+                    yield replace(point, **_compared(info["paired"]["ratios"][RUN_TIME]))
+                else:
+                    yield replace(point, alike=info.get("alike", {}).get(metric.place[-1]))
         declarations = Declarations(self.declarations)
         for path, value in self.leaves.items():
             key, declaration = self.key_of_leaf(path), declarations.of(path)
@@ -316,6 +313,23 @@ _MACHINE_FACTS = {
     "name": "{}", "hw_model": "{}", "system": "{}", "distribution": "{}", "libc": "{}", "python": "Python {}",
     "cpu_microcode": "microcode {}", "governor": "governor {}",
 }  # fmt: skip
+
+
+def _timed(record: Record, info: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "std": record.execution_elapsed_ms_std,
+        "low": info.get("execution_elapsed_ms_low"),
+        "high": info.get("execution_elapsed_ms_high"),
+        "samples": info.get("samples"),
+        "code": info.get("module_hash"),
+    }
+
+
+def _compared(ratio: Mapping[str, Any]) -> dict[str, Any]:
+    """std: of the logarithms, from one pair of processes to the next; samples: how many pairs there were."""
+    logs = [float(value) for value in ratio["log_ratios"]]
+    std = statistics.stdev(logs) if len(logs) > 1 else None
+    return {"std": std, "low": ratio.get("low"), "high": ratio.get("high"), "samples": len(logs)}
 
 
 def _machine(environment: common.Json, name: str = "") -> str:

@@ -123,7 +123,7 @@ def engine_facts() -> EngineFacts:
     return EngineFacts(version=facts.version, tvm_hash=facts.commit or facts.version, facts=asdict(facts))
 
 
-TVM = Engine("tvm", facts=engine_facts)
+TVM = Engine("tvm", facts=engine_facts, pairable=True)
 """TVM as an engine of an experiment's points."""
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-SEAL_VERSION = 2
-"""Raised when a table gains, loses or changes a column. Version 2 added `process`."""
+SEAL_VERSION = 3
+"""Raised when a table gains, loses or changes a column. 2 added `process`, 3 `cpu_ns` and `waited` of `timing`."""
 
 INT, REAL, TEXT = "BIGINT", "DOUBLE", "VARCHAR"
 
@@ -85,7 +85,7 @@ TABLES: Mapping[str, Table] = {
         order=("start",),
     ),
     "timing": Table(
-        {**_PLACE, **_columns(int="trial position timestamp elapsed_ns number")},
+        {**_PLACE, **_columns(int="trial position timestamp elapsed_ns number cpu_ns waited")},
         start="timestamp",
         order=("timestamp", "trial", "position"),
     ),
@@ -201,6 +201,8 @@ _PROCESS_IN_VERSION_1 = f"coalesce(nid, 0) * {2**32} + pid"
 def stored_columns(table: str, version: int) -> dict[str, str]:
     """How each column of a table is read from a Parquet file of that seal version, as SQL."""
     columns = {name: f'"{name}"' for name in TABLES[table].columns}
+    if version < 3 and table == "timing":
+        columns |= {"cpu_ns": "NULL", "waited": "NULL"}
     if version == 1 and "process" in columns:
         columns["process"] = _PROCESS_IN_VERSION_1
     return columns

@@ -30,7 +30,7 @@ _COPIES = (
 ).split()
 _SAMPLES = (
     f"id guid category name nid pid tid timestamp {_EVENT} extdata call_stack line_info trial position elapsed_ns "
-    "number process"
+    "number process cpu_ns waited"
 ).split()
 _END = {"end": '"start" + duration'}
 

@@ -65,6 +65,10 @@ _COUNTED = (
 )
 
 
+_IN_TURN = ("started_ns", "cpu_ns", "waited")
+"""What is known of samples that two processes took in turn; databases before format 3 have no such columns."""
+
+
 def is_raw(tables: Mapping[str, Sequence[str]]) -> bool:
     """Whether a database with these tables is one of ours."""
     return {"process", "names", "trials", "samples"} <= tables.keys()
@@ -155,16 +159,24 @@ def _trial(reading: Reading) -> Iterator[Batch]:
 
 
 def _timing(reading: Reading) -> Iterator[Batch]:
-    columns = ("trial", "position", "elapsed_ns", "number")
+    import numpy
+
+    stored = "started_ns" in reading.tables["samples"]
+    columns = ("trial", "position", "elapsed_ns", "number", *(_IN_TURN if stored else ()))
     arrays = dict(zip(columns, int_columns(reading.database, columns, "samples"), strict=True))
     check_ns("samples.elapsed_ns", arrays["elapsed_ns"])
     count = len(arrays["trial"])
-    moments = {"id": ints(range(1, count + 1)), "timestamp": _begins(reading, arrays["trial"], arrays["elapsed_ns"])}
+    begins = _begins(reading, arrays["trial"], arrays["elapsed_ns"])
+    started = arrays.pop("started_ns", None)
+    if started is not None:
+        check_ns("samples.started_ns", started)
+        begins = numpy.where(started == NULL_INT, begins, started)
+    moments = {"id": ints(range(1, count + 1)), "timestamp": begins}
     yield Batch("timing", count, {**reading.place, "tid": reading.pid, **moments, **arrays})
 
 
 def _begins(reading: Reading, trial: Ints, elapsed_ns: Ints) -> Ints:
-    """When each sample began: they follow one another up to the end of the trial's phase, where that is known."""
+    """When each sample began that does not say so: one follows another up to the end of the trial's phase of timing."""
     import numpy
 
     ends = reading.phases(TIMING, trial, at_end=True)

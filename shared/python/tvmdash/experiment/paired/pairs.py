@@ -1,0 +1,92 @@
+"""What pairs of processes measured in turn: tonight's trials beside those of the reference, and their ratio."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvmdash.experiment.info import Clock
+from tvmdash.experiment.points import key
+from tvmdash.measure.capture import Sample, Trial
+from tvmdash.records.metrics import METRICS, RUN_TIME
+from tvmdash.stats.paired import PairedRatio, combine_pairs, log_ratio_of_turns
+from tvmdash.stats.reduction import reduce_processes
+
+TONIGHT, REFERENCE = SIDES = ("tonight", "reference")
+OF_PAIR = frozenset({"side", "pair"})
+"""What a process says of itself where it is one of two."""
+CPU: Clock = "cpu"
+WALL: Clock = "wall"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One point measured in turn by two processes; a half without its other half is no pair."""
+
+    tonight: Trial
+    reference: Trial
+
+    def log_ratio(self, clock: Clock) -> float | None:
+        """The natural logarithm of tonight / reference by that clock; None where it did not run."""
+        times = [[_time(sample, clock) for sample in trial.samples] for trial in (self.tonight, self.reference)]
+        turns = [(new, old) for new, old in zip(*times, strict=False) if new and old]
+        return log_ratio_of_turns(*zip(*turns, strict=True)) if turns else None
+
+
+def _time(sample: Sample, clock: Clock) -> float | None:
+    taken_ns = sample.elapsed_ns if clock == WALL else sample.cpu_ns
+    return taken_ns / sample.number if taken_ns else None
+
+
+def is_of_reference(trial: Trial) -> bool:
+    """Whether a process of the reference took it."""
+    return bool(trial.process.get("side") == REFERENCE)
+
+
+def match_pairs(tonight: Iterable[Trial], reference: Iterable[Trial]) -> dict[str, list[Pair]]:
+    """By the key of the point, the pairs of trials that came to an end on both sides, in the order they were taken."""
+    other = {(trial.process.get("pair"), key(trial.point)): trial for trial in reference if not trial.error}
+    pairs: dict[str, list[Pair]] = {}
+    for trial in tonight:
+        name = key(trial.point)
+        half = other.get((trial.process.get("pair"), name))
+        if half is not None and trial.process.get("side") == TONIGHT and not trial.error:
+            pairs.setdefault(name, []).append(Pair(trial, half))
+    return pairs
+
+
+def combine(pairs: Sequence[Pair], clock: Clock) -> PairedRatio | None:
+    """The ratio over all pairs; None where none has a time by that clock."""
+    log_ratios = [ratio for pair in pairs if (ratio := pair.log_ratio(clock)) is not None]
+    return combine_pairs(log_ratios) if log_ratios else None
+
+
+def describe(pairs: Sequence[Pair], clock: Clock) -> dict[str, Any] | None:
+    """What a record says of the pairs in `additional_info.paired`; None where there is no ratio."""
+    ratio = combine(pairs, clock)
+    if ratio is None:
+        return None
+    wall = combine(pairs, WALL) if clock == CPU else None
+    said = {
+        "clock": clock,
+        "log_ratios": list(ratio.log_ratios),
+        "wall_log_ratios": list(wall.log_ratios) if wall else None,
+        "ratio": ratio.ratio,
+        "low": ratio.low,
+        "high": ratio.high,
+    }
+    kept = {name: value for name, value in said.items() if value is not None}
+    return {"ratios": {RUN_TIME: kept}, "reference": _describe_reference([pair.reference for pair in pairs])}
+
+
+def _describe_reference(trials: Sequence[Trial]) -> Mapping[str, Any]:
+    """The reference's own numbers, by the names of a record's metrics, and the hash of its generated code."""
+    facts = [trial.facts for trial in trials]
+    own = {RUN_TIME: reduce_processes([[sample.ms for sample in trial.samples] for trial in trials]).median}
+    for metric in METRICS:
+        values = [known[metric.place[-1]] for known in facts if known.get(metric.place[-1]) is not None]
+        if values and metric.name not in own:
+            own[metric.name] = statistics.median(values) if metric.kind == "time" else values[0]
+    return {**own, **{name: facts[0][name] for name in ("module_hash",) if name in facts[0]}}

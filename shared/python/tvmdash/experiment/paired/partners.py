@@ -1,0 +1,179 @@
+"""Two processes that measure the same points in turn, seen from the run stage, which says whose turn it is.
+
+Turns go by the sample, in an order drawn anew for each turn, so that neither side has the warmer caches. A point that
+is judged by the CPU clock has both sides on one core, drawn anew for each turn as well. Where one side fails at a
+point, or is lost, the other goes on alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from tvmdash.errors import DashboardError
+from tvmdash.experiment.measure import Job
+from tvmdash.experiment.paired.turns import END, PREPARE, SAMPLE, VARIABLE
+from tvmdash.experiment.points import key
+from tvmdash.stages import read_status
+from tvmdash.trial_util import Timing
+
+Answer = Mapping[str, Any]
+
+
+@dataclass
+class Partner:
+    """One of the two processes, which leaves what it measures in `folder`; lost: why it answers no more.
+
+    jobs: the points that it measures, by their key. left_s: how long its answers may still take in all.
+    """
+
+    folder: Path
+    jobs: Mapping[str, Job]
+    process: subprocess.Popen[bytes]
+    line: Connection
+    left_s: float
+    limit: str
+    lost: str = ""
+
+    def tell(self, **order: Any) -> None:
+        """Send an order; `answer` waits for what comes of it."""
+        if not self.lost:
+            try:
+                self.line.send_bytes(json.dumps(order).encode())
+            except OSError:
+                self._lose()
+
+    def answer(self) -> Answer | None:
+        """What came of the last order; None where the process is lost."""
+        if self.lost:
+            return None
+        asked = time.monotonic()
+        try:
+            if self.line.poll(self.left_s):
+                answer: Answer = json.loads(self.line.recv_bytes())
+                self.left_s = max(0.0, self.left_s - (time.monotonic() - asked))
+                return answer
+        except (OSError, EOFError):
+            self._lose()
+            return None
+        self._end()
+        return None
+
+    def close(self) -> str | None:
+        """Wait for the process; words where it did not come to its end."""
+        self.line.close()
+        if not self.lost:
+            self._lose()
+        return self.lost or None
+
+    def _lose(self) -> None:
+        """The process ends by itself: what it says of itself, or how it was ended."""
+        try:
+            code = self.process.wait(max(1.0, self.left_s))
+        except subprocess.TimeoutExpired:
+            self._end()
+            return
+        self.lost = describe_end(code, self.folder) or ""
+
+    def _end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.lost = self.limit
+
+
+def describe_end(code: int, folder: Path) -> str | None:
+    """Why a measuring process that exited with `code` did not do its task; None where it did."""
+    if code < 0:
+        return f"its process was ended by {signal.Signals(-code).name}"
+    try:
+        status = read_status(folder)
+    except DashboardError as error:
+        return f"its process exited with {code}. {error}"
+    return None if status.success else status.message
+
+
+@contextlib.contextmanager
+def started(
+    argv: Sequence[str], environment: Mapping[str, str], folder: Path, jobs: Sequence[Job], minutes: float
+) -> Iterator[Partner]:
+    """A process that waits for its turns; it is gone afterwards."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        process = subprocess.Popen(
+            argv, env={**environment, VARIABLE: str(theirs.fileno())}, pass_fds=[theirs.fileno()]
+        )
+        theirs.close()
+        limit = f"its process did not end within {minutes:g} min (process_minutes) and was ended"
+        by_key = {key(job.point): job for job in jobs}
+        line = Connection(os.dup(ours.fileno()))
+        try:
+            yield Partner(folder, by_key, process, line, minutes * 60, limit)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+@dataclass
+class Conductor:
+    """Whose turn it is. alone: whether each side prepares a point while the other waits, or both at once.
+
+    numbers: by point, how many calls a sample has, once that was found out; it is the same on both sides.
+    """
+
+    timing: Timing
+    order: random.Random
+    alone: bool
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def conduct(self, sides: Sequence[Partner], jobs: Sequence[Job]) -> None:
+        """Have every point measured by each side that has it."""
+        for job in jobs:
+            name = key(job.point)
+            asked = [side for side in sides if name in side.jobs]
+            self._measure(name, job, self.order.sample(asked, len(asked)))
+
+    def _measure(self, name: str, job: Job, asked: list[Partner]) -> None:
+        ready, longest_ns = self._prepare(name, asked)
+        cores = sorted(os.sched_getaffinity(0))
+        for _ in range(self.timing.count_samples(longest_ns * len(ready)) if ready else 0):
+            core = self.order.choice(cores) if job.one_core else None
+            for side in self.order.sample(ready, len(ready)):
+                side.tell(do=SAMPLE, core=core)
+                if _failed(side.answer()):
+                    ready.remove(side)
+        for side in ready:
+            side.tell(do=END, profile=job.profile)
+            side.answer()
+
+    def _prepare(self, name: str, asked: Sequence[Partner]) -> tuple[list[Partner], int]:
+        """The sides that are ready, and how long the longer of their samples lasts."""
+        ready, longest_ns = [], 0
+        for side, answer in self._ask_to_prepare(name, asked):
+            if answer is not None and not _failed(answer):
+                ready.append(side)
+                self.numbers.setdefault(name, int(answer["number"]))
+                longest_ns = max(longest_ns, int(answer["warm_ns"]))
+        return ready, longest_ns
+
+    def _ask_to_prepare(self, name: str, asked: Sequence[Partner]) -> Iterator[tuple[Partner, Answer | None]]:
+        for group in [[side] for side in asked] if self.alone else [asked]:
+            for side in group:
+                side.tell(do=PREPARE, number=self.numbers.get(name, 0))
+            for side in group:
+                yield side, side.answer()
+
+
+def _failed(answer: Answer | None) -> bool:
+    return answer is None or "error" in answer

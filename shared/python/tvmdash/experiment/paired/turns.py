@@ -1,0 +1,69 @@
+"""Two processes that measure the same points in turn, seen from one of them: it does what it is told, and waits.
+
+Both compile and load a point, each while the other sleeps; then they take samples in turn. `partners` tells them when.
+Orders and answers are JSON objects on a pipe. An order: `{"do": "prepare", "number": calls in a sample or 0}`,
+`{"do": "sample", "core": one to run on or null}`, `{"do": "end", "profile": whether}`. An answer: `{}`, what `prepare`
+found (`number`, `warm_ns`: how long a sample lasts), or `{"error": why the point has no more samples}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from typing import Any
+
+from tvmdash.errors import DashboardError
+from tvmdash.measure.capture import Sample
+from tvmdash.trial_util import Timer, Timing, calibrate, take_sample
+
+VARIABLE = "TVMDASH_TURNS"
+"""The number of the open file on which this process is told when it is its turn; not set where it measures alone."""
+PREPARE, SAMPLE, END = "prepare", "sample", "end"
+
+
+class Turns:
+    """The end of the pipe that this process has."""
+
+    def __init__(self, line: Connection) -> None:
+        self._line = line
+        self._cores = os.sched_getaffinity(0)
+
+    def wait_to_prepare(self) -> int:
+        """Wait until a point may be prepared; how many calls a sample has, 0 where that is to be found out."""
+        return int(self._receive(PREPARE)["number"])
+
+    def take(self, timer: Timer, timing: Timing, number: int) -> tuple[list[Sample], bool]:
+        """Every sample of the point, each when it is this process's turn; and whether to profile it now."""
+        number = number or timing.number or calibrate(timer, timing.min_repeat_ms)
+        self._send(number=number, warm_ns=timer(number, timing.warmup)[-1])
+        samples: list[Sample] = []
+        try:
+            while (order := self._receive(SAMPLE, END))["do"] == SAMPLE:
+                if order["core"] is not None:
+                    os.sched_setaffinity(0, {order["core"]})
+                samples.append(take_sample(timer, number))
+                self._send()
+        finally:
+            os.sched_setaffinity(0, self._cores)
+        return samples, bool(order["profile"])
+
+    def end(self, error: str | None = None) -> None:
+        """The point is done, or cannot go on."""
+        self._send(**({"error": error} if error else {}))
+
+    def _send(self, **answer: Any) -> None:
+        self._line.send_bytes(json.dumps(answer).encode())
+
+    def _receive(self, *expected: str) -> Mapping[str, Any]:
+        order: Mapping[str, Any] = json.loads(self._line.recv_bytes())
+        if order["do"] not in expected:
+            raise DashboardError(f"{VARIABLE}: told to {order['do']}, expected {' or '.join(expected)}.")
+        return order
+
+
+def read_turns() -> Turns | None:
+    """The pipe of this process, None where it measures alone."""
+    named = os.environ.get(VARIABLE)
+    return Turns(Connection(int(named))) if named else None
