@@ -130,7 +130,7 @@ class Side:
     def end(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait(600)
 
     @property
     def _answers(self) -> IO[str]:
