@@ -22,7 +22,7 @@ FLOORS: dict[str, str] = {
     "common": "errors files",
     "structured": "common errors",
     "stats": "errors",
-    "detect": "errors structured",
+    "detect": "errors stats structured",
     "networks": "errors",
     "convert": "errors",
     "json_schema": "",

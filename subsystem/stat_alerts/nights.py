@@ -168,8 +168,12 @@ def _keep_inputs(output: Path, table: Table, judged: Judged, events: Sequence[Ev
             kept = replay.keep_fleet(rows, sorted(fleet.controls), judged.night)
             incidents[event.incident] = replay.inputs_of({}, kept)
             continue
-        series = {moved["name"]: _kept(judged, moved["series"], options) for moved in event.data["moved"]}
-        incidents[event.incident] = replay.inputs_of(series, None)
+        by_ratio = {table.rows[row].key: said.decision for row, said in judged.beside.items()}
+        told = {moved["name"]: by_ratio.get(moved["series"]) for moved in event.data["moved"]}
+        ratios = {name: replay.keep_ratios(decision) for name, decision in told.items() if decision is not None}
+        others = [moved for moved in event.data["moved"] if moved["name"] not in ratios]
+        series = {moved["name"]: _kept(judged, moved["series"], options) for moved in others}
+        incidents[event.incident] = {**replay.inputs_of(series, None), **({"paired": ratios} if ratios else {})}
     if incidents:
         folder = output / replay.FOLDER
         folder.mkdir(exist_ok=True)

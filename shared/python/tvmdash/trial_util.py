@@ -26,10 +26,10 @@ class Timing:
     warmup: int = 1
     max_seconds: float = 20.0
 
-    def count_samples(self, sample_ns: int) -> int:
+    def count_samples(self, sample_ns: int, least: int = MIN_SAMPLES) -> int:
         """How many samples are taken where each lasts so long."""
         fitting = int(self.max_seconds * 1e9 / max(1, sample_ns))
-        return min(self.repeat, max(MIN_SAMPLES, fitting))
+        return min(self.repeat, max(least, fitting))
 
 
 def time_workload(timer: Timer, timing: Timing) -> list[Sample]:

@@ -70,9 +70,10 @@ class Missing:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A series beyond its noise tonight, not confirmed. effect: fraction of its level; low, high: where re-measured.
+    """A series beyond its noise tonight, not confirmed. effect: fraction of its level; low, high: its 95 % interval.
 
-    worse: None where its number has no better way.
+    worse: None where its number has no better way. paired: the interval is that of its ratio to the reference; else it
+    was measured again.
     """
 
     series: str
@@ -81,6 +82,35 @@ class Suspect:
     worse: bool | None
     low: float | None = None
     high: float | None = None
+    paired: bool = False
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a series stands to the same on the reference TVM, measured in turn. effect, low, high: a fraction, 95 %.
+
+    worse: None where its number has no better way.
+    """
+
+    series: str
+    name: str
+    effect: float
+    low: float
+    high: float
+    worse: bool | None
+
+
+@dataclass(frozen=True)
+class BesideReference:
+    """Tonight's TVM beside the reference: of `series` that were measured on both, those that differ, the worst first.
+
+    is_first: tonight's TVM was not measured beside this reference on an earlier night.
+    """
+
+    reference: str
+    series: int
+    differences: tuple[Difference, ...] = ()
+    is_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +132,7 @@ class NightVerdict:
     changed: tuple[str, ...] = ()
     suspects: tuple[Suspect, ...] = ()
     missing: tuple[Missing, ...] = ()
+    beside: BesideReference | None = None
 
     @property
     def is_green(self) -> bool:

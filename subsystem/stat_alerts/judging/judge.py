@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from judging import causes
+from judging import causes, paired
 from judging.evidence import Confirmation
 from judging.exact import Exact, exact_numbers, remembered
 from judging.memory import ALERT, BREAK, ENVIRONMENT, WHOLE, Memory, Step
+from judging.paired import Beside
 from judging.screening import Screen
 from judging.table import Row, Table
 from tvmdash.dashboard_info import experiment_of
@@ -62,13 +63,17 @@ class FleetNight:
 
 @dataclass(frozen=True)
 class Judged:
-    """One night of all fleets; exact: by row, the numbers that have no noise and are in none of them."""
+    """One night of all fleets; exact: by row, the numbers that have no noise and are in none of them.
+
+    beside: by row, what the ratios say of the series that are judged by them.
+    """
 
     night: int
     fleets: tuple[FleetNight, ...]
     memory: Memory
     confirmation: Confirmation | None = None
     exact: Mapping[int, Exact] = field(default_factory=dict)
+    beside: Mapping[int, Beside] = field(default_factory=dict)
 
     def decisions(self) -> Iterator[tuple[int, Decision, FleetNight]]:
         """Each row with what was said of it."""
@@ -93,11 +98,14 @@ def judge(
     memory = _with_new_levels(table, night, memory, _known_breaks(table, night, ledger, options))
     exact = exact_numbers(table, night)
     memory = remembered(table, memory, exact)
-    fleets = []
+    fleets, beside = [], dict[int, Beside]()
     for name, members in table.fleets(night).items():
-        rows = [row for row in members if row not in exact]
-        keys = {table.rows[row].key: row for row in rows}
+        present = [row for row in members if row not in exact]
         state = memory.fleets.get(name, FleetState())
+        of_ratios = paired.judge_rows(table, night, table.paired.intersection(present), state.series)
+        beside |= of_ratios
+        rows = paired.without(present, of_ratios)
+        keys = {table.rows[row].key: row for row in rows}
         controls = _controls(table, night, rows, options)
         suspects = screen.suspects(night, keys, state, controls) if screen is not None else None
         some = keys if suspects is None else suspects
@@ -109,11 +117,26 @@ def judge(
                 histories, state, keys, night, controls=controls, settings=options.settings
             )
         decided = _with_causes(table, night, keys, controls, decided)
-        fleets.append(FleetNight(name, keys, histories, state, controls, decided))
+        every = {table.rows[row].key: row for row in present}
+        histories |= {table.rows[row].key: table.history(row, night) for row in of_ratios}
+        decided = _with_ratios(table, night, of_ratios, decided, state)
+        fleets.append(FleetNight(name, every, histories, state, controls, decided))
     states = {**memory.fleets, **{fleet.name: fleet.decided.state for fleet in fleets}}
     memory = replace(memory, night=table.stamps[night], count=night + 1, fleets=states)
-    judged = Judged(night, tuple(fleets), memory, exact=exact)
+    judged = Judged(night, tuple(fleets), memory, exact=exact, beside=beside)
     return replace(judged, memory=memory.with_steps(dict(_steps(table, judged))))
+
+
+def _with_ratios(
+    table: Table, night: int, beside: Mapping[int, Beside], decided: NightDecision, before: FleetState
+) -> NightDecision:
+    """The decisions with those of the series that are judged by their ratios."""
+    more = {}
+    for row, said in beside.items():
+        key = table.rows[row].key
+        more[key] = paired.decision_of(said, before.series.get(key, SeriesState()), night)
+    states = {**decided.state.series, **{key: decision.state for key, decision in more.items()}}
+    return replace(decided, decisions={**decided.decisions, **more}, state=replace(decided.state, series=states))
 
 
 def _with_causes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,13 +16,15 @@ from tvmdash.detect.noise import FloatArray, IntArray
 from tvmdash.detect.series import History
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records import Build
-from tvmdash.records.metrics import Direction, FleetKind, Kind
+from tvmdash.records.metrics import RUN_TIME, RUN_TIME_RATIO, Direction, FleetKind, Kind
 from tvmdash.series import naming, store
 from tvmdash.series.packed import counts, floats, integers
 from tvmdash.series.store import Series
 
 REACH = 300
 """Nights of history that a night is judged with."""
+ENOUGH_RATIOS, FEWEST_ALONE = 20, 18
+"""A series that was judged by its times is judged by its ratios once it has so many; one with fewer times, at once."""
 GONE_NIGHTS = 30
 """A series without a value for so many nights has ended."""
 
@@ -56,11 +59,25 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Ratios:
+    """By row and night, NaN where nothing was measured beside a reference.
+
+    logs: the mean logarithm of the ratio; std: of one pair of processes; pairs: how many there were.
+    """
+
+    logs: FloatArray
+    std: FloatArray
+    pairs: FloatArray
+
+
+@dataclass(frozen=True)
 class Table:
     """`values[row, column]` is night `offset + column`; NaN where there is no value.
 
-    code: a number for the generated code that was timed, 0 where unknown; alike: -1 where unknown. stamps: all nights
-    of the home, from its first. versions, builds: by experiment and stamp.
+    values: as judged, which for a row of `paired` is what the reference takes on the median night times tonight's
+    ratio to it, so that the machine is out of it; unjudged: as measured, where that differs. ratios: of what was
+    measured beside a reference. code: a number for the generated code that was timed, 0 where unknown; alike: -1 where
+    unknown. stamps: all nights of the home, from its first. versions, builds: by experiment and stamp.
     """
 
     stamps: tuple[str, ...]
@@ -73,6 +90,14 @@ class Table:
     alike: IntArray
     versions: Mapping[str, Mapping[str, str]]
     builds: Mapping[str, Mapping[str, Build]] = field(default_factory=dict)
+    unjudged: FloatArray | None = None
+    ratios: Ratios | None = None
+    paired: frozenset[int] = frozenset()
+
+    @property
+    def measured_values(self) -> FloatArray:
+        """The values as they were measured."""
+        return self.values if self.unjudged is None else self.unjudged
 
     def history(self, row: int, night: int, reach: int = REACH) -> History:
         """The row's last `reach` nights up to `night`."""
@@ -147,7 +172,8 @@ def make_table(
 ) -> Table:
     """The table of `series` over `stamps[offset:]`; `machine`: that of their home."""
     column = {stamp: index for index, stamp in enumerate(stamps[offset:])}
-    known = [item for item in series if item.stamps]
+    beside = [item for item in series if item.metric == RUN_TIME_RATIO]
+    known = [item for item in series if item.stamps and item.metric != RUN_TIME_RATIO]
     shape = (len(known), len(column))
     values, std, repeats = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
     code, alike = np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
@@ -165,7 +191,53 @@ def make_table(
             alike[index, where] = counts(item.alike)[source]
         if item.code:
             code[index, where] = integers(item.code)[source]
-    return Table(tuple(stamps), offset, tuple(_rows(known, machine)), values, std, repeats, code, alike, versions)
+    ratios = _ratios(known, beside, column)
+    paired = _find_paired(values, ratios)
+    rows = tuple(_rows(known, machine))
+    judged = _free_of_machine(values, ratios, paired)
+    return Table(
+        tuple(stamps), offset, rows, judged, std, repeats, code, alike, versions,
+        unjudged=values, ratios=ratios, paired=paired,
+    )  # fmt: skip
+
+
+def _ratios(series: Sequence[Series], beside: Sequence[Series], column: Mapping[str, int]) -> Ratios:
+    """Those of each of `series`, from the series of ratios `beside` them."""
+    times = {_point(item): row for row, item in enumerate(series) if item.metric == RUN_TIME}
+    logs, std, pairs = (np.full((len(series), len(column)), np.nan) for _ in range(3))
+    for item in beside:
+        row = times.get(_point(item))
+        kept = [(column[stamp], at) for at, stamp in enumerate(item.stamps) if stamp in column]
+        if row is not None and kept:
+            where, source = np.array(kept, np.int64).T
+            logs[row, where] = np.log(floats(item.values)[source])
+            std[row, where] = floats(item.std)[source]
+            pairs[row, where] = floats(item.samples)[source]
+    return Ratios(logs, std, pairs)
+
+
+def _point(item: Series) -> tuple[str, str]:
+    return item.experiment, json.dumps(item.labels, sort_keys=True)
+
+
+def _find_paired(values: FloatArray, ratios: Ratios) -> frozenset[int]:
+    """The rows that are judged by their ratios: of which there are many, or their times could not be judged either."""
+    known = np.isfinite(ratios.logs)
+    alone = (np.isfinite(values) & ~known).sum(axis=1)
+    count = known.sum(axis=1)
+    chosen = (count > 0) & ((count >= ENOUGH_RATIOS) | (alone < FEWEST_ALONE))
+    return frozenset(int(row) for row in chosen.nonzero()[0])
+
+
+def _free_of_machine(values: FloatArray, ratios: Ratios, paired: Iterable[int]) -> FloatArray:
+    """The values, those of paired rows with what the reference takes on the median night."""
+    judged = values.copy()
+    for row in paired:
+        known = np.isfinite(ratios.logs[row]) & (values[row] > 0)
+        factor = np.exp(ratios.logs[row, known])
+        if len(factor):
+            judged[row, known] = factor * np.median(values[row, known] / factor)
+    return judged
 
 
 def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator[Row]:
@@ -180,7 +252,7 @@ def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator
 
 def last_values(table: Table, row: int, count: int) -> list[float | None]:
     """The row's values of the last `count` nights, None where there is none."""
-    return [float(value) if math.isfinite(value) else None for value in table.values[row, -count:]]
+    return [float(value) if math.isfinite(value) else None for value in table.measured_values[row, -count:]]
 
 
 def finite(values: Iterable[float]) -> FloatArray:

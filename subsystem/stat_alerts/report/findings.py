@@ -13,7 +13,8 @@ from report.standings import SeriesStanding
 from tvmdash.dashboard_info import BLOCKED, FAILED, JobResult, Night
 from tvmdash.incidents.ledger import ACKNOWLEDGED, MACHINE, Incident, Ledger, iso_of
 from tvmdash.records.metrics import BETTER, CHANGED, is_worse
-from tvmdash.verdict import Absence, Missing, Standing, Suspect
+from tvmdash.text import format_list
+from tvmdash.verdict import Absence, BesideReference, Difference, Missing, Standing, Suspect
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,12 @@ class Findings:
     suspects: Sequence[Suspect]
     missing: Sequence[Missing]
     counts: Mapping[Standing, int]
+    beside: BesideReference | None = None
+
+    @property
+    def is_new_beside(self) -> bool:
+        """Whether tonight's TVM differs from the reference, and that has not been told."""
+        return self.beside is not None and self.beside.is_first and bool(self.beside.differences)
 
     @property
     def expected(self) -> int:
@@ -59,7 +66,33 @@ def find(
         suspects=_suspects(table, stands),
         missing=_missing(tonight, table, stands),
         counts=Counter(stand.kind for stand in stands.values()),
+        beside=_beside(table, judged),
     )
+
+
+def _beside(table: Table, judged: Judged) -> BesideReference | None:
+    """How tonight's TVM stands to the reference, in all experiments; None where nothing was measured beside one."""
+    known = {row: said.reference for row, said in judged.beside.items() if said.reference is not None}
+    if not known:
+        return None
+    differences = []
+    for row, stand in known.items():
+        if stand.differs:
+            series = table.rows[row]
+            worse = is_worse(stand.effect, series.direction)
+            differences.append(Difference(series.key, series.name, stand.effect, stand.low, stand.high, worse))
+    differences.sort(key=lambda difference: (not difference.worse, -abs(difference.effect)))
+    experiments = {table.rows[row].experiment for row in known}
+    names = {table.build(experiment, judged.night).reference_version or "" for experiment in experiments}
+    first = not any(_was_beside(table, experiment, judged.night) for experiment in experiments)
+    return BesideReference(format_list(sorted(names), 2), len(known), tuple(differences), first)
+
+
+def _was_beside(table: Table, experiment: str, night: int) -> bool:
+    """Whether tonight's TVM was measured beside tonight's reference before."""
+    tonight = table.build(experiment, night)
+    builds = (table.build(experiment, earlier) for earlier in range(table.offset, night))
+    return any((build.artifact, build.reference) == (tonight.artifact, tonight.reference) for build in builds)
 
 
 def _suspects(table: Table, stands: Mapping[int, SeriesStanding]) -> list[Suspect]:
@@ -69,7 +102,7 @@ def _suspects(table: Table, stands: Mapping[int, SeriesStanding]) -> list[Suspec
         if stand.kind == Standing.SUSPECT and stand.effect is not None:
             series = table.rows[row]
             worse = is_worse(stand.effect, series.direction)
-            suspects.append(Suspect(series.key, series.name, stand.effect, worse, stand.low, stand.high))
+            suspects.append(Suspect(series.key, series.name, stand.effect, worse, stand.low, stand.high, stand.paired))
     return sorted(suspects, key=lambda suspect: (suspect.worse is False, suspect.worse is None, -abs(suspect.effect)))
 
 

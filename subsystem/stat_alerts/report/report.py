@@ -269,7 +269,9 @@ def _series(
         since=table.stamps[max(decision.state.start, table.offset)],
         noise_grade=grade.grade,
         noise=grade.scale,
-        smallest_visible_change=smallest_visible_change(history, decision.state, settings=options.settings),
+        smallest_visible_change=stand.visible
+        if stand.paired
+        else smallest_visible_change(history, decision.state, settings=options.settings),
         control=series.key in fleet.controls,
         last=tuple(last_values(table, row, _SHOWN_NIGHTS)),
     )

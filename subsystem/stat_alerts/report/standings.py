@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from judging.evidence import UNCLEAR, YOUNG
 from judging.judge import FleetNight, Judged
+from judging.paired import Beside
 from judging.table import Table, finite
 
 from tvmdash.contracts.remeasured import Outcome
@@ -34,13 +35,17 @@ _POOLED_NIGHTS = 8
 
 @dataclass(frozen=True)
 class SeriesStanding:
-    """One series tonight. effect: for a suspect, how far it is from its level; low, high: where it was re-measured."""
+    """One series tonight. effect: for a suspect, how far it is from its level; low, high: its interval, where known.
+
+    paired: it is judged by its ratio to the reference.
+    """
 
     kind: Standing
     effect: float | None = None
     low: float | None = None
     high: float | None = None
     visible: float | None = None
+    paired: bool = False
 
 
 def standings(
@@ -64,6 +69,8 @@ def standings(
             standing_of[row] = SeriesStanding(Standing.MISSING if row in should else Standing.GONE)
         elif key in reported:
             standing_of[row] = SeriesStanding(Standing.MOVED)
+        elif row in judged.beside:
+            standing_of[row] = _stand_beside(judged.beside[row], decision)
         else:
             standing_of[row] = _stand(table, row, decision, fleet, outcomes.get(key), scatter[fleet.name], settings)
     for row, number in judged.exact.items():
@@ -97,6 +104,17 @@ def _stand(
     if not judged and decision.kind == "quiet":
         return SeriesStanding(Standing.YOUNG)
     return SeriesStanding(Standing.BLIND if visible is None or visible > MATTERS else Standing.STEADY, visible=visible)
+
+
+def _stand_beside(beside: Beside, decision: Decision) -> SeriesStanding:
+    """A series that is judged by its ratios: to the builds before, or where there are none to the reference."""
+    said = beside.decision
+    if said is not None and said.is_suspect and decision.kind == "quiet":
+        return SeriesStanding(Standing.SUSPECT, said.effect, said.low, said.high, said.visible, paired=True)
+    sees = said or beside.reference
+    visible = sees.visible if sees is not None else None
+    kind = Standing.BLIND if visible is None or visible > MATTERS else Standing.STEADY
+    return SeriesStanding(kind, visible=visible, paired=True)
 
 
 def _measured_again(outcome: Outcome) -> SeriesStanding | None:

@@ -42,6 +42,7 @@ def conclude(
         changed=_ids(findings_of_night.changed),
         suspects=tuple(findings_of_night.suspects),
         missing=tuple(findings_of_night.missing),
+        beside=findings_of_night.beside,
     )
     return verdict, stands
 
@@ -61,7 +62,7 @@ def _level(findings: Findings) -> Level:
         (Level.NO_DATA, not findings.seen),
         (Level.REGRESSION, bool(findings.new or findings.still)),
         (Level.SUSPECT, any(suspect.worse is not False for suspect in findings.suspects)),
-        (Level.CHANGED, bool(findings.changed)),
+        (Level.CHANGED, bool(findings.changed) or findings.is_new_beside),
         (Level.INCOMPLETE, bool(findings.missing)),
         (Level.BLIND, 2 * findings.blind > findings.seen),
         (Level.IMPROVED, bool(findings.better)),

@@ -8,7 +8,7 @@ from report.findings import Findings
 from tvmdash.incidents.ledger import COMPILER, Incident
 from tvmdash.incidents.text import format_headline as incident_headline
 from tvmdash.text import elide, format_list, format_percent
-from tvmdash.verdict import MATTERS, Absence, Level, Missing, Standing, Suspect
+from tvmdash.verdict import MATTERS, Absence, BesideReference, Difference, Level, Missing, Standing, Suspect
 
 NOTHING_MEASURED = "Nothing was measured tonight"
 _NAMED, _NAME = 3, 70
@@ -22,7 +22,41 @@ _ABSENCES = {
 
 def headline(level: Level, findings: Findings) -> str:
     """The verdict in one line, without a full stop."""
-    return "; ".join([_MAIN[level](findings), *_besides(level, findings)])
+    return "; ".join([_main(level, findings), *_besides(level, findings)])
+
+
+def _main(level: Level, findings: Findings) -> str:
+    """What comes first: on the first night beside a reference how TVM stands to it, where nothing graver holds."""
+    beside = findings.beside
+    graver = (Level.NO_DATA, Level.REGRESSION, Level.SUSPECT)
+    if beside is None or not beside.is_first or level in graver or findings.changed or findings.better:
+        return _MAIN[level](findings)
+    if level in (Level.INCOMPLETE, Level.BLIND):
+        return f"{describe_beside(beside)}; {_lower(_MAIN[level](findings))}"
+    return describe_beside(beside)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def describe_beside(beside: BesideReference) -> str:
+    """How tonight's TVM stands to the reference, as the beginning of a sentence."""
+    if not beside.differences:
+        return f"No difference from TVM {beside.reference} beyond noise in {beside.series} series"
+    worse = [difference for difference in beside.differences if difference.worse]
+    better = [difference for difference in beside.differences if difference.worse is False]
+    parts = [f"{len(worse)} slower ({_first(worse)})"] if worse else []
+    parts += [f"{len(better)} faster ({_first(better)})"] if better else []
+    return f"Beside TVM {beside.reference}, of {beside.series} series {' and '.join(parts)}"
+
+
+def _first(differences: Sequence[Difference]) -> str:
+    """The largest, with its interval."""
+    first = max(differences, key=lambda difference: abs(difference.effect))
+    low, high = format_percent(first.low), format_percent(first.high)
+    most = "" if len(differences) == 1 else "most "
+    return f"{most}{elide(first.name, _NAME)} {format_percent(first.effect)}, 95 %: {low} to {high}"
 
 
 def _besides(level: Level, findings: Findings) -> list[str]:
@@ -77,11 +111,11 @@ def _several_suspects(suspects: Sequence[Suspect]) -> str:
 
 
 def suspect_text(suspect: Suspect) -> str:
-    """The series and how far it is from its level, with the interval where it was measured again."""
+    """The series and how far it is from its level, with its interval where that is known."""
     size = format_percent(suspect.effect)
     if suspect.low is not None and suspect.high is not None:
         low, high = format_percent(suspect.low), format_percent(suspect.high)
-        size += f" when measured again (95 %: {low} to {high})"
+        size += f"{'' if suspect.paired else ' when measured again'} (95 %: {low} to {high})"
     return f"{elide(suspect.name, _NAME)} {size}"
 
 

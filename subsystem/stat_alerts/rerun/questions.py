@@ -82,7 +82,7 @@ class Asking:
             self.stalled.add(series)
             return None
         self.wants[series] = [*wanted, stamp]
-        value = float(self.table.values[self._rows[series], night - self.table.offset])
+        value = float(self.table.measured_values[self._rows[series], night - self.table.offset])
         return value if math.isfinite(value) else None
 
     def rounds(self) -> Iterator[Wanted]:

@@ -1,8 +1,9 @@
 """Whose doing a shift was, and which measurement says so: decided once, where both are known.
 
-The order of the evidence, strongest first: artifacts measured in turn the same night; the same artifact on both
-sides of the shift; controls; nothing. The generated code (module hash) decides nothing: TVM's VM, thread pool,
-allocator and FFI are in no module. It tells TVM's runtime from its generated code once the shift is known to be TVM's.
+The order of the evidence, strongest first: artifacts measured in turn the same night; each artifact measured in turn
+with a reference, on its own night; the same artifact on both sides of the shift; controls; nothing. The generated code
+(module hash) decides nothing: TVM's VM, thread pool, allocator and FFI are in no module. It tells TVM's runtime from
+its generated code once the shift is known to be TVM's.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from tvmdash.structured import among
 
 CODE, RUNTIME, BUILD, MACHINE, UNKNOWN = "code", "runtime", "build", "machine", "unknown"
 """TVM's generated code; its runtime; TVM, one of both or either; not TVM; nobody can say."""
-MEASURED_AGAIN, SAME_ARTIFACT, SAME_VERSION, OLDER_ARTIFACTS, EXACT, CONTROLS, CONTROL, NOTHING = (
-    "measured_again", "same_artifact", "same_version", "older_artifacts", "exact", "controls", "control", "nothing",
+MEASURED_AGAIN, PAIRED, SAME_ARTIFACT, SAME_VERSION, OLDER_ARTIFACTS, EXACT, CONTROLS, CONTROL, NOTHING = (
+    "measured_again", "paired", "same_artifact", "same_version", "older_artifacts", "exact", "controls", "control",
+    "nothing",
 )  # fmt: skip
-"""In the order of their strength; CONTROL: the series itself is one."""
-_ORDER = (MEASURED_AGAIN, CONTROL, SAME_ARTIFACT, SAME_VERSION, OLDER_ARTIFACTS, EXACT, CONTROLS, NOTHING)
+"""In the order of their strength; PAIRED: beside a reference on either side; CONTROL: the series itself is one."""
+_ORDER = (MEASURED_AGAIN, PAIRED, CONTROL, SAME_ARTIFACT, SAME_VERSION, OLDER_ARTIFACTS, EXACT, CONTROLS, NOTHING)
 _WHOSE = (CODE, RUNTIME, BUILD, MACHINE, UNKNOWN)
 
 

@@ -18,7 +18,7 @@ from statistics import NormalDist
 import numpy as np
 
 from tvmdash.detect.noise import MAD_TO_SD, FloatArray, IntArray
-from tvmdash.stats.spread import Spread, add, pool
+from tvmdash.stats.spread import NOTHING, Spread, add, pool
 from tvmdash.stats.student import t_975, two_sided
 
 TELL_P = 2e-5
@@ -34,6 +34,8 @@ LUCK_PRIOR, LUCK_OF_SAME_CODE = Spread(0.005**2, 3), Spread(0.002**2, 3)
 LUCK_FREEDOM = 5.0
 FEWEST_JUMPS = 3
 """So many jumps from build to build tell their size, whatever one or the other of them was."""
+PRECEDENT = 1.3
+"""One build alone tells a step that is so many times larger than any that one build made before and that went back."""
 REMEMBERED = 150
 """Nights of history that luck is learned from."""
 NIGHT_VARIANCE = 0.001**2
@@ -99,12 +101,43 @@ class Contrast:
     after: int
     builds: int
     same_code: bool | None
-    inside: Spread = Spread()
+    inside: Spread = NOTHING
     inside_pairs: float = 0.0
 
     def own_luck(self, pair: Spread) -> Spread:
         """How builds differ on either side beyond the error of each; below 0 where that is all of it."""
         return Spread(self.inside.variance - self.inside_pairs * pair.variance, self.inside.freedom)
+
+
+@dataclass(frozen=True)
+class RatioEvidence:
+    """All that a decision rests on.
+
+    pair: the scatter of one pair of processes; jumps, kin: how builds differ, going by the series' own nights and by
+    its kin. series: how many are judged that night; precedent: how far one build was off before and went back.
+    """
+
+    contrasts: tuple[Contrast, ...]
+    pair: Spread
+    jumps: Spread
+    kin: Spread
+    series: int
+    precedent: float
+
+    def luck(self, contrast: Contrast) -> Spread:
+        """How builds differ, with those on either side of the contrast."""
+        luck = pool([contrast.own_luck(self.pair), self.jumps, self.kin])
+        return Spread(max(0.0, luck.variance), luck.freedom)
+
+    def error(self, contrast: Contrast) -> Spread:
+        """The error of the contrast's shift."""
+        parts = ((contrast.pairs, self.pair), (contrast.luck, self.luck(contrast)))
+        return add(*parts, (contrast.nights, Spread(NIGHT_VARIANCE)))
+
+    def rarity(self, contrast: Contrast) -> float:
+        """How often such a shift would come without a step."""
+        error = self.error(contrast)
+        return two_sided(contrast.shift / error.sd, _whole_freedom(error.freedom)) if error.sd else 0.0
 
 
 @dataclass(frozen=True)
@@ -128,6 +161,7 @@ class RatioDecision:
     after: int
     builds: int
     same_code: bool | None
+    evidence: RatioEvidence
 
 
 def contrasts_of(history: RatioHistory, start: int) -> list[Contrast]:
@@ -242,6 +276,17 @@ def luck_of_jumps(history: RatioHistory, pair: Spread) -> Spread:
     return Spread(float(np.median(squares)) / _MEDIAN_OF_SQUARE - sum(errors) / len(errors), freedom)
 
 
+def excursions_of(history: RatioHistory) -> list[float]:
+    """How far each build before tonight's was from both the builds before it and those after it."""
+    columns = _nights_of_stretch(history, history.tonight - REMEMBERED)
+    means = [build.mean for build in _builds(history, columns)[:-1]]
+    return [
+        min(abs(mean - float(np.median(side))) for side in (means[max(0, at - 3) : at], means[at + 1 : at + 4]))
+        for at, mean in enumerate(means)
+        if 0 < at < len(means) - 1
+    ]
+
+
 def luck_of_night(contrasts: Sequence[tuple[Contrast, Spread]]) -> Spread:
     """How builds differ, from what several series do on tonight's newest build; robust against those that moved."""
     if len(contrasts) < FEWEST_OTHERS:
@@ -264,11 +309,14 @@ def decide(histories: Mapping[str, RatioHistory], starts: Mapping[str, int]) -> 
     pairs = {name: pool([own, together.limited(PAIR_FREEDOM)]) for name, own in own_pairs.items()}
     found = {name: contrasts_of(history, starts.get(name, 0)) for name, history in histories.items()}
     jumps = {name: luck_of_jumps(history, pairs[name]) for name, history in histories.items()}
+    precedent = max((far for history in histories.values() for far in excursions_of(history)), default=0.0)
     decisions = {}
     for name, contrasts in found.items():
         if contrasts:
-            shared = _luck_of_kin(name, found, jumps, pairs)
-            decisions[name] = _decide(contrasts, pairs[name], (jumps[name], shared), len(found))
+            kin = _luck_of_kin(name, found, jumps, pairs)
+            decisions[name] = decide_by(
+                RatioEvidence(tuple(contrasts), pairs[name], jumps[name], kin, len(found), precedent)
+            )
     return decisions
 
 
@@ -283,21 +331,19 @@ def _luck_of_kin(
     return pool([known, LUCK_OF_SAME_CODE if same else LUCK_PRIOR])
 
 
-def _decide(
-    contrasts: Sequence[Contrast], pair: Spread, lucks: tuple[Spread, Spread], series: int
-) -> RatioDecision:
-    rated = [(_rarity(contrast, pair, _luck(contrast, pair, *lucks)), contrast) for contrast in contrasts]
-    rarest, best = min(rated, key=lambda item: item[0])
-    error = _whole_error(best, pair, _luck(best, pair, *lucks))
-    needed = _normal(TELL_P / len(contrasts) ** 0.5)
-    z = _normal(rarest)
+def decide_by(evidence: RatioEvidence) -> RatioDecision:
+    """The decision that the evidence brings, which has one contrast or more."""
+    rarest, best = min(((evidence.rarity(contrast), contrast) for contrast in evidence.contrasts), key=_first)
+    error, newest = evidence.error(best), evidence.error(evidence.contrasts[0])
+    tries = len(evidence.contrasts) ** 0.5
+    needed, z = _normal(TELL_P / tries), _normal(rarest)
     reach = _points(error.freedom) * error.sd
-    newest = _whole_error(contrasts[0], pair, _luck(contrasts[0], pair, *lucks))
     effect = math.expm1(best.shift)
+    lasting = best.builds > 1 or abs(best.shift) > PRECEDENT * evidence.precedent
     large = abs(effect) >= LEAST_EFFECT
     return RatioDecision(
-        is_told=large and z >= needed,
-        is_suspect=large and rarest * series * len(contrasts) ** 0.5 <= SUSPECT_P,
+        is_told=large and lasting and z >= needed,
+        is_suspect=large and rarest * evidence.series * tries <= SUSPECT_P,
         effect=effect,
         low=math.expm1(best.shift - reach),
         high=math.expm1(best.shift + reach),
@@ -309,23 +355,12 @@ def _decide(
         after=best.after,
         builds=best.builds,
         same_code=best.same_code,
+        evidence=evidence,
     )
 
 
-def _luck(contrast: Contrast, pair: Spread, jumps: Spread, shared: Spread) -> Spread:
-    """How builds differ in this series: what its own nights say, and its kin."""
-    luck = pool([contrast.own_luck(pair), jumps, shared])
-    return Spread(max(0.0, luck.variance), luck.freedom)
-
-
-def _whole_error(contrast: Contrast, pair: Spread, luck: Spread) -> Spread:
-    return add((contrast.pairs, pair), (contrast.luck, luck), (contrast.nights, Spread(NIGHT_VARIANCE)))
-
-
-def _rarity(contrast: Contrast, pair: Spread, luck: Spread) -> float:
-    """How often such a shift would come without a step."""
-    error = _whole_error(contrast, pair, luck)
-    return two_sided(contrast.shift / error.sd, _whole_freedom(error.freedom)) if error.sd else 0.0
+def _first(item: tuple[float, Contrast]) -> float:
+    return item[0]
 
 
 def _points(freedom: float) -> float:
@@ -339,3 +374,46 @@ def _whole_freedom(freedom: float) -> int:
 def _normal(rarity: float) -> float:
     """The standard errors of a normal distribution that are as rare, at most 30."""
     return -NormalDist().inv_cdf(max(rarity, 1e-190) / 2)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How tonight's artifact stands to the reference, over all its nights. effect, low, high: a fraction, 95 %.
+
+    differs: beyond what one of all the experiment's series would do by chance in one night of twenty. is_itself: the
+    reference is tonight's own artifact. visible: the difference that would have been seen in nine of ten cases.
+    """
+
+    effect: float
+    low: float
+    high: float
+    differs: bool
+    is_itself: bool
+    visible: float
+
+
+def compare_with_reference(histories: Mapping[str, RatioHistory]) -> dict[str, Standing]:
+    """By series, for those with a ratio tonight; the luck of the two builds is theirs, and not in the interval."""
+    own = {name: pair_spread(history) for name, history in histories.items()}
+    together = pool([*own.values(), PAIR_PRIOR])
+    present = [name for name, history in histories.items() if len(history.logs) and math.isfinite(history.logs[-1])]
+    return {
+        name: _stand(histories[name], pool([own[name], together.limited(PAIR_FREEDOM)]), len(present))
+        for name in present
+    }
+
+
+def _stand(history: RatioHistory, pair: Spread, series: int) -> Standing:
+    build = _builds(history, _nights_of_stretch(history, 0))[-1]
+    error = add((1 / build.pairs, pair), (1 / build.nights, Spread(NIGHT_VARIANCE)))
+    reach = _points(error.freedom) * error.sd
+    rarity = two_sided(build.mean / error.sd, _whole_freedom(error.freedom))
+    effect = math.expm1(build.mean)
+    return Standing(
+        effect,
+        math.expm1(build.mean - reach),
+        math.expm1(build.mean + reach),
+        differs=rarity * series <= SUSPECT_P and abs(effect) >= LEAST_EFFECT,
+        is_itself=bool(history.build[-1]) and history.build[-1] == history.reference[-1],
+        visible=math.expm1(1.65 * reach),
+    )

@@ -10,12 +10,13 @@ from tvmdash import structured
 
 
 class ReasonKind(enum.StrEnum):
-    """What decided. The first four: the series could not be judged at all."""
+    """What decided. The first five: the series could not be judged at all."""
 
     NO_VALUE = "no_value"
     NOT_POSITIVE = "not_positive"
     TOO_FEW_NIGHTS = "too_few_nights"
     NEW_LEVEL = "new_level"
+    ONE_BUILD = "one_build"
     WITHIN_NOISE = "within_noise"
     TOO_SHORT = "too_short"
     NOT_RELEVANT = "not_relevant"
@@ -32,7 +33,13 @@ class ReasonKind(enum.StrEnum):
     ALL_MOVED = "all_moved"
 
 
-UNJUDGED = (ReasonKind.NO_VALUE, ReasonKind.NOT_POSITIVE, ReasonKind.TOO_FEW_NIGHTS, ReasonKind.NEW_LEVEL)
+UNJUDGED = (
+    ReasonKind.NO_VALUE,
+    ReasonKind.NOT_POSITIVE,
+    ReasonKind.TOO_FEW_NIGHTS,
+    ReasonKind.NEW_LEVEL,
+    ReasonKind.ONE_BUILD,
+)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from tvmdash.detect.cause import (
     MEASURED_AGAIN,
     NOTHING,
     OLDER_ARTIFACTS,
+    PAIRED,
     RUNTIME,
     SAME_ARTIFACT,
     SAME_VERSION,
@@ -126,6 +127,7 @@ def _format_nothing(cause: Cause) -> str:
 
 _EVIDENCE: dict[str, Callable[[Cause], str]] = {
     MEASURED_AGAIN: _format_measured_again,
+    PAIRED: lambda _: "the builds before and since were each measured in turn with the same reference",
     SAME_ARTIFACT: _format_same("the same artifact"),
     SAME_VERSION: _format_same("the same version of TVM, whose artifact is not recorded,"),
     OLDER_ARTIFACTS: _format_older,

@@ -8,6 +8,7 @@ from tvmdash.incidents.cause_text import format_cause_in_short
 
 _FIXED = {
     ReasonKind.NO_VALUE: "no value tonight",
+    ReasonKind.ONE_BUILD: "only this build was measured beside the reference since the level began",
     ReasonKind.DRIFT_OR_RUN: "a drift, or a run this series shows without any change",
     ReasonKind.REFUTED: "measured again, the difference did not come back",
     ReasonKind.OPEN: "measured again, still unclear",

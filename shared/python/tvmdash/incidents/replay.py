@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.detect.change_points import observe
 from tvmdash.detect.fleet.common import Deviation, RerunBudget, find_common_shift
 from tvmdash.detect.locate import replay
+from tvmdash.detect.ratios import RatioDecision, decide_by
 from tvmdash.detect.series import Decision, History, Measured, SeriesState, Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident
@@ -78,6 +79,8 @@ def explain(output: Path, incident: Incident) -> str:
     try:
         for name, value in inputs.get("exact", {}).items():
             lines += _explain_exact(name, value)
+        for name, value in inputs.get("paired", {}).items():
+            lines += _explain_paired(name, value, path)
         for name, value in inputs.get("series", {}).items():
             lines += _explain_series(name, value)
         if "fleet" in inputs:
@@ -96,6 +99,31 @@ def _explain_exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {format_night(stamp)}: {format_exact(number, '')} ({agreed})."
     same = len(value["values"]) > 1 and value["values"][-1] == value["values"][-2]
     yield f"  What is exact has no noise; any other value than before is told: {'NOT ' * same}the same decision."
+
+
+def keep_ratios(decision: RatioDecision) -> dict[str, Any]:
+    """What a decision by ratios was made of, and the decision."""
+    return structured.to_json(decision)
+
+
+def _explain_paired(name: str, value: Mapping[str, Any], path: Path) -> Iterator[str]:
+    stored = structured.from_json(RatioDecision, value, path, remedy="Restore it from the backup.")
+    again = decide_by(stored.evidence)
+    same = "the same decision" if again == stored else "NOT the same decision"
+    evidence = stored.evidence
+    best = next(contrast for contrast in evidence.contrasts if contrast.builds == stored.builds)
+    luck = 100 * evidence.luck(best).sd
+    builds = "The newest build differs" if again.builds == 1 else f"The newest {again.builds} builds differ"
+    yield f"{name}:"
+    yield f"  Replayed from the stored inputs: {same}."
+    yield (
+        f"  {builds} from those before by {format_percent(again.effect)}, 95 %: {format_percent(again.low)} to "
+        f"{format_percent(again.high)}, each going by its ratio to the reference, measured in turn."
+    )
+    yield (
+        f"  A pair of processes scatters by {100 * evidence.pair.sd:.2g} %, builds by {luck:.2g} % without any change."
+        f" So the difference is as rare as {abs(again.z):.1f} standard errors; {again.needed:.1f} are needed."
+    )
 
 
 def _explain_series(name: str, value: Mapping[str, Any]) -> Iterator[str]:

@@ -151,11 +151,14 @@ class PointValue:
 class Build:
     """What an experiment measured on a night: the artifact's key and the fingerprint of its own code and config.
 
-    None where the data file does not say: imported, or added by hand.
+    reference: the key of the artifact that was measured beside it; reference_version: its version. None where the data
+    file does not say: imported, or added by hand.
     """
 
     artifact: str | None = None
     fingerprint: str | None = None
+    reference: str | None = None
+    reference_version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -305,7 +308,8 @@ def _record(value: Mapping[str, Any], home: MachineIdentity | None) -> Record:
 
 
 def _build(night: Mapping[str, common.Json]) -> Build:
-    named = (common.object_in(night, "artifact").get("key"), night.get("fingerprint"))
+    artifact, reference = (common.object_in(night, name) for name in ("artifact", "reference"))
+    named = (artifact.get("key"), night.get("fingerprint"), reference.get("key"), reference.get("version"))
     return Build(*(name if isinstance(name, str) else None for name in named))
 
 

@@ -11,7 +11,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,13 +23,14 @@ from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records.metrics import FOREIGN, Direction, Kind
 from tvmdash.series import packed
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 _SCHEMA = """
 CREATE TABLE born (name TEXT);
 INSERT INTO born VALUES (hex(randomblob(8)));
 CREATE TABLE nights (experiment TEXT, stamp TEXT, tvm_hash TEXT, failures INTEGER, error TEXT,
     machine TEXT, PRIMARY KEY (experiment, stamp)) WITHOUT ROWID;
-CREATE TABLE builds (experiment TEXT, stamp TEXT, artifact TEXT, fingerprint TEXT,
+CREATE TABLE builds (experiment TEXT, stamp TEXT, artifact TEXT, fingerprint TEXT, reference TEXT,
+    reference_version TEXT,
     PRIMARY KEY (experiment, stamp)) WITHOUT ROWID;
 CREATE TABLE series (number INTEGER PRIMARY KEY, id TEXT, experiment TEXT, metric TEXT, unit TEXT,
     direction TEXT, labels TEXT, kind TEXT, title TEXT, UNIQUE (id, unit));
@@ -132,8 +133,8 @@ class Store:
             return
         row = (experiment, stamp, night.tvm_hash, len(night.failures), night.machine)
         self._connection.execute("INSERT INTO nights VALUES (?, ?, ?, ?, NULL, ?)", row)
-        build = (experiment, stamp, night.build.artifact, night.build.fingerprint)
-        self._connection.execute("INSERT INTO builds VALUES (?, ?, ?, ?)", build)
+        build = (experiment, stamp, *astuple(night.build))
+        self._connection.execute("INSERT INTO builds VALUES (?, ?, ?, ?, ?, ?)", build)
         self._put(experiment, stamp, [self._point(point) for point in night.values()])
 
     def _put(self, experiment: str, stamp: str, points: Sequence[packed.Point]) -> None:
@@ -250,7 +251,8 @@ class Store:
 
     def builds(self, experiment: str) -> dict[str, records.Build]:
         """What was measured on each night on which the experiment has readable data, oldest first."""
-        query = "SELECT stamp, artifact, fingerprint FROM builds WHERE experiment = ? ORDER BY stamp"
+        columns = "stamp, artifact, fingerprint, reference, reference_version"
+        query = f"SELECT {columns} FROM builds WHERE experiment = ? ORDER BY stamp"  # noqa: S608 - our own words
         return {stamp: records.Build(*build) for stamp, *build in self._connection.execute(query, (experiment,))}
 
     def machines(self, experiment: str) -> dict[str, str]:

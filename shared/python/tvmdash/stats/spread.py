@@ -23,6 +23,9 @@ class Spread:
         return Spread(self.variance, min(self.freedom, freedom))
 
 
+NOTHING = Spread()
+
+
 def pool(spreads: Iterable[Spread]) -> Spread:
     """All of them as one, each by its degrees of freedom."""
     known = [spread for spread in spreads if spread.freedom > 0]

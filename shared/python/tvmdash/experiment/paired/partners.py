@@ -29,6 +29,8 @@ from tvmdash.stages import read_status
 from tvmdash.trial_util import Timing
 
 Answer = Mapping[str, Any]
+FEWEST_TURNS = 2
+"""A pair of processes of what takes seconds has no more: it is the pairs that count."""
 
 
 @dataclass
@@ -147,7 +149,8 @@ class Conductor:
     def _measure(self, name: str, job: Job, asked: list[Partner]) -> None:
         ready, longest_ns = self._prepare(name, asked)
         cores = sorted(os.sched_getaffinity(0))
-        for _ in range(self.timing.count_samples(longest_ns * len(ready)) if ready else 0):
+        turns = self.timing.count_samples(longest_ns * len(ready), FEWEST_TURNS) if ready else 0
+        for _ in range(turns):
             core = self.order.choice(cores) if job.one_core else None
             for side in self.order.sample(ready, len(ready)):
                 side.tell(do=SAMPLE, core=core)

@@ -1,0 +1,201 @@
+"""Homes whose nights were measured beside a reference TVM, with planted truth: what is said from the first night on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
+from tests.subsystem.stat_alerts.test_night_verdict import judged
+from tvmdash.incidents import file as incident_file
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents import replay
+from tvmdash.verdict import Level, NightVerdict
+
+WORKLOADS = ("mlp", "dqn", "bert", "gru")
+PAIRS = 5
+NEW, OLD = "tonight", "release"
+
+
+@dataclass
+class Nights:
+    """What tonight's TVM and the reference take, by night.
+
+    speed: by (workload, level) and night, the factor of tonight's TVM over the reference. machine: that of the wall
+    clock. artifacts, references: what was measured on each night.
+    """
+
+    count: int
+    machine: Sequence[float] = ()
+    artifacts: Sequence[str] = ()
+    references: Sequence[str] = ()
+    scatter: float = 0.01
+    seed: int = 1
+    speed: dict[tuple[str, int], np.ndarray[Any, Any]] = field(default_factory=dict)
+    alone: frozenset[int] = frozenset()
+
+    def slower(self, workload: str, level: int, factor: float, first: int, until: int | None = None) -> Nights:
+        self.speed.setdefault((workload, level), np.ones(self.count))[first:until] *= factor
+        return self
+
+    def fill(self, root: Path) -> AlertHome:
+        home, rng = AlertHome(root), np.random.default_rng(self.seed)
+        for night in range(self.count):
+            records = [self._record(workload, level, night, rng) for workload in WORKLOADS for level in (0, 3)]
+            artifact = self.artifacts[night] if self.artifacts else f"build{night}"
+            reference = self.references[night] if self.references else OLD
+            identity = {"artifact": {"key": artifact}, "fingerprint": "f"}
+            beside = {"reference": {"key": reference, "version": "0.26.0"}} if night not in self.alone else {}
+            home.write_data("relax_opt", night, {
+                "schema_version": 1, "timestamp": stamp_of(night), "tvm_hash": artifact, "records": records,
+                "night": {**identity, **beside},
+            })  # fmt: skip
+        home.ingest()
+        return home
+
+    def _record(self, workload: str, level: int, night: int, rng: np.random.Generator) -> dict[str, Any]:
+        quiet = Truth(nights=self.count)
+        record = quiet.record(workload, level, night, np.ones(2))
+        info = record["additional_info"]
+        for name in ("compile_time", "code_size", "device_memory_usage"):
+            del info[name]
+        speed = self.speed.get((workload, level), np.ones(self.count))[night]
+        logs = math.log(speed) + self.scatter * rng.standard_normal(PAIRS)
+        reach = 2.776 * logs.std(ddof=1) / math.sqrt(PAIRS)
+        wall = (self.machine[night] if self.machine else 1.0) * math.exp(rng.normal(0, 0.02))
+        info["execution_elapsed_ms_median"] *= speed * wall
+        info["module_hash"] = f"{workload}{level}"
+        if night not in self.alone:
+            ratio = {
+                "clock": "cpu", "log_ratios": logs.tolist(), "ratio": math.exp(logs.mean()),
+                "low": math.exp(logs.mean() - reach), "high": math.exp(logs.mean() + reach),
+            }  # fmt: skip
+            info["paired"] = {"ratios": {"run_time": ratio}, "reference": {"run_time": 0.25}}
+        return record
+
+
+def verdicts(home: AlertHome, count: int, first: int = 0) -> list[NightVerdict]:
+    return [judged(home, night) for night in range(first, count)]
+
+
+def opened(home: AlertHome) -> list[ledgers.Incident]:
+    ledger = ledgers.fold(incident_file.read(home.output / ledgers.LEDGER_FILE))
+    return list(ledger.incidents.values())
+
+
+def test_the_first_night_says_which_series_differ_from_the_reference_and_by_how_much(tmp_path: Path) -> None:
+    home = Nights(1).slower("mlp", 0, 1.04, 0).slower("gru", 3, 0.92, 0).fill(tmp_path)
+    (verdict,) = verdicts(home, 1)
+    assert verdict.beside is not None
+    assert (verdict.beside.reference, verdict.beside.series, verdict.beside.is_first) == ("0.26.0", 8, True)
+    slower, faster = verdict.beside.differences
+    assert "mlp" in slower.name
+    assert "gru" in faster.name
+    assert (slower.worse, faster.worse) == (True, False)
+    assert slower.low < 0.04 < slower.high
+    assert faster.low < -0.08 < faster.high
+    assert verdict.level is Level.CHANGED
+    assert verdict.headline.startswith("Beside TVM 0.26.0, of 8 series 1 slower (relax_opt mlp")
+    assert not opened(home)
+
+
+def test_the_first_night_of_a_tvm_that_is_no_slower_than_the_reference_is_green(tmp_path: Path) -> None:
+    (verdict,) = verdicts(Nights(1).fill(tmp_path), 1)
+    assert verdict.level is Level.STEADY
+    assert verdict.headline == "No difference from TVM 0.26.0 beyond noise in 8 series"
+
+
+def test_how_tvm_stands_to_the_reference_is_told_once(tmp_path: Path) -> None:
+    home = Nights(2, artifacts=[NEW, NEW]).slower("mlp", 0, 1.04, 0).fill(tmp_path)
+    first, second = verdicts(home, 2)
+    assert first.beside is not None
+    assert second.beside is not None
+    assert (first.beside.is_first, second.beside.is_first) == (True, False)
+    assert [difference.name for difference in second.beside.differences] == [first.beside.differences[0].name]
+    assert second.level is Level.STEADY
+    assert "0.26.0" not in second.headline
+
+
+@pytest.mark.parametrize("night", [1, 2, 5])
+def test_a_step_is_told_the_same_night_from_the_second_on_whatever_the_machine_does(tmp_path: Path, night: int) -> None:
+    machine = [1.0, 3.0, 0.9, 5.0, 1.2, 4.0]
+    home = Nights(night + 1, machine=machine).slower("bert", 3, 1.06, night).fill(tmp_path)
+    *before, verdict = verdicts(home, night + 1)
+    assert [earlier.level for earlier in before] == [Level.STEADY] * night
+    assert verdict.level is Level.REGRESSION
+    (incident,) = opened(home)
+    (moved,) = incident.moved
+    assert "bert" in moved.name
+    assert moved.low is not None
+    assert moved.high is not None
+    assert moved.low < 0.06 < moved.high
+    assert (incident.begin, incident.after) == (stamp_of(night), stamp_of(night - 1))
+    assert incident.cause is not None
+    assert (incident.cause.whose, incident.cause.evidence) == ("runtime", "paired")
+    explained = replay.explain(home.output, incident)
+    assert "the same decision" in explained
+    assert "NOT" not in explained
+
+
+def test_a_second_step_the_night_after_the_first_is_told_as_well(tmp_path: Path) -> None:
+    home = Nights(8).slower("mlp", 0, 1.06, 5).slower("mlp", 0, 1.07, 6).fill(tmp_path)
+    verdicts(home, 8)
+    assert [incident.begin for incident in opened(home)] == [stamp_of(5), stamp_of(6)]
+
+
+def test_a_machine_that_becomes_slower_for_good_is_no_regression(tmp_path: Path) -> None:
+    home = Nights(12, machine=[1.0] * 5 + [1.4] * 7).fill(tmp_path)
+    assert {verdict.level for verdict in verdicts(home, 12)} == {Level.STEADY}
+    assert not opened(home)
+
+
+def test_nights_of_one_artifact_are_one_build_however_they_scatter(tmp_path: Path) -> None:
+    home = Nights(6, artifacts=[NEW] * 6).slower("mlp", 0, 1.05, 3).fill(tmp_path)
+    assert not [verdict for verdict in verdicts(home, 6) if verdict.level is Level.REGRESSION]
+    assert not opened(home)
+
+
+def test_a_step_that_is_taken_back_is_told_both_ways(tmp_path: Path) -> None:
+    home = Nights(16).slower("dqn", 0, 1.08, 6, 9).fill(tmp_path)
+    verdicts(home, 16)
+    first = opened(home)[0]
+    assert (first.begin, first.is_worse) == (stamp_of(6), True)
+    assert not first.is_open
+
+
+def test_beside_last_nights_artifact_the_ratio_itself_is_the_step(tmp_path: Path) -> None:
+    """As in a home that builds from source: the reference is what the night before measured."""
+    count = 6
+    builds = [f"build{night}" for night in range(count)]
+    nights = Nights(count, artifacts=builds, references=["", *builds[:-1]], alone=frozenset({0}))
+    nights.slower("mlp", 3, 1.06, 4, 5)  # the ratio of one night to the night before; from then on the level stays
+    home = nights.fill(tmp_path)
+    told = [verdict.night for verdict in verdicts(home, count) if verdict.new]
+    assert told == [stamp_of(4)]
+    (incident,) = opened(home)
+    assert incident.after == stamp_of(3)
+
+
+def test_a_home_with_a_long_history_is_judged_by_its_times_until_there_are_twenty_ratios(tmp_path: Path) -> None:
+    alone = frozenset(range(25))
+    home = Nights(48, alone=alone, scatter=0.008).slower("mlp", 0, 1.1, 47).fill(tmp_path)
+    verdicts(home, 47, first=24)
+    verdict = judged(home, 47)
+    assert verdict.level is Level.REGRESSION
+    (incident,) = opened(home)
+    assert incident.cause is not None
+    assert incident.cause.evidence == "paired"
+
+
+def test_a_series_that_loses_its_reference_for_a_night_is_not_judged_by_its_time(tmp_path: Path) -> None:
+    machine = [1.0] * 9 + [4.0]
+    home = Nights(10, machine=machine, alone=frozenset({9})).fill(tmp_path)
+    *_, verdict = verdicts(home, 10)
+    assert not verdict.new
+    assert not opened(home)
