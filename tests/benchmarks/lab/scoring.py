@@ -1,0 +1,150 @@
+"""What was told in a world against what is true of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks.lab import evidence
+from tests.benchmarks.lab.claims import GREEN, SOON, Case, Must
+from tests.benchmarks.lab.home import LabHome
+from tests.benchmarks.lab.matching import Judgement, Matcher, Outcome
+from tests.benchmarks.lab.telling import tellings
+from tests.benchmarks.lab.world import World
+from tvmdash.verdict import Level
+
+
+@dataclass(frozen=True)
+class Hit:
+    """What became of one Must: nights until it was told, None where never; graded: the verdict was grave enough."""
+
+    must: Must
+    size: float
+    delay: int | None
+    graded: bool
+    is_exact: bool
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether it had to be told, and was not in time, or by a verdict that was not grave enough."""
+        limit = self.must.within
+        return limit is not None and not (self.is_told(limit) and self.graded)
+
+    def is_told(self, nights: int) -> bool:
+        """Whether it was told within so many nights."""
+        return self.delay is not None and self.delay <= nights
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of a series on its first night: whether it was told to differ from the reference, and whether it truly does."""
+
+    told: bool
+    true: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """One world played: all that the figures are made of.
+
+    late_nights: metric-nights after a change of the series. green: nights that were green against the evidence.
+    before: the levels of the nights before anything changed. violations: what the situation forbids, and was said.
+    covered: for each interval of a ratio, and differs_covered of a difference to the reference, whether it holds the
+    truth.
+    """
+
+    nights: int
+    metric_nights: int
+    late_nights: int
+    judgements: Sequence[Judgement]
+    hits: Sequence[Hit]
+    green: int
+    before: Sequence[Level]
+    violations: Sequence[str]
+    covered: Sequence[bool]
+    differs: Sequence[Difference]
+    differs_covered: Sequence[bool]
+    measured_s: float
+    again_s: float
+    on_first_night: bool
+
+    @property
+    def wrong(self) -> list[Judgement]:
+        return [judgement for judgement in self.judgements if judgement.outcome != Outcome.RIGHT]
+
+    @property
+    def is_held(self) -> bool:
+        """Whether all that must be said was said in time, and nothing that must not."""
+        said = not any(hit.is_missed for hit in self.hits)
+        first = not self.on_first_night or all(differs.told == differs.true for differs in self.differs)
+        return said and first and not (self.wrong or self.green or self.violations)
+
+
+def score(case: Case, home: LabHome) -> Result:
+    """The result of a home that was played."""
+    world, matcher = case.world, Matcher(case.world)
+    judgements = [matcher.judge(told) for told in tellings(home.events(), world, home.rows)]
+    levels = [Level(verdict["level"]) for verdict in home.verdicts]
+    differs, differs_covered = _differs(world, home)
+    return Result(
+        nights=world.nights,
+        metric_nights=int(world.present[:, 1:].sum()),
+        late_nights=int((world.present & _late(world))[:, 1:].sum()),
+        judgements=judgements,
+        hits=[_hit(world, must, matcher.delays.get(must.change), levels) for must in case.must],
+        green=sum(level in GREEN and evidence.speaks_against(world, night) for night, level in enumerate(levels)),
+        before=levels[: min((change.night for change in world.changes), default=world.nights)],
+        violations=[
+            f"{levels[night]} on night {night}: {never.why}"
+            for never in case.never
+            for night in never.nights
+            if levels[night] in never.levels
+        ],
+        covered=_ratios_covered(home),
+        differs=differs,
+        differs_covered=differs_covered,
+        measured_s=sum(measured.seconds for measured in home.measured),
+        again_s=sum(home.again_s),
+        on_first_night=case.on_first_night,
+    )
+
+
+def _late(world: World) -> np.ndarray[Any, Any]:
+    """By row and night, whether the row has changed before."""
+    late = np.zeros(world.present.shape, bool)
+    for change in world.changes:
+        late[change.row, change.night :] = True
+    return late
+
+
+def _hit(world: World, must: Must, delay: int | None, levels: Sequence[Level]) -> Hit:
+    grave = list(Level).index
+    told = levels[must.change.night + delay] if delay is not None else None
+    graded = told is not None and grave(told) <= grave(must.level)
+    exact = world.rows[must.change.row].noise is None
+    return Hit(must, abs(math.expm1(must.change.size)), delay, graded, exact)
+
+
+def _ratios_covered(home: LabHome) -> list[bool]:
+    """Of each measured ratio, whether its interval holds how far the two builds are truly apart."""
+    return [ratio.is_covered for measured in home.measured for ratio in measured.ratios.values()]
+
+
+def _differs(world: World, home: LabHome) -> tuple[list[Difference], list[bool]]:
+    """What the first night said of the reference, and, of all nights, whether the intervals hold the truth."""
+    covered, first = [], set[int]()
+    for night, verdict in enumerate(home.verdicts):
+        for told in verdict.get("differs") or ():
+            row, reference = home.rows[told["series"].partition("~")[0]], world.reference(night)
+            first |= {row} if night == 0 else set()
+            if reference is not None:
+                truth = math.expm1(float(world.build(night).level[row] - reference.level[row]))
+                covered.append(told["low"] <= truth <= told["high"])
+    reference = world.reference(0)
+    levels = world.build(0).level - (reference.level if reference else 0.0)
+    away = {row: abs(math.expm1(float(levels[row]))) for row in home.measured[0].ratios}
+    return [Difference(row in first, size >= SOON) for row, size in away.items() if size >= SOON or not size], covered
