@@ -139,6 +139,15 @@ def test_the_same_change_told_twice_is_wrong_the_second_time() -> None:
     assert matcher.delays == {change: 2}
 
 
+def test_a_telling_between_two_changes_is_of_the_one_that_was_not_told_yet() -> None:
+    world = World(Draw(1), 40, SMALL)
+    changes = [*step(world, [0], 10, 0.05), *step(world, [0], 12, 0.05)]
+    matcher = Matcher(world)
+    outcomes = [matcher.judge(told(night, begin, 0.05)).outcome for night, begin in ((10, 10), (12, 11))]
+    assert outcomes == [Outcome.RIGHT, Outcome.RIGHT]
+    assert matcher.delays == dict.fromkeys(changes, 0)
+
+
 def test_a_change_may_be_told_of_the_time_and_of_its_ratio_to_the_reference() -> None:
     world = World(Draw(1), 40, SMALL)
     step(world, [0], 10, 0.05)

@@ -94,14 +94,17 @@ class Matcher:
         return None if told.is_whole or gradual or not alone else sum(change.size for change in changes)
 
     def _near(self, row: int, told: Telling) -> list[Change]:
-        """The changes of the row that the telling may mean: those in its range of nights, else the nearest."""
+        """The changes of the row that the telling may mean: those in its range of nights, else the nearest.
+
+        Of those that were told before, only where there is no other.
+        """
         changes = self._of_row.get(row, [])
-        same = [change for change in changes if change.night <= told.night and change.size * told.effect > 0]
         reach = DRIFT_WINDOW if told.is_creep else ALONE_NEAR if len(changes) == 1 else NEAR
-        away = {change: self._away(change, told) for change in same}
-        inside = [change for change in same if not away[change]]
-        nearest = min(same, key=lambda change: away[change], default=None)
-        return inside or ([nearest] if nearest is not None and away[nearest] <= reach else [])
+        same = [change for change in changes if change.night <= told.night and change.size * told.effect > 0]
+        away = {change: self._away(change, told) for change in same if self._away(change, told) <= reach}
+        fresh = {change: nights for change, nights in away.items() if self._is_fresh(told, change)}
+        nearest = min((fresh or away).values(), default=0)
+        return [change for change, nights in (fresh or away).items() if nights == nearest]
 
     def _away(self, change: Change, told: Telling) -> int:
         """By how many nights the telling's place misses the change."""
