@@ -18,7 +18,7 @@ FIRST_SEED = 900_000
 
 def skewed(rng: Generator) -> Noise:
     """Processes are slower by luck and never faster: log-normal, its mean taken off."""
-    night, process = between(rng, 0.001, 0.005), between(rng, 0.005, 0.02)
+    night, process = between(rng, 0.001, 0.005), between(rng, 0.005, 0.014)
 
     def processes(r: Generator, n: int) -> Array:
         draws = np.exp(0.9 * r.standard_normal(n))
@@ -60,11 +60,11 @@ def lasting_modes(rng: Generator) -> Noise:
 
 
 def contaminated(rng: Generator) -> Noise:
-    """One process in twelve scatters six times as far as the others."""
+    """One process in twenty-five scatters five times as far as the others."""
     night, process = between(rng, 0.001, 0.005), between(rng, 0.004, 0.01)
 
     def processes(r: Generator, n: int) -> Array:
-        return np.asarray(process * (1 + 5 * (r.random(n) < 1 / 12)) * r.standard_normal(n))
+        return np.asarray(process * (1 + 4 * (r.random(n) < 1 / 25)) * r.standard_normal(n))
 
     return Noise(lambda r, n: night * r.standard_normal(n), processes)
 

@@ -138,7 +138,7 @@ def _differs(world: World, home: LabHome) -> tuple[list[Difference], list[bool]]
     """What the first night said of the reference, and, of all nights, whether the intervals hold the truth."""
     covered, first = [], set[int]()
     for night, verdict in enumerate(home.verdicts):
-        for told in verdict.get("differs") or ():
+        for told in (verdict.get("beside") or {}).get("differences", ()):
             row, reference = home.rows[told["series"].partition("~")[0]], world.reference(night)
             first |= {row} if night == 0 else set()
             if reference is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -91,5 +90,4 @@ def _back(incident: Opened, back: Recovered, night: int, rows: Mapping[str, int]
     effects = {moved.series: moved.effect for moved in incident.moved}
     for series in back.series:
         row = rows[series.partition("~")[0]]
-        effect = -math.copysign(1.0, effects.get(series, 1.0))
-        yield Telling(series, night, begin - 1, begin, (row,), effect, blame=incident.blame, is_back=True)
+        yield Telling(series, night, begin - 1, begin, (row,), -effects[series], blame=incident.blame, is_back=True)
