@@ -15,9 +15,17 @@ from rerun.outcomes import lines as measured_again
 
 from report.line import Line, lines_about
 from report.standings import SeriesStanding
-from report.verdict_text import suspect_text
+from report.verdict_text import describe_beside, suspect_text
 from tvmdash import structured
-from tvmdash.contracts.alerts import SCHEMA_VERSION, AlertsPage, AnnotationNote, Honesty, SeriesVerdict, ToldIncident
+from tvmdash.contracts.alerts import (
+    SCHEMA_VERSION,
+    AlertsPage,
+    AnnotationNote,
+    Honesty,
+    SeriesBeside,
+    SeriesVerdict,
+    ToldIncident,
+)
 from tvmdash.contracts.remeasured import ConfirmationSummary
 from tvmdash.detect.grade import noise_grade, smallest_visible_change
 from tvmdash.detect.reason import ReasonKind
@@ -34,6 +42,7 @@ MOST_CHARS = 6000
 _SHOWN_NIGHTS = 30
 _SHOWN_SUSPECTS = 8
 _SHOWN_IDS = 5
+_NAME = 60
 
 
 def report(verdict: NightVerdict, lines: Sequence[Line]) -> Report:
@@ -76,9 +85,14 @@ def report_lines(
     lines += map(Line, measured_again(judged.confirmation) if judged.confirmation else ())
     reported = {moved.series for incident in ledger.incidents.values() for moved in incident.moved}
     lines += map(Line, _not_judged(table, judged, reported))
-    if not new:
+    if not new and not (verdict.beside and verdict.beside.is_first):
         lines.insert(0, Line(_quiet(judged, verdict)))
-    return [*map(Line, _suspects(verdict)), *lines, *map(Line, _format_false_positive_rate(rates))]
+    return [
+        *map(Line, _suspects(verdict)),
+        *map(Line, _differences(verdict)),
+        *lines,
+        *map(Line, _format_false_positive_rate(rates)),
+    ]
 
 
 def _ids(incidents: Sequence[Incident]) -> frozenset[str]:
@@ -95,6 +109,19 @@ def _suspects(verdict: NightVerdict) -> Iterable[str]:
     if verdict.suspects:
         shown = [suspect_text(suspect) for suspect in verdict.suspects]
         yield f"Beyond their noise, not confirmed yet: {format_list(shown, _SHOWN_SUSPECTS)}."
+
+
+def _differences(verdict: NightVerdict) -> Iterable[str]:
+    """How tonight's TVM stands to the reference, on its first night beside it."""
+    if verdict.beside is not None and verdict.beside.is_first:
+        yield f"{describe_beside(verdict.beside)}."
+        shown = [
+            f"{elide(difference.name, _NAME)} {format_percent(difference.effect)}"
+            f" (95 %: {format_percent(difference.low)} to {format_percent(difference.high)})"
+            for difference in verdict.beside.differences
+        ]
+        if len(shown) > 1:
+            yield f"They differ, measured in turn: {format_list(shown, _SHOWN_SUSPECTS)}."
 
 
 def _quiet(judged: Judged, verdict: NightVerdict) -> str:
@@ -175,7 +202,8 @@ def page(
 ) -> AlertsPage:
     """What the website shows."""
     decided = [
-        _series(table, row, decision, fleet, options, stands[row]) for row, decision, fleet in judged.decisions()
+        _series(table, row, decision, fleet, options, stands[row], judged)
+        for row, decision, fleet in judged.decisions()
     ]
     return AlertsPage(
         night=table.stamps[judged.night],
@@ -255,7 +283,7 @@ def _exact(table: Table, number: Exact, stand: SeriesStanding) -> SeriesVerdict:
 
 
 def _series(
-    table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: SeriesStanding
+    table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: SeriesStanding, judged: Judged
 ) -> SeriesVerdict:
     series = table.rows[row]
     history = fleet.histories[series.key]
@@ -274,4 +302,14 @@ def _series(
         else smallest_visible_change(history, decision.state, settings=options.settings),
         control=series.key in fleet.controls,
         last=tuple(last_values(table, row, _SHOWN_NIGHTS)),
+        beside=_beside(table, row, judged),
     )
+
+
+def _beside(table: Table, row: int, judged: Judged) -> SeriesBeside | None:
+    """How the series stands to the same on the reference; None where it was measured alone."""
+    said = judged.beside.get(row)
+    if said is None or said.reference is None:
+        return None
+    stand, build = said.reference, table.build(table.rows[row].experiment, judged.night)
+    return SeriesBeside(build.reference_version or "", stand.effect, stand.low, stand.high, stand.differs)

@@ -10,7 +10,15 @@ from typing import Any
 from inputs import parsing
 from inputs.parsing import objects
 from tvmdash import structured
-from tvmdash.contracts.alerts import PAGE_FILE, AlertRate, AlertsPage, SeriesVerdict, StddevPage, StddevSeries
+from tvmdash.contracts.alerts import (
+    PAGE_FILE,
+    AlertRate,
+    AlertsPage,
+    SeriesBeside,
+    SeriesVerdict,
+    StddevPage,
+    StddevSeries,
+)
 from tvmdash.dashboard_info import Home
 from tvmdash.detect.reason import Reason
 from tvmdash.errors import DashboardError
@@ -40,6 +48,7 @@ class Verdict:
     standing: Standing = Standing.STEADY
     effect: float | None = None
     why: Reason | None = None
+    beside: SeriesBeside | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +183,7 @@ def _verdict(series: SeriesVerdict) -> Verdict:
         series.standing,
         series.effect,
         series.why,
+        series.beside,
     )
 
 

@@ -13,11 +13,12 @@ from markup.sparks import Band, sparkline
 from markupsafe import Markup
 
 from tvmdash import common
+from tvmdash.contracts.alerts import SeriesBeside
 from tvmdash.dashboard_info import Home
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.text import format_size
-from tvmdash.records.metrics import BETTER, CHANGED, WAYS, WORSE, Direction
+from tvmdash.records.metrics import BETTER, CHANGED, RUN_TIME, RUN_TIME_RATIO, WAYS, WORSE, Direction
 from tvmdash.series import naming, store
 from tvmdash.series.store import Series
 from tvmdash.text import format_percent, format_quantity
@@ -29,7 +30,6 @@ SUSPECT, MISSING = "suspect", "missing"
 YOUNG, UNJUDGED, BLIND, STEADY, GONE = "young", "unjudged", "blind", "steady", "gone"
 STATES = (WORSE, SUSPECT, MISSING, BETTER, CHANGED, YOUNG, UNJUDGED, BLIND, STEADY, GONE)
 """In the order of their need for attention."""
-RUN_TIME = "run_time"
 _STATE_OF = {Standing.SUSPECT: SUSPECT, Standing.YOUNG: YOUNG, Standing.BLIND: BLIND}
 _SIGMAS = 2
 _LEAST_CHANGE = 0.00005
@@ -52,7 +52,8 @@ SERIES_WORDS = {
 class SeriesView:
     """A row of a table of series. change: from the level before, as a fraction; exact_change: in its unit.
 
-    visible: the least that is told. short_name: its name where the experiment is told already.
+    visible: the least that is told. short_name: its name where the experiment is told already. beside: how it stands to
+    the reference tonight.
     """
 
     id: str
@@ -78,6 +79,15 @@ class SeriesView:
     spark: Markup
     exact_change: str = ""
     short_name: str = ""
+    beside: SeriesBeside | None = None
+
+    @property
+    def format_beside(self) -> str:
+        """How it stands to the reference, as in "+1.2 % (+0.8 % to +1.6 %)"; empty where it was measured alone."""
+        if self.beside is None:
+            return ""
+        low, high = format_percent(self.beside.low), format_percent(self.beside.high)
+        return f"{format_percent(self.beside.effect)} ({low} to {high})"
 
     @property
     def format_value(self) -> str:
@@ -112,7 +122,8 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
     for name in home.experiments_with_data():
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             # a query each: for so few nights that is less work than importing what takes whole nights apart
-            series = [opened.points_of(outline, since=nights.stamps[0]) for outline in opened.outlines(name)]
+            outlines = [outline for outline in opened.outlines(name) if outline.metric != RUN_TIME_RATIO]
+            series = [opened.points_of(outline, since=nights.stamps[0]) for outline in outlines]
             measured_by = opened.machines(name)
         for stamp, machine in measured_by.items():
             machines.setdefault(stamp, set()).update({machine} - {""})
@@ -190,6 +201,7 @@ class Nights:
             incident=move[0].id if move else None,
             exact_change=format_size(move[1]) if move and move[1].is_exact else "",
             short_name=short_name,
+            beside=verdict.beside if verdict and last_stamp == self.tonight == self.alerts.night else None,
             spark=self._spark(values, series.unit, baseline, verdict, (first, move)),
         )
 

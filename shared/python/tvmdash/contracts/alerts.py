@@ -15,6 +15,20 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
+class SeriesBeside:
+    """A series beside the same on the reference TVM, measured in turn: effect, low, high as a fraction, 95 %.
+
+    differs: by more than one of all the experiment's series would by chance on one night of twenty.
+    """
+
+    reference: str
+    effect: float
+    low: float
+    high: float
+    differs: bool
+
+
+@dataclass(frozen=True)
 class SeriesVerdict:
     """What the detector says of a series. effect: of a suspect, how far it is from its level, as a fraction.
 
@@ -41,6 +55,7 @@ class SeriesVerdict:
     why: Reason | None = None
     z: float | None = None
     last: tuple[float | None, ...] = ()
+    beside: SeriesBeside | None = None
 
 
 @dataclass(frozen=True)

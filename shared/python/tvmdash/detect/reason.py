@@ -10,7 +10,7 @@ from tvmdash import structured
 
 
 class ReasonKind(enum.StrEnum):
-    """What decided. The first five: the series could not be judged at all."""
+    """What decided. The first four: the series could not be judged at all."""
 
     NO_VALUE = "no_value"
     NOT_POSITIVE = "not_positive"
@@ -38,7 +38,6 @@ UNJUDGED = (
     ReasonKind.NOT_POSITIVE,
     ReasonKind.TOO_FEW_NIGHTS,
     ReasonKind.NEW_LEVEL,
-    ReasonKind.ONE_BUILD,
 )
 
 
