@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from dashboard.plan.night_plan import Plan
 from tvmdash import common
 from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
 from tvmdash.files import removal
 from tvmdash.stages import PIPELINES
 
@@ -33,6 +36,23 @@ def claim(folder: Path, home: Home) -> bool:
                 raise
             return False
     return True
+
+
+def make_room(plan: Plan) -> None:
+    """Make the folders that a night writes to; DashboardError where one cannot be made or has too little room."""
+    for folder in (*plan.config.folders, plan.home.nights):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DashboardError(
+                f"{folder}: cannot be made: {error.strerror}. Change it in {plan.home.config_file}."
+            ) from error
+        free = shutil.disk_usage(folder).free
+        if free < plan.config.min_free_bytes:
+            raise DashboardError(
+                f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb ="
+                f" {plan.config.min_free_bytes / 1e6:.0f}. Make room, or lower it in the top-level config."
+            )
 
 
 def list_unfinished(tmp_data: Path, home: Home) -> list[Path]:

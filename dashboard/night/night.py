@@ -55,7 +55,7 @@ def run_night(plan: Plan, *, rebuild: bool) -> Night:
     """
     with night_lock(plan.home):
         orphans.become_subreaper()
-        _make_room(plan)
+        folders.make_room(plan)
         machine, changes = home_machine.keep(plan.home, plan.config.env_name)
         saved = recovery.recover(plan)
         context = _begin(plan)
@@ -75,22 +75,6 @@ def run_night(plan: Plan, *, rebuild: bool) -> Night:
                 return journal.close(INTERRUPTED)
         folders.remove(context.folder)
         return journal.night
-
-
-def _make_room(plan: Plan) -> None:
-    for folder in (*plan.config.folders, plan.home.nights):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DashboardError(
-                f"{folder}: cannot be made: {error.strerror}. Change it in {plan.home.config_file}."
-            ) from error
-        free = shutil.disk_usage(folder).free
-        if free < plan.config.min_free_bytes:
-            raise DashboardError(
-                f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb ="
-                f" {plan.config.min_free_bytes / 1e6:.0f}. Make room, or lower it in the top-level config."
-            )
 
 
 def _begin(plan: Plan) -> Context:
