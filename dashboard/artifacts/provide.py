@@ -13,13 +13,22 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Protocol, Self
 
 from dashboard.artifacts import artifact_store
-from dashboard.artifacts.artifact import LAST_USED, Artifact, ArtifactError, ArtifactSpec, write_manifest
+from dashboard.artifacts.artifact import (
+    LAST_USED,
+    Artifact,
+    ArtifactError,
+    ArtifactSpec,
+    read_artifact,
+    write_manifest,
+)
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.spec import GIT, WHEEL, check_spec, provider_of
 from dashboard.artifacts.wheel import wheel_provider
 from tvmdash.files.lock import Lock
+
+_LEASE_S = 5.0
 
 
 class Provider(Protocol):
@@ -93,6 +102,15 @@ def provide(spec: ArtifactSpec, folder: Path, *, rebuild: bool, log_folder: Path
         raise ArtifactError(
             f"{path}: {error.strerror or error}. Artifacts need room and leave to write there."
         ) from error
+
+
+def take(path: Path) -> Provided:
+    """The artifact in the folder `path`, leased; ArtifactError where it is not there. The network is left alone."""
+    artifact = read_artifact(path)
+    lease = artifact_store.use(artifact, Deadline(_LEASE_S))
+    if lease is None:
+        raise ArtifactError(f"{path.name}: has just been removed from {path.parent}.")
+    return Provided(artifact, "", lease)
 
 
 def _provider(spec: ArtifactSpec) -> Provider:

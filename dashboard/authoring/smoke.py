@@ -30,7 +30,7 @@ ARTIFACTS = "TVMDASH_ARTIFACTS"
 """The variable that names the folder of TVM artifacts, where that is not the home's."""
 _SHARED_SETUPS = (".engines", ".tuning")
 """What a home's setup_dir holds for all experiments: a try uses it instead of installing it again."""
-_QUIET = {"tvms": {}, "min_free_mb": 0, "max_artifacts_gb": 1e6, "telemetry_rate": 0}
+_QUIET = {"tvms": {}, "reference": "none", "min_free_mb": 0, "max_artifacts_gb": 1e6, "telemetry_rate": 0}
 _SILENT = {"heartbeat_url": "", "website_url": ""}
 """A try measures on one TVM, removes no artifact, and tells nobody."""
 

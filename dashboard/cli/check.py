@@ -10,11 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.artifacts.build_context import BuildContext
+from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.reference import check_offered
 from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
+from dashboard.cli.references import summarize_references
 from dashboard.night.environment import stage_environment
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import find_jobs, make_plan
+from dashboard.plan.reference import find_named, list_paired
 from dashboard.process import process
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
@@ -31,8 +36,10 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    faults = find_faults(Home(arguments.home), find_code(arguments))
-    print("\n".join(faults) if faults else f"{arguments.home}: no faults found.")
+    home, code = Home(arguments.home), find_code(arguments)
+    faults = find_faults(home, code)
+    said = faults or [f"{arguments.home}: no faults found.", *summarize_references(make_plan(home, code))]
+    print("\n".join(said))
     return USAGE if faults else OK_CODE
 
 
@@ -47,7 +54,8 @@ def find_faults(home: Home, code: CodeFolders) -> list[str]:
     rejected = [fault for job in plan.rejected for fault in job.faults]
     jobs = [job for job in (*plan.experiments, *plan.subsystems) if not job.variant]
     own = [fault for job in jobs for fault in _find_own_faults(job, plan)]
-    return [*rejected, *own, *_find_folder_faults(plan), *_find_tool_faults(), *_report_empty(plan)]
+    elsewhere = [*_find_folder_faults(plan), *_find_reference_faults(plan), *_find_tool_faults(), *_report_empty(plan)]
+    return [*rejected, *own, *elsewhere]
 
 
 def _find_own_faults(job: Job, plan: Plan) -> Iterator[str]:
@@ -92,6 +100,19 @@ def _find_folder_faults(plan: Plan) -> Iterator[str]:
         free = shutil.disk_usage(existing).free
         if free < plan.config.min_free_bytes:
             yield f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb. Make room there."
+
+
+def _find_reference_faults(plan: Plan) -> Iterator[str]:
+    """A sentence for each reference that the config names and that cannot be had; nothing is built for it."""
+    paired = list_paired(plan.experiments, plan.config)
+    named = dict.fromkeys(spec for tvm in paired if (spec := find_named(tvm, plan.config)))
+    for spec in named.keys() - set(plan.artifacts):  # those are measured anyway
+        with tempfile.TemporaryDirectory() as logs:
+            context = BuildContext(plan.config.artifacts, Path(logs), Deadline(_CHECK_S))
+            try:
+                check_offered(spec, context)
+            except (DashboardError, OSError) as error:
+                yield f"{plan.home.config_file}: $.reference: {error}"
 
 
 def _find_first_existing(path: Path) -> Path:

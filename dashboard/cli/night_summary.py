@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.cli.references import summarize_references
 from dashboard.night import estimate, progress
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
@@ -29,7 +31,7 @@ def summarize_night(home: Home, night: Night) -> str:
     lines += [f"  {line}" for line in _list_failures(night)]
     lines += [f"  Note: {note}" for note in night.untold_notes]
     if night.artifacts:
-        lines.append(f"Measured TVM: {format_list([_format_artifact(item) for item in night.artifacts], 5)}.")
+        lines.append(f"Measured TVM: {format_list([_format_artifact(item, night) for item in night.artifacts], 5)}.")
     if night.jobs:
         lines.append("Longest: " + format_list([_format_longest(job) for job in _sort_by_time(night)[:3]], 3) + ".")
     page = home.page()
@@ -111,10 +113,9 @@ def _place(log: str) -> str:
     return f"{frames[-1][0]}:{frames[-1][1]}: " if begin and frames and len(others) == 1 else ""
 
 
-def _format_artifact(artifact: object) -> str:
-    values = dict(artifact) if isinstance(artifact, dict) else {}
-    commit = f" ({values['commit']})" if values.get("commit") else ""
-    return f"{values.get('version', '?')}{commit}"
+def _format_artifact(artifact: Mapping[str, Any], night: Night) -> str:
+    commit = f" ({artifact['commit']})" if artifact.get("commit") else ""
+    return " ".join(filter(None, (f"{artifact.get('version', '?')}{commit}", night.describe_references(artifact))))
 
 
 def _sort_by_time(night: Night) -> list[JobResult]:
@@ -151,6 +152,7 @@ def summarize_plan(plan: Plan) -> str:
     lines += [f"TVM: {spec.branch} from {spec.remote}{_format_named(plan, spec)}" for spec in plan.artifacts]
     if plan.experiments and not plan.artifacts:
         lines.append("TVM: none; no experiment needs one.")
+    lines += summarize_references(plan)
     if len(own) < len(plan.experiments):
         lines.append("Experiments on several TVMs run on one after the other; which goes first takes turns by night.")
     lines += _format_phases(plan)

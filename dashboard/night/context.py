@@ -50,6 +50,11 @@ class Workspace:
         """Holds the key of the job's artifact, for whoever saves what a killed night measured."""
         return self.root / "artifact"
 
+    @property
+    def reference(self) -> Path:
+        """Names the TVM that the job's is measured against; not there where it is measured alone."""
+        return self.root / "reference.json"
+
     def log(self, stage: str) -> Path:
         """The stage's output."""
         return self.root / f"{stage}.log"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dashboard.night import publish, setup_cache, telemetry
 from dashboard.night.context import Context, Workspace
-from dashboard.night.environment import stage_environment
+from dashboard.night.environment import REFERENCE, stage_environment
 from dashboard.plan.job import Job
 from dashboard.process import process
 from dashboard.process.orphans import MARK
@@ -92,7 +92,7 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
         outcome = process.run(
             [str(workspace.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
             cwd=workspace.code,
-            env=_environment(context, job, workspace),
+            env={**_environment(context, job, workspace), **_name_reference(workspace, stage)},
             timeout_s=timeout_s,
             log=workspace.log(stage.name),
         )
@@ -146,6 +146,11 @@ def _environment(context: Context, job: Job, workspace: Workspace) -> dict[str, 
     environment["TVMDASH_ENGINES"] = str(config.setup / ".engines")
     environment["TVMDASH_TUNING"] = str(config.setup / ".tuning")
     return {**environment, MARK: f"{context.mark}/{next(context.numbers)}"}
+
+
+def _name_reference(workspace: Workspace, stage: Stage) -> dict[str, str]:
+    """For what measures, the file that names the TVM to measure against."""
+    return {REFERENCE: str(workspace.reference)} if stage.alone and workspace.reference.is_file() else {}
 
 
 class StageFailedError(DashboardError):

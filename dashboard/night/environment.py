@@ -7,14 +7,38 @@ import pwd
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from dashboard.artifacts.artifact import Artifact
 from dashboard.plan.job import REPOSITORY, Job
+from tvmdash import common
 
 SHARED = REPOSITORY / "shared"
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PASSED_ON = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "http_proxy", "https_proxy", "no_proxy", "CUDA_VISIBLE_DEVICES")
 _PASSED_PREFIXES = ("PIP_", "TVMDASH_DOCKER_")
+
+REFERENCE = "TVMDASH_REFERENCE"
+"""The variable that names the file of a job's reference to its `run` stage."""
+
+
+def write_reference(path: Path, reference: Artifact) -> None:
+    """Name the TVM that a job's is measured against, as docs/protocol.md says."""
+    value = {
+        "schema_version": 1,
+        **reference.identity(),
+        "pythonpath": [str(folder) for folder in reference.pythonpath],
+        "library_path": [str(folder) for folder in reference.library_path],
+    }
+    common.write_json(path, value)
+
+
+def read_reference(path: Path) -> dict[str, Any] | None:
+    """What records say of the TVM that `write_reference` named at `path`; None where it named none."""
+    if not path.is_file():
+        return None
+    value = common.read_json(path, max_bytes=1 << 20)
+    return {name: value[name] for name in ("key", "provider", "version", "commit", "facts")}
 
 
 def stage_environment(

@@ -7,8 +7,9 @@ import datetime
 import logging
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from dashboard.archive import archive
 from dashboard.artifacts import artifact_store
@@ -17,12 +18,14 @@ from dashboard.artifacts.git import since
 from dashboard.artifacts.provide import Provided, provide
 from dashboard.night import engine, folders, publish, raw_data, recovery, repository
 from dashboard.night.context import Context
+from dashboard.night.environment import write_reference
 from dashboard.night.journal import Journal
 from dashboard.night.lock import night_lock
 from dashboard.night.progress import Progress
 from dashboard.plan import home_machine
 from dashboard.plan.job import REPOSITORY, Job
 from dashboard.plan.night_plan import Plan, wanted_by
+from dashboard.plan.reference import NIGHTS_BACK, TvmsTonight, list_paired
 from dashboard.process import orphans, process, watchdog
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.dashboard_info import (
@@ -44,8 +47,6 @@ from tvmdash.text import format_list
 
 _log = logging.getLogger("night")
 _SETUP, _RUN = "setup", "run"
-_NIGHTS_BACK = 30
-"""How far to look for the artifact that an earlier night took for the same TVM."""
 
 
 def run_night(plan: Plan, *, rebuild: bool) -> Night:
@@ -97,6 +98,7 @@ class _Phases:
         self._journal = journal
         self._rebuild = rebuild
         self._leases = leases
+        self._references: Mapping[ArtifactSpec, Artifact] = {}
 
     def perform(self) -> None:
         """All of them."""
@@ -182,21 +184,43 @@ class _Phases:
             if job.tvm in have:
                 with contextlib.suppress(OSError):  # only a recovery reads it; a full disk speaks up elsewhere
                     self._context.workspace(job).artifact.write_text(have[job.tvm].key, encoding="utf-8")
-        earlier = [night for night in self._context.home.last_nights(_NIGHTS_BACK) if night.stamp < self._context.stamp]
+        earlier = [night for night in self._context.home.last_nights(NIGHTS_BACK) if night.stamp < self._context.stamp]
         self._journal.change(artifacts=since.describe_artifacts(have, earlier, self._plan.config.artifacts))
+        tonight = TvmsTonight(self._plan.config, have, lack, earlier, self._logs, self._rebuild)
+        self._provide_references(jobs, tonight)
         for job in jobs:
             if job.needs_tvm and job.tvm in lack:
                 subject = f"{job.tvm.branch} from {job.tvm.remote}"
                 self._block(job, f"no TVM to measure: {lack[job.tvm]}", StepReason.NO_TVM, subject)
         return [job for job in jobs if not job.needs_tvm or job.tvm not in lack]
 
+    def _provide_references(self, jobs: list[Job], tonight: TvmsTonight) -> None:
+        """Get what each TVM is measured against; what cannot be had costs nothing else."""
+        self._progress.report("getting the reference")
+        references = tonight.provide_references(list_paired(jobs, self._plan.config), self._leases)
+        self._progress.report("")
+        for note in references.notes:
+            self._journal.note(note)
+        self._journal.change(references=references.records)
+        self._references = references.artifacts
+        for record in references.records:
+            _log.info("%s is measured against %s", record.artifact, record.key)
+        for job in jobs:
+            reference = self._references.get(job.tvm) if job.tvm and job.alone is None else None
+            if reference:
+                with contextlib.suppress(OSError):  # its run is then measured alone
+                    write_reference(self._context.workspace(job).reference, reference)
+
+    @property
+    def _logs(self) -> Path:
+        return self._plan.config.tmp_data / "logs" / self._context.stamp
+
     def _provide_one(self, spec: ArtifactSpec) -> Provided:
         config = self._plan.config
         where = spec.remote if self._rebuild else f"what is in {config.artifacts}"
         _log.info("getting TVM %s from %s", spec.branch, where)
-        logs = config.tmp_data / "logs" / self._context.stamp
         timeout_s = config.getting_s(spec)
-        provided = provide(spec, config.artifacts, rebuild=self._rebuild, log_folder=logs, timeout_s=timeout_s)
+        provided = provide(spec, config.artifacts, rebuild=self._rebuild, log_folder=self._logs, timeout_s=timeout_s)
         _log.info("TVM %s (%s) is ready", provided.artifact.version, provided.artifact.commit or "no commit known")
         return provided
 
@@ -270,7 +294,8 @@ class _Phases:
 
     def _prune(self) -> None:
         config = self._plan.config
-        keep = {artifact.key for artifact in self._context.artifacts.values()}
+        used = (*self._context.artifacts.values(), *self._references.values())
+        keep = {artifact.key for artifact in used}
         try:
             removed = artifact_store.prune(config.artifacts, config.max_artifacts_bytes, keep).removed
         except OSError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.night.context import Context
+from dashboard.night.environment import read_reference
 from dashboard.plan.job import Job
 from tvmdash import common, config_util, dashboard_info, records, stages
 from tvmdash.errors import DashboardError
@@ -75,7 +76,7 @@ def _add_declared(job: Job, value: dict[str, Any]) -> dict[str, Any]:
 
 def _identity(context: Context, job: Job) -> dict[str, Any]:
     """What repeats the measurement from the dashboard's side."""
-    artifact = context.artifact(job)
+    artifact, reference = context.artifact(job), read_reference(context.workspace(job).reference)
     return {
         "stamp": context.stamp,
         "experiment": job.name,
@@ -87,6 +88,7 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
         "seed": context.plan.seed,
         "repository": dict(context.repository),
         "artifact": artifact.identity() if artifact else None,
+        **({"reference": reference} if reference else {}),
     }
 
 

@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dashboard.artifacts import artifact_store
-from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactError, ArtifactSpec, read_artifact
+from dashboard.artifacts.artifact import MANIFEST, ArtifactError, ArtifactSpec
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.provide import PROVIDERS, Provided, Provider, provide
+from dashboard.artifacts.provide import PROVIDERS, Provided, Provider, provide, take
 from dashboard.artifacts.spec import GIT, LATEST, WHEEL, parse, provider_of
 from dashboard.artifacts.wheel import wheel_provider
 from dashboard.plan.settings import HomeConfig
 from tvmdash.errors import DashboardError
 
-_LEASE_S = 5.0
 _FORMS = "Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION, or the key of an artifact."
 
 
@@ -79,8 +78,4 @@ class ArtifactFinder:
 
     def take(self, key: str) -> Provided:
         """The artifact of that key from the store, leased; the network is left alone."""
-        artifact: Artifact = read_artifact(self.config.artifacts / key)
-        lease = artifact_store.use(artifact, Deadline(_LEASE_S))
-        if lease is None:
-            raise ArtifactError(f"{key}: has just been removed from {self.config.artifacts}.")
-        return Provided(artifact, "", lease)
+        return take(self.config.artifacts / key)

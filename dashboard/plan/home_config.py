@@ -13,7 +13,7 @@ from typing import Any
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.spec import check_spec, parse
 from dashboard.plan import home_machine
-from dashboard.plan.settings import HomeConfig
+from dashboard.plan.settings import HomeConfig, ReferenceRule
 from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
@@ -21,6 +21,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.stages import PIPELINES
 
 _TVM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_TVM_FORMS = "pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION"
 
 
 def read_home_config(home: Home) -> HomeConfig:
@@ -35,6 +36,7 @@ def read_home_config(home: Home) -> HomeConfig:
     faults = [
         *find_spec_faults(config.tvm, str(home.config_file)),
         *_find_tvms_faults(value["tvms"], config.tvm, str(home.config_file)),
+        *_find_reference_faults(value["reference"], value["tvms"], config.tvm, str(home.config_file)),
         *_find_folder_faults(home, config),
         *_find_code_folder_faults(home, value),
         *_find_value_faults(config, str(home.config_file)),
@@ -90,6 +92,7 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         artifacts=folder("artifact_dir"),
         tvm=own,
         tvms={name: spec for name, text in value["tvms"].items() if (spec := _parse_spec(text, own))},
+        reference=_parse_reference(value["reference"], value["tvms"], own),
         randomize=value["randomize"],
         seed=value["seed"],
         timeouts=value["timeouts"],
@@ -107,10 +110,16 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
 
 
 def _parse_spec(text: str, own: ArtifactSpec) -> ArtifactSpec | None:
-    """What the text asks for; None where `_find_tvms_faults` says what is wrong with it."""
+    """What the text asks for; None where a list of faults says what is wrong with it."""
     with contextlib.suppress(DashboardError):
         return parse(text, own)
     return None
+
+
+def _parse_reference(text: str, tvms: Mapping[str, str], own: ArtifactSpec) -> ArtifactSpec | ReferenceRule:
+    if text in set(ReferenceRule):
+        return ReferenceRule(text)
+    return _parse_spec(tvms.get(text, text), own) or ReferenceRule.NONE
 
 
 def _find_tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) -> Iterator[str]:
@@ -119,11 +128,23 @@ def _find_tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) ->
         where = f"{shown}: $.tvms.{name}"
         if not _TVM_NAME.fullmatch(name):
             yield f"{where}: not a name for a TVM. Write at most 40 letters, digits, '-', '_', '.'; the first no sign."
-        try:
-            if parse(text, own) is None:
-                yield f"{where}: {text!r} names no TVM. Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION."
-        except DashboardError as error:
-            yield f"{where}: {error}"
+        yield from _find_tvm_faults(text, own, where, _TVM_FORMS)
+
+
+def _find_reference_faults(text: str, tvms: Mapping[str, str], own: ArtifactSpec, shown: str) -> Iterator[str]:
+    """What is wrong with the reference; a name of `tvms` is at fault there."""
+    if text not in set(ReferenceRule) and text not in tvms:
+        forms = f"{', '.join(ReferenceRule)}, {_TVM_FORMS}, or a name in tvms ({', '.join(tvms) or 'it has none'})"
+        yield from _find_tvm_faults(text, own, f"{shown}: $.reference", forms)
+
+
+def _find_tvm_faults(text: str, own: ArtifactSpec, where: str, forms: str) -> Iterator[str]:
+    """What is wrong with the TVM that stands at `where`; `forms`: what could stand there."""
+    try:
+        if parse(text, own) is None:
+            yield f"{where}: {text!r} names no TVM. Write {forms}."
+    except DashboardError as error:
+        yield f"{where}: {error}"
 
 
 def find_spec_faults(spec: ArtifactSpec, shown: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,17 @@ class CodeFolders:
         first = {EXPERIMENT.kind: self.experiment, SUBSYSTEM.kind: self.subsystem}[row.kind]
         every = [*([first] if first else []), *self.of_home.get(row.kind, ()), REPOSITORY / row.folder]
         return next((folder / name for folder in every if (folder / name).exists()), every[0] / name)
+
+
+class Alone(enum.Enum):
+    """Why an experiment is not measured against the night's reference."""
+
+    NO_TVM = enum.auto()
+    """It needs no TVM."""
+    OWN_TVM = enum.auto()
+    """Its config asks for a TVM of its own."""
+    NOT_PAIRED = enum.auto()
+    """Its config says `"paired": false`."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,15 @@ class Job:
     def variant(self) -> str:
         """The name of the TVM beside the home's own that it is measured on; empty for the own one."""
         return variant_of(self.name)
+
+    @property
+    def alone(self) -> Alone | None:
+        """Why it is not measured against the night's reference; None where it is."""
+        if not self.needs_tvm or self.tvm is None:
+            return Alone.NO_TVM
+        if self.config.get("tvm_remote") or self.config.get("tvm_branch"):
+            return Alone.OWN_TVM
+        return None if self.config.get("paired", True) else Alone.NOT_PAIRED
 
     @property
     def title(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,21 @@ from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.spec import TIMEOUT_S, provider_of
 
 
+class ReferenceRule(enum.StrEnum):
+    """What `reference` says where it names no TVM."""
+
+    AUTO = "auto"
+    """Of wheels the release before tonight's, of source builds the build before."""
+    NONE = "none"
+    """Tonight's TVM is measured alone."""
+
+
 @dataclass(frozen=True)
 class HomeConfig:
-    """What config/config.json says; every folder absolute. env_name: where it says none, the home's machine's."""
+    """What config/config.json says; every folder absolute. env_name: where it says none, the home's machine's.
+
+    reference: the TVM that tonight's is measured against, or the rule that finds one.
+    """
 
     tmp_data: Path
     backup: Path
@@ -20,6 +33,7 @@ class HomeConfig:
     artifacts: Path
     tvm: ArtifactSpec
     tvms: Mapping[str, ArtifactSpec]
+    reference: ArtifactSpec | ReferenceRule
     randomize: bool
     seed: int | None
     timeouts: Mapping[str, int]

@@ -21,10 +21,10 @@ def read_wanted(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec]) -> 
     asked = config["tvms"]
     if asked is None:
         asked = [] if config["tvm_remote"] or config["tvm_branch"] else list(tvms)
-    return tuple((name, _add_options(spec, config)) for name, spec in tvms.items() if name in asked)
+    return tuple((name, add_options(spec, config)) for name, spec in tvms.items() if name in asked)
 
 
-def _add_options(spec: ArtifactSpec, config: Mapping[str, Any]) -> ArtifactSpec:
+def add_options(spec: ArtifactSpec, config: Mapping[str, Any]) -> ArtifactSpec:
     """A source build for an experiment with options of its own has those."""
     if config["tvm_options"] is None or spec.remote == PYPI:
         return spec

@@ -11,7 +11,7 @@ from dashboard.report.points import format_common_values, format_failed_point, n
 from dashboard.report.results import ExperimentResult, NightResults
 from dashboard.report.tables import FAILED, format_leaves, format_tables
 from tvmdash.common import parse_stamp
-from tvmdash.dashboard_info import COMPLETE
+from tvmdash.dashboard_info import COMPLETE, Night
 from tvmdash.experiment import engine_text
 from tvmdash.text import format_bytes, format_duration, format_list
 
@@ -58,7 +58,7 @@ def _list_facts(results: NightResults) -> Iterator[tuple[str, str]]:
         if result.machine:
             yield "machine", format_machine(result.machine)
             break
-    yield "TVM", "; ".join(escape(_format_artifact(artifact)) for artifact in night.artifacts)
+    yield "TVM", "; ".join(escape(_format_artifact(artifact, night)) for artifact in night.artifacts)
     yield "engines", escape(_format_engines(results.experiments))
     yield "dashboard", escape(_format_dashboard(night.repository))
     yield "seed", escape(str(night.seed)) if night.seed is not None else ""
@@ -86,9 +86,10 @@ def format_machine(machine: Mapping[str, object]) -> str:
     return escape(", ".join(word for word in facts if word))
 
 
-def _format_artifact(artifact: Mapping[str, object]) -> str:
-    commit = artifact.get("commit")
-    return f"{artifact.get('version', 'of unknown version')}" + (f", commit {commit}" if commit else "")
+def _format_artifact(artifact: Mapping[str, object], night: Night) -> str:
+    commit, against = artifact.get("commit"), night.describe_references(artifact)
+    parts = [str(artifact.get("version", "of unknown version")), f"commit {commit}" if commit else ""]
+    return ", ".join(filter(None, (*parts, against and f"measured {against}")))
 
 
 def _format_engines(experiments: Sequence[ExperimentResult]) -> str:

@@ -63,6 +63,20 @@ class Mirror:
             except ArtifactError as error:
                 raise ArtifactError(f"{self.remote}: {error}") from error
 
+    def check_offered(self, revision: str, context: BuildContext) -> None:
+        """ArtifactError where the remote has no branch or tag of this name; nothing is fetched.
+
+        A commit is taken on trust where the mirror lacks it: remotes tell no more than the names that they have.
+        """
+        if may_be_commit(revision) or self.resolve(revision):
+            return
+        log = context.log_folder / f"ls-remote-{self.path.stem}.log"
+        arguments = ["ls-remote", "--exit-code", "--quiet", "--", self.remote, ref_of_pull(revision) or revision]
+        try:
+            git_command.work(arguments, cwd=context.log_folder, log=log, deadline=context.deadline)
+        except ArtifactError as error:
+            raise ArtifactError(f"{self.remote}: does not give {revision}: {error}") from error
+
     def _make(self, context: BuildContext, log: Path) -> None:
         """An empty repository where there is none, and no traces of a fetch that was killed; hold the lock."""
         self.path.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ import platform
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactError
@@ -36,6 +36,13 @@ def list_versions(name: str, *, log: Path, deadline: Deadline) -> list[str]:
     if not usable:
         raise ArtifactError(f"pip index versions {name}: names no version (log: {log}). Update pip in {sys.prefix}.")
     return usable
+
+
+def check_offered(name: str, version: str, *, log: Path, deadline: Deadline) -> None:
+    """ArtifactError where the index has no such release of `name` for this Python and machine."""
+    versions = list_versions(name, log=log, deadline=deadline)
+    if version not in versions:
+        raise ArtifactError(_format_no_such_version(name, version, versions))
 
 
 def install(name: str, version: str, target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> None:
@@ -72,17 +79,18 @@ def _run_pip(arguments: list[str], *, scratch: Path, log: Path, deadline: Deadli
     if outcome.exit_code != 0:
         missing = _NO_SUCH_VERSION.search(log.read_text(encoding="utf-8", errors="replace"))
         if missing:
-            raise ArtifactError(_format_no_such_version(*missing.groups()))
+            name, version, others = missing.groups()
+            raise ArtifactError(_format_no_such_version(name, version, others.split(", ")[::-1]))
         raise ArtifactError(
             f"{what}: {_find_last_error(outcome)} (log: {log}). Look whether this machine reaches its index."
         )
 
 
-def _format_no_such_version(name: str, version: str, others: str) -> str:
-    """Pip has reached the index, which has other versions for this Python."""
+def _format_no_such_version(name: str, version: str, others: Sequence[str]) -> str:
+    """Pip has reached the index, which has other versions, newest first, for this Python."""
     where = f"Python {sys.version_info.major}.{sys.version_info.minor} on {platform.machine()}"
-    newest = others.split(", ")[: -_SHOWN_VERSIONS - 1 : -1]
-    return f"There is no {name} {version} for {where}. The newest are {format_list(newest, _SHOWN_VERSIONS)}."
+    newest = format_list(others[:_SHOWN_VERSIONS], _SHOWN_VERSIONS)
+    return f"There is no {name} {version} for {where}. The newest are {newest}."
 
 
 def _environment(scratch: Path) -> dict[str, str]:

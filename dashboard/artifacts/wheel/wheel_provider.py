@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -89,6 +89,18 @@ def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
         return spec
     log = context.log_folder / f"pip-index-{TVM}.log"
     return replace(spec, branch=package_index.list_versions(TVM, log=log, deadline=context.deadline)[0])
+
+
+def list_before(version: str, versions: Iterable[str]) -> list[str]:
+    """Those of `versions` that belong to a release before that of `version`, newest first.
+
+    0.27.0 and 0.27.0.post1 are one release: a post-release mends how it was packed.
+    """
+    from packaging.version import Version
+
+    release = Version(Version(version).base_version)
+    before = [other for other in versions if Version(Version(other).base_version) < release]
+    return sorted(before, key=Version, reverse=True)
 
 
 def base_of(exact: ArtifactSpec) -> str:

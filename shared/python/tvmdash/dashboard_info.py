@@ -151,6 +151,35 @@ class PartialData:
     planned: int
 
 
+class ReferenceChoice(enum.StrEnum):
+    """Who chose the reference of a night."""
+
+    AUTO = "auto"
+    """The dashboard: the release before, or the build before."""
+    NAMED = "named"
+    """The home's config names it."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The TVM that tonight's, the artifact with the key `artifact`, was measured against.
+
+    Where the two keys are the same, TVM was measured against itself: an A/A test.
+    """
+
+    artifact: str
+    key: str
+    provider: str
+    version: str
+    commit: str | None
+    choice: ReferenceChoice
+
+    def __str__(self) -> str:
+        if self.key == self.artifact:
+            return "itself (an A/A test)"
+        return f"TVM {self.version}"
+
+
 @dataclass(frozen=True)
 class Night:
     """One night: results/nights/<stamp>.json."""
@@ -170,6 +199,8 @@ class Night:
     partial: tuple[PartialData, ...] = ()
     told_notes: tuple[int, ...] = ()
     """Which of the notes, counted from 0, the failures of jobs tell as well."""
+    references: tuple[Reference, ...] = ()
+    """What its artifacts were measured against."""
 
     @property
     def untold_notes(self) -> tuple[str, ...]:
@@ -182,6 +213,16 @@ class Night:
             return self
         places = (*self.told_notes, len(self.notes)) if told else self.told_notes
         return replace(self, notes=(*self.notes, words), told_notes=places)
+
+    def list_taken(self, remote: str, branch: str) -> list[Mapping[str, Any]]:
+        """Those of its artifacts that were taken for this remote and branch, as far as the record says so."""
+        asked = {"remote": remote, "branch": branch}
+        return [artifact for artifact in self.artifacts if asked in (artifact.get("asked") or ())]
+
+    def describe_references(self, artifact: Mapping[str, Any]) -> str:
+        """What one of its artifacts was measured against, as in "against TVM 0.26.0"; empty where it was alone."""
+        against = [str(reference) for reference in self.references if reference.artifact == artifact.get("key")]
+        return f"against {' and '.join(against)}" if against else ""
 
     @property
     def experiments(self) -> tuple[JobResult, ...]:

@@ -105,7 +105,7 @@ def judge(night: Night, now: datetime.datetime | None = None) -> Verdict:
         completeness=_completeness(night, counts, at_work),
         counts={state: counts[state] for state in ICONS if counts[state]},
         elapsed=format_duration(elapsed_s) if elapsed_s > 0 else "unknown",
-        versions=tuple(format_version(item) for item in night.artifacts),
+        versions=tuple(format_measured(item, night) for item in night.artifacts),
     )
 
 
@@ -148,6 +148,12 @@ def format_version(artifact: object) -> str:
         ", ".join(parts + ([f"commit {str(facts['commit'])[:12]}"] if facts.get("commit") else []))
         or "of an unknown version"
     )
+
+
+def format_measured(artifact: Mapping[str, Any], night: Night) -> str:
+    """One of the night's TVMs with what it was measured against, as in "0.27.0, measured against TVM 0.26.0"."""
+    against = night.describe_references(artifact)
+    return f"{format_version(artifact)}, measured {against}" if against else format_version(artifact)
 
 
 def failures(jobs: Iterable[JobResult]) -> list[Failure]:

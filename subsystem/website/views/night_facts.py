@@ -41,9 +41,13 @@ def next_run(stamps: Sequence[str]) -> NextRun:
 
 
 def format_versions(tonight: Night, before: Night | None) -> tuple[str, ...]:
-    """Each TVM of tonight, with how it differs from the night before, and its commit's title where that is known."""
+    """Each TVM of tonight: its commit's title where that is known, the night before's, what it was measured against."""
     earlier = [item for item in before.artifacts if isinstance(item, dict)] if before else []
-    return tuple(_version(item, earlier) for item in tonight.artifacts)
+    against = [tonight.describe_references(item) for item in tonight.artifacts]
+    return tuple(
+        f"{_version(item, earlier)}{f'; measured {other}' if other else ''}"
+        for item, other in zip(tonight.artifacts, against, strict=True)
+    )
 
 
 def _version(item: object, earlier: Sequence[Mapping[str, Any]]) -> str:

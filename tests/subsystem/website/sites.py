@@ -29,6 +29,7 @@ from tvmdash.dashboard_info import (
     MissingBackup,
     Night,
     PartialData,
+    Reference,
     StepResult,
 )
 from tvmdash.machine.identity import MachineChange
@@ -98,6 +99,7 @@ class Site:
         missing_backups: tuple[MissingBackup, ...] = (),
         machine_changes: tuple[MachineChange, ...] = (),
         partial: tuple[PartialData, ...] = (),
+        references: tuple[Reference, ...] = (),
         **built: Any,
     ) -> None:
         """Leave a night's record; `built` are fields of its artifact."""
@@ -109,6 +111,7 @@ class Site:
             "missing_backups": missing_backups,
             "partial": partial,
             "machine_changes": machine_changes,
+            "references": references,
         }
         night = Night(at, state, elapsed_s=754, artifacts=(artifact,), jobs=(*jobs, website), **own)
         self.home.nights.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.subsystem.website.sites import STAMP, Site, assert_whole, failure, job, record, stamp
 from tvmdash import common
-from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, MissingBackup, PartialData
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, MissingBackup, PartialData, Reference, ReferenceChoice
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Change, Incident
 from tvmdash.machine import identity
@@ -152,6 +152,17 @@ def test_the_page_of_a_night_that_was_killed_says_which_data_is_partial(site: Si
     site.publish_here()
     assert "the data of cnn is partial, 2 of 6 points." in site.page(f"nights/{stamp(1)}.html").words
     assert "partial" not in site.page(f"nights/{STAMP}.html").words
+    assert_whole(site)
+
+
+def test_what_tvm_was_measured_against_is_told_by_the_first_page_and_the_nights_own(site: Site) -> None:
+    against = Reference("wheel-0.27", "wheel-0.26", "wheel", "0.26.0", None, ReferenceChoice.AUTO)
+    other = Reference("wheel-0.25", "wheel-0.24", "wheel", "0.24.0", None, ReferenceChoice.AUTO)
+    site.night(job("cnn"), references=(against, other))
+    assert "TVM 0.27.0, commit 7b5acb32b; measured against TVM 0.26.0" in site.publish_here().words
+    words = site.page(f"nights/{STAMP}.html").words
+    assert "TVM 0.27.0, commit 7b5acb32b, measured against TVM 0.26.0" in words
+    assert "0.24.0" not in words, "of another TVM"
     assert_whole(site)
 
 

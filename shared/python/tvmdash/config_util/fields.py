@@ -157,6 +157,13 @@ HOME_FIELDS: Fields = {
         default={},
         of=Field("str", "`pypi:VERSION`, `git:REVISION` or `REMOTE@REVISION`.", min=1),
     ),
+    "reference": Field(
+        "str",
+        "The TVM that tonight's is measured against: `auto` (of wheels the release before, of source builds the build"
+        " before), `none`, a TVM as in `tvms`, or a name in `tvms`.",
+        default="auto",
+        min=1,
+    ),
     "randomize": Field(
         "bool", "Run experiments in random order (the seed is recorded), else by priority, name.", default=True
     ),
@@ -218,6 +225,11 @@ FIELD_SETS: Mapping[str, Fields] = {
         "processes": Field("int", "Processes that measure each point, at least.", default=3, min=1, smoke=1),
         "max_processes": Field(
             "int", "Processes that measure a point whose interval stays wide, at most.", default=6, min=1, smoke=1
+        ),
+        "paired": Field(
+            "bool",
+            "Measure each point in turn with the night's reference (the home's `reference`), where there is one.",
+            default=True,
         ),
         "interval_percent": Field(
             "float",

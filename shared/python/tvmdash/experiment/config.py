@@ -22,6 +22,7 @@ class MeasuringConfig:
     max_seconds: float
     processes: int
     max_processes: int
+    paired: bool
     interval_percent: float
     max_minutes: float
     pairs: int

@@ -1,0 +1,188 @@
+"""The TVM that tonight's is measured against where nobody names one: the release before, or the build before.
+
+A wheel's reference stays the same as long as the wheel's version does, and a build's as long as no commit comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts import artifact_store
+from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, runs_here
+from dashboard.artifacts.build_context import BuildContext
+from dashboard.artifacts.git.mirror import Mirror
+from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.provide import PROVIDERS, Provided, provide, take
+from dashboard.artifacts.spec import GIT, LATEST, PYPI, WHEEL, provider_of
+from dashboard.artifacts.wheel import package_index, wheel_provider
+from tvmdash.dashboard_info import Night, Reference, ReferenceChoice
+
+MOST_TRIES = 3
+"""So many releases are tried in one night."""
+_BUILT_ALIKE = ("remote", "options", "toolchain", "python", "machine")
+"""The facts that two builds share where only their commits differ."""
+
+
+@dataclass(frozen=True)
+class Tonight:
+    """One of tonight's TVMs, got for `spec`; `others`: what else is got tonight. `nights`: earlier ones, newest first.
+
+    The reference is looked for in `folder`, and in the package index where `rebuild` allows the network.
+    """
+
+    artifact: Artifact
+    spec: ArtifactSpec
+    others: Collection[ArtifactSpec]
+    nights: Sequence[Night]
+    folder: Path
+    log_folder: Path
+    rebuild: bool
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """The reference, None where there is none, and what people should know of how it was found."""
+
+    provided: Provided | None
+    notes: tuple[str, ...] = ()
+
+
+def find(tonight: Tonight) -> Found:
+    """The reference of one of tonight's TVMs; nothing is raised where it cannot be had, a note says so."""
+    return _find_build(tonight) if tonight.artifact.provider == GIT else _find_release(tonight)
+
+
+def _find_build(tonight: Tonight) -> Found:
+    """Source builds: nothing is built for it, so one that was removed is passed over."""
+    there = {artifact.key: artifact for artifact in artifact_store.artifacts_in(tonight.folder)}
+    for key in list_builds_before(tonight.artifact, tonight.spec, tonight.others, tonight.nights):
+        if key in there and runs_here(there[key]):
+            with contextlib.suppress(ArtifactError):  # it was removed just now
+                return Found(take(there[key].path))
+    return Found(None)
+
+
+def list_builds_before(
+    artifact: Artifact, spec: ArtifactSpec, others: Collection[ArtifactSpec], nights: Sequence[Night]
+) -> Iterator[str]:
+    """The keys of earlier nights' builds of the same TVM, newest night first; of a night on `artifact` its reference's.
+
+    A build of an earlier night is of the same TVM where it was built alike and taken for the same branch, or for one
+    that is not asked for any more.
+    """
+    for night in nights:
+        for entry in night.artifacts:
+            if not _is_same_tvm(entry, artifact, spec, others):
+                continue
+            if entry.get("key") != artifact.key:
+                yield str(entry.get("key"))
+            else:
+                yield from (kept.key for kept in _list_chosen(night, artifact.key) if kept.key != artifact.key)
+
+
+def _is_same_tvm(
+    entry: Mapping[str, Any], artifact: Artifact, spec: ArtifactSpec, others: Collection[ArtifactSpec]
+) -> bool:
+    facts = entry.get("facts") or {}
+    if entry.get("provider") != GIT or any(facts.get(name) != artifact.facts.get(name) for name in _BUILT_ALIKE):
+        return False
+    asked = {(question.get("remote"), question.get("branch")) for question in entry.get("asked") or ()}
+    return (spec.remote, spec.branch) in asked or not asked & {(other.remote, other.branch) for other in others}
+
+
+def _list_chosen(night: Night, key: str) -> Iterator[Reference]:
+    """What the dashboard chose that night as the reference of the artifact with this key."""
+    return (
+        reference
+        for reference in night.references
+        if reference.artifact == key and reference.choice is ReferenceChoice.AUTO
+    )
+
+
+def find_kept_release(version: str, nights: Sequence[Night]) -> Reference | None:
+    """The release that the newest of these nights chose as the reference of that version."""
+    for night in nights:
+        for entry in night.artifacts:
+            if entry.get("provider") == WHEEL and entry.get("version") == version:
+                for reference in _list_chosen(night, str(entry.get("key"))):
+                    return reference
+    return None
+
+
+def _find_release(tonight: Tonight) -> Found:
+    deadline = Deadline(tonight.timeout_s)
+    kept = find_kept_release(tonight.artifact.version, tonight.nights)
+    if kept is not None:
+        return _provide_first([kept.version], tonight, deadline)
+    here = wheel_provider.list_before(tonight.artifact.version, _list_releases_here(tonight.folder))
+    if not tonight.rebuild:
+        return _provide_first(here, tonight, deadline)
+    log = tonight.log_folder / f"pip-index-{wheel_provider.TVM}-reference.log"
+    try:
+        listed = package_index.list_versions(wheel_provider.TVM, log=log, deadline=deadline)
+    except ArtifactError as error:
+        return _find_without_index(here, tonight, deadline, error)
+    return _provide_first(wheel_provider.list_before(tonight.artifact.version, listed), tonight, deadline)
+
+
+def _list_releases_here(folder: Path) -> set[str]:
+    """The releases in `folder` that run here."""
+    any_release = ArtifactSpec(PYPI, LATEST)
+    return {
+        artifact.version
+        for artifact in artifact_store.artifacts_in(folder)
+        if wheel_provider.satisfies(artifact, any_release)
+    }
+
+
+def _find_without_index(here: Sequence[str], tonight: Tonight, deadline: Deadline, error: ArtifactError) -> Found:
+    unknown = f"The release before TVM {tonight.artifact.version} is not known"
+    if not here:
+        return Found(None, (f"{unknown}, so TVM is measured alone: {error}",))
+    found = _provide_first(here, tonight, deadline)
+    return Found(found.provided, (f"{unknown}, so the newest at hand is the reference: {error}", *found.notes))
+
+
+def _provide_first(versions: Sequence[str], tonight: Tonight, deadline: Deadline) -> Found:
+    """The first of these releases that can be had and is healthy."""
+    faults: dict[str, ArtifactError] = {}
+    for version in versions[:MOST_TRIES]:
+        try:
+            provided = provide(
+                ArtifactSpec(PYPI, version),
+                tonight.folder,
+                rebuild=tonight.rebuild,
+                log_folder=tonight.log_folder,
+                timeout_s=deadline.left_s(),
+            )
+        except ArtifactError as error:
+            faults[version] = error
+            continue
+        return Found(provided, _describe_faults(faults, f"TVM {version} takes its place"))
+    return Found(None, _describe_faults(faults, f"TVM {tonight.artifact.version} is measured alone"))
+
+
+def _describe_faults(faults: Mapping[str, ArtifactError], consequence: str) -> tuple[str, ...]:
+    return tuple(describe_fault(f"TVM {version}", error, consequence) for version, error in faults.items())
+
+
+def describe_fault(reference: str, error: object, consequence: str) -> str:
+    """Why a reference cannot be had, and what comes of it."""
+    return f"The reference {reference} cannot be had, so {consequence}: {error}"
+
+
+def check_offered(spec: ArtifactSpec, context: BuildContext) -> None:
+    """ArtifactError where what `spec` asks for is neither at hand nor offered where it comes from; nothing is got."""
+    provider = PROVIDERS[provider_of(spec)]
+    if any(provider.satisfies(artifact, spec) for artifact in artifact_store.artifacts_in(context.folder)):
+        return
+    if provider_of(spec) == GIT:
+        Mirror.of(context.folder, spec.remote).check_offered(spec.branch, context)
+    elif spec.branch != LATEST:
+        log = context.log_folder / f"pip-index-{wheel_provider.TVM}.log"
+        package_index.check_offered(wheel_provider.TVM, spec.branch, log=log, deadline=context.deadline)

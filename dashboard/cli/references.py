@@ -1,0 +1,47 @@
+"""What a night would measure its TVMs against, and which experiments are measured alone, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from dashboard.plan.job import Alone
+from dashboard.plan.night_plan import Plan
+from dashboard.plan.reference import Expected, Forecast, forecast_references, format_spec
+from dashboard.plan.settings import ReferenceRule
+from tvmdash.text import format_list
+
+_NAMED = 8
+_WHY_ALONE: Mapping[Alone, str] = MappingProxyType(
+    {
+        Alone.NO_TVM: "needs no TVM",
+        Alone.OWN_TVM: "has a TVM of its own",
+        Alone.NOT_PAIRED: "paired is false",
+    }
+)
+
+
+def summarize_references(plan: Plan) -> list[str]:
+    """A line for each TVM, and one for the experiments that are measured alone."""
+    if plan.config.reference is ReferenceRule.NONE:
+        return ["Reference: none, as the config says."] if plan.artifacts else []
+    lines = [f"Reference of TVM {format_spec(item.tvm)}: {_describe(item)}." for item in forecast_references(plan)]
+    alone = [f"{job.name} ({_WHY_ALONE[job.alone]})" for job in plan.experiments if job.alone]
+    return [*lines, *([f"Measured alone: {format_list(alone, _NAMED)}."] if lines and alone else [])]
+
+
+def _describe(item: Forecast) -> str:
+    match item.expected:
+        case Expected.NAMED:
+            return item.reference
+        case Expected.ITSELF:
+            return "itself (an A/A test)"
+        case Expected.KEPT:
+            newer = f"; where tonight's is not {item.last} any more, the release before it" if item.last else ""
+            return f"TVM {item.reference}, as on the nights before{newer}"
+        case Expected.RELEASE_BEFORE:
+            return "the release before it, which the night asks the package index for"
+        case Expected.BUILD_BEFORE:
+            return f"the build before it; the last night's is {item.last}"
+        case Expected.FIRST_BUILD:
+            return "none, as no earlier night built it"

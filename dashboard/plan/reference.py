@@ -1,0 +1,161 @@
+"""The reference of each of tonight's TVMs, as the home's config wants it: named there, found by the dashboard, none."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dashboard.artifacts import reference as choosing
+from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
+from dashboard.artifacts.provide import provide, take
+from dashboard.artifacts.reference import Found, Tonight
+from dashboard.artifacts.spec import GIT, LATEST, provider_of
+from dashboard.plan.job import Job
+from dashboard.plan.night_plan import Plan
+from dashboard.plan.settings import HomeConfig, ReferenceRule
+from tvmdash.dashboard_info import Night, Reference, ReferenceChoice
+from tvmdash.errors import DashboardError
+
+NIGHTS_BACK = 30
+"""How far to look for what an earlier night took for the same TVM."""
+
+
+def list_paired(jobs: Sequence[Job], config: HomeConfig) -> tuple[ArtifactSpec, ...]:
+    """Each TVM that one of these jobs measures against a reference, once."""
+    if config.reference is ReferenceRule.NONE:
+        return ()
+    return tuple(dict.fromkeys(job.tvm for job in jobs if job.tvm and job.alone is None))
+
+
+def find_named(tvm: ArtifactSpec, config: HomeConfig) -> ArtifactSpec | None:
+    """The reference that the config names; a build from source has the options of the `tvm` that it is held against."""
+    if isinstance(config.reference, ReferenceRule):
+        return None
+    alike = provider_of(config.reference) == GIT and provider_of(tvm) == GIT
+    return replace(config.reference, options=tvm.options) if alike else config.reference
+
+
+class Expected(enum.Enum):
+    """What is known, before a night, of a reference."""
+
+    NAMED = enum.auto()
+    """The config names it."""
+    ITSELF = enum.auto()
+    """The config names the TVM that is measured: an A/A test."""
+    KEPT = enum.auto()
+    """An earlier night chose a release for the version that was measured last."""
+    RELEASE_BEFORE = enum.auto()
+    """The release before; which that is, is not known yet."""
+    BUILD_BEFORE = enum.auto()
+    """The last build that differs."""
+    FIRST_BUILD = enum.auto()
+    """There is no earlier build."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a night would measure `tvm` against. reference: it, named as people do.
+
+    last: the version that was measured last, where tonight's may be another.
+    """
+
+    tvm: ArtifactSpec
+    expected: Expected
+    reference: str = ""
+    last: str = ""
+
+
+def forecast_references(plan: Plan) -> list[Forecast]:
+    """One for each TVM that would be measured against another; nobody is asked for it."""
+    nights = list(plan.home.last_nights(NIGHTS_BACK))
+    return [_forecast(tvm, plan.config, nights) for tvm in list_paired(plan.experiments, plan.config)]
+
+
+def _forecast(tvm: ArtifactSpec, config: HomeConfig, nights: Sequence[Night]) -> Forecast:
+    named = find_named(tvm, config)
+    if named is not None:
+        return Forecast(tvm, Expected.ITSELF if named == tvm else Expected.NAMED, format_spec(named))
+    last = next((str(entry["version"]) for night in nights for entry in night.list_taken(tvm.remote, tvm.branch)), "")
+    if provider_of(tvm) == GIT:
+        return Forecast(tvm, Expected.BUILD_BEFORE if last else Expected.FIRST_BUILD, last=last)
+    kept = choosing.find_kept_release(last if tvm.branch == LATEST else tvm.branch, nights)
+    if kept is None:
+        return Forecast(tvm, Expected.RELEASE_BEFORE, last=last)
+    return Forecast(tvm, Expected.KEPT, kept.version, last if tvm.branch == LATEST else "")
+
+
+@dataclass(frozen=True)
+class References:
+    """The references of a night, by the TVM that is measured against each; how they are recorded; notes for people."""
+
+    artifacts: Mapping[ArtifactSpec, Artifact]
+    records: tuple[Reference, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TvmsTonight:
+    """The TVMs that a night has got, and those that it could not get, with the reason. `nights`: newest first."""
+
+    config: HomeConfig
+    have: Mapping[ArtifactSpec, Artifact]
+    lack: Mapping[ArtifactSpec, str]
+    nights: Sequence[Night]
+    logs: Path
+    rebuild: bool
+
+    def provide_references(self, wanted: Sequence[ArtifactSpec], leases: ExitStack) -> References:
+        """What each of the TVMs `wanted` is measured against; nobody removes it before `leases` are released."""
+        found = {tvm: self._find(tvm) for tvm in wanted if tvm in self.have}
+        references = {tvm: item.provided.artifact for tvm, item in found.items() if item.provided}
+        for item in found.values():
+            if item.provided:
+                leases.callback(item.provided.lease.release)
+        return References(
+            references,
+            tuple(dict.fromkeys(self._to_record(tvm, reference) for tvm, reference in references.items())),
+            tuple(note for item in found.values() for note in item.notes),
+        )
+
+    def _to_record(self, tvm: ArtifactSpec, reference: Artifact) -> Reference:
+        choice = ReferenceChoice.AUTO if isinstance(self.config.reference, ReferenceRule) else ReferenceChoice.NAMED
+        key = self.have[tvm].key
+        return Reference(key, reference.key, reference.provider, reference.version, reference.commit, choice)
+
+    def _find(self, tvm: ArtifactSpec) -> Found:
+        named = find_named(tvm, self.config)
+        try:
+            return self._provide(named) if named else choosing.find(self._describe(tvm))
+        except (DashboardError, OSError) as error:  # whatever it is, it costs the night only its reference
+            which = f"TVM {format_spec(named)}" if named else f"of TVM {format_spec(tvm)}"
+            alone = f"TVM {self.have[tvm].version} is measured alone"
+            return Found(None, (choosing.describe_fault(which, error, alone),))
+
+    def _describe(self, tvm: ArtifactSpec) -> Tonight:
+        return Tonight(
+            artifact=self.have[tvm],
+            spec=tvm,
+            others=[spec for spec in (*self.have, *self.lack) if spec != tvm],
+            nights=self.nights,
+            folder=self.config.artifacts,
+            log_folder=self.logs,
+            rebuild=self.rebuild,
+            timeout_s=self.config.getting_s(tvm),
+        )
+
+    def _provide(self, named: ArtifactSpec) -> Found:
+        if named in self.have:
+            return Found(take(self.have[named].path))
+        if named in self.lack:
+            raise ArtifactError(self.lack[named])
+        timeout_s = self.config.getting_s(named)
+        done = provide(named, self.config.artifacts, rebuild=self.rebuild, log_folder=self.logs, timeout_s=timeout_s)
+        return Found(done, (done.note,) if done.note else ())
+
+
+def format_spec(spec: ArtifactSpec) -> str:
+    """A TVM that is asked for, as in "0.26.0 from pypi"."""
+    return f"{spec.branch} from {spec.remote}"
