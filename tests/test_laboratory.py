@@ -57,6 +57,19 @@ def test_what_was_not_told_counts_as_missed_and_a_failed_experiment_speaks_again
     assert (green.green, green.violations) == (result.green + 1, ["steady on night 4: it failed"])
 
 
+def test_a_night_that_cannot_be_judged_is_counted_and_the_next_one_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(Draw(1), 3, SMALL)
+    home, judge = LabHome(tmp_path, world), LabHome.judge
+    monkeypatch.setattr(LabHome, "judge", lambda self, night: judge(self, night) if night != 1 else {}["gone"])
+    home.play()
+    result = score(Case(world), home)
+    assert list(result.crashes) == ["night 1: KeyError('gone')"]
+    assert [verdict["level"] != "no_data" for verdict in home.verdicts] == [True, False, True]
+    assert not result.is_held
+
+
 def test_the_world_answers_what_is_measured_again_as_the_command_does(tmp_path: Path) -> None:
     world = World(Draw(1), 3, SMALL, kept_artifacts=2)
     (row,) = world.pick("few", "run_time")[:1]

@@ -92,6 +92,7 @@ class Figures:
             "forbidden levels": Share(
                 self._sum(lambda result: len(result.violations)), self._sum(lambda result: result.nights)
             ),
+            "crashed": Share(self._sum(lambda result: len(result.crashes)), self._sum(lambda result: result.nights)),
             "intervals told": count(j.is_covered for j in told if j.is_covered is not None),
             "intervals of ratios": count(flag for result in self.results for flag in result.covered),
             "intervals of the reference": count(flag for result in self.results for flag in result.differs_covered),

@@ -25,6 +25,7 @@ from tvmdash.machine import identity
 from tvmdash.measure import within_night
 from tvmdash.records.metrics import RUN_TIME, RUN_TIME_RATIO
 from tvmdash.series import store
+from tvmdash.verdict import Level
 
 BUDGET_S = 600.0
 """For measuring suspects again, as the config has it where it says nothing."""
@@ -47,6 +48,7 @@ class LabHome:
     world: World
     rows: dict[str, int] = field(default_factory=dict)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
+    crashes: list[str] = field(default_factory=list)
     measured: list[Measured] = field(default_factory=list)
     again_s: list[float] = field(default_factory=list)
     _asked: Counter[int] = field(default_factory=Counter)
@@ -64,7 +66,11 @@ class LabHome:
         with self.measuring_again():
             for night in range(self.world.nights):
                 self.measure(night)
-                self.judge(night)
+                try:
+                    self.judge(night)
+                except Exception as error:  # noqa: BLE001 - a night that cannot be judged is a result as well
+                    self.crashes.append(f"night {night}: {error!r}")
+                    self.verdicts.append({"night": stamp_of(night), "level": Level.NO_DATA})
 
     def measure(self, night: int) -> None:
         """What the run stages of a night leave."""

@@ -65,6 +65,7 @@ class Result:
     green: int
     before: Sequence[Level]
     violations: Sequence[str]
+    crashes: Sequence[str]
     covered: Sequence[bool]
     differs: Sequence[Difference]
     differs_covered: Sequence[bool]
@@ -81,7 +82,7 @@ class Result:
         """Whether all that must be said was said in time, and nothing that must not."""
         said = not any(hit.is_missed for hit in self.hits)
         first = not self.on_first_night or all(differs.told == differs.true for differs in self.differs)
-        return said and first and not (self.wrong or self.green or self.violations)
+        return said and first and not (self.wrong or self.green or self.violations or self.crashes)
 
 
 def score(case: Case, home: LabHome) -> Result:
@@ -104,6 +105,7 @@ def score(case: Case, home: LabHome) -> Result:
             for night in never.nights
             if levels[night] in never.levels
         ],
+        crashes=home.crashes,
         covered=_ratios_covered(home),
         differs=differs,
         differs_covered=differs_covered,

@@ -72,4 +72,4 @@ def format_faults(name: str, seed: int, result: Result) -> Iterator[str]:
             yield f"  {name} {seed}: row {change.row} by {change.size:+.4f} on night {change.night}: {when}{grave}"
     if result.green:
         yield f"  {name} {seed}: {result.green} nights green against the evidence"
-    yield from (f"  {name} {seed}: {violation}" for violation in result.violations[:3])
+    yield from (f"  {name} {seed}: {violation}" for violation in [*result.violations[:3], *result.crashes[:3]])
