@@ -10,6 +10,7 @@ import itertools
 import os
 import random
 import time
+from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -38,7 +39,8 @@ PLAN_FILE, ENDED_FILE = "plan.json", "ended.json"
 class _Run(Generic[Config]):
     """A run under way: what each point has so far, and how each group's last process ended where not well.
 
-    lone: the points that the reference could not measure.
+    lone: the points that the reference could not measure. took_s, times: of each group's processes, the last one's
+    seconds and how many there were.
     """
 
     experiment: Measurable[Config]
@@ -50,6 +52,7 @@ class _Run(Generic[Config]):
     lone: dict[str, str] = field(default_factory=dict)
     ended: dict[str, str] = field(default_factory=dict)
     took_s: dict[str, float] = field(default_factory=dict)
+    times: Counter[str] = field(default_factory=Counter)
     begun: float = field(default_factory=time.monotonic)
 
     @property
@@ -89,10 +92,18 @@ class _Run(Generic[Config]):
         return combine(pairs.get(name, []), self.experiment.clock(point, self.config))
 
     def affordable(self, group: Group) -> bool:
-        """Whether another process of the group would end within `max_minutes`; the first one always may begin."""
+        """Whether another process of the group would end within `max_minutes`; the first one always may begin.
+
+        Where a reference is measured, groups that take less time have all the pairs that they need at least first.
+        """
         age_s = time.monotonic() - self.begun
         took_s = self.took_s.get(group.name)
-        return took_s is None or age_s + took_s <= self.measuring.precision.max_minutes * 60
+        if took_s is None:
+            return True
+        least = self.measuring.precision.pairs if self.processes.reference else 0
+        cheaper = [name for name, cost_s in self.took_s.items() if cost_s < took_s]
+        needed_s = sum(self.took_s[name] * max(0, least - self.times[name]) for name in cheaper)
+        return age_s + took_s + needed_s <= self.measuring.precision.max_minutes * 60
 
     def measure(self, group: Group, jobs: tuple[Job, ...], number: int) -> int:
         """One process, or a pair of them; how many trials of tonight's it began."""
@@ -106,6 +117,7 @@ class _Run(Generic[Config]):
         else:
             folder, reason = self.processes.measure(group, jobs)
         self.took_s[group.name] = time.monotonic() - begun
+        self.times[group.name] += 1
         trials = list(read_trials(folder))
         for trial in trials:
             self.trials.setdefault(key(trial.point), []).append(trial)
