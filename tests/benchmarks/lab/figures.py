@@ -87,8 +87,10 @@ class Figures:
             "green against the evidence": Share(
                 self._sum(lambda result: result.green), self._sum(lambda result: result.nights)
             ),
-            "suspect before any change": count(level == Level.SUSPECT for level in before),
-            "regression before any change": count(level == Level.REGRESSION for level in before),
+            **{
+                f"{level} before any change": count(said == level for said in before)
+                for level in (Level.REGRESSION, Level.SUSPECT, Level.CHANGED, Level.BLIND)
+            },
             "forbidden levels": Share(
                 self._sum(lambda result: len(result.violations)), self._sum(lambda result: result.nights)
             ),
@@ -96,8 +98,9 @@ class Figures:
             "intervals told": count(j.is_covered for j in told if j.is_covered is not None),
             "intervals of ratios": count(flag for result in self.results for flag in result.covered),
             "intervals of the reference": count(flag for result in self.results for flag in result.differs_covered),
-            "first night: differences told": count(found.told for found in differs if found.true),
-            "first night: told without difference": count(found.told for found in differs if not found.true),
+            "reference: differences told": count(found.told for found in differs if found.true),
+            "reference: told without difference": count(found.told for found in differs if not found.true),
+            "the same, first night": count(found.told for found in differs if not (found.true or found.night)),
         }
 
     def by_size(self) -> dict[str, dict[int, Share]]:

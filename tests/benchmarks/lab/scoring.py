@@ -41,8 +41,9 @@ class Hit:
 
 @dataclass(frozen=True)
 class Difference:
-    """Of a series on its first night: whether it was told to differ from the reference, and whether it truly does."""
+    """Of a series on one night: whether it was told to differ from the reference, and whether it truly does."""
 
+    night: int
     told: bool
     true: bool
 
@@ -81,7 +82,8 @@ class Result:
     def is_held(self) -> bool:
         """Whether all that must be said was said in time, and nothing that must not."""
         said = not any(hit.is_missed for hit in self.hits)
-        first = not self.on_first_night or all(differs.told == differs.true for differs in self.differs)
+        of_first = [differs for differs in self.differs if differs.night == 0]
+        first = not self.on_first_night or all(differs.told == differs.true for differs in of_first)
         return said and first and not (self.wrong or self.green or self.violations or self.crashes)
 
 
@@ -137,16 +139,22 @@ def _ratios_covered(home: LabHome) -> list[bool]:
 
 
 def _differs(world: World, home: LabHome) -> tuple[list[Difference], list[bool]]:
-    """What the first night said of the reference, and, of all nights, whether the intervals hold the truth."""
-    covered, first = [], set[int]()
+    """What each night said of the reference, and whether the intervals hold the truth.
+
+    A row that is less than SOON away from the reference, and not where it is, may be told or not.
+    """
+    found, covered = [], []
     for night, verdict in enumerate(home.verdicts):
-        for told in (verdict.get("beside") or {}).get("differences", ()):
-            row, reference = home.rows[told["series"].partition("~")[0]], world.reference(night)
-            first |= {row} if night == 0 else set()
-            if reference is not None:
-                truth = math.expm1(float(world.build(night).level[row] - reference.level[row]))
-                covered.append(told["low"] <= truth <= told["high"])
-    reference = world.reference(0)
-    levels = world.build(0).level - (reference.level if reference else 0.0)
-    away = {row: abs(math.expm1(float(levels[row]))) for row in home.measured[0].ratios}
-    return [Difference(row in first, size >= SOON) for row, size in away.items() if size >= SOON or not size], covered
+        reference = world.reference(night)
+        away = world.build(night).level - (reference.level if reference else 0.0)
+        told = {
+            home.rows[item["series"].partition("~")[0]]: item
+            for item in (verdict.get("beside") or {}).get("differences", ())
+        }
+        for row in home.measured[night].ratios:
+            size = math.expm1(float(away[row]))
+            if row in told:
+                covered.append(told[row]["low"] <= size <= told[row]["high"])
+            if abs(size) >= SOON or not size:
+                found.append(Difference(night, row in told, bool(size)))
+    return found, covered
