@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,11 @@ from tests.benchmarks.lab.noise import FAMILIES
 from tests.benchmarks.lab.plant import fail, move_machine, step
 from tests.benchmarks.lab.scoring import score
 from tests.benchmarks.lab.situations import ALL
-from tests.benchmarks.lab.telling import Telling
+from tests.benchmarks.lab.telling import Telling, tellings
 from tests.benchmarks.lab.world import CANARY, Builds, Draw, Experiment, World
 from tvmdash import common, records
+from tvmdash.incidents.events import Joined, Moved, Opened, Recovered
+from tvmdash.incidents.ledger import Event, iso_of
 
 SMALL = (Experiment("few", 2, ("run_time", "code_size")), CANARY)
 
@@ -152,6 +155,23 @@ def test_the_same_change_told_twice_is_wrong_the_second_time() -> None:
     assert matcher.delays == {change: 2}
 
 
+def test_series_that_joined_an_incident_and_recovered_are_read_from_the_ledger() -> None:
+    world = World(Draw(1), 40, SMALL)
+    first, later, end = (iso_of(stamp_of(night)) for night in (10, 12, 20))
+    moved = [Moved(key, key, "run_time", "ms", worse=True, before=1, after=1.05, effect=0.05) for key in ("a", "b")]
+    opened = Opened("change", stamp_of(10), stamp_of(9), stamp_of(10), ("x", "y"), "compiler", (moved[0],))
+    events = [
+        Event.of(first, "detector", "opened", "i", opened),
+        Event.of(later, "detector", "joined", "i", Joined((moved[1],))),
+        Event.of(end, "detector", "recovered", "i", Recovered(("b",), stamp_of(18))),
+    ]
+    found = [
+        (each.series, each.night, each.begin, each.effect, each.is_back)
+        for each in tellings(events, world, {"a": 0, "b": 1})
+    ]
+    assert found == [("a", 10, 10, 0.05, False), ("b", 12, 10, 0.05, False), ("b", 20, 18, -0.05, True)]
+
+
 def test_a_telling_between_two_changes_is_of_the_one_that_was_not_told_yet() -> None:
     world = World(Draw(1), 40, SMALL)
     changes = [*step(world, [0], 10, 0.05), *step(world, [0], 12, 0.05)]
@@ -209,9 +229,19 @@ def test_the_command_prints_each_figure_with_its_interval_and_leaves_them_as_jso
     assert " | 90 | 0.00 [0.00, " in line, "90 metric-nights without a false telling, and the interval of that"
     figures = json.loads(path.read_text())
     assert set(figures["situations"]) == {"first_night_differs", "first_night_is_the_same"}
-    ratios = figures["all"]["shares"]["intervals of ratios"]
-    assert ratios["of"] == 2 * 4 * 12
+    ratios = figures["situations"]["first_night_differs"]["shares"]["intervals of ratios"]
+    assert ratios["of"] == 4 * 12
     assert ratios["low"] < ratios["hits"] / ratios["of"] <= ratios["high"]
+
+
+def test_figures_of_several_runs_are_added_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "figures.json"
+    assert cli.main(["run", "--situations", "first_night_differs", "--json", str(path)]) == 0
+    once = capsys.readouterr().out
+    assert cli.main(["table", str(path), str(path)]) == 0
+    twice = capsys.readouterr().out
+    counts = [int(re.search(r"intervals of ratios .* [0-9]+/([0-9]+) ", text)[1]) for text in (once, twice)]  # type: ignore[index]
+    assert counts == [48, 96]
 
 
 def test_the_held_out_part_has_other_seeds_other_noise_and_more_situations() -> None:

@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.lab import held_out, situations
-from tests.benchmarks.lab.figures import Figures
+from tests.benchmarks.lab.figures import Figures, add, figures_of
 from tests.benchmarks.lab.home import LabHome
 from tests.benchmarks.lab.noise import FAMILIES
 from tests.benchmarks.lab.scoring import Result, score
 from tests.benchmarks.lab.situations import Situation
-from tests.benchmarks.lab.table import format_faults, format_table
+from tests.benchmarks.lab.table import format_faults, format_tables
 from tests.benchmarks.lab.world import Draw
-
-Results = dict[str, list[Result]]
 
 
 def play(situation: Situation, draw: Draw) -> Result:
@@ -53,21 +51,21 @@ def _jobs(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
 
 def run(options: argparse.Namespace) -> int:
     """Play all that is asked for; the tables, and the figures as JSON where a file is named."""
-    results: Results = {}
+    known: dict[str, Figures] = {}
     begun = time.process_time()
     for name, seed, result in _played(list(_jobs(options)), options):
-        results.setdefault(name, []).append(result)
+        known[name] = known.get(name, Figures()) + figures_of(result)
         if options.verbose:
             print(f"{name} {seed}: {'held' if result.is_held else 'not held'}", flush=True)
             print("\n".join(format_faults(name, seed, result)), flush=True)
-    if not results:
+    if not known:
         print(f"no situation is called {options.situations}; `list` names them")
         return 1
-    print("\n".join(format_table(results)))
-    nights = sum(result.nights for of_situation in results.values() for result in of_situation)
+    print("\n".join(format_tables(known)))
+    nights = add(known.values()).nights
     print(f"\n{nights} nights in {time.process_time() - begun:.0f} s of CPU time, without that of --jobs")
     if options.json:
-        options.json.write_text(json.dumps(_to_json(results, options), indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(_to_json(known, options), indent=1) + "\n", encoding="utf-8")
     return 0
 
 
@@ -81,15 +79,23 @@ def _played(jobs: Sequence[tuple[str, int]], options: argparse.Namespace) -> Ite
         yield from (job.result() for job in asked)
 
 
-def _to_json(results: Results, options: argparse.Namespace) -> dict[str, Any]:
-    whole = Figures([result for of_situation in results.values() for result in of_situation])
+def _to_json(known: Mapping[str, Figures], options: argparse.Namespace) -> dict[str, Any]:
     return {
         "held_out": options.held_out,
         "paired": not options.alone,
         "seeds": [options.first_seed, options.seeds],
-        "all": whole.to_json(),
-        "situations": {name: Figures(of_situation).to_json() for name, of_situation in results.items()},
+        "situations": {name: figures.to_json() for name, figures in known.items()},
     }
+
+
+def table(options: argparse.Namespace) -> int:
+    """Print the tables of one or more runs that left their figures as JSON, added up."""
+    known: dict[str, Figures] = {}
+    for path in options.files:
+        for name, value in json.loads(path.read_text(encoding="utf-8"))["situations"].items():
+            known[name] = known.get(name, Figures()) + Figures.from_json(value)
+    print("\n".join(format_tables(known)))
+    return 0
 
 
 def show(options: argparse.Namespace) -> int:
@@ -103,6 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python3 tests/benchmarks/lab", description=__doc__)
     verbs = parser.add_subparsers(required=True)
     _add_verb(verbs, "list", show)
+    _add_verb(verbs, "table", table).add_argument("files", type=Path, nargs="+")
     verb = _add_verb(verbs, "run", run)
     verb.add_argument("--situations", default="*", help="names with * and ?, separated by commas")
     verb.add_argument("--seeds", type=int, default=1, help="worlds of each situation")

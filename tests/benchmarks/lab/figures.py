@@ -1,139 +1,158 @@
-"""Figures of many results: each a share with its own interval."""
+"""Figures of many worlds: each a share with its own interval. They add up, also over runs that left them as JSON."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from tests.benchmarks.lab.claims import SOON
 from tests.benchmarks.lab.intervals import Share
 from tests.benchmarks.lab.matching import Outcome
 from tests.benchmarks.lab.scoring import Hit, Result
 from tvmdash.verdict import Level
 
+_Key = TypeVar("_Key")
 DELAYS = (0, 2, 3, 10)
 SIZES = (0.01, 0.02, 0.03, 0.05, 0.10)
-EXACT, LARGER = "exact", "larger"
+LARGER, GRADUAL, EXACT = "larger", "gradual", "exact"
+SIZE_NAMES = (*(f"{100 * size:.0f} %" for size in SIZES), LARGER, GRADUAL, EXACT)
 
 
-def size_name(hit: Hit) -> str:
-    """The size of what had to be told: the nearest of SIZES, or that it is larger, or an exact number's."""
+@dataclass(frozen=True)
+class Figures:
+    """Of some worlds. shares: by name. sizes: told within so many nights, by size of the change and by delay."""
+
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    sizes: Mapping[str, Mapping[int, Share]] = field(default_factory=dict)
+    nights: int = 0
+    measured_s: float = 0.0
+    again_s: float = 0.0
+
+    def __add__(self, other: Figures) -> Figures:
+        names = sorted({*self.sizes, *other.sizes}, key=SIZE_NAMES.index)
+        return Figures(
+            _added(self.shares, other.shares),
+            {name: _added(self.sizes.get(name, {}), other.sizes.get(name, {})) for name in names},
+            self.nights + other.nights,
+            self.measured_s + other.measured_s,
+            self.again_s + other.again_s,
+        )
+
+    @property
+    def minutes(self) -> tuple[float, float]:
+        """Of a night: measured, and measured again."""
+        nights = max(1, self.nights)
+        return self.measured_s / 60 / nights, self.again_s / 60 / nights
+
+    @property
+    def wrong_at_one_true(self) -> float:
+        """The share of tellings that is wrong with one true change that has to be told in 1,000 metric-nights.
+
+        NaN where nothing would be told.
+        """
+        false, right = 1000 * self.shares["false per metric-night"].value, self.shares["told within 10"].value
+        return false / (false + right) if false + right else math.nan
+
+    def to_json(self) -> dict[str, Any]:
+        shares = {name: share.to_json() for name, share in self.shares.items()}
+        sizes = {name: {str(n): share.to_json() for n, share in row.items()} for name, row in self.sizes.items()}
+        times = {"nights": self.nights, "measured_s": self.measured_s, "again_s": self.again_s}
+        return {**times, "shares": shares, "sizes": sizes}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Figures:
+        """What `to_json` made."""
+        shares = {name: Share.from_json(share) for name, share in value["shares"].items()}
+        sizes = {
+            name: {int(nights): Share.from_json(share) for nights, share in row.items()}
+            for name, row in value["sizes"].items()
+        }
+        return cls(shares, sizes, value["nights"], value["measured_s"], value["again_s"])
+
+
+def _added(first: Mapping[_Key, Share], second: Mapping[_Key, Share]) -> dict[_Key, Share]:
+    return {key: first.get(key, Share()) + second.get(key, Share()) for key in {**first, **second}}
+
+
+def add(figures: Iterable[Figures]) -> Figures:
+    """All of them together."""
+    return sum(figures, start=Figures())
+
+
+def figures_of(result: Result) -> Figures:
+    """Of one world."""
+    shares = {**_tellings(result), **_hits(result), **_verdicts(result), **_intervals(result)}
+    groups: dict[str, list[Hit]] = {}
+    for hit in result.hits:
+        groups.setdefault(_size_name(hit), []).append(hit)
+    sizes = {name: {nights: _told_within(hits, nights) for nights in DELAYS} for name, hits in groups.items()}
+    return Figures(shares, sizes, result.nights, result.measured_s, result.again_s)
+
+
+def _size_name(hit: Hit) -> str:
+    """The nearest of SIZES, or what else the change is."""
     if hit.is_exact:
         return EXACT
+    if hit.must.change.last > hit.must.change.night:
+        return GRADUAL
     if hit.size > 1.5 * SIZES[-1]:
         return LARGER
     return f"{100 * min(SIZES, key=lambda size: abs(size - hit.size)):.0f} %"
 
 
-def count(flags: Iterable[bool]) -> Share:
-    """How many of the flags are true."""
+def _count(flags: Iterable[bool]) -> Share:
     known = list(flags)
     return Share(sum(known), len(known))
 
 
-def told_within(hits: Iterable[Hit], nights: int) -> Share:
-    """The share that was told within so many nights."""
-    return count(hit.is_told(nights) for hit in hits)
+def _told_within(hits: Iterable[Hit], nights: int) -> Share:
+    return _count(hit.is_told(nights) for hit in hits)
 
 
-@dataclass(frozen=True)
-class Figures:
-    """What several results of one situation, or of many, come to."""
-
-    results: Sequence[Result]
-
-    def hits(self) -> list[Hit]:
-        """What had to be told."""
-        return [hit for hit in self.changes() if hit.must.within is not None]
-
-    def changes(self) -> list[Hit]:
-        """The same and what is too small for that."""
-        return [hit for result in self.results for hit in result.hits]
-
-    def _sum(self, counted: Callable[[Result], int]) -> int:
-        return sum(map(counted, self.results))
-
-    @property
-    def false(self) -> Share:
-        """Tellings that were wrong, of all metric-nights but those of the first night."""
-        return Share(self._sum(lambda result: len(result.wrong)), self._sum(lambda result: result.metric_nights))
-
-    @property
-    def false_after(self) -> Share:
-        """The same in series after a true change."""
-        wrong = self._sum(lambda result: sum(judgement.after_change for judgement in result.wrong))
-        return Share(wrong, self._sum(lambda result: result.late_nights))
-
-    def shares(self) -> dict[str, Share]:
-        """By name, everything but the hits by size."""
-        told = [judgement for result in self.results for judgement in result.judgements]
-        before = [level for result in self.results for level in result.before]
-        differs = [differs for result in self.results for differs in result.differs]
-        return {
-            "worlds held": count(result.is_held for result in self.results),
-            "false per metric-night": self.false,
-            "false after a change": self.false_after,
-            "wrong among told": count(judgement.outcome != Outcome.RIGHT for judgement in told),
-            **{
-                f"told, {outcome}": count(judgement.outcome == outcome for judgement in told)
-                for outcome in Outcome
-                if outcome != Outcome.RIGHT
-            },
-            "told in time": count(hit.is_told(hit.must.within or 0) for hit in self.hits()),
-            **{f"told within {nights}": told_within(self.hits(), nights) for nights in DELAYS},
-            "verdict grave enough": count(hit.graded for hit in self.hits() if hit.delay is not None),
-            "green against the evidence": Share(
-                self._sum(lambda result: result.green), self._sum(lambda result: result.nights)
-            ),
-            **{
-                f"{level} before any change": count(said == level for said in before)
-                for level in (Level.REGRESSION, Level.SUSPECT, Level.CHANGED, Level.BLIND)
-            },
-            "forbidden levels": Share(
-                self._sum(lambda result: len(result.violations)), self._sum(lambda result: result.nights)
-            ),
-            "crashed": Share(self._sum(lambda result: len(result.crashes)), self._sum(lambda result: result.nights)),
-            "intervals told": count(j.is_covered for j in told if j.is_covered is not None),
-            "intervals of ratios": count(flag for result in self.results for flag in result.covered),
-            "intervals of the reference": count(flag for result in self.results for flag in result.differs_covered),
-            "reference: differences told": count(found.told for found in differs if found.true),
-            "reference: told without difference": count(found.told for found in differs if not found.true),
-            "the same, first night": count(found.told for found in differs if not (found.true or found.night)),
-        }
-
-    def by_size(self) -> dict[str, dict[int, Share]]:
-        """By size of what had to be told and by delay."""
-        groups: dict[str, list[Hit]] = {}
-        for hit in self.changes():
-            groups.setdefault(size_name(hit), []).append(hit)
-        order = [*(f"{100 * size:.0f} %" for size in SIZES), LARGER, EXACT]
-        known = sorted(groups, key=order.index)
-        return {name: {nights: told_within(groups[name], nights) for nights in DELAYS} for name in known}
-
-    @property
-    def minutes(self) -> tuple[float, float]:
-        """Of a night: measured, and measured again."""
-        nights = max(1, self._sum(lambda result: result.nights))
-        measured, again = (sum(getattr(result, name) for result in self.results) for name in ("measured_s", "again_s"))
-        return measured / 60 / nights, again / 60 / nights
-
-    def to_json(self) -> dict[str, Any]:
-        measured, again = self.minutes
-        sizes = {
-            name: {str(nights): share.to_json() for nights, share in row.items()}
-            for name, row in self.by_size().items()
-        }
-        shares = {name: share.to_json() for name, share in self.shares().items()}
-        return {"shares": shares, "told_within": sizes, "minutes": {"measured": measured, "again": again}}
+def _tellings(result: Result) -> dict[str, Share]:
+    """What was told: wrong of all metric-nights but those of the first night, and of all that was told."""
+    outcomes = [judgement.outcome for judgement in result.judgements]
+    late = sum(judgement.after_change for judgement in result.wrong)
+    wrong = [outcome for outcome in Outcome if outcome != Outcome.RIGHT]
+    return {
+        "worlds held": Share(int(result.is_held), 1),
+        "false per metric-night": Share(len(result.wrong), result.metric_nights),
+        "false after a change": Share(late, result.late_nights),
+        "wrong among told": _count(outcome != Outcome.RIGHT for outcome in outcomes),
+        **{f"told, {name}": _count(outcome == name for outcome in outcomes) for name in wrong},
+    }
 
 
-def wrong_among_told(figures: Figures) -> float:
-    """What share of tellings would be wrong with one true change of 3 % or more in 1,000 metric-nights.
+def _hits(result: Result) -> dict[str, Share]:
+    """What had to be told."""
+    hits = [hit for hit in result.hits if hit.must.within is not None]
+    return {
+        "told in time": _count(hit.is_told(hit.must.within or 0) for hit in hits),
+        **{f"told within {nights}": _told_within(hits, nights) for nights in DELAYS},
+        "verdict grave enough": _count(hit.graded for hit in hits if hit.delay is not None),
+    }
 
-    NaN where nothing at all would be told.
-    """
-    right = told_within([hit for hit in figures.hits() if hit.size >= SOON], 10).value
-    false = 1000 * figures.false.value
-    return false / (false + right) if false + right else math.nan
+
+def _verdicts(result: Result) -> dict[str, Share]:
+    """Of nights."""
+    levels = (Level.REGRESSION, Level.SUSPECT, Level.CHANGED, Level.BLIND)
+    return {
+        "green against the evidence": Share(result.green, result.nights),
+        **{f"{level} before any change": _count(said == level for said in result.before) for level in levels},
+        "forbidden levels": Share(len(result.violations), result.nights),
+        "crashed": Share(len(result.crashes), result.nights),
+    }
+
+
+def _intervals(result: Result) -> dict[str, Share]:
+    """Of intervals that hold the truth, and of what is said of the reference."""
+    differs = result.differs
+    return {
+        "intervals told": _count(said.is_covered for said in result.judgements if said.is_covered is not None),
+        "intervals of ratios": _count(result.covered),
+        "intervals of the reference": _count(result.differs_covered),
+        "reference: differences told": _count(found.told for found in differs if found.true),
+        "reference: told without difference": _count(found.told for found in differs if not found.true),
+        "the same, first night": _count(found.told for found in differs if not (found.true or found.night)),
+    }

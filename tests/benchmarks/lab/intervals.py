@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tvmdash.stats.student import Z_975
 
@@ -41,6 +43,11 @@ class Share:
             return "-"
         low, high = (f"{scale * end:.{digits}f}" for end in self.interval)
         return f"{scale * self.value:.{digits}f} [{low}, {high}] {self.hits}/{self.of}"
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Share:
+        """What `to_json` made."""
+        return cls(value["hits"], value["of"])
 
     def to_json(self) -> dict[str, float | int | None]:
         low, high = self.interval if self.of else (None, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tests.benchmarks.lab.figures import DELAYS, Figures, told_within, wrong_among_told
+from tests.benchmarks.lab.figures import DELAYS, Figures, add
 from tests.benchmarks.lab.scoring import Result
 
 _HEAD = (
@@ -21,33 +21,33 @@ def _rule(count: int) -> str:
     return f"|{'---|' * count}"
 
 
-def format_table(results: Mapping[str, list[Result]]) -> Iterator[str]:
+def format_tables(situations: Mapping[str, Figures]) -> Iterator[str]:
     """A line for each situation, one for all, then the tables by size and of shares."""
     yield _line(_HEAD)
     yield _rule(len(_HEAD))
-    for name, of_situation in results.items():
-        yield _line(_situation(name, Figures(of_situation)))
-    whole = Figures([result for of_situation in results.values() for result in of_situation])
+    for name, figures in situations.items():
+        yield _line(_situation(name, figures))
+    whole = add(situations.values())
     yield _line(_situation("**all**", whole))
     yield from ("", _line(["size", *(f"within {nights} nights, %" for nights in DELAYS)]), _rule(1 + len(DELAYS)))
-    for size, shares in whole.by_size().items():
+    for size, shares in whole.sizes.items():
         yield _line([size, *(shares[nights].format() for nights in DELAYS)])
     yield from ("", _line(["share", "% [95 %] of"]), _rule(2))
-    for name, share in whole.shares().items():
+    for name, share in whole.shares.items():
         yield _line([name, share.format(digits=2)])
-    yield _line(["wrong among told at 1 true step in 1,000 metric-nights", f"{100 * wrong_among_told(whole):.1f}"])
+    yield _line(["wrong among told, at one true change in 1,000 metric-nights", f"{100 * whole.wrong_at_one_true:.1f}"])
 
 
 def _situation(name: str, figures: Figures) -> list[str]:
-    shares, hits = figures.shares(), figures.hits()
+    shares = figures.shares
     measured, again = figures.minutes
-    late = [told_within(hits, nights) for nights in DELAYS]
+    late = [shares[f"told within {nights}"] for nights in DELAYS]
     return [
         name,
-        f"{shares['worlds held'].hits}/{len(figures.results)}",
-        str(figures.false.of),
-        figures.false.format(1000, 2),
-        figures.false_after.format(1000, 2),
+        f"{shares['worlds held'].hits}/{shares['worlds held'].of}",
+        str(shares["false per metric-night"].of),
+        shares["false per metric-night"].format(1000, 2),
+        shares["false after a change"].format(1000, 2),
         shares["told in time"].format(digits=0),
         *(f"{100 * share.value:.0f}" if share.of else "-" for share in late),
         f"{shares['green against the evidence'].hits}/{shares['green against the evidence'].of}",

@@ -41,17 +41,21 @@ class Telling:
 def tellings(events: Iterable[Event], world: World, rows: Mapping[str, int]) -> Iterator[Telling]:
     """All that the events tell, in their order; `rows`: by the ID of a series."""
     opened: dict[str, Opened] = {}
+    effects: dict[tuple[str, str], float] = {}
     for event in events:
         night = night_of(common.stamp_of(_moment(event.at)))
         if event.event == OPENED:
-            opened[event.incident] = incident = event.read(Opened)
-            yield from _of_moved(incident, incident.moved, night, rows)
-            if incident.size is not None:
-                yield _of_fleet(incident, night, world)
-        elif event.event == JOINED:
-            yield from _of_moved(opened[event.incident], event.read(Joined).moved, night, rows)
-        elif event.event == RECOVERED:
-            yield from _back(opened[event.incident], event.read(Recovered), night, rows)
+            opened[event.incident] = event.read(Opened)
+            yield from _of_fleet(opened[event.incident], night, world)
+        if event.event in {OPENED, JOINED}:
+            moved = event.read(Opened if event.event == OPENED else Joined).moved
+            effects |= {(event.incident, series.series): series.effect for series in moved}
+            yield from _of_moved(opened[event.incident], moved, night, rows)
+        if event.event == RECOVERED:
+            back = event.read(Recovered)
+            for series in back.series:
+                effect = -effects[event.incident, series]
+                yield _back(opened[event.incident], series, effect, night_of(back.since), night, rows)
 
 
 def _moment(at: str) -> datetime.datetime:
@@ -68,8 +72,9 @@ def _of_moved(incident: Opened, moved: Iterable[Moved], night: int, rows: Mappin
         )  # fmt: skip
 
 
-def _of_fleet(incident: Opened, night: int, world: World) -> Telling:
-    assert incident.size is not None
+def _of_fleet(incident: Opened, night: int, world: World) -> Iterator[Telling]:
+    if incident.size is None:
+        return
     name = incident.fleet.removeprefix("numbers of ")
     if incident.fleet_kind == "numbers":
         rows = [at for at, row in enumerate(world.rows) if row.experiment.name == name]
@@ -78,16 +83,13 @@ def _of_fleet(incident: Opened, night: int, world: World) -> Telling:
         rows = [at for at, row in enumerate(world.rows) if row.number is None and world.is_time[at] == is_time]
     after, begin = night_of(incident.after), night_of(incident.begin)
     is_creep = incident.kind == CREEP
-    return Telling(
+    yield Telling(
         incident.fleet, night, after, begin, tuple(rows), incident.size, blame=incident.blame, is_whole=True,
         is_creep=is_creep,
     )  # fmt: skip
 
 
-def _back(incident: Opened, back: Recovered, night: int, rows: Mapping[str, int]) -> Iterator[Telling]:
+def _back(incident: Opened, series: str, effect: float, since: int, night: int, rows: Mapping[str, int]) -> Telling:
     """A recovery tells a change the other way."""
-    begin = night_of(back.since)
-    effects = {moved.series: moved.effect for moved in incident.moved}
-    for series in back.series:
-        row = rows[series.partition("~")[0]]
-        yield Telling(series, night, begin - 1, begin, (row,), -effects[series], blame=incident.blame, is_back=True)
+    row = rows[series.partition("~")[0]]
+    return Telling(series, night, since - 1, since, (row,), effect, blame=incident.blame, is_back=True)
