@@ -29,11 +29,13 @@ def _main(level: Level, findings: Findings) -> str:
     """What comes first: on the first night beside a reference how TVM stands to it, where nothing graver holds."""
     beside = findings.beside
     graver = (Level.NO_DATA, Level.REGRESSION, Level.SUSPECT)
-    if beside is None or not beside.is_first or level in graver or findings.changed or findings.better:
+    if beside is None or not beside.is_first or level in graver or findings.changed:
         return _MAIN[level](findings)
     if level in (Level.INCOMPLETE, Level.BLIND):
         return f"{describe_beside(beside)}; {_lower(_MAIN[level](findings))}"
-    return describe_beside(beside)
+    return (
+        f"{describe_beside(beside)}; {_improvement(findings)}" if level == Level.IMPROVED else describe_beside(beside)
+    )
 
 
 def _lower(text: str) -> str:
@@ -64,6 +66,8 @@ def _besides(level: Level, findings: Findings) -> list[str]:
         return []
     shown = level in (Level.STEADY, Level.INCOMPLETE)  # these begin with it
     clauses = [incident_headline(incident) for incident in findings.machine[:1]] if not shown else []
+    if findings.better and level in (Level.CHANGED, Level.BLIND):
+        clauses.append(_improvement(findings))
     if findings.missing and level != Level.INCOMPLETE:
         clauses.append(_absences(findings))
     if findings.blind and level != Level.BLIND:

@@ -199,3 +199,14 @@ def test_a_series_that_loses_its_reference_for_a_night_is_not_judged_by_its_time
     *_, verdict = verdicts(home, 10)
     assert not verdict.new
     assert not opened(home)
+
+
+def test_a_reference_that_is_new_on_a_night_on_which_something_got_better_is_told_beside_it(tmp_path: Path) -> None:
+    """A release came out: tonight's TVM is faster than last night's, which is the reference from tonight on."""
+    builds = ["old", "old", "new"]
+    nights = Nights(3, artifacts=builds, references=["older", "older", "old"])
+    (*_, verdict) = verdicts(nights.slower("mlp", 0, 0.9, 2).fill(tmp_path), 3)
+    assert verdict.improved
+    assert verdict.level is Level.CHANGED
+    assert verdict.headline.startswith("Beside TVM 0.26.0, of 8 series 1 faster (relax_opt mlp")
+    assert "TVM got better: " in verdict.headline
