@@ -48,7 +48,7 @@ def tellings(events: Iterable[Event], world: World, rows: Mapping[str, int]) -> 
             opened[event.incident] = event.read(Opened)
             yield from _of_fleet(opened[event.incident], night, world)
         if event.event in {OPENED, JOINED}:
-            moved = event.read(Opened if event.event == OPENED else Joined).moved
+            moved = (event.read(Opened) if event.event == OPENED else event.read(Joined)).moved
             effects |= {(event.incident, series.series): series.effect for series in moved}
             yield from _of_moved(opened[event.incident], moved, night, rows)
         if event.event == RECOVERED:
