@@ -17,10 +17,11 @@ from tests.benchmarks.lab.intervals import Share
 from tests.benchmarks.lab.matching import Matcher, Outcome
 from tests.benchmarks.lab.noise import FAMILIES
 from tests.benchmarks.lab.plant import fail, move_machine, step
+from tests.benchmarks.lab.rows import CANARY, Experiment
 from tests.benchmarks.lab.scoring import score
 from tests.benchmarks.lab.situations import ALL
 from tests.benchmarks.lab.telling import Telling, tellings
-from tests.benchmarks.lab.world import CANARY, Builds, Draw, Experiment, World
+from tests.benchmarks.lab.world import Builds, Draw, World
 from tvmdash import common, records
 from tvmdash.incidents.events import Joined, Moved, Opened, Recovered
 from tvmdash.incidents.ledger import Event, iso_of
@@ -94,7 +95,7 @@ def test_the_world_answers_what_is_measured_again_as_the_command_does(tmp_path: 
 
 
 def test_a_night_of_a_world_is_a_data_file_with_pairs_and_an_artifact(tmp_path: Path) -> None:
-    world = World(Draw(1), 1, SMALL)
+    world = World(Draw(1), 1, SMALL, builds=Builds.RELEASES)
     home = LabHome(tmp_path, world)
     home.measure(0)
     path = home.home.data_file("few", stamp_of(0))
@@ -212,6 +213,18 @@ def test_a_wheel_is_measured_until_the_next_release() -> None:
     assert [world.build(night).key for night in (0, 29, 30, 69)] == [
         "build-000", "build-000", "build-030", "build-060",
     ]  # fmt: skip
+
+
+def test_the_reference_is_the_build_before_or_one_release_for_good() -> None:
+    nightly, wheels = (World(Draw(1), 70, SMALL, builds=builds) for builds in Builds)
+    fixed = World(Draw(1, release=True), 70, SMALL)
+    keys = [[build and build.key for build in map(world.reference, (0, 1, 40))] for world in (nightly, wheels, fixed)]
+    assert keys == [
+        [None, "build-000", "build-039"],
+        ["wheel-release", "wheel-release", "build-000"],
+        ["wheel-release"] * 3,
+    ]
+    assert (nightly.reference(1).luck == nightly.build(0).luck).all()
 
 
 def test_the_interval_of_a_share_is_wilsons() -> None:

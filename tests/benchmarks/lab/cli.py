@@ -31,9 +31,9 @@ def play(situation: Situation, draw: Draw) -> Result:
         return score(case, home)
 
 
-def _play_named(name: str, seed: int, *, unseen: bool, paired: bool) -> tuple[str, int, Result]:
+def _play_named(name: str, seed: int, *, unseen: bool, paired: bool, release: bool) -> tuple[str, int, Result]:
     families = held_out.FAMILIES if unseen else FAMILIES
-    return name, seed, play(_all()[name], Draw(seed, families, paired, name))
+    return name, seed, play(_all()[name], Draw(seed, families, paired, name, release))
 
 
 def _all() -> Mapping[str, Situation]:
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _played(jobs: Sequence[tuple[str, int]], options: argparse.Namespace) -> Iterator[tuple[str, int, Result]]:
-    how: dict[str, Any] = {"unseen": options.held_out, "paired": not options.alone}
+    how: dict[str, Any] = {"unseen": options.held_out, "paired": not options.alone, "release": options.release}
     if options.jobs == 1:
         yield from (_play_named(name, seed, **how) for name, seed in jobs)
         return
@@ -83,6 +83,7 @@ def _to_json(known: Mapping[str, Figures], options: argparse.Namespace) -> dict[
     return {
         "held_out": options.held_out,
         "paired": not options.alone,
+        "release": options.release,
         "seeds": [options.first_seed, options.seeds],
         "situations": {name: figures.to_json() for name, figures in known.items()},
     }
@@ -116,6 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verb.add_argument("--first-seed", type=int, default=1)
     verb.add_argument("--held-out", action="store_true", help="seeds, noise and situations that nothing was tuned on")
     verb.add_argument("--alone", action="store_true", help="nothing is measured beside a reference")
+    verb.add_argument("--release", action="store_true", help="the reference is one release for good")
     verb.add_argument("--jobs", type=int, default=1)
     verb.add_argument("--json", type=Path)
     verb.add_argument("--verbose", action="store_true", help="name each fault")

@@ -13,7 +13,8 @@ from typing import Any
 from tests.benchmarks.lab import measuring
 from tests.benchmarks.lab.measuring import Ratio, Times
 from tests.benchmarks.lab.noise import Generator
-from tests.benchmarks.lab.world import Build, Experiment, Row, World
+from tests.benchmarks.lab.rows import Experiment, Row
+from tests.benchmarks.lab.world import Build, World
 from tvmdash import common
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records import SCHEMA_VERSION, Record

@@ -8,7 +8,8 @@ import numpy as np
 
 from tests.benchmarks.lab.measuring import PAIRS
 from tests.benchmarks.lab.noise import Array
-from tests.benchmarks.lab.world import Row, World
+from tests.benchmarks.lab.rows import Row
+from tests.benchmarks.lab.world import World
 
 EVIDENT, EVIDENT_SIGMAS = 0.029, 4.0
 """A standing regression speaks against a night from this size on, and from so many standard deviations of a night."""

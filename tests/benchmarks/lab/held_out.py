@@ -11,7 +11,7 @@ from tests.benchmarks.lab.claims import Case, must_tell, never_green, never_regr
 from tests.benchmarks.lab.noise import Array, Family, Generator, Noise, between, student
 from tests.benchmarks.lab.plant import Changes, lack, load, move_machine, stay_loaded, step, take_reference
 from tests.benchmarks.lab.situations.situation import Situation, situation
-from tests.benchmarks.lab.world import Builds, Draw, Luck, World
+from tests.benchmarks.lab.world import RELEASE, Builds, Draw, Luck, World
 
 FIRST_SEED = 900_000
 
@@ -125,6 +125,7 @@ def reference_and_step(draw: Draw) -> Case:
     """A new reference on the very night of a regression of 6 %, which it has as well."""
     world = World(draw, 45)
     changes = step(world, _rows(world)[:1], 25, 0.06)
+    take_reference(world, 0, RELEASE)
     take_reference(world, 25, "newest")
     return Case(world, must_tell(world, changes))
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import enum
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.benchmarks.lab.noise import FAMILIES, Array, Family, Generator, Noise, student
-from tvmdash.records.metrics import Direction, Kind
+from tests.benchmarks.lab.noise import FAMILIES, Array, Family, Generator, student
+from tests.benchmarks.lab.rows import HOME, Experiment, Row, make_rows
 
 TVM, MACHINE, EXPERIMENT = "tvm", "machine", "experiment"
 
@@ -24,48 +24,6 @@ class Builds(enum.Enum):
 
     NIGHTLY = 1
     RELEASES = 30
-
-
-@dataclass(frozen=True)
-class Number:
-    """A number of a foreign experiment. signed: it is `base` plus noise of the size `sd`, and may be 0 or less."""
-
-    path: str
-    kind: Kind
-    direction: Direction
-    base: float
-    sd: float = 0.0
-    declared: bool = True
-    signed: bool = False
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """points: how many, each with every metric. is_fixed: its program is built once and for all."""
-
-    name: str
-    points: int = 0
-    metrics: tuple[str, ...] = ()
-    is_fixed: bool = False
-    numbers: tuple[Number, ...] = ()
-
-
-@dataclass(frozen=True)
-class Row:
-    """One series. point: the workload's name, or the path of a foreign number. noise: None where it is exact."""
-
-    experiment: Experiment
-    point: str
-    metric: str
-    kind: Kind
-    direction: Direction
-    base: float
-    noise: Noise | None = None
-    number: Number | None = None
-
-    @property
-    def is_signed(self) -> bool:
-        return self.number is not None and self.number.signed
 
 
 @dataclass(frozen=True)
@@ -95,12 +53,16 @@ class Build:
 
 @dataclass(frozen=True)
 class Draw:
-    """What a world is drawn from; worlds of different names have nothing in common."""
+    """What a world is drawn from; worlds of different names have nothing in common.
+
+    paired: whether nights measure a reference too. release: it is one release for good, as a home's config may have it.
+    """
 
     seed: int
     families: Sequence[Family] = FAMILIES
     paired: bool = True
     name: str = ""
+    release: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,35 +78,7 @@ class Luck:
     sticky: float = 0.0
 
 
-TIMES = ("run_time", "compile_time")
-NETS = Experiment("nets", 4, ("run_time", "compile_time", "code_size"))
-OPS = Experiment("ops", 6, ("run_time", "code_size"))
-OVERHEAD = Experiment("overhead", 2, ("run_time",))
-CANARY = Experiment("canary", 4, ("run_time",), is_fixed=True)
-HOME = (NETS, OPS, OVERHEAD, CANARY)
-_OF_METRIC: dict[str, tuple[Kind, Direction, float]] = {
-    "run_time": ("time", "lower", 1.0),
-    "compile_time": ("time", "lower", 800.0),
-    "code_size": ("exact", "lower", 20_480.0),
-    "accuracy": ("accuracy", "higher", 1.0),
-}
-
-
-def _rows(experiments: Sequence[Experiment], rng: Generator, families: Sequence[Family]) -> Iterator[Row]:
-    def noise() -> Noise:
-        return families[int(rng.integers(len(families)))](rng)
-
-    for experiment in experiments:
-        for point in range(experiment.points):
-            for metric in experiment.metrics:
-                kind, direction, base = _OF_METRIC[metric]
-                scale = float(10 ** rng.uniform(-1, 1)) if metric == "run_time" else 1.0 + (kind == "exact") * point
-                name = f"network.{experiment.name}{point}"
-                scatter = noise() if kind == "time" else None
-                yield Row(experiment, name, metric, kind, direction, base * scale, scatter)
-        for number in experiment.numbers:
-            scatter = noise() if number.kind in {"time", "rate", "number"} and not number.signed else None
-            yield Row(experiment, number.path, "value", number.kind, number.direction, number.base, scatter, number)
+RELEASE = "release"
 
 
 @dataclass
@@ -152,7 +86,7 @@ class World:
     """A home over so many nights.
 
     references: from which night on, its name, and how far it stands from the TVM of the first night; None: it is the
-    very TVM that the night measures.
+    very TVM that the night measures. Without any, each night takes the build before its own, as homes do by default.
     """
 
     draw: Draw
@@ -167,7 +101,7 @@ class World:
 
     def __post_init__(self) -> None:
         rng = self.rng(1)
-        self.rows = tuple(_rows(self.experiments, rng, self.draw.families))
+        self.rows = tuple(make_rows(self.experiments, rng, self.draw.families))
         shape = (len(self.rows), self.nights)
         self.level, self.own, self.present = np.zeros(shape), np.zeros(shape), np.ones(shape, bool)
         self.code_changes = rng.random(shape) < self.churn
@@ -181,7 +115,8 @@ class World:
         self.sensitivity = self.is_time * way * rng.uniform(0.7, 1.3, len(self.rows))
         self.weather = np.stack([self._over_nights(row, rng) for row in self.rows])
         self._luck = self._draw_luck(rng)
-        self.references = [(0, "release", np.zeros(len(self.rows)))]
+        if self.draw.release:
+            self.references = [(0, RELEASE, np.zeros(len(self.rows)))]
 
     def rng(self, *salt: int) -> Generator:
         """Random numbers of this world alone, for one purpose."""
@@ -225,12 +160,24 @@ class World:
         """What the night measures beside it; None where it measures its own TVM alone."""
         if not self.paired[night]:
             return None
+        return self._named_reference(night) if self.references else self._build_before(night)
+
+    def _named_reference(self, night: int) -> Build:
         number = max(at for at, (first, _, _) in enumerate(self.references) if first <= night)
         first, name, level = self.references[number]
-        if level is None:
-            return self.build(night)
-        code = self.build(first).code
-        return Build(f"wheel-{name}", name, level, self._luck[:, self.nights + number % 2], code)
+        return self.build(night) if level is None else self._wheel(number, name, level, first)
+
+    def _build_before(self, night: int) -> Build | None:
+        """The nightly build or the release before; before the home's first release there was one, too."""
+        before = self.built_on(night) - self.builds.value
+        if before >= 0:
+            return self.build(before)
+        return self._wheel(0, RELEASE, np.zeros(len(self.rows)), 0) if self.builds == Builds.RELEASES else None
+
+    def _wheel(self, number: int, name: str, level: Array, night: int) -> Build:
+        """A TVM that no night measures by itself, with the code of the night's."""
+        luck = self._luck[:, self.nights + number % 2]
+        return Build(f"wheel-{name}", name, level, luck, self.build(night).code)
 
     def kept(self, night: int, tonight: int) -> bool:
         """Whether the artifact of a night still exists."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from tests.benchmarks.lab.claims import Case, must_tell, never_green
 from tests.benchmarks.lab.plant import Changes, change_experiment, fail, lack, retire, step, take_reference
+from tests.benchmarks.lab.rows import CANARY, Experiment
 from tests.benchmarks.lab.situations.situation import situation
-from tests.benchmarks.lab.world import CANARY, Draw, Experiment, World
+from tests.benchmarks.lab.world import RELEASE, Draw, World
 
 MISSING = "expected series have no value"
 
@@ -68,7 +69,7 @@ def first_night(draw: Draw, differ: bool) -> Case:
     world = World(draw, 4)
     levels = np.zeros(len(world.rows))
     levels[world.pick("ops", "run_time")[:3]] = [-math.log1p(size) * differ for size in (0.03, 0.05, 0.10)]
-    world.references = [(0, "release", levels)]
+    world.references = [(0, RELEASE, levels)]
     return Case(world, on_first_night=True)
 
 
@@ -77,6 +78,7 @@ def new_reference(draw: Draw, *, with_step: bool = False) -> Case:
     world = World(draw, 50)
     first, second = world.pick("ops", "run_time")[:2]
     changes = step(world, [first], 20, 0.10)
+    take_reference(world, 0, RELEASE)
     take_reference(world, 30, "newer")
     changes += step(world, [second], 30, 0.05) if with_step else []
     return Case(world, must_tell(world, changes))
@@ -85,6 +87,7 @@ def new_reference(draw: Draw, *, with_step: bool = False) -> Case:
 def other_reference(draw: Draw) -> Case:
     """From night 31 on the reference is one that was 4 % slower in everything; TVM does not change."""
     world = World(draw, 50)
+    take_reference(world, 0, RELEASE)
     take_reference(world, 30, "older", 0.04)
     return Case(world)
 

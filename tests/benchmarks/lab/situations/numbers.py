@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.benchmarks.lab.claims import Case, must_tell, never_regression
 from tests.benchmarks.lab.plant import step
+from tests.benchmarks.lab.rows import CANARY, NETS, OPS, Experiment, Number
 from tests.benchmarks.lab.situations.situation import situation
-from tests.benchmarks.lab.world import CANARY, NETS, OPS, Draw, Experiment, Number, World
+from tests.benchmarks.lab.world import Draw, World
 
 MODELS = Experiment("models", 3, ("run_time", "code_size", "accuracy"))
 FOREIGN = Experiment(

@@ -9,8 +9,9 @@ import numpy as np
 from tests.benchmarks.lab.claims import Case, must_tell, never_green, never_regression
 from tests.benchmarks.lab.noise import Generator, Noise, between, student
 from tests.benchmarks.lab.plant import Changes, load, move_machine, slow_nights, stay_loaded, step
+from tests.benchmarks.lab.rows import CANARY, HOME, NETS, OPS, OVERHEAD, Experiment
 from tests.benchmarks.lab.situations.situation import situation
-from tests.benchmarks.lab.world import CANARY, HOME, NETS, OPS, OVERHEAD, Builds, Draw, Experiment, Luck, World
+from tests.benchmarks.lab.world import Builds, Draw, Luck, World
 
 QUIET = "nothing got worse"
 

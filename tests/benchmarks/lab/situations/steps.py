@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.benchmarks.lab.claims import Case, must_tell, never_green
 from tests.benchmarks.lab.plant import Changes, creep, step
+from tests.benchmarks.lab.rows import TIMES
 from tests.benchmarks.lab.situations.situation import situation
-from tests.benchmarks.lab.world import TIMES, Builds, Draw, World
+from tests.benchmarks.lab.world import Builds, Draw, World
 
 SIZES = (0.01, 0.02, 0.03, 0.05, 0.10)
 AFTER = 12
