@@ -17,6 +17,7 @@ from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.investigate.rounds import MeasuredRun, MeasuringError, Round, RoundState
 from dashboard.investigate.workspace import MeasuringWorkspace, ScratchContext
 from dashboard.night import engine
+from dashboard.night.environment import write_reference
 from dashboard.plan.job import Job
 from tvmdash import common, records
 from tvmdash.dashboard_info import StepResult
@@ -68,9 +69,12 @@ class ExperimentRunner:
         if self.budget.left_s <= max(LEAST_S, (runs - 0.2) * self._took_s.get(experiment, 0.0)):
             raise MeasuringError(RoundState.BUDGET, f"the {self.budget.total_s:.0f} s for measuring are over")
 
-    def measure(self, asked: Round, artifact: Artifact) -> MeasuredRun:
-        """One run of the round on `artifact`; MeasuringError where it fails. Hold a lease on the artifact."""
-        path = self._run(asked, artifact)
+    def measure(self, asked: Round, artifact: Artifact, beside: Artifact | None = None) -> MeasuredRun:
+        """One run of the round on `artifact`, in turn with `beside`; MeasuringError where it fails.
+
+        Hold a lease on either.
+        """
+        path = self._run(asked, artifact, beside)
         try:
             data = dict(common.read_json(path))
             night = records.read_data(path, asked.experiment, home=self.workspace.home.machine())
@@ -86,7 +90,7 @@ class ExperimentRunner:
             raise MeasuringError(RoundState.FAILED, "analyze: it left no value of these points")
         return MeasuredRun(artifact, data, wanted)
 
-    def _run(self, asked: Round, artifact: Artifact) -> Path:
+    def _run(self, asked: Round, artifact: Artifact, beside: Artifact | None) -> Path:
         """The data file that one run leaves, in a folder that nobody reads."""
         began = time.monotonic()
         spec = ArtifactSpec("bench", artifact.key)
@@ -94,11 +98,19 @@ class ExperimentRunner:
         job = self.job(asked.experiment)
         job = replace(job, tvm=spec, config=self._config(job, asked))
         self._setup(job)
+        self._name_reference(job, beside)
         for name in _STAGES:
             shutil.rmtree(self._context.workspace(job).of(name), ignore_errors=True)
             self._check(name, self._perform(job, name))
         self._took_s[asked.experiment] = time.monotonic() - began
         return self._context.home.data_file(asked.experiment, self.workspace.stamp)
+
+    def _name_reference(self, job: Job, beside: Artifact | None) -> None:
+        path = self._context.workspace(job).reference
+        if beside:
+            write_reference(path, beside)
+        else:
+            path.unlink(missing_ok=True)
 
     def job(self, name: str) -> Job:
         """The experiment, its code copied; MeasuringError where it does not run."""

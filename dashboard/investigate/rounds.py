@@ -54,7 +54,8 @@ Tvm = Artifact | ArtifactSpec | TvmOfNight
 class Round:
     """One run of an experiment on each of `tvms`, of these points or, without any, of all.
 
-    The order of the TVMs alternates with `number`. needs_values: a run without a value has failed.
+    The order of the TVMs alternates with `number`. needs_values: a run without a value has failed. beside: the run is
+    measured in turn with this TVM, as a night is with its reference.
     """
 
     experiment: str
@@ -62,6 +63,7 @@ class Round:
     points: tuple[Point, ...] = ()
     number: int = 0
     needs_values: bool = True
+    beside: Tvm | None = None
 
     @property
     def order(self) -> tuple[int, ...]:

@@ -116,11 +116,12 @@ class MeasuringSession:
             progress.artifact = _key_of(source)
             artifacts.append(self._obtain(source, progress))
             progress.artifact = artifacts[-1].key
+        beside = self._obtain(self._source_of(asked.experiment, asked.beside), progress) if asked.beside else None
         self.runner.check_budget(asked.experiment, runs=len(sources))
         runs = {}
         for progress.at in asked.order:
             progress.artifact = artifacts[progress.at].key
-            runs[progress.at] = self.runner.measure(asked, artifacts[progress.at])
+            runs[progress.at] = self.runner.measure(asked, artifacts[progress.at], beside)
             self._failures.pop((asked.experiment, progress.artifact), None)
         return tuple(runs[at] for at in range(len(artifacts)))
 

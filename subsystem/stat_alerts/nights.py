@@ -121,7 +121,7 @@ def one_night(
     if again is None:
         judged = judge(table, night, memory, ledger, options, screen=screen)
     else:
-        judged = again.judged(lambda asking: judge(table, night, memory, ledger, options, asking))
+        judged = again.judged(lambda asking: judge(table, night, memory, ledger, options, asking, pairs=asking.pairs))
     events += grouping.events_of(table, judged, ledger, options)
     events += drift.events_of(table, night, judged.memory, ledger, options)
     return judged.memory, judged, events

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dashboard.investigate.rounds import Round, RoundOutcome, TvmOfNight
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.records.metrics import RUN_TIME, RUN_TIME_RATIO
 
 SCHEMA_VERSION = 1
 
@@ -22,16 +25,19 @@ def read_rounds(path: Path) -> list[Round]:
 
 
 def _parse_round(value: common.Json, json_path: str) -> Round:
-    if not isinstance(value, dict) or set(value) - {"experiment", "stamp", "points"}:
-        raise DashboardError(f"{json_path}: not an object with experiment, stamp and points.")
+    if not isinstance(value, dict) or set(value) - {"experiment", "stamp", "points", "beside"}:
+        raise DashboardError(f"{json_path}: not an object with experiment, stamp and points, and perhaps beside.")
     experiment, stamp, points = value.get("experiment"), value.get("stamp"), value.get("points", [])
+    beside = value.get("beside")
     if not isinstance(experiment, str) or not experiment or "/" in experiment:
         raise DashboardError(f"{json_path}.experiment: {experiment!r:.80} is not an experiment's name.")
     if not isinstance(stamp, str) or not common.is_stamp(stamp):
         raise DashboardError(f"{json_path}.stamp: {stamp!r:.80} is not a night's stamp, as 20261121T031500Z.")
+    if beside is not None and (not isinstance(beside, str) or not common.is_stamp(beside)):
+        raise DashboardError(f"{json_path}.beside: {beside!r:.80} is not a night's stamp, as 20261121T031500Z.")
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
         raise DashboardError(f"{json_path}.points: not a list of objects.")
-    return Round(experiment, (TvmOfNight(stamp),), tuple(points))
+    return Round(experiment, (TvmOfNight(stamp),), tuple(points), beside=TvmOfNight(beside) if beside else None)
 
 
 def stamp_of(outcome: RoundOutcome) -> str:
@@ -44,6 +50,19 @@ def stamp_of(outcome: RoundOutcome) -> str:
 def values_of(outcome: RoundOutcome) -> dict[str, float]:
     """What the round gave, by the ID of the series."""
     return {value.key.id: value.value for run in outcome.runs for value in run.values}
+
+
+def ratios_of(outcome: RoundOutcome) -> dict[str, dict[str, float]]:
+    """What the round gave in turn with another TVM, by the ID of the series of times that it is about.
+
+    log: the mean logarithm of the ratio; std: of one pair of processes; pairs: how many.
+    """
+    ratios = {}
+    for value in (value for run in outcome.runs for value in run.values):
+        if value.key.metric == RUN_TIME_RATIO and value.value > 0 and value.samples:
+            told = {"log": math.log(value.value), "std": value.std or 0.0, "pairs": value.samples}
+            ratios[replace(value.key, metric=RUN_TIME).id] = told
+    return ratios
 
 
 def write_outcomes(path: Path, night: str, outcomes: Sequence[RoundOutcome]) -> None:
@@ -60,6 +79,7 @@ def _to_json(number: int, outcome: RoundOutcome) -> dict[str, Any]:
         "state": outcome.state,
         "artifact": outcome.artifact,
         "values": values_of(outcome),
+        "ratios": ratios_of(outcome),
         "seconds": round(outcome.elapsed_s, 3),
         "error": outcome.error,
     }

@@ -104,7 +104,7 @@ class Difference:
 class BesideReference:
     """Tonight's TVM beside the reference: of `series` that were measured on both, those that differ, the worst first.
 
-    is_first: tonight's TVM was not measured beside this reference on an earlier night.
+    is_first: no earlier night was measured beside this reference, and it is not what the last night measured.
     """
 
     reference: str

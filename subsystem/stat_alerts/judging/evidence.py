@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tvmdash import common, structured
-from tvmdash.contracts.remeasured import SCHEMA_VERSION, ConfirmationSummary, Lack, Outcome, Remeasured, Run
+from tvmdash.contracts.remeasured import SCHEMA_VERSION, ConfirmationSummary, Lack, Outcome, RatioRun, Remeasured, Run
 
 FOLDER = "remeasured"
 RUNNING, COMPLETE, BUDGET, BROKEN = "running", "complete", "budget", "broken"
@@ -28,7 +28,7 @@ class Evidence(Remeasured):
     @functools.cached_property
     def _values(self) -> Mapping[tuple[str, str], Sequence[float]]:
         values: dict[tuple[str, str], list[float]] = {}
-        for run in self.runs:
+        for run in (run for run in self.runs if not run.beside):
             for series, value in run.values.items():
                 values.setdefault((series, run.artifact), []).append(value)
         return values
@@ -37,9 +37,15 @@ class Evidence(Remeasured):
         """The series' values with that artifact, as they were measured one after the other."""
         return self._values.get((series, artifact), ())
 
-    def lack(self, series: str, experiment: str, artifact: str) -> Lack | None:
-        """Why the series cannot be measured with that artifact any more."""
-        same = (lack for lack in self.lacks if (lack.experiment, lack.artifact) == (experiment, artifact))
+    def ratios(self, series: str, artifact: str, beside: str) -> Sequence[RatioRun]:
+        """The series' ratios of the two artifacts, as they were measured one after the other."""
+        runs = (run for run in self.runs if (run.artifact, run.beside) == (artifact, beside))
+        return [run.ratios[series] for run in runs if series in run.ratios]
+
+    def lack(self, series: str, experiment: str, artifact: str, beside: str = "") -> Lack | None:
+        """Why the series cannot be measured with that artifact, in turn with `beside` where there is one, any more."""
+        asked = (experiment, artifact, beside)
+        same = (lack for lack in self.lacks if (lack.experiment, lack.artifact, lack.beside) == asked)
         return next((lack for lack in same if lack.series in {"", series}), None)
 
     def with_more(self, runs: Sequence[Run], lacks: Sequence[Lack]) -> Evidence:

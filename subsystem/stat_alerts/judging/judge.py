@@ -11,7 +11,7 @@ from judging import causes, paired
 from judging.evidence import Confirmation
 from judging.exact import Exact, exact_numbers, remembered
 from judging.memory import ALERT, BREAK, ENVIRONMENT, WHOLE, Memory, Step
-from judging.paired import Beside
+from judging.paired import AskPairs, Beside
 from judging.screening import Screen
 from judging.table import Row, Table
 from tvmdash.dashboard_info import experiment_of
@@ -90,10 +90,13 @@ def judge(
     options: Options,
     again: FleetRerun | None = None,
     screen: Screen | None = None,
+    *,
+    pairs: AskPairs | None = None,
 ) -> Judged:
     """Judge the night; `memory` is as before it, with levels that begin anew. `again`: measures suspects again.
 
-    screen: knows which series can say something; only these have a decision then.
+    pairs: measures those that are judged by their ratios again, in pairs. screen: knows which series can say something;
+    only these have a decision then.
     """
     memory = _with_new_levels(table, night, memory, _known_breaks(table, night, ledger, options))
     exact = exact_numbers(table, night)
@@ -102,7 +105,7 @@ def judge(
     for name, members in table.fleets(night).items():
         present = [row for row in members if row not in exact]
         state = memory.fleets.get(name, FleetState())
-        of_ratios = paired.judge_rows(table, night, table.paired.intersection(present), state.series)
+        of_ratios = paired.judge_rows(table, night, table.paired.intersection(present), state.series, pairs)
         beside |= of_ratios
         rows = paired.without(present, of_ratios)
         keys = {table.rows[row].key: row for row in rows}

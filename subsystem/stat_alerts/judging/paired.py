@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from judging.table import REACH, Table
+from tvmdash.contracts.remeasured import RatioRun
 from tvmdash.detect import ratios
 from tvmdash.detect.cause import PAIRED, Cause, of_tvm
 from tvmdash.detect.noise import IntArray
 from tvmdash.detect.ratios import RatioDecision, RatioHistory, Standing
 from tvmdash.detect.reason import Reason, ReasonKind
-from tvmdash.detect.series import Decision, SeriesState
+from tvmdash.detect.series import Decision, Measured, SeriesState
 from tvmdash.series.store import code_number
+
+MOST_AGAIN = 3
+"""So many runs at most measure a suspect again."""
+
+
+class AskPairs(Protocol):
+    """So many runs of a series with the artifacts of two nights in turn, or as many as there are."""
+
+    def __call__(self, series: str, new: int, old: int, count: int) -> Sequence[RatioRun]: ...
 
 
 @dataclass(frozen=True)
@@ -25,8 +37,10 @@ class Beside:
     reference: Standing | None
 
 
-def judge_rows(table: Table, night: int, rows: Iterable[int], states: Mapping[str, SeriesState]) -> dict[int, Beside]:
-    """By row; nothing of rows that have no ratio tonight."""
+def judge_rows(
+    table: Table, night: int, rows: Iterable[int], states: Mapping[str, SeriesState], ask: AskPairs | None = None
+) -> dict[int, Beside]:
+    """By row; nothing of rows that have no ratio tonight. What may have moved is measured again by `ask`."""
     members: dict[str, list[int]] = {}
     for row in rows:
         members.setdefault(table.rows[row].experiment, []).append(row)
@@ -38,8 +52,23 @@ def judge_rows(table: Table, night: int, rows: Iterable[int], states: Mapping[st
         standings = ratios.compare_with_reference(named)
         for row in of_experiment:
             if str(row) in standings:
-                found[row] = Beside(decisions.get(str(row)), standings[str(row)])
+                decision = decisions.get(str(row))
+                if decision is not None and ask is not None:
+                    decision = _measured_again(decision, ask, table.rows[row].key, night)
+                found[row] = Beside(decision, standings[str(row)])
     return found
+
+
+def _measured_again(decision: RatioDecision, ask: AskPairs, series: str, night: int) -> RatioDecision:
+    """The decision with tonight's artifact and the last one of the level before measured in turn, until it is clear."""
+    if not decision.is_worth_measuring:
+        return decision
+    for count in range(1, MOST_AGAIN + 1):
+        runs = ask(series, night, decision.after, count)
+        again = ratios.with_again(decision, [(run.log, run.pairs) for run in runs]) if runs else decision
+        if len(runs) < count or again.is_clear:
+            break
+    return again
 
 
 def history(table: Table, row: int, night: int) -> RatioHistory:
@@ -69,9 +98,14 @@ def decision_of(beside: Beside, state: SeriesState, night: int) -> Decision:
     said = beside.decision
     if said is None:
         return Decision("quiet", Reason(ReasonKind.ONE_BUILD), night, state)
-    told = said.is_told
-    kind = ReasonKind.SHIFTED if told else ReasonKind.WITHIN_NOISE
-    reason = Reason(kind) if told else Reason(kind, value=said.z, nights=said.builds, needed=said.needed)
+    told, pairs = said.is_told, said.evidence.pairs_again
+    reason = Reason(ReasonKind.WITHIN_NOISE, value=said.z, nights=said.builds, needed=said.needed)
+    if told:
+        reason = Reason(ReasonKind.SHIFTED)
+    elif pairs:
+        reason = Reason(ReasonKind.OPEN if said.is_suspect else ReasonKind.REFUTED)
+    shown = told or pairs > 0
+    sides = ((night, math.exp(said.evidence.contrasts[0].shift)), (said.after, 1.0))
     return Decision(
         "alert" if told else "quiet",
         reason,
@@ -79,13 +113,14 @@ def decision_of(beside: Beside, state: SeriesState, night: int) -> Decision:
         replace(state, start=said.cut) if told else state,
         cut=said.cut if told else None,
         after=said.after if told else None,
-        effect=said.effect if told else None,
-        effect_low=said.low if told else None,
-        effect_high=said.high if told else None,
+        effect=said.effect if shown else None,
+        effect_low=said.low if shown else None,
+        effect_high=said.high if shown else None,
         z=said.z,
         nights=said.builds,
         threshold=said.needed,
         scale=said.error,
+        reruns=tuple(Measured(at, ratio) for at, ratio in sides for _ in range(pairs)),
         cause=_cause(said) if told else None,
     )
 

@@ -89,10 +89,15 @@ def _beside(table: Table, judged: Judged) -> BesideReference | None:
 
 
 def _was_beside(table: Table, experiment: str, night: int) -> bool:
-    """Whether tonight's TVM was measured beside tonight's reference before."""
-    tonight = table.build(experiment, night)
-    builds = (table.build(experiment, earlier) for earlier in range(table.offset, night))
-    return any((build.artifact, build.reference) == (tonight.artifact, tonight.reference) for build in builds)
+    """Whether the experiment was measured beside tonight's reference before.
+
+    Or tonight's reference is what it measured last: the step since that night says the same.
+    """
+    reference = table.build(experiment, night).reference
+    builds = [table.build(experiment, earlier) for earlier in range(table.offset, night)]
+    measured = [build for build in builds if build.artifact is not None]
+    last = [build.artifact for build in measured[-1:]]
+    return last == [reference] or any(build.reference == reference for build in measured)
 
 
 def _suspects(table: Table, stands: Mapping[int, SeriesStanding]) -> list[Suspect]:

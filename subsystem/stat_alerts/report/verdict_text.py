@@ -39,7 +39,7 @@ def _main(level: Level, findings: Findings) -> str:
 
 
 def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    return text if text.startswith("TVM") else text[:1].lower() + text[1:]
 
 
 def describe_beside(beside: BesideReference) -> str:

@@ -25,7 +25,7 @@ from judging.table import Table
 from rerun import command as calling
 from rerun import outcomes
 from rerun.questions import Asking, Wanted
-from tvmdash.contracts.remeasured import Lack, Run
+from tvmdash.contracts.remeasured import Lack, RatioRun, Run
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.series.naming import id_of
@@ -78,7 +78,7 @@ class Confirming:
         for only in (first, None):
             for turn in range(MOST_PASSES):
                 _, asking = self._pass(judge, DEPTHS[min(turn, len(DEPTHS) - 1)], only)
-                if not asking.wants:
+                if not asking.wants_any:
                     break
                 if not self._measured(asking):
                     self._keep()
@@ -96,10 +96,7 @@ class Confirming:
         left_s = self.evidence.budget_s - (time.monotonic() - self._begun)
         if left_s <= 1:
             return self._ended(BUDGET)
-        request = [
-            {"experiment": question.experiment, "stamp": question.stamp, "points": asking.points(question)}
-            for question in wanted
-        ]
+        request = [_make_request(question, asking) for question in wanted]
         try:
             answers = self.measure(self.home, request, left_s)
         except (DashboardError, OSError) as error:
@@ -118,16 +115,19 @@ class Confirming:
 
     def _take(self, wanted: Wanted, answer: Mapping[str, Any]) -> None:
         """Put one answer to the evidence."""
-        run_key = (wanted.experiment, wanted.stamp, wanted.artifact)
+        run_key, beside = (wanted.experiment, wanted.stamp, wanted.artifact), wanted.beside[1]
         if answer["state"] == BUDGET:
             return
         if answer["state"] != MEASURED:
-            self.evidence = self.evidence.with_more((), [Lack(*run_key, answer["state"], answer["error"])])
+            lack = Lack(*run_key, answer["state"], answer["error"], beside=beside)
+            self.evidence = self.evidence.with_more((), [lack])
             return
-        run = Run(*run_key, answer["values"], answer["seconds"])
-        missing = [series for series in wanted.series if id_of(series) not in run.values]
-        reason = "its run left no value of this series"
-        lacks = [Lack(*run_key, "failed", reason, id_of(series)) for series in missing]
+        ratios = {series: RatioRun(**ratio) for series, ratio in answer.get("ratios", {}).items()} if beside else {}
+        run = Run(*run_key, answer["values"], answer["seconds"], beside, ratios)
+        left = run.ratios if beside else run.values
+        missing = [series for series in wanted.series if id_of(series) not in left]
+        reason = f"its run left no {'ratio' if beside else 'value'} of this series"
+        lacks = [Lack(*run_key, "failed", reason, id_of(series), beside) for series in missing]
         self.evidence = self.evidence.with_more([run], lacks)
 
     def _decided(self, judge: Judge) -> Judged:
@@ -143,6 +143,13 @@ class Confirming:
             asking = replace(asking, asked={**asking.asked, **again.asked})
         outcomes_found = outcomes.outcomes_of(judged, self.table, self.evidence, asking)
         return replace(judged, confirmation=Confirmation(self.evidence, tuple(outcomes_found)))
+
+
+def _make_request(question: Wanted, asking: Asking) -> dict[str, Any]:
+    """One round, as `dashboard remeasure` reads it."""
+    beside = {"beside": question.beside[0]} if question.beside[0] else {}
+    round_asked = {"experiment": question.experiment, "stamp": question.stamp, "points": asking.points(question)}
+    return {**round_asked, **beside}
 
 
 def strengths(judged: Judged) -> dict[str, float]:

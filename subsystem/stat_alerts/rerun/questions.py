@@ -19,17 +19,22 @@ from judging.evidence import Evidence
 from judging.table import Table
 
 from tvmdash import records
+from tvmdash.contracts.remeasured import RatioRun
 from tvmdash.series.naming import id_of
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """One run: an experiment with the artifact of a night, for the points of these series."""
+    """One run: an experiment with the artifact of a night, for the points of these series.
+
+    beside: the night and the artifact that is measured in turn with it, both empty where it is measured alone.
+    """
 
     experiment: str
     stamp: str
     artifact: str
     series: tuple[str, ...]
+    beside: tuple[str, str] = ("", "")
 
 
 @dataclass
@@ -37,7 +42,8 @@ class Asking:
     """A FleetRerun over `evidence`, `depth` steps ahead for each series.
 
     only: none but these series get steps ahead (None: all). silent: what is asked for these is not answered at all.
-    wants: after a pass, the nights that each series lacks, in order. stalled: who asked for more than there was.
+    wants: after a pass, the nights that each series lacks, in order; wants_pairs: the two nights whose artifacts it
+    wants to be measured in turn. stalled: who asked for more than there was.
     """
 
     table: Table
@@ -46,6 +52,7 @@ class Asking:
     only: AbstractSet[str] | None = None
     silent: AbstractSet[str] = frozenset()
     wants: dict[str, list[str]] = field(default_factory=dict)
+    wants_pairs: dict[str, tuple[str, str]] = field(default_factory=dict)
     stalled: set[str] = field(default_factory=set)
     asked: dict[str, list[str]] = field(default_factory=dict)
     _served: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -76,6 +83,28 @@ class Asking:
             return None
         return self._ahead(series, night, stamp)
 
+    def pairs(self, series: str, new: int, old: int, count: int) -> Sequence[RatioRun]:
+        """So many runs of the artifacts of two nights in turn, or as many as there are."""
+        experiment = self.table.rows[self._rows[series]].experiment
+        stamps = (self.table.stamps[new], self.table.stamps[old])
+        artifacts = [self.artifact(experiment, stamp) for stamp in stamps]
+        if series in self.silent or None in artifacts or artifacts[0] == artifacts[1]:
+            return ()
+        self.asked.setdefault(series, []).extend(stamps)
+        tonight, before = (artifact or "" for artifact in artifacts)
+        runs = self.evidence.ratios(id_of(series), tonight, before)
+        if len(runs) < count and self.evidence.lack(id_of(series), experiment, tonight, before) is None:
+            if self.depth and (self.only is None or series in self.only):
+                self.wants_pairs[series] = stamps
+            else:
+                self.stalled.add(series)
+        return runs[:count]
+
+    @property
+    def wants_any(self) -> bool:
+        """Whether anything is lacking."""
+        return bool(self.wants or self.wants_pairs)
+
     def _ahead(self, series: str, night: int, stamp: str) -> float | None:
         wanted = self.wants.get(series, [])
         if len(wanted) >= self.depth or not (self.only is None or series in self.only):
@@ -96,6 +125,14 @@ class Asking:
                     together.setdefault((experiment, artifact), (stamps[step], []))[1].append(series)
             for (experiment, artifact), (stamp, members) in together.items():
                 yield Wanted(experiment, stamp, artifact, tuple(members))
+
+        in_turn: dict[tuple[str, tuple[str, str]], list[str]] = {}
+        for series, both in self.wants_pairs.items():
+            experiment = self.table.rows[self._rows[series]].experiment
+            in_turn.setdefault((experiment, both), []).append(series)
+        for (experiment, (new, old)), members in in_turn.items():
+            tonight, before = (self.artifact(experiment, stamp) or "" for stamp in (new, old))
+            yield Wanted(experiment, new, tonight, tuple(members), (old, before))
 
     def points(self, wanted: Wanted) -> list[dict[str, Any]]:
         """The identities of the points that those series are of, each once."""

@@ -289,3 +289,26 @@ def job_of(home: HomeForTests, name: str) -> Job:
 def test_an_experiment_with_a_remote_of_its_own_is_measured_alone(home: HomeForTests) -> None:
     home.experiment("y", config={"tvm_remote": REMOTE, "tvm_branch": "main"})
     assert (job_of(home, "x").alone, job_of(home, "y").alone) == (None, Alone.OWN_TVM)
+
+
+def test_what_is_measured_again_in_pairs_is_told_of_the_other_nights_artifact(tmp_path: Path) -> None:
+    lab = labs.make_lab(tmp_path)
+    older = labs.put_artifact(tmp_path / "shelf", "0.27.0")
+    reads = 'home = pathlib.Path(os.environ["TVMDASH_HOME"])\n'
+    tells = reads + (
+        'file = os.environ.get("TVMDASH_REFERENCE")\n'
+        'key = json.loads(pathlib.Path(file).read_text())["key"] if file else "none"\n'
+        'home.parent.joinpath("told").open("a").write(key + "\\n")\n'
+    )
+    lab.home.experiment(labs.NAME, run=labs.RUN.replace(reads, tells), analyze=labs.ANALYZE)
+    lab.home.night()
+    labs.put_artifact(tmp_path / "shelf", "0.28.0")
+    lab.home.night()
+    first, second = lab.home.stamps()
+    request = {"experiment": labs.NAME, "points": []}
+    done, rounds = lab.remeasure([{**request, "stamp": second, "beside": first}, {**request, "stamp": second}])
+    assert done.code == 0, done.output
+    assert [one["ratios"] for one in rounds] == [{}, {}], "this experiment measures no pairs"
+    assert (tmp_path / "told").read_text().split()[-2:] == [older.key, "none"]
+    done, _ = lab.remeasure([{**request, "stamp": second, "beside": "yesterday"}])
+    assert "$[0].beside: 'yesterday' is not a night's stamp" in done.output

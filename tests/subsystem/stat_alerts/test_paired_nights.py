@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
-from tests.subsystem.stat_alerts.test_night_verdict import judged
+from tests.subsystem.stat_alerts.test_night_verdict import SUBSYSTEM, judged
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents import replay
+from tvmdash.series import store
 from tvmdash.verdict import Level, NightVerdict
 
 WORKLOADS = ("mlp", "dqn", "bert", "gru")
@@ -201,12 +202,93 @@ def test_a_series_that_loses_its_reference_for_a_night_is_not_judged_by_its_time
     assert not opened(home)
 
 
-def test_a_reference_that_is_new_on_a_night_on_which_something_got_better_is_told_beside_it(tmp_path: Path) -> None:
+def test_where_the_reference_is_last_nights_tvm_the_step_is_told_and_not_the_difference_too(tmp_path: Path) -> None:
     """A release came out: tonight's TVM is faster than last night's, which is the reference from tonight on."""
     builds = ["old", "old", "new"]
     nights = Nights(3, artifacts=builds, references=["older", "older", "old"])
     (*_, verdict) = verdicts(nights.slower("mlp", 0, 0.9, 2).fill(tmp_path), 3)
     assert verdict.improved
+    assert verdict.level is Level.IMPROVED
+    assert verdict.headline.startswith("TVM got better: relax_opt mlp")
+    assert "0.26.0" not in verdict.headline
+
+
+def test_a_reference_that_is_new_on_a_night_on_which_something_got_better_is_told_beside_it(tmp_path: Path) -> None:
+    nights = Nights(5, references=["older"] * 3 + ["other"] * 2)
+    nights.slower("mlp", 0, 0.9, 2, 3).slower("dqn", 3, 1.05, 3)
+    *before, verdict, after = verdicts(nights.fill(tmp_path), 5)
+    assert [earlier.level for earlier in before] == [Level.STEADY, Level.STEADY, Level.IMPROVED]
+    assert after.level is Level.STEADY
     assert verdict.level is Level.CHANGED
-    assert verdict.headline.startswith("Beside TVM 0.26.0, of 8 series 1 faster (relax_opt mlp")
-    assert "TVM got better: " in verdict.headline
+    assert verdict.headline.startswith("Beside TVM 0.26.0, of 8 series 1 slower (relax_opt dqn")
+
+
+class Bench:
+    """Answers `dashboard remeasure`: pairs of tonight's artifact and an older one, between which one series differs."""
+
+    def __init__(self, home: AlertHome, shift: float, scatter: float = 0.01, pairs: int = 5) -> None:
+        self.home, self.shift, self.scatter, self.pairs = home, shift, scatter, pairs
+        self.rng, self.asked = np.random.default_rng(5), list[dict[str, Any]]()
+
+    def __call__(self, _home: object, request: Sequence[dict[str, Any]], _budget_s: float) -> list[dict[str, Any]]:
+        self.asked += request
+        return [self._answer(asked) for asked in request]
+
+    def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        with store.open_for_reading(self.home.home.store_file, self.home.home.data("relax_opt"), "relax_opt") as opened:
+            times = {outline.id: outline.labels for outline in opened.outlines("relax_opt", "run_time")}
+        moved = [(of["workload"], of["build_config"]["opt_level"]) == ("network.bert", 3) for of in times.values()]
+        logs = self.scatter * self.rng.standard_normal((len(times), self.pairs))
+        logs += self.shift * np.array(moved)[:, None]
+        ratios = {
+            series: {"log": float(log.mean()), "std": float(log.std(ddof=1)), "pairs": self.pairs}
+            for series, log in zip(times, logs, strict=True)
+        }
+        return {"state": "measured", "values": {}, "ratios": ratios, "seconds": 10.0, "error": ""}
+
+
+def judged_with(bench: Bench, home: AlertHome, night: int, monkeypatch: pytest.MonkeyPatch) -> NightVerdict:
+    """The night judged while suspects can be measured again."""
+    confirming = SUBSYSTEM.judge_pending.__globals__["confirming"]
+
+    def opened(*arguments: Any, **options: Any) -> Any:
+        return replace(plain(*arguments, **{**options, "budget_s": 600.0, "off": ""}), measure=bench)
+
+    plain = confirming.opened
+    monkeypatch.setattr(confirming, "opened", opened)
+    return judged(home, night)
+
+
+def test_a_step_that_one_night_cannot_tell_is_measured_again_in_pairs_and_told_the_same_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Nights(4, scatter=0.012, seed=3).slower("bert", 3, 1.03, 3).fill(tmp_path / "again")
+    alone = Nights(4, scatter=0.012, seed=3).slower("bert", 3, 1.03, 3).fill(tmp_path / "alone")
+    *_, without = verdicts(alone, 4)
+    assert not without.new
+    verdicts(home, 3)
+    bench = Bench(home, math.log(1.03))
+    verdict = judged_with(bench, home, 3, monkeypatch)
+    assert verdict.level is Level.REGRESSION
+    (incident,) = opened(home)
+    (moved,) = incident.moved
+    assert "bert" in moved.name
+    assert moved.low is not None
+    assert moved.high is not None
+    assert moved.low < 0.03 < moved.high
+    assert incident.state == "confirmed"
+    assert moved.again_new == moved.again_old >= 5
+    assert {(asked["stamp"], asked["beside"]) for asked in bench.asked} == {(stamp_of(3), stamp_of(2))}
+    explained = replay.explain(home.output, incident)
+    assert "the same decision" in explained
+    assert "NOT" not in explained
+
+
+def test_what_does_not_come_back_in_pairs_is_not_told_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Nights(4, scatter=0.006).slower("bert", 3, 1.025, 3).fill(tmp_path)
+    verdicts(home, 3)
+    verdict = judged_with(Bench(home, 0.0, pairs=12), home, 3, monkeypatch)
+    assert verdict.level is Level.STEADY
+    assert not opened(home)
+    (outcome,) = [one for one in home.page()["confirmation"]["series"] if "bert" in one["name"]]
+    assert outcome["outcome"] == "outlier"

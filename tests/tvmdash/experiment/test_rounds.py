@@ -9,6 +9,7 @@ import pytest
 
 from tvmdash.experiment.rounds import BROKEN, INTERVAL, MINUTES, PROCESSES, Precision, count_samples_of_next, is_wanted
 from tvmdash.measure.capture import Sample, Trial
+from tvmdash.stats.paired import combine_pairs
 from tvmdash.stats.reduction import reduce_processes
 
 
@@ -71,3 +72,14 @@ def test_equal_processes_take_as_many_samples_as_may_be() -> None:
 
 def test_a_single_process_without_limits_is_the_default() -> None:
     assert Precision() == Precision(1, 1, 0.0, math.inf)
+
+
+def test_beside_a_reference_it_is_the_ratio_that_ends_a_point() -> None:
+    precision = Precision(processes=1, max_processes=2, interval_percent=5, pairs=2, max_pairs=4, pair_percent=1)
+    reduced = reduce_processes([[1.0, 1.1, 1.2]] * 3)
+    ended = [
+        precision.ended_by(reduced, combine_pairs(logs), broken=False) for logs in ([0.0, 0.001, 0.0], [0.0, 0.2, 0.1])
+    ]
+    assert ended == ["interval", "max_minutes"]
+    four = reduce_processes([[1.0, 1.1, 1.2]] * 4)
+    assert precision.ended_by(four, combine_pairs([0.0, 0.2, 0.1, 0.3]), broken=False) == "max_processes"

@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
+class RatioRun:
+    """A ratio of two artifacts over pairs of processes: its mean logarithm, the deviation of one pair, their number."""
+
+    log: float
+    std: float
+    pairs: int
+
+
+@dataclass(frozen=True)
 class Run:
-    """One run of an experiment with the artifact of the night `stamp`; values by the ID of the series."""
+    """One run of an experiment with the artifact of the night `stamp`; values by the ID of the series.
+
+    beside: the artifact that was measured in turn with it; ratios: to that one, by the ID of the series of times.
+    """
 
     experiment: str
     stamp: str
     artifact: str
     values: Mapping[str, float]
     seconds: float
+    beside: str = ""
+    ratios: Mapping[str, RatioRun] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Lack:
-    """What could not be measured: an artifact (`state`: gone, failed, ...), or one series with it."""
+    """What could not be measured: an artifact (`state`: gone, failed, ...), or one series with it.
+
+    beside: in turn with this one.
+    """
 
     experiment: str
     stamp: str
@@ -29,6 +46,7 @@ class Lack:
     state: str
     error: str
     series: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True)

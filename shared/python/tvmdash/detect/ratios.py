@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -23,6 +23,8 @@ from tvmdash.stats.student import t_975, two_sided
 
 TELL_P = 2e-5
 """So rarely an unchanged series may be told on a night: two-sided, 4.3 standard errors where they are known."""
+TELL_AGAIN_P = 1e-4
+"""The same where the two builds were measured again in turn: then there are pairs enough for odd ones not to matter."""
 SUSPECT_P = 0.05
 """The same for a suspicion, over all series of the night."""
 MOST_BUILDS = 12
@@ -42,6 +44,8 @@ NIGHT_VARIANCE = 0.001**2
 """What a night's ratio differs by beyond its pairs."""
 FEWEST_OTHERS = 4
 LEAST_EFFECT = 0.01
+WORTH_MEASURING, CLEARLY_NOTHING = 2.0, 1.5
+"""Standard errors from which on two builds are measured again, and below which that is at an end."""
 _MOST_FREEDOM = 400
 _MEDIAN_OF_SQUARE = 0.4549
 """The median of the square of a standard normal number."""
@@ -115,6 +119,7 @@ class RatioEvidence:
 
     pair: the scatter of one pair of processes; jumps, kin: how builds differ, going by the series' own nights and by
     its kin. series: how many are judged that night; precedent: how far one build was off before and went back.
+    pairs_again: how many pairs measured the two builds in turn the same night; the contrast is with them.
     """
 
     contrasts: tuple[Contrast, ...]
@@ -123,6 +128,7 @@ class RatioEvidence:
     kin: Spread
     series: int
     precedent: float
+    pairs_again: int = 0
 
     def luck(self, contrast: Contrast) -> Spread:
         """How builds differ, with those on either side of the contrast."""
@@ -162,6 +168,16 @@ class RatioDecision:
     builds: int
     same_code: bool | None
     evidence: RatioEvidence
+
+    @property
+    def is_worth_measuring(self) -> bool:
+        """Whether another look at the two builds may tell something."""
+        return abs(self.z) >= WORTH_MEASURING and abs(self.effect) >= LEAST_EFFECT
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether another look would tell nothing new."""
+        return self.is_told or abs(self.z) < CLEARLY_NOTHING or max(abs(self.low), abs(self.high)) < LEAST_EFFECT
 
 
 def contrasts_of(history: RatioHistory, start: int) -> list[Contrast]:
@@ -331,12 +347,28 @@ def _luck_of_kin(
     return pool([known, LUCK_OF_SAME_CODE if same else LUCK_PRIOR])
 
 
+def with_again(decision: RatioDecision, again: Sequence[tuple[float, int]]) -> RatioDecision:
+    """The decision with the newest build and the last one before it measured in turn again.
+
+    again: the mean log ratio of each run, and over how many pairs.
+    """
+    evidence = decision.evidence
+    best = next(contrast for contrast in evidence.contrasts if contrast.builds == decision.builds)
+    pairs = sum(count for _, count in again)
+    weights = (1 / best.pairs, float(pairs))
+    mean = sum(log * count for log, count in again) / pairs
+    shift = (best.shift * weights[0] + mean * weights[1]) / sum(weights)
+    combined = replace(best, shift=shift, pairs=1 / sum(weights))
+    return decide_by(replace(evidence, contrasts=(combined,), pairs_again=pairs))
+
+
 def decide_by(evidence: RatioEvidence) -> RatioDecision:
     """The decision that the evidence brings, which has one contrast or more."""
     rarest, best = min(((evidence.rarity(contrast), contrast) for contrast in evidence.contrasts), key=_first)
     error, newest = evidence.error(best), evidence.error(evidence.contrasts[0])
     tries = len(evidence.contrasts) ** 0.5
-    needed, z = _normal(TELL_P / tries), _normal(rarest)
+    allowed = TELL_AGAIN_P if evidence.pairs_again else TELL_P
+    needed, z = _normal(allowed / tries), _normal(rarest)
     reach = _points(error.freedom) * error.sd
     effect = math.expm1(best.shift)
     lasting = best.builds > 1 or abs(best.shift) > PRECEDENT * evidence.precedent

@@ -58,11 +58,10 @@ class Precision:
 
     def ended_by(self, reduced: Reduced, ratio: PairedRatio | None = None, *, broken: bool) -> str:
         """Why a point has no more processes than it has; `ratio`: of a point that was measured beside a reference."""
-        if ratio is not None and (self.pairs_reached(ratio) or len(ratio.log_ratios) >= self.pair_rounds):
-            return INTERVAL if self.pairs_reached(ratio) else PROCESSES
-        if self.reached(reduced):
+        known = self.reached(reduced) if ratio is None else self.pairs_reached(ratio)
+        if known:
             return INTERVAL
-        if reduced.processes >= self.rounds:
+        if reduced.processes >= (self.rounds if ratio is None else self.pair_rounds):
             return PROCESSES
         return BROKEN if broken else MINUTES
 
