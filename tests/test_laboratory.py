@@ -81,16 +81,22 @@ def test_the_world_answers_what_is_measured_again_as_the_command_does(tmp_path: 
     home = LabHome(tmp_path, world)
     for night in range(3):
         home.measure(night)
-    points = [{"workload": world.rows[row].point}]
+    labels = common.read_json(home.home.data_file("few", stamp_of(2)))["records"][0]
+    points = [{name: labels.get(name) for name in records.IDENTITY if name not in {"env_name", "hw_model"}}]
     request = [{"experiment": "few", "stamp": stamp_of(night), "points": points} for night in (2, 1, 0)]
+    request.append({**request[0], "beside": stamp_of(1)})
     keys = [key for key, at in home.rows.items() if at == row]
     assert len(keys) == 2, "the time and its ratio to the reference"
     with home.measuring_again():
         again = stat_alerts().judge_pending.__globals__["confirming"].calling.measured(home.home, request, 600.0)
-    assert [answer["state"] for answer in again] == ["measured", "measured", "gone"]
+    assert [answer["state"] for answer in again] == ["measured", "measured", "gone", "measured"]
     (value,) = (again[0]["values"][key] for key in keys if key in again[0]["values"])
     assert value == pytest.approx(2 * world.rows[row].base, rel=0.2)
     assert len(again[0]["values"]) == 2, "time and size of the point, and of no other"
+    (ratio,) = again[3]["ratios"].values()
+    assert abs(ratio["log"]) < 0.1
+    assert ratio["pairs"] == 5
+    assert again[0]["ratios"] == {}
     assert home.again_s[2] > 0
 
 

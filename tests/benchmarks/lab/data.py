@@ -44,19 +44,20 @@ class Measured:
     seconds: float = 0.0
 
 
-def measure(world: World, night: int, build: Build, rows: Iterable[int], rng: Generator, *, paired: bool) -> Measured:
-    """One build on one night: the rows that have a value; `paired`: beside the reference, where that can be."""
+def measure(
+    world: World, night: int, build: Build, rows: Iterable[int], rng: Generator, *, beside: Build | None
+) -> Measured:
+    """One build on one night: the rows that have a value; in pairs with another build where that is given."""
     there = [row for row in rows if world.present[row, night]]
-    reference = world.reference(night) if paired else None
     done = Measured()
     for experiment in world.experiments:
         own = [row for row in there if world.rows[row].experiment is experiment]
+        pairs = beside is not None and not experiment.is_fixed and not experiment.numbers
         if own and experiment.numbers:
             done.files[experiment.name] = _foreign(world, night, build, own, rng)
         elif own:
-            beside = None if experiment.is_fixed else reference
-            done.files[experiment.name] = _template(world, night, build, beside, own, rng, done)
-        done.seconds += _seconds(world, own, 2 * measuring.PAIRS if reference else measuring.ALONE)
+            done.files[experiment.name] = _template(world, night, build, beside if pairs else None, own, rng, done)
+        done.seconds += _seconds(world, own, 2 * measuring.PAIRS if pairs else measuring.ALONE)
     return done
 
 
@@ -71,15 +72,16 @@ def _template(
     times = [row for row in rows if world.is_time[row]]
     count = measuring.PAIRS if reference else measuring.ALONE
     tonight = measuring.measure(world, night, build, times, count, rng)
-    beside = measuring.measure(world, night, reference, times, count, rng) if reference else None
-    ratios = measuring.compare(world, night, tonight, beside, rng) if beside else {}
+    own, other, ratios = _Side(world, night, build, tonight, count), None, dict[int, Ratio]()
+    if reference is not None:
+        beside = measuring.measure(world, night, reference, times, count, rng)
+        other = _Side(world, night, reference, beside, count)
+        ratios = measuring.compare(world, night, (build, reference), (tonight, beside), rng)
     done.ratios |= {
         row: ratio
         for row, ratio in ratios.items()
         if world.rows[row].metric == "run_time" and world.pairable[row, night]
     }
-    own = _Side(world, night, build, tonight, count)
-    other = _Side(world, night, reference, beside, count) if reference and beside else None
     points: dict[str, list[int]] = {}
     for row in rows:
         points.setdefault(world.rows[row].point, []).append(row)

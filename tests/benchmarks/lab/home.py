@@ -6,13 +6,16 @@ import contextlib
 import functools
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
+from dashboard.artifacts.artifact import Artifact
+from dashboard.investigate.remeasure import files
+from dashboard.investigate.rounds import MeasuredRun, Round, RoundOutcome, RoundState, TvmOfNight
 from tests.benchmarks.lab import data
 from tests.benchmarks.lab.data import IDENTITY, Measured, night_of, stamp_of
 from tests.benchmarks.lab.world import World
@@ -52,6 +55,7 @@ class LabHome:
     measured: list[Measured] = field(default_factory=list)
     again_s: list[float] = field(default_factory=list)
     _asked: Counter[int] = field(default_factory=Counter)
+    _labels: dict[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.home = Home(self.root / "home")
@@ -75,7 +79,8 @@ class LabHome:
     def measure(self, night: int) -> None:
         """What the run stages of a night leave."""
         world, rng = self.world, self.world.rng(3, night)
-        done = data.measure(world, night, world.build(night), range(len(world.rows)), rng, paired=True)
+        build, beside = world.build(night), world.reference(night)
+        done = data.measure(world, night, build, range(len(world.rows)), rng, beside=beside)
         self.measured.append(done)
         self.again_s.append(0.0)
         with store.open_for_writing(self.home.store_file) as index:
@@ -88,14 +93,11 @@ class LabHome:
 
     def _learn_rows(self, experiment: str, value: dict[str, Any]) -> None:
         records.check_data(value)
-        self.rows.update((key, row) for key, row, _ in self._values(experiment, value))
-
-    def _values(self, experiment: str, value: dict[str, Any]) -> Iterator[tuple[str, int, float]]:
-        """Each number of a data file: the ID of its series, its row, its value."""
-        for point in records.night_of(value, experiment, value["night"]["stamp"], IDENTITY).values():
-            place = point.key.labels.get("workload") or point.key.labels["path"]
+        for point in self._run(experiment, value).values:
+            labels = point.key.labels
             metric = RUN_TIME if point.key.metric == RUN_TIME_RATIO else point.key.metric
-            yield point.key.id, self._places[experiment, metric, place], point.value
+            row = self._places[experiment, metric, labels.get("workload") or labels["path"]]
+            self.rows[point.key.id], self._labels[row] = row, labels
 
     def judge(self, night: int) -> None:
         """What stat_alerts makes of the night: as its `work` does, without what is only for readers."""
@@ -128,38 +130,37 @@ class LabHome:
             yield
 
     def remeasure(self, verb: str, home: str, question: str, answer: str, *budget: str, timeout_s: float) -> int:
-        """Leave in the file `answer` what the command would."""
+        """Read the file `question` and leave the file `answer`, both as the command itself does."""
         assert (verb, home) == ("remeasure", str(self.home.root)), "the laboratory answers no other verb"
         night = len(self.measured) - 1
-        rounds = [self._round(night, number, asked) for number, asked in enumerate(common.read_json(Path(question)))]
-        value = {"schema_version": 1, "night": stamp_of(night), "rounds": rounds}
-        common.write_json(Path(answer), value, durable=False)
+        outcomes = [self._outcome(night, asked) for asked in files.read_rounds(Path(question))]
+        files.write_outcomes(Path(answer), stamp_of(night), outcomes)
         return 0
 
-    def _round(self, night: int, number: int, asked: dict[str, Any]) -> dict[str, Any]:
-        """One run of an experiment with the artifact of a night; not begun where the time is over."""
-        then, experiment = night_of(asked["stamp"]), asked["experiment"]
-        build = self.world.build(then)
-        answer = {
-            "experiment": experiment, "stamp": asked["stamp"], "round": number, "state": "measured",
-            "artifact": build.key, "values": {}, "seconds": 0.0, "error": "",
-        }  # fmt: skip
-        if not self.world.kept(then, night):
-            return {**answer, "state": "gone", "error": "its artifact was removed"}
+    def _outcome(self, night: int, asked: Round) -> RoundOutcome:
+        """One run of an experiment; not begun where its artifacts are gone or the time is over."""
+        nights = [night_of(tvm.stamp) for tvm in (*asked.tvms, asked.beside) if isinstance(tvm, TvmOfNight)]
+        builds = [self.world.build(then) for then in nights]
+        if not all(self.world.kept(then, night) for then in nights):
+            return RoundOutcome(asked, RoundState.GONE, error="its artifact was removed", artifact=builds[0].key)
         self._asked[night] += 1
         rng = self.world.rng(4, night, self._asked[night])
-        rows = self._rows_of(experiment, asked["points"])
-        done = data.measure(self.world, night, build, rows, rng, paired=False)
+        beside = builds[1] if len(builds) > 1 else None
+        rows = [at for at, row in enumerate(self.world.rows) if row.experiment.name == asked.experiment]
+        rows = [at for at in rows if asked.asks_for(self._labels[at])]
+        done = data.measure(self.world, night, builds[0], rows, rng, beside=beside)
         if self.again_s[night] + done.seconds > BUDGET_S:
-            return {**answer, "state": "budget", "error": "the time is over"}
+            return RoundOutcome(asked, RoundState.BUDGET, error="the time is over", artifact=builds[0].key)
         self.again_s[night] += done.seconds
-        values = {key: value for name, file in done.files.items() for key, _, value in self._values(name, file)}
-        return {**answer, "values": values, "seconds": done.seconds}
+        runs = [self._run(name, value) for name, value in done.files.items()]
+        return RoundOutcome(
+            asked, RoundState.MEASURED, tuple(runs), artifact=builds[0].key, elapsed_s=done.seconds
+        )  # fmt: skip
 
-    def _rows_of(self, experiment: str, points: list[dict[str, Any]]) -> list[int]:
-        named = {point.get("workload") or point["path"] for point in points}
-        rows = enumerate(self.world.rows)
-        return [at for at, row in rows if row.experiment.name == experiment and (row.point in named or not named)]
+    def _run(self, experiment: str, value: dict[str, Any]) -> MeasuredRun:
+        """What was left by a run whose artifact is none of the dashboard's."""
+        points = tuple(records.night_of(value, experiment, value["night"]["stamp"], IDENTITY).values())
+        return MeasuredRun(cast("Artifact", None), value, points)
 
     def events(self) -> list[Event]:
         """The ledger."""

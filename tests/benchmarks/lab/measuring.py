@@ -87,12 +87,13 @@ class Ratio:
         return combined.low <= math.exp(self.truth) <= combined.high
 
 
-def compare(world: World, night: int, tonight: Times, reference: Times, rng: Generator) -> dict[int, Ratio]:
-    """The pairs of processes of each row: whatever the night does is the same for both of a pair."""
-    builds = world.build(night), world.reference(night)
-    assert builds[1] is not None
-    away = (builds[0].level + builds[0].luck) - (builds[1].level + builds[1].luck)
-    cpu = tonight.cpu - reference.cpu
+def compare(
+    world: World, night: int, builds: tuple[Build, Build], times: tuple[Times, Times], rng: Generator
+) -> dict[int, Ratio]:
+    """The pairs of processes of each row, tonight's first: whatever the night does is the same for both of a pair."""
+    tonight, reference = builds
+    away = (tonight.level + tonight.luck) - (reference.level + reference.luck)
+    cpu = times[0].cpu - times[1].cpu
     wall = cpu + WALL_PAIR * rng.standard_normal(cpu.shape) * (world.wall[night] > 1)
-    lines = zip(tonight.rows, cpu.tolist(), wall.tolist(), strict=True)
+    lines = zip(times[0].rows, cpu.tolist(), wall.tolist(), strict=True)
     return {row: Ratio(of_cpu, of_wall, float(away[row])) for row, of_cpu, of_wall in lines}

@@ -86,14 +86,19 @@ def change_experiment(world: World, experiment: str, night: int, size: float) ->
 
 
 def lack(world: World, rows: Sequence[int], nights: Iterable[int]) -> None:
-    """The rows have no value on those nights."""
-    world.present[np.ix_(rows, list(nights))] = False
+    """The points of the rows have no value on those nights."""
+    world.present[np.ix_(_of_same_points(world, rows), list(nights))] = False
+
+
+def _of_same_points(world: World, rows: Sequence[int]) -> list[int]:
+    points = {(world.rows[row].experiment.name, world.rows[row].point) for row in rows}
+    return [at for at, row in enumerate(world.rows) if (row.experiment.name, row.point) in points]
 
 
 def retire(world: World, rows: Sequence[int], night: int) -> None:
-    """The rows are not measured any more, and nobody expects them to be."""
+    """The points of the rows are not measured any more, and nobody expects them to be."""
     lack(world, rows, range(night, world.nights))
-    world.retired[rows, night:] = True
+    world.retired[_of_same_points(world, rows), night:] = True
 
 
 def fail(world: World, experiment: str, nights: Sequence[int]) -> None:

@@ -32,8 +32,7 @@ def series(draw: Draw, count: int, nights: int) -> Case:
 def missing_points(draw: Draw) -> Case:
     """Two points have no value on nights 25 to 27."""
     world = World(draw, 40)
-    points = {world.rows[row].point for row in world.pick("nets", "run_time")[:2]}
-    lack(world, [at for at, row in enumerate(world.rows) if row.point in points], range(24, 27))
+    lack(world, world.pick("nets", "run_time")[:2], range(24, 27))
     return Case(world, never=[never_green(world, 24, 26, why=MISSING)])
 
 
@@ -58,9 +57,10 @@ def retired_and_new_points(draw: Draw) -> Case:
 def scattered_gaps(draw: Draw) -> Case:
     """One value in twenty is missing; one series gets 5 % slower on a night on which it has a value."""
     world = World(draw, 50)
-    world.present &= world.rng(9).random(world.present.shape) > 0.05
     row = world.pick("nets", "run_time")[0]
-    world.present[row, 30] = True
+    for timed in world.pick(metric="run_time"):
+        missing = np.flatnonzero(world.rng(9, timed).random(world.nights) < 0.05).tolist()
+        lack(world, [timed], [night for night in missing if (timed, night) != (row, 30)])
     return Case(world, must_tell(world, step(world, [row], 30, 0.05)))
 
 
