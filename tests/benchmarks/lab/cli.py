@@ -55,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
     begun = time.process_time()
     for name, seed, result in _played(list(_jobs(options)), options):
         known[name] = known.get(name, Figures()) + figures_of(result)
+        if options.json:  # after each world, so that a run that is ended leaves what it has
+            options.json.write_text(json.dumps(_to_json(known, options), indent=1) + "\n", encoding="utf-8")
         if options.verbose:
             print(f"{name} {seed}: {'held' if result.is_held else 'not held'}", flush=True)
             print("\n".join(format_faults(name, seed, result)), flush=True)
@@ -64,8 +66,6 @@ def run(options: argparse.Namespace) -> int:
     print("\n".join(format_tables(known)))
     nights = add(known.values()).nights
     print(f"\n{nights} nights in {time.process_time() - begun:.0f} s of CPU time, without that of --jobs")
-    if options.json:
-        options.json.write_text(json.dumps(_to_json(known, options), indent=1) + "\n", encoding="utf-8")
     return 0
 
 
