@@ -11,10 +11,11 @@ import numpy as np
 
 from judging.table import REACH, Table
 from tvmdash.contracts.remeasured import RatioRun
-from tvmdash.detect import ratios
+from tvmdash.detect.beside.builds import Again, RatioHistory
+from tvmdash.detect.beside.decisions import RatioDecision, decide
+from tvmdash.detect.beside.reference import Standing, compare_with_reference
 from tvmdash.detect.cause import PAIRED, Cause, of_tvm
 from tvmdash.detect.noise import IntArray
-from tvmdash.detect.ratios import RatioDecision, RatioHistory, Standing
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Measured, SeriesState
 from tvmdash.series.store import code_number
@@ -48,27 +49,37 @@ def judge_rows(
     for of_experiment in members.values():
         named = {str(row): history(table, row, night) for row in of_experiment}
         starts = {str(row): states.get(table.rows[row].key, SeriesState()).start for row in of_experiment}
-        decisions = ratios.decide(named, starts)
-        standings = ratios.compare_with_reference(named)
+        decisions = _measured_again(named, starts, ask, table, night) if ask else decide(named, starts)
+        standings = compare_with_reference(named)
         for row in of_experiment:
             if str(row) in standings:
-                decision = decisions.get(str(row))
-                if decision is not None and ask is not None:
-                    decision = _measured_again(decision, ask, table.rows[row].key, night)
-                found[row] = Beside(decision, standings[str(row)])
+                found[row] = Beside(decisions.get(str(row)), standings[str(row)])
     return found
 
 
-def _measured_again(decision: RatioDecision, ask: AskPairs, series: str, night: int) -> RatioDecision:
-    """The decision with tonight's artifact and the last one of the level before measured in turn, until it is clear."""
-    if not decision.is_worth_measuring:
-        return decision
+def _measured_again(
+    named: Mapping[str, RatioHistory], starts: Mapping[str, int], ask: AskPairs, table: Table, night: int
+) -> dict[str, RatioDecision]:
+    """The decisions with what may have moved measured again: tonight's artifact and the last one of the level before.
+
+    Until each is clear, or there is no more to be had.
+    """
+    found = decide(named, starts)
+    histories = dict(named)
     for count in range(1, MOST_AGAIN + 1):
-        runs = ask(series, night, decision.after, count)
-        again = ratios.with_again(decision, [(run.log, run.pairs) for run in runs]) if runs else decision
-        if len(runs) < count or again.is_clear:
+        more = {}
+        for name, decision in found.items():
+            if decision.is_worth_measuring and not (count > 1 and decision.is_clear):
+                row = table.rows[int(name)]
+                runs = ask(row.key, night, decision.after, count)
+                older = code_number(table.build(row.experiment, decision.after).artifact or "")
+                if len(runs) == count:
+                    more[name] = tuple(Again(run.log, run.pairs, older) for run in runs)
+        if not more:
             break
-    return again
+        histories |= {name: replace(histories[name], again=again) for name, again in more.items()}
+        found = decide(histories, starts)
+    return found
 
 
 def history(table: Table, row: int, night: int) -> RatioHistory:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from tvmdash import common, structured
+from tvmdash.detect.beside.decisions import RatioDecision, decide_by
 from tvmdash.detect.change_points import observe
 from tvmdash.detect.fleet.common import Deviation, RerunBudget, find_common_shift
 from tvmdash.detect.locate import replay
-from tvmdash.detect.ratios import RatioDecision, decide_by
 from tvmdash.detect.series import Decision, History, Measured, SeriesState, Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident
