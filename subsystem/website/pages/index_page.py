@@ -52,6 +52,8 @@ class FirstScreen:
     faults: list[str]
     strip: Strip
     series: list[SeriesView]
+    beside: list[SeriesView]
+    reference: str
     too_young: str
     all_series: int
     deadlines: Deadlines
@@ -77,6 +79,7 @@ def make_index_page(
     judged = night_views.judge(night, context.now)
     incidents = _incidents(context)
     young = bool(series) and states[YOUNG] == len(series)
+    beside = _beside(context)
     return FirstScreen(
         night=night,
         sentence=sentence_of_night.sentence,
@@ -96,6 +99,8 @@ def make_index_page(
         faults=_faults(context, experiments),
         strip=make_strip(context.last_nights, machine_changes(context.machines)),
         series=some_of_each(series, MOST_YOUNG) if young else series[:MOST_SERIES],
+        beside=beside,
+        reference=beside[0].beside.reference if beside and beside[0].beside else "",
         too_young=_too_young(context.alerts, series[0], len(context.stamps)) if young else "",
         all_series=len(series),
         deadlines=context.deadlines,
@@ -109,6 +114,18 @@ def make_index_page(
         scores_stamp=context.scores.stamp,
         reports=report_views(context.home, night, context.old),
     )
+
+
+def _beside(context: SiteContext) -> list[SeriesView]:
+    """On the first night beside a reference what was measured on both, what differs most first."""
+    told = context.verdict.value
+    if told is None or told.beside is None or not told.beside.is_first:
+        return []
+    return sorted((view for view in context.series if view.beside), key=_distance, reverse=True)[:MOST_SERIES]
+
+
+def _distance(view: SeriesView) -> tuple[bool, float]:
+    return (view.beside.differs, abs(view.beside.effect)) if view.beside else (False, 0.0)
 
 
 def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str]:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
 from tests.subsystem.stat_alerts.test_night_verdict import SUBSYSTEM, judged
+from tests.subsystem.website.sites import Site
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents import replay
@@ -292,3 +293,19 @@ def test_what_does_not_come_back_in_pairs_is_not_told_and_said(tmp_path: Path, m
     assert not opened(home)
     (outcome,) = [one for one in home.page()["confirmation"]["series"] if "bert" in one["name"]]
     assert outcome["outcome"] == "outlier"
+
+
+def test_the_first_page_of_a_new_home_shows_how_each_point_stands_to_the_reference(tmp_path: Path) -> None:
+    nights = Nights(2).slower("mlp", 0, 1.04, 0)
+    home = nights.fill(tmp_path)
+    site = Site(home.home)
+    (first,) = verdicts(home, 1)
+    page = site.publish_here(stamp_of(0))
+    assert page.first("h1").endswith(first.headline)
+    assert "TVM and TVM 0.26.0 were measured in turn." in page.words
+    row = page.words[page.words.index("were measured in turn.") :]
+    assert "mlp" in row[: row.index("ms")], "what differs comes first"
+    verdicts(home, 2, first=1)
+    page = site.publish_here(stamp_of(1))
+    assert "were measured in turn." not in page.words
+    assert "Beside TVM 0.26.0" in page.words, "a column of the table of series"

@@ -64,7 +64,8 @@ class RatioDecision:
     """What the ratios say of a series tonight. effect, low, high: a fraction, with its 95 % interval.
 
     z: as many standard errors of a normal distribution are as rare. visible: the step that would have been told tonight
-    in nine of ten cases. cut, after: the first night of the new builds, the last of the old ones.
+    in nine of ten cases. error: the standard error (log), luck: that of luck alone. cut, after: the first night of the
+    new builds, the last of the old ones.
     """
 
     is_told: bool
@@ -76,6 +77,7 @@ class RatioDecision:
     needed: float
     visible: float
     error: float
+    luck: float
     cut: int
     after: int
     builds: int
@@ -84,8 +86,9 @@ class RatioDecision:
 
     @property
     def is_worth_measuring(self) -> bool:
-        """Whether another look at the two builds may tell something."""
-        return abs(self.z) >= WORTH_MEASURING and abs(self.effect) >= LEAST_EFFECT
+        """Whether another look at the two builds may tell something: not where luck alone may be as large."""
+        beyond_luck = abs(math.log1p(self.effect)) >= self.needed * self.luck
+        return beyond_luck and abs(self.z) >= WORTH_MEASURING and abs(self.effect) >= LEAST_EFFECT
 
     @property
     def is_clear(self) -> bool:
@@ -147,6 +150,7 @@ def decide_by(evidence: RatioEvidence) -> RatioDecision:
         needed=needed,
         visible=math.expm1((needed * points(newest.freedom) / 1.96 + 1.28) * newest.sd),
         error=error.sd,
+        luck=math.sqrt(best.luck) * evidence.luck(best).sd,
         cut=best.cut,
         after=best.after,
         builds=best.builds,
