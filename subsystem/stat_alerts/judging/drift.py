@@ -48,7 +48,8 @@ def events_of(table: Table, night: int, memory: Memory, ledger: Ledger, options:
         largest: dict[int, _Drift] = {}
         whole: tuple[int, float] | None = None
         for anchor in _anchors(table, night, options):
-            drifts = list(_drifts(table, rows, anchor, night, memory, ledger))
+            judged = [row for row in rows if row not in table.chained]
+            drifts = list(_drifts(table, judged, anchor, night, memory, ledger))
             common = float(np.median([drift.size for drift in drifts])) if len(drifts) >= LEAST_FLEET else 0.0
             if abs(common) >= options.creep and not _was_reported(ledger, name, table, anchor):
                 whole = (anchor, common)

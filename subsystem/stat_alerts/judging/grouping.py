@@ -206,8 +206,12 @@ def _confirmations(table: Table, judged: Judged, ledger: Ledger, options: Option
             if moved.series not in rows or moved.recovered:
                 continue
             values = finite(table.values[rows[moved.series], begin - table.offset : judged.night + 1 - table.offset])
-            shift = moved.after - moved.before
-            if len(values) >= options.confirm_nights and (np.median(values) - moved.before) / (shift or 1) >= 0.5:
+            scale = table.scale_since(rows[moved.series], begin, moved.before)
+            shift = (moved.after - moved.before) * scale
+            if (
+                len(values) >= options.confirm_nights
+                and (np.median(values) - moved.before * scale) / (shift or 1) >= 0.5
+            ):
                 reason = f"it still stands after {len(values)} nights"
                 events.append(ledgers.changed(incident.id, ledgers.CONFIRMED, at=at, who=DETECTOR, words=reason))
                 break

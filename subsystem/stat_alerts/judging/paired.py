@@ -7,15 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import numpy as np
-
-from judging.table import REACH, Table
+from judging.table import Table
 from tvmdash.contracts.remeasured import RatioRun
 from tvmdash.detect.beside.builds import Again, RatioHistory
 from tvmdash.detect.beside.decisions import RatioDecision, decide
 from tvmdash.detect.beside.reference import Standing, compare_with_reference
 from tvmdash.detect.cause import PAIRED, Cause, of_tvm
-from tvmdash.detect.noise import IntArray
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Measured, SeriesState
 from tvmdash.series.store import code_number
@@ -47,7 +44,7 @@ def judge_rows(
         members.setdefault(table.rows[row].experiment, []).append(row)
     found: dict[int, Beside] = {}
     for of_experiment in members.values():
-        named = {str(row): history(table, row, night) for row in of_experiment}
+        named = {str(row): table.ratio_history(row, night) for row in of_experiment}
         starts = {str(row): states.get(table.rows[row].key, SeriesState()).start for row in of_experiment}
         decisions = _measured_again(named, starts, ask, table, night) if ask else decide(named, starts)
         standings = compare_with_reference(named)
@@ -74,34 +71,12 @@ def _measured_again(
                 runs = ask(row.key, night, decision.after, count)
                 older = code_number(table.build(row.experiment, decision.after).artifact or "")
                 if len(runs) == count:
-                    more[name] = tuple(Again(run.log, run.pairs, older) for run in runs)
+                    more[name] = tuple(Again(run.log, run.pairs, older, run.std) for run in runs)
         if not more:
             break
         histories |= {name: replace(histories[name], again=again) for name, again in more.items()}
         found = decide(histories, starts)
     return found
-
-
-def history(table: Table, row: int, night: int) -> RatioHistory:
-    """The row's ratios of the last REACH nights up to `night`, with what was measured on each."""
-    assert table.ratios is not None
-    stop = night + 1 - table.offset
-    start = max(0, stop - REACH)
-    part = (row, slice(start, stop))
-    builds = [table.build(table.rows[row].experiment, table.offset + at) for at in range(start, stop)]
-    return RatioHistory(
-        table.ratios.logs[part],
-        table.ratios.std[part],
-        np.nan_to_num(table.ratios.pairs[part]),
-        _numbers(build.artifact for build in builds),
-        _numbers(build.reference for build in builds),
-        table.code[part],
-        table.offset + start,
-    )
-
-
-def _numbers(keys: Iterable[str | None]) -> IntArray:
-    return np.array([code_number(key) if key else 0 for key in keys], np.int64)
 
 
 def decision_of(beside: Beside, state: SeriesState, night: int) -> Decision:

@@ -62,6 +62,7 @@ def _back_since(table: Table, row: int, night: int, incident: Incident, moved: M
     steps = memory.steps.get(moved.series, ())
     machine = sum(step.size for step in steps if step.kind in (ENVIRONMENT, WHOLE) and step.stamp > incident.begin)
     factor = math.exp(machine) if moved.relative else 1.0
+    factor = table.scale_since(row, begin, moved.before) if row in table.paired else factor
     shift = (moved.after - moved.before) * factor
     if shift == 0:
         return None

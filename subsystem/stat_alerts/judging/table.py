@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from tvmdash.dashboard_info import Home
+from tvmdash.detect.beside.builds import RatioHistory, locate_builds
+from tvmdash.detect.beside.luck import pair_spreads
 from tvmdash.detect.noise import FloatArray, IntArray
 from tvmdash.detect.series import History
 from tvmdash.machine.identity import MachineIdentity
@@ -19,12 +21,13 @@ from tvmdash.records import Build
 from tvmdash.records.metrics import RUN_TIME, RUN_TIME_RATIO, Direction, FleetKind, Kind
 from tvmdash.series import naming, store
 from tvmdash.series.packed import counts, floats, integers
-from tvmdash.series.store import Series
+from tvmdash.series.store import Series, code_number
 
 REACH = 300
 """Nights of history that a night is judged with."""
 ENOUGH_RATIOS, FEWEST_ALONE = 20, 18
 """A series that was judged by its times is judged by its ratios once it has so many; one with fewer times, at once."""
+SCALE_NIGHTS = 60
 GONE_NIGHTS = 30
 """A series without a value for so many nights has ended."""
 
@@ -74,10 +77,10 @@ class Ratios:
 class Table:
     """`values[row, column]` is night `offset + column`; NaN where there is no value.
 
-    values: as judged, which for a row of `paired` is what the reference takes on the median night times tonight's
-    ratio to it, so that the machine is out of it; unjudged: as measured, where that differs. ratios: of what was
-    measured beside a reference. code: a number for the generated code that was timed, 0 where unknown; alike: -1 where
-    unknown. stamps: all nights of the home, from its first. versions, builds: by experiment and stamp.
+    values: as judged: those of `paired` rows are free of what the machine did; unjudged: as measured, where that
+    differs. ratios: of what was measured beside a reference. chained: paired rows whose errors add up from night to
+    night. code: a number for the generated code that was timed, 0 where unknown; alike: -1 where unknown. stamps: all
+    nights of the home, from its first. versions, builds: by experiment and stamp.
     """
 
     stamps: tuple[str, ...]
@@ -91,8 +94,9 @@ class Table:
     versions: Mapping[str, Mapping[str, str]]
     builds: Mapping[str, Mapping[str, Build]] = field(default_factory=dict)
     unjudged: FloatArray | None = None
-    ratios: Ratios | None = None
+    ratios: Ratios = field(default_factory=lambda: Ratios(*(np.empty((0, 0)) for _ in range(3))))
     paired: frozenset[int] = frozenset()
+    chained: frozenset[int] = frozenset()
 
     @property
     def measured_values(self) -> FloatArray:
@@ -105,6 +109,33 @@ class Table:
         start = max(0, stop - reach)
         part = (row, slice(start, stop))
         return History(self.values[part], self.std[part], self.repeats[part], self.offset + start)
+
+    def ratio_history(self, row: int, night: int) -> RatioHistory:
+        """The row's ratios of the last REACH nights up to `night`, with what was measured on each."""
+        stop = night + 1 - self.offset
+        start = max(0, stop - REACH)
+        part = (row, slice(start, stop))
+        builds = [self.build(self.rows[row].experiment, self.offset + at) for at in range(start, stop)]
+        return RatioHistory(
+            self.ratios.logs[part],
+            self.ratios.std[part],
+            np.nan_to_num(self.ratios.pairs[part]),
+            _number_keys(build.artifact for build in builds),
+            _number_keys(build.reference for build in builds),
+            self.code[part],
+            self.offset + start,
+        )
+
+    def scale_since(self, row: int, begin: int, before: float) -> float:
+        """What a paired row's level before the night `begin` has become, `before` being what it was told as.
+
+        The reference's median night changes with the machine, and the row's values with it.
+        """
+        if row not in self.paired or not before > 0:
+            return 1.0
+        values = self.values[row, max(0, begin - SCALE_NIGHTS - self.offset) : max(0, begin - self.offset)]
+        known = values[np.isfinite(values)]
+        return float(np.median(known)) / before if len(known) else 1.0
 
     def index_of(self, stamp: str) -> int:
         """The number of the first night that is not before `stamp`."""
@@ -146,6 +177,10 @@ class Table:
         return measured.pop() if len(measured) == 1 else None
 
 
+def _number_keys(keys: Iterable[str | None]) -> IntArray:
+    return np.array([code_number(key) if key else 0 for key in keys], np.int64)
+
+
 def read_table(home: Home, tonight: str, reach: int | None) -> Table:
     """The home's series up to the night `tonight`, the last `reach` nights (all with None)."""
     names = home.experiments_with_data()
@@ -160,7 +195,7 @@ def read_table(home: Home, tonight: str, reach: int | None) -> Table:
     for name in names:
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             series += opened.series(name, since=since)
-    return replace(make_table(series, stamps, offset, versions, home.machine()), builds=builds)
+    return _free_of_machine(replace(make_table(series, stamps, offset, versions, home.machine()), builds=builds))
 
 
 def make_table(
@@ -194,10 +229,8 @@ def make_table(
     ratios = _ratios(known, beside, column)
     paired = _find_paired(values, ratios)
     rows = tuple(_rows(known, machine))
-    judged = _free_of_machine(values, ratios, paired)
     return Table(
-        tuple(stamps), offset, rows, judged, std, repeats, code, alike, versions,
-        unjudged=values, ratios=ratios, paired=paired,
+        tuple(stamps), offset, rows, values, std, repeats, code, alike, versions, ratios=ratios, paired=paired
     )  # fmt: skip
 
 
@@ -229,15 +262,24 @@ def _find_paired(values: FloatArray, ratios: Ratios) -> frozenset[int]:
     return frozenset(int(row) for row in chosen.nonzero()[0])
 
 
-def _free_of_machine(values: FloatArray, ratios: Ratios, paired: Iterable[int]) -> FloatArray:
-    """The values, those of paired rows with what the reference takes on the median night."""
-    judged = values.copy()
-    for row in paired:
-        known = np.isfinite(ratios.logs[row]) & (values[row] > 0)
-        factor = np.exp(ratios.logs[row, known])
-        if len(factor):
-            judged[row, known] = factor * np.median(values[row, known] / factor)
-    return judged
+def _free_of_machine(table: Table) -> Table:
+    """The table with the machine taken out of the values of paired rows.
+
+    Such a value is where its build lies, going by the ratios, times what the reference takes on the median night.
+    """
+    judged, chained = table.values.copy(), set()
+    for row in table.paired:
+        history = table.ratio_history(row, len(table.stamps) - 1)
+        located = locate_builds(history, pair_spreads({"": history})[""])
+        factor = np.full(judged.shape[1], np.nan)
+        for build, place in zip(located.builds, located.places, strict=True):
+            factor[build.first - table.offset : build.last + 1 - table.offset] = math.exp(place)
+        known = np.isfinite(factor) & (table.values[row] > 0) & np.isfinite(table.ratios.logs[row])
+        if known.any():
+            judged[row, known] = factor[known] * np.median(table.values[row, known] / factor[known])
+        if not located.have_one_reference:
+            chained.add(row)
+    return replace(table, values=judged, unjudged=table.values, chained=frozenset(chained))
 
 
 def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator[Row]:

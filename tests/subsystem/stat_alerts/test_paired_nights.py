@@ -173,15 +173,17 @@ def test_a_step_that_is_taken_back_is_told_both_ways(tmp_path: Path) -> None:
 
 def test_beside_last_nights_artifact_the_ratio_itself_is_the_step(tmp_path: Path) -> None:
     """As in a home that builds from source: the reference is what the night before measured."""
-    count = 6
+    count = 12
     builds = [f"build{night}" for night in range(count)]
     nights = Nights(count, artifacts=builds, references=["", *builds[:-1]], alone=frozenset({0}))
     nights.slower("mlp", 3, 1.06, 4, 5)  # the ratio of one night to the night before; from then on the level stays
     home = nights.fill(tmp_path)
-    told = [verdict.night for verdict in verdicts(home, count) if verdict.new]
-    assert told == [stamp_of(4)]
+    said = verdicts(home, count)
+    assert [verdict.night for verdict in said if verdict.new] == [stamp_of(4)]
     (incident,) = opened(home)
     assert incident.after == stamp_of(3)
+    assert incident.is_open, "it stays slower, although from the next night on the reference is as slow"
+    assert [verdict.level for verdict in said[4:]] == [Level.REGRESSION] * (count - 4)
 
 
 def test_a_home_with_a_long_history_is_judged_by_its_times_until_there_are_twenty_ratios(tmp_path: Path) -> None:

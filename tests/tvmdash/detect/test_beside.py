@@ -46,14 +46,14 @@ def fleet(
 
 
 def test_beside_one_reference_a_build_lies_where_its_nights_say() -> None:
-    located = locate_builds(history([0.1, 0.3, NAN, 0.5], [1, 1, 1, 2], [9] * 4))
+    located = locate_builds(history([0.1, 0.3, NAN, 0.5], [1, 1, 1, 2], [9] * 4), PAIR)
     assert located.places == pytest.approx([0.2, 0.5])
     assert [(build.first, build.last, build.nights) for build in located.builds] == [(0, 1, 2), (3, 3, 1)]
     assert located.have_one_reference
 
 
 def test_beside_last_nights_build_places_add_up_and_so_do_their_errors() -> None:
-    located = locate_builds(history([0.1, 0.02, -0.03], [1, 2, 3], [9, 1, 2], offset=7))
+    located = locate_builds(history([0.1, 0.02, -0.03], [1, 2, 3], [9, 1, 2], offset=7), PAIR)
     assert located.places == pytest.approx([0.1, 0.12, 0.09])
     assert located.errors.tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     assert not located.have_one_reference
@@ -61,7 +61,7 @@ def test_beside_last_nights_build_places_add_up_and_so_do_their_errors() -> None
 
 
 def test_the_difference_of_neighbours_has_the_error_of_the_night_that_measured_both() -> None:
-    located = locate_builds(history([0.1, 0.02, -0.03, 0.04], [1, 2, 3, 4], [9, 1, 2, 3]))
+    located = locate_builds(history([0.1, 0.02, -0.03, 0.04], [1, 2, 3, 4], [9, 1, 2, 3]), PAIR)
     nearest = contrasts_of(located, PAIR, 1e-12)[0]
     assert nearest.shift == pytest.approx(0.04, abs=1e-6)
     assert nearest.pairs == pytest.approx(1 / 5, rel=1e-3)
@@ -69,25 +69,25 @@ def test_the_difference_of_neighbours_has_the_error_of_the_night_that_measured_b
 
 
 def test_builds_that_differ_by_luck_are_averaged_although_errors_add_up() -> None:
-    located = locate_builds(history([0.0, 0.02, -0.02, 0.04], [1, 2, 3, 4], [9, 1, 2, 3]))
+    located = locate_builds(history([0.0, 0.02, -0.02, 0.04], [1, 2, 3, 4], [9, 1, 2, 3]), PAIR)
     nearest = contrasts_of(located, Spread(1e-12, 50), 0.01**2)[0]
     assert nearest.luck == pytest.approx(1 + 1 / 3, rel=1e-3)
     assert nearest.shift == pytest.approx(0.04 - 0.02 / 3, rel=1e-3)
 
 
 def test_a_new_reference_is_linked_by_a_build_that_was_measured_beside_both() -> None:
-    located = locate_builds(history([0.1, 0.04, 0.07], [1, 1, 2], [8, 9, 9]))
+    located = locate_builds(history([0.1, 0.04, 0.07], [1, 1, 2], [8, 9, 9]), PAIR)
     assert located.places == pytest.approx([0.1, 0.13])
     assert [build.artifact for build in located.builds] == [1, 2]
 
 
 def test_nights_that_nothing_links_with_tonight_are_left_out() -> None:
-    located = locate_builds(history([0.1, 0.2, 0.3], [1, 2, 3], [8, 8, 9]))
+    located = locate_builds(history([0.1, 0.2, 0.3], [1, 2, 3], [8, 8, 9]), PAIR)
     assert [build.artifact for build in located.builds] == [3]
 
 
 def test_an_artifact_that_comes_back_is_a_build_of_its_own() -> None:
-    located = locate_builds(history([0.0, 0.1, 0.0], [1, 2, 1], [9] * 3))
+    located = locate_builds(history([0.0, 0.1, 0.0], [1, 2, 1], [9] * 3), PAIR)
     assert [build.artifact for build in located.builds] == [1, 2, 1]
 
 
@@ -148,3 +148,17 @@ def test_a_build_measured_beside_itself_has_no_luck_in_its_interval() -> None:
     other = compare_with_reference({"s": history([0.0], [1], [9])})["s"]
     assert itself.is_itself
     assert itself.high - itself.low < other.high - other.low
+
+
+def test_a_night_with_an_odd_process_counts_for_less() -> None:
+    night = history([0.0, 0.0], [1, 2], [9, 9])
+    odd = replace(night, std=np.array([0.01, 0.05]))
+    assert locate_builds(night, PAIR).pairs == pytest.approx([5, 5])
+    assert locate_builds(odd, PAIR).pairs == pytest.approx([5, 5 / 25])
+
+
+def test_what_was_measured_alone_before_is_the_build_that_the_first_ratio_is_held_against() -> None:
+    located = locate_builds(history([NAN, 0.06], [1, 2], [0, 1]), PAIR)
+    assert [build.artifact for build in located.builds] == [1, 2]
+    assert located.places == pytest.approx([0.0, 0.06])
+    assert located.errors.tolist() == [[0], [1]]

@@ -8,18 +8,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tvmdash.detect.noise import FloatArray, IntArray
+from tvmdash.stats.spread import Spread
 
 REMEMBERED = 150
 """Nights of history that are looked at."""
+ODD_TIMES = 2.0
+"""Where a night's own pairs scatter by so many times the usual variance, theirs counts."""
 
 
 @dataclass(frozen=True)
 class Again:
-    """Tonight's build measured again in turn with an earlier one: the mean log ratio, over how many pairs."""
+    """Tonight's build measured again in turn with an earlier one: the mean log ratio of so many pairs; std: of one."""
 
     log: float
     pairs: int
     artifact: int
+    std: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -133,12 +137,33 @@ class _Map:
         return place, errors
 
 
-def locate_builds(history: RatioHistory) -> Builds:
-    """The builds of the last nights whose ratios are linked with tonight's, by a reference or a build in common."""
+def _count_pairs(history: RatioHistory, columns: Sequence[int], pair: Spread) -> FloatArray:
+    """How many pairs each measurement counts for: one odd process makes the mean of its night doubtful."""
+    count = np.array([*history.pairs[columns], *(again.pairs for again in history.again)], float)
+    own = np.array([*history.std[columns], *(again.std for again in history.again)], float) ** 2
+    beyond = np.nan_to_num(own) > ODD_TIMES * pair.variance
+    share = np.where(beyond, pair.variance / np.where(beyond, own, 1.0), 1.0)
+    return np.asarray(np.maximum(count, 1) * share)
+
+
+def _reference_as_build(history: RatioHistory, column: int, size: int) -> list[tuple[int, list[int], _Place]]:
+    """The first reference, where it is what the home measured on an earlier night."""
+    reference = int(history.reference[column])
+    earlier = [int(at) for at in (history.build[:column] == reference).nonzero()[0]] if reference else []
+    if not earlier or reference == int(history.build[column]):
+        return []
+    return [(reference, earlier, _Place(np.zeros(size)))]
+
+
+def locate_builds(history: RatioHistory, pair: Spread) -> Builds:
+    """The builds of the last nights whose ratios are linked with tonight's, by a reference or a build in common.
+
+    pair: the scatter of one pair of processes. A night whose own pairs scatter beyond that counts for fewer of them.
+    """
     known = np.isfinite(history.logs)
     known[: max(0, len(known) - REMEMBERED)] = False
     columns = [int(column) for column in known.nonzero()[0]]
-    pairs = np.maximum([*history.pairs[columns], *(again.pairs for again in history.again)], 1)
+    pairs = _count_pairs(history, columns, pair)
     places = _Map(len(pairs))
     runs: list[tuple[int, list[int], _Place]] = []
     for at, column in enumerate(columns):
@@ -146,6 +171,8 @@ def locate_builds(history: RatioHistory) -> Builds:
         reference = int(history.reference[column])
         if not places.links(build, reference):
             places, runs = _Map(len(pairs)), []
+        if not runs:
+            runs += _reference_as_build(history, column, len(pairs))
         place, errors = places.take(at, float(history.logs[column]), float(pairs[at]), build, reference)
         if not runs or runs[-1][0] != build:
             runs.append((build, [], _Place(np.zeros(len(pairs)))))

@@ -102,7 +102,7 @@ def decide(histories: Mapping[str, RatioHistory], starts: Mapping[str, int]) -> 
     starts: the first night of each series' level.
     """
     pairs = pair_spreads(histories)
-    builds = {name: locate_builds(history) for name, history in histories.items()}
+    builds = {name: locate_builds(history, pairs[name]) for name, history in histories.items()}
     jumps = {name: luck_of_jumps(located, pairs[name]) for name, located in builds.items()}
     found = {
         name: contrasts_of(

@@ -37,7 +37,7 @@ def compare_with_reference(histories: Mapping[str, RatioHistory]) -> dict[str, S
     """By series, for those with a ratio tonight; the luck of the two builds is in the interval."""
     pairs = pair_spreads(histories)
     present = {name: history for name, history in histories.items() if history.has_tonight}
-    jumps = {name: luck_of_jumps(locate_builds(history), pairs[name]) for name, history in present.items()}
+    jumps = {name: luck_of_jumps(locate_builds(history, pairs[name]), pairs[name]) for name, history in present.items()}
     known = pool(jumps.values()).limited(LUCK_FREEDOM)
     return {
         name: _stand(history, pairs[name], _above_zero(pool([jumps[name], known, LUCK_PRIOR])), len(present))
