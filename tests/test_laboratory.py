@@ -50,7 +50,7 @@ def test_what_was_not_told_counts_as_missed_and_a_failed_experiment_speaks_again
 ) -> None:
     world = World(Draw(1), 5, SMALL)
     fail(world, "few", [4])
-    must = must_tell(world, step(world, world.pick("few", "run_time")[:1], 1, 0.03), within=3)
+    must = must_tell(world, step(world, world.pick("few", "run_time")[:1], 1, 0.0005), within=3)
     case = Case(world, must, [never_green(world, 4, why="it failed")])
     home = played(tmp_path, case)
     result = score(case, home)

@@ -114,6 +114,7 @@ def _tellings(result: Result) -> dict[str, Share]:
     """What was told: wrong of all metric-nights but those of the first night, and of all that was told."""
     outcomes = [judgement.outcome for judgement in result.judgements]
     late = sum(judgement.after_change for judgement in result.wrong)
+    backs = [judgement.outcome for judgement in result.judgements if judgement.telling.is_back]
     wrong = [outcome for outcome in Outcome if outcome != Outcome.RIGHT]
     return {
         "worlds held": Share(int(result.is_held), 1),
@@ -121,6 +122,7 @@ def _tellings(result: Result) -> dict[str, Share]:
         "false after a change": Share(late, result.late_nights),
         "wrong among told": _count(outcome != Outcome.RIGHT for outcome in outcomes),
         **{f"told, {name}": _count(outcome == name for outcome in outcomes) for name in wrong},
+        "recoveries told, wrong": _count(outcome != Outcome.RIGHT for outcome in backs),
     }
 
 

@@ -60,8 +60,9 @@ def format_faults(name: str, seed: int, result: Result) -> Iterator[str]:
     """What was wrong in one world, a line each."""
     for judgement in result.wrong:
         told = judgement.telling
+        what = f"{judgement.outcome}{', recovered' if told.is_back else ''}"
         yield (
-            f"  {name} {seed}: night {told.night}: {judgement.outcome}: rows {list(told.rows)[:4]}"
+            f"  {name} {seed}: night {told.night}: {what}: rows {list(told.rows)[:4]}"
             f" {100 * told.effect:+.1f} % since {told.begin} (after {told.after}), blamed on {told.blame}"
         )
     for hit in result.hits:
