@@ -62,9 +62,6 @@ def prepare(name):
         os.kill(os.getpid(), signal.SIGKILL)
     if WORK.get(name) == "hangs":
         time.sleep(3600)
-    if WORK.get(name) == "sleeps":
-        time.sleep(2)
-        return 20000
     return WORK.get(name, 20000)
 """
 FIELDS = {
@@ -248,12 +245,3 @@ def test_failed_halves_and_those_of_another_number_are_no_pair() -> None:
     reference = [trial("reference", 0, [1], error="wrong"), trial("reference", 2, [1]), trial("reference", 3, [1])]
     (found,) = pairs.match_pairs(tonight, reference).values()
     assert [pair.tonight.process["pair"] for pair in found] == [2]
-
-
-def test_points_that_take_long_do_not_take_the_pairs_of_those_that_take_little(tmp_path: Path) -> None:
-    toy = Toy(tmp_path, names=["slow", "quick"], pairs=4, max_pairs=4, pair_percent=0, max_minutes=0.25, repeat=2)
-    work = {"slow": "sleeps"}
-    toy.run(work, work)
-    paired = paired_of(toy.analyze())
-    assert len(paired["toy.quick"]["ratios"]["run_time"]["log_ratios"]) == 4
-    assert len(paired["toy.slow"]["ratios"]["run_time"]["log_ratios"]) < 4

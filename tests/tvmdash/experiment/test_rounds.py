@@ -7,7 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from tvmdash.experiment.rounds import BROKEN, INTERVAL, MINUTES, PROCESSES, Precision, count_samples_of_next, is_wanted
+from tvmdash.experiment.rounds import (
+    BROKEN,
+    INTERVAL,
+    MINUTES,
+    PROCESSES,
+    Precision,
+    count_samples_of_next,
+    is_affordable,
+    is_wanted,
+)
 from tvmdash.measure.capture import Sample, Trial
 from tvmdash.stats.paired import combine_pairs
 from tvmdash.stats.reduction import reduce_processes
@@ -83,3 +92,12 @@ def test_beside_a_reference_it_is_the_ratio_that_ends_a_point() -> None:
     assert ended == ["interval", "max_minutes"]
     four = reduce_processes([[1.0, 1.1, 1.2]] * 4)
     assert precision.ended_by(four, combine_pairs([0.0, 0.2, 0.1, 0.3]), broken=False) == "max_processes"
+
+
+def test_groups_that_take_long_leave_time_for_those_that_take_little() -> None:
+    took_s, times = {"quick": 2.0, "slow": 20.0}, {"quick": 2, "slow": 1}
+    assert is_affordable("new", took_s, times, 5, -1.0), "the first process always may begin"
+    assert is_affordable("slow", took_s, times, 5, 26.0)
+    assert not is_affordable("slow", took_s, times, 5, 25.0), "three of the quick one take six seconds"
+    assert is_affordable("slow", took_s, times, 0, 20.0), "measured alone, nothing is kept for others"
+    assert is_affordable("quick", took_s, times, 5, 2.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tvmdash.measure.capture import Trial
@@ -78,6 +78,19 @@ def is_pair_wanted(trials: Sequence[Trial], ratio: PairedRatio | None, precision
     if any(trial.error for trial in trials):
         return False
     return len(trials) < precision.pair_rounds and not precision.pairs_reached(ratio)
+
+
+def is_affordable(group: str, took_s: Mapping[str, float], times: Mapping[str, int], least: int, left_s: float) -> bool:
+    """Whether another process of the group fits in the time left; its first one always may begin.
+
+    took_s, times: of each group's processes, how long the last one took and how many there were. Groups that take less
+    time have `least` processes each first.
+    """
+    if group not in took_s:
+        return True
+    cheaper = [name for name, cost_s in took_s.items() if cost_s < took_s[group]]
+    needed_s = sum(took_s[name] * max(0, least - times[name]) for name in cheaper)
+    return took_s[group] + needed_s <= left_s
 
 
 def count_samples_of_next(trials: Sequence[Trial], repeat: int) -> int:

@@ -28,7 +28,7 @@ from tvmdash.experiment.paired.pairs import CPU, combine, match_pairs
 from tvmdash.experiment.paired.reference import read_reference
 from tvmdash.experiment.points import Group, group_points, key, name_values, plan_points
 from tvmdash.experiment.processes import Processes
-from tvmdash.experiment.rounds import count_samples_of_next, is_pair_wanted, is_wanted
+from tvmdash.experiment.rounds import count_samples_of_next, is_affordable, is_pair_wanted, is_wanted
 from tvmdash.measure.capture import Trial, read_trials
 from tvmdash.stats.paired import PairedRatio
 
@@ -96,14 +96,10 @@ class _Run(Generic[Config]):
 
         Where a reference is measured, groups that take less time have all the pairs that they need at least first.
         """
-        age_s = time.monotonic() - self.begun
-        took_s = self.took_s.get(group.name)
-        if took_s is None:
-            return True
-        least = self.measuring.precision.pairs if self.processes.reference else 0
-        cheaper = [name for name, cost_s in self.took_s.items() if cost_s < took_s]
-        needed_s = sum(self.took_s[name] * max(0, least - self.times[name]) for name in cheaper)
-        return age_s + took_s + needed_s <= self.measuring.precision.max_minutes * 60
+        precision = self.measuring.precision
+        left_s = precision.max_minutes * 60 - (time.monotonic() - self.begun)
+        least = precision.pairs if self.processes.reference else 0
+        return is_affordable(group.name, self.took_s, self.times, least, left_s)
 
     def measure(self, group: Group, jobs: tuple[Job, ...], number: int) -> int:
         """One process, or a pair of them; how many trials of tonight's it began."""
