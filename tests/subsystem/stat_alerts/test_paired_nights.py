@@ -17,6 +17,7 @@ from tests.subsystem.website.sites import Site
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents import replay
+from tvmdash.incidents.text import describe
 from tvmdash.series import store
 from tvmdash.verdict import Level, NightVerdict
 
@@ -183,6 +184,7 @@ def test_beside_last_nights_artifact_the_ratio_itself_is_the_step(tmp_path: Path
     (incident,) = opened(home)
     assert incident.after == stamp_of(3)
     assert incident.is_open, "it stays slower, although from the next night on the reference is as slow"
+    assert "measured in turn, with one another" in describe(incident), "no two nights had the same reference"
     assert [verdict.level for verdict in said[4:]] == [Level.REGRESSION] * (count - 4)
 
 

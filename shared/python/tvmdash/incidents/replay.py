@@ -118,7 +118,7 @@ def _explain_paired(name: str, value: Mapping[str, Any], path: Path) -> Iterator
     yield f"  Replayed from the stored inputs: {same}."
     yield (
         f"  {builds} from those before by {format_percent(again.effect)}, 95 %: {format_percent(again.low)} to "
-        f"{format_percent(again.high)}, each going by its ratio to the reference, measured in turn."
+        f"{format_percent(again.high)}, going by ratios to references, measured in turn."
     )
     yield (
         f"  A pair of processes scatters by {100 * evidence.pair.sd:.2g} %, builds by {luck:.2g} % without any change."
