@@ -107,7 +107,7 @@ def judge(
         state = memory.fleets.get(name, FleetState())
         of_ratios = paired.judge_rows(table, night, table.paired.intersection(present), state.series, pairs)
         beside |= of_ratios
-        rows = paired.without(present, of_ratios)
+        rows = [row for row in present if row not in of_ratios]
         keys = {table.rows[row].key: row for row in rows}
         controls = _controls(table, night, rows, options)
         suspects = screen.suspects(night, keys, state, controls) if screen is not None else None

@@ -9,9 +9,10 @@ from typing import Protocol
 
 from judging.table import Table
 from tvmdash.contracts.remeasured import RatioRun
-from tvmdash.detect.beside.builds import Again, RatioHistory
+from tvmdash.detect.beside.builds import Again
 from tvmdash.detect.beside.decisions import RatioDecision, decide
-from tvmdash.detect.beside.reference import Standing, compare_with_reference
+from tvmdash.detect.beside.luck import Learned
+from tvmdash.detect.beside.reference import ReferenceStanding, compare_with_reference
 from tvmdash.detect.cause import PAIRED, Cause, of_tvm
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Measured, SeriesState
@@ -32,7 +33,7 @@ class Beside:
     """What a paired row's ratios say tonight: of the step since the builds before, and of the reference itself."""
 
     decision: RatioDecision | None
-    reference: Standing | None
+    reference: ReferenceStanding | None
 
 
 def judge_rows(
@@ -46,8 +47,9 @@ def judge_rows(
     for of_experiment in members.values():
         named = {str(row): table.ratio_history(row, night) for row in of_experiment}
         starts = {str(row): states.get(table.rows[row].key, SeriesState()).start for row in of_experiment}
-        decisions = _measured_again(named, starts, ask, table, night) if ask else decide(named, starts)
-        standings = compare_with_reference(named)
+        learned = Learned.of(named)
+        decisions = _measured_again(learned, starts, ask, table, night) if ask else decide(learned, starts)
+        standings = compare_with_reference(learned)
         for row in of_experiment:
             if str(row) in standings:
                 found[row] = Beside(decisions.get(str(row)), standings[str(row)])
@@ -55,14 +57,14 @@ def judge_rows(
 
 
 def _measured_again(
-    named: Mapping[str, RatioHistory], starts: Mapping[str, int], ask: AskPairs, table: Table, night: int
+    learned: Learned, starts: Mapping[str, int], ask: AskPairs, table: Table, night: int
 ) -> dict[str, RatioDecision]:
     """The decisions with what may have moved measured again: tonight's artifact and the last one of the level before.
 
     Until each is clear, or there is no more to be had.
     """
-    found = decide(named, starts)
-    histories = dict(named)
+    found = decide(learned, starts)
+    histories = dict(learned.histories)
     for count in range(1, MOST_AGAIN + 1):
         more = {}
         for name, decision in found.items():
@@ -75,7 +77,7 @@ def _measured_again(
         if not more:
             break
         histories |= {name: replace(histories[name], again=again) for name, again in more.items()}
-        found = decide(histories, starts)
+        found = decide(Learned.of(histories), starts)
     return found
 
 
@@ -115,8 +117,3 @@ def _cause(said: RatioDecision) -> Cause:
     """TVM's: another artifact was on the new side, and the machine is in both halves of each pair."""
     same, changed = said.same_code is True, said.same_code is False
     return of_tvm(Cause(evidence=PAIRED, same_code=int(same), changed_code=int(changed)))
-
-
-def without(rows: Sequence[int], paired: Mapping[int, Beside]) -> list[int]:
-    """Those of the rows that are judged by their times."""
-    return [row for row in rows if row not in paired]

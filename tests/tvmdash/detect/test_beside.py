@@ -9,7 +9,8 @@ import pytest
 
 from tvmdash.detect.beside.builds import Again, RatioHistory, locate_builds
 from tvmdash.detect.beside.contrasts import contrasts_of
-from tvmdash.detect.beside.decisions import decide
+from tvmdash.detect.beside.decisions import RatioDecision, decide
+from tvmdash.detect.beside.luck import Learned
 from tvmdash.detect.beside.reference import compare_with_reference
 from tvmdash.stats.spread import Spread
 
@@ -43,6 +44,11 @@ def fleet(
         )
         for number in range(count)
     }  # fmt: skip
+
+
+def decided(histories: dict[str, RatioHistory]) -> dict[str, RatioDecision]:
+    """What is decided of series whose level began on the first night."""
+    return decide(Learned.of(histories), {})
 
 
 def test_beside_one_reference_a_build_lies_where_its_nights_say() -> None:
@@ -94,7 +100,7 @@ def test_an_artifact_that_comes_back_is_a_build_of_its_own() -> None:
 @pytest.mark.parametrize("chain", [False, True])
 @pytest.mark.parametrize("at", [2, 6])
 def test_a_step_is_told_the_same_night_and_nothing_else(*, chain: bool, at: int) -> None:
-    decisions = decide(fleet(10, at + 1, shift=0.06, at=at, chain=chain), {})
+    decisions = decided(fleet(10, at + 1, shift=0.06, at=at, chain=chain))
     assert [name for name, decision in decisions.items() if decision.is_told] == ["s0"]
     decision = decisions["s0"]
     assert decision.low < np.expm1(0.06) < decision.high
@@ -103,18 +109,16 @@ def test_a_step_is_told_the_same_night_and_nothing_else(*, chain: bool, at: int)
 
 def test_a_small_step_is_told_when_enough_builds_have_it() -> None:
     """2 %, where a night's ratio scatters by 0.45 %. Beside last night's build only one night measures the step."""
-    told = [
-        night for night in range(9, 20) if decide(fleet(10, night, shift=0.02, at=8, chain=False), {})["s0"].is_told
-    ]
+    told = [night for night in range(9, 20) if decided(fleet(10, night, shift=0.02, at=8, chain=False))["s0"].is_told]
     assert told
     assert told[0] <= 13
 
 
 def test_what_is_measured_again_counts_by_its_pairs() -> None:
     night = fleet(10, 4, shift=0.025, at=3, chain=False, scatter=0.012, seed=4)
-    decision = decide(night, {})["s0"]
+    decision = decided(night)["s0"]
     more = replace(night["s0"], again=(Again(0.025, 10, 3), Again(0.025, 10, 3)))
-    again = decide({**night, "s0": more}, {})["s0"]
+    again = decided({**night, "s0": more})["s0"]
     assert again.error < 0.7 * decision.error
     assert again.low < np.expm1(0.025) < again.high
     assert again.evidence.pairs_again == 20
@@ -129,23 +133,23 @@ def test_measuring_again_does_not_make_luck_smaller() -> None:
         name: replace(history, logs=history.logs + 0.012 * rng.standard_normal(12)) for name, history in night.items()
     }
     gap = float(lucky["s0"].logs[-1] - lucky["s0"].logs[-2])
-    again = decide({**lucky, "s0": replace(lucky["s0"], again=(Again(gap, 500, 11),))}, {})["s0"]
-    assert again.error >= 0.9 * decide(lucky, {})["s0"].error
+    again = decided({**lucky, "s0": replace(lucky["s0"], again=(Again(gap, 500, 11),))})["s0"]
+    assert again.error >= 0.9 * decided(lucky)["s0"].error
     assert not again.is_told
 
 
 def test_one_build_says_nothing_of_a_step_but_how_it_stands_to_the_reference() -> None:
     only = {f"s{number}": history([0.05, 0.05], [1, 1], [9, 9]) for number in range(3)}
-    assert decide(only, {}) == {}
-    stand = compare_with_reference(only)["s0"]
+    assert decided(only) == {}
+    stand = compare_with_reference(Learned.of(only))["s0"]
     assert stand.differs
     assert stand.low < np.expm1(0.05) < stand.high
     assert not stand.is_itself
 
 
 def test_a_build_measured_beside_itself_has_no_luck_in_its_interval() -> None:
-    itself = compare_with_reference({"s": history([0.0], [9], [9])})["s"]
-    other = compare_with_reference({"s": history([0.0], [1], [9])})["s"]
+    itself = compare_with_reference(Learned.of({"s": history([0.0], [9], [9])}))["s"]
+    other = compare_with_reference(Learned.of({"s": history([0.0], [1], [9])}))["s"]
     assert itself.is_itself
     assert itself.high - itself.low < other.high - other.low
 

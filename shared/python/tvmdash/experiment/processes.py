@@ -14,7 +14,7 @@ from pathlib import Path
 from tvmdash.experiment import engine_store
 from tvmdash.experiment.measure import Job, Task
 from tvmdash.experiment.paired.pairs import REFERENCE, TONIGHT
-from tvmdash.experiment.paired.partners import Conductor, describe_end, started
+from tvmdash.experiment.paired.partners import Conductor, describe_end, describe_limit, started
 from tvmdash.experiment.paired.reference import Reference
 from tvmdash.experiment.points import Group, key
 from tvmdash.trial_util import Timing
@@ -50,13 +50,12 @@ class Processes:
         folder = self._make_folder(f"process_{self.count}")
         self.count += 1
         Task(group.engine.name, group.environment, jobs).write(folder)
-        limit = f"its process did not end within {self.minutes:g} min (process_minutes) and was ended"
         try:
             code = subprocess.run(
                 self._argv(folder), env=self._environment(group), check=False, timeout=self.minutes * 60
             ).returncode
         except subprocess.TimeoutExpired:
-            return folder, limit
+            return folder, describe_limit(self.minutes)
         return folder, describe_end(code, folder)
 
     def measure_pair(

@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tvmdash.detect.beside.builds import RatioHistory, locate_builds
 from tvmdash.detect.beside.contrasts import NIGHT_VARIANCE, Contrast, contrasts_of
-from tvmdash.detect.beside.luck import excursions_of, luck_of_jumps, luck_of_kin, pair_spreads, prior
+from tvmdash.detect.beside.luck import LUCK_PRIOR, Learned, excursions_of, luck_of_kin
 from tvmdash.detect.beside.rarity import normal, points, whole_freedom
 from tvmdash.stats.spread import Spread, add, pool
 from tvmdash.stats.student import two_sided
@@ -96,22 +95,19 @@ class RatioDecision:
         return self.is_told or abs(self.z) < CLEARLY_NOTHING or max(abs(self.low), abs(self.high)) < LEAST_EFFECT
 
 
-def decide(histories: Mapping[str, RatioHistory], starts: Mapping[str, int]) -> dict[str, RatioDecision]:
+def decide(learned: Learned, starts: Mapping[str, int]) -> dict[str, RatioDecision]:
     """What the ratios of one experiment say tonight; nothing of a series of which only one build is known.
 
     starts: the first night of each series' level.
     """
-    pairs = pair_spreads(histories)
-    builds = {name: locate_builds(history, pairs[name]) for name, history in histories.items()}
-    jumps = {name: luck_of_jumps(located, pairs[name]) for name, located in builds.items()}
+    pairs, jumps = learned.pairs, learned.jumps
     found = {
         name: contrasts_of(
-            builds[name].since(starts.get(name, 0)), pairs[name], max(prior(None).variance, jumps[name].variance)
+            learned.builds[name].since(starts.get(name, 0)), pairs[name], max(LUCK_PRIOR.variance, jumps[name].variance)
         )
-        for name, history in histories.items()
-        if history.has_tonight
+        for name in learned.present
     }
-    precedent = max((far for located in builds.values() for far in excursions_of(located)), default=0.0)
+    precedent = max((far for located in learned.builds.values() for far in excursions_of(located)), default=0.0)
     return {
         name: decide_by(
             RatioEvidence(
@@ -121,7 +117,7 @@ def decide(histories: Mapping[str, RatioHistory], starts: Mapping[str, int]) -> 
                 luck_of_kin(name, found, jumps, pairs),
                 len(found),
                 precedent,
-                sum(again.pairs for again in histories[name].again),
+                sum(again.pairs for again in learned.histories[name].again),
             )
         )
         for name, contrasts in found.items()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from tvmdash.detect.beside.builds import Builds, RatioHistory
+from tvmdash.detect.beside.builds import Builds, RatioHistory, locate_builds
 from tvmdash.detect.beside.contrasts import NIGHT_VARIANCE, Contrast
 from tvmdash.detect.noise import MAD_TO_SD
 from tvmdash.stats.spread import NOTHING, Spread, pool
@@ -22,6 +23,32 @@ FEWEST_JUMPS = 3
 FEWEST_OTHERS = 4
 _MEDIAN_OF_SQUARE = 0.4549
 """The median of the square of a standard normal number."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What the nights of an experiment say of each series before anything is decided, by the series' name.
+
+    pairs: the scatter of one pair of processes. builds: where they lie. jumps: how they differ, going by their jumps.
+    """
+
+    histories: Mapping[str, RatioHistory]
+    pairs: Mapping[str, Spread]
+    builds: Mapping[str, Builds]
+    jumps: Mapping[str, Spread]
+
+    @classmethod
+    def of(cls, histories: Mapping[str, RatioHistory]) -> Learned:
+        """From all series of one experiment."""
+        pairs = pair_spreads(histories)
+        builds = {name: locate_builds(history, pairs[name]) for name, history in histories.items()}
+        jumps = {name: luck_of_jumps(located, pairs[name]) for name, located in builds.items()}
+        return cls(histories, pairs, builds, jumps)
+
+    @property
+    def present(self) -> dict[str, RatioHistory]:
+        """The series that have a ratio tonight."""
+        return {name: history for name, history in self.histories.items() if history.has_tonight}
 
 
 def pair_spreads(histories: Mapping[str, RatioHistory]) -> dict[str, Spread]:
@@ -65,9 +92,9 @@ def luck_of_night(contrasts: Sequence[tuple[Contrast, Spread]]) -> Spread:
     return Spread((scatter - error) / times, 0.4 * len(shifts))
 
 
-def prior(contrast: Contrast | None) -> Spread:
+def _prior(contrast: Contrast) -> Spread:
     """What is known of luck before anything was measured."""
-    return LUCK_OF_SAME_CODE if contrast is not None and contrast.same_code else LUCK_PRIOR
+    return LUCK_OF_SAME_CODE if contrast.same_code else LUCK_PRIOR
 
 
 def luck_of_kin(
@@ -78,7 +105,7 @@ def luck_of_kin(
     kin = [other for other in found if other != name and found[other] and bool(found[other][0].same_code) == same]
     tonight = luck_of_night([(found[other][0], pairs[other]) for other in kin])
     known = pool([pool(jumps[other] for other in kin).limited(LUCK_FREEDOM), tonight.limited(LUCK_FREEDOM)])
-    return pool([known, prior(found[name][0])])
+    return pool([known, _prior(found[name][0])])
 
 
 def excursions_of(builds: Builds) -> list[float]:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from tvmdash.detect.beside.builds import RatioHistory, locate_builds
+from tvmdash.detect.beside.builds import RatioHistory
 from tvmdash.detect.beside.contrasts import NIGHT_VARIANCE
 from tvmdash.detect.beside.decisions import LEAST_EFFECT, SUSPECT_P
-from tvmdash.detect.beside.luck import LUCK_FREEDOM, LUCK_PRIOR, luck_of_jumps, pair_spreads
+from tvmdash.detect.beside.luck import LUCK_FREEDOM, LUCK_PRIOR, Learned
 from tvmdash.detect.beside.rarity import points, whole_freedom
 from tvmdash.stats.spread import Spread, add, pool
 from tvmdash.stats.student import two_sided
 
 
 @dataclass(frozen=True)
-class Standing:
+class ReferenceStanding:
     """How tonight's artifact stands to the reference, over all its nights. effect, low, high: a fraction, 95 %.
 
     differs: beyond what one of all the experiment's series would do by chance in one night of twenty. is_itself: the
@@ -33,14 +32,12 @@ class Standing:
     visible: float
 
 
-def compare_with_reference(histories: Mapping[str, RatioHistory]) -> dict[str, Standing]:
+def compare_with_reference(learned: Learned) -> dict[str, ReferenceStanding]:
     """By series, for those with a ratio tonight; the luck of the two builds is in the interval."""
-    pairs = pair_spreads(histories)
-    present = {name: history for name, history in histories.items() if history.has_tonight}
-    jumps = {name: luck_of_jumps(locate_builds(history, pairs[name]), pairs[name]) for name, history in present.items()}
-    known = pool(jumps.values()).limited(LUCK_FREEDOM)
+    present, jumps = learned.present, learned.jumps
+    known = pool(jumps[name] for name in present).limited(LUCK_FREEDOM)
     return {
-        name: _stand(history, pairs[name], _above_zero(pool([jumps[name], known, LUCK_PRIOR])), len(present))
+        name: _stand(history, learned.pairs[name], _above_zero(pool([jumps[name], known, LUCK_PRIOR])), len(present))
         for name, history in present.items()
     }
 
@@ -49,7 +46,7 @@ def _above_zero(luck: Spread) -> Spread:
     return Spread(max(0.0, luck.variance), luck.freedom)
 
 
-def _stand(history: RatioHistory, pair: Spread, luck: Spread, series: int) -> Standing:
+def _stand(history: RatioHistory, pair: Spread, luck: Spread, series: int) -> ReferenceStanding:
     same = np.isfinite(history.logs) & (history.build == history.build[-1])
     same &= history.reference == history.reference[-1]
     if not history.build[-1]:
@@ -62,7 +59,7 @@ def _stand(history: RatioHistory, pair: Spread, luck: Spread, series: int) -> St
     reach = points(error.freedom) * error.sd
     rarity = two_sided(mean / error.sd, whole_freedom(error.freedom))
     effect = math.expm1(mean)
-    return Standing(
+    return ReferenceStanding(
         effect,
         math.expm1(mean - reach),
         math.expm1(mean + reach),

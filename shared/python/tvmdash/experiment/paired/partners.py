@@ -94,6 +94,11 @@ class Partner:
         self.lost = self.limit
 
 
+def describe_limit(minutes: float) -> str:
+    """Why a measuring process that ran for so long was ended."""
+    return f"its process did not end within {minutes:g} min (process_minutes) and was ended"
+
+
 def describe_end(code: int, folder: Path) -> str | None:
     """Why a measuring process that exited with `code` did not do its task; None where it did."""
     if code < 0:
@@ -116,11 +121,10 @@ def started(
             argv, env={**environment, VARIABLE: str(theirs.fileno())}, pass_fds=[theirs.fileno()]
         )
         theirs.close()
-        limit = f"its process did not end within {minutes:g} min (process_minutes) and was ended"
         by_key = {key(job.point): job for job in jobs}
         line = Connection(os.dup(ours.fileno()))
         try:
-            yield Partner(folder, by_key, process, line, minutes * 60, limit)
+            yield Partner(folder, by_key, process, line, minutes * 60, describe_limit(minutes))
         finally:
             if process.poll() is None:
                 process.kill()
