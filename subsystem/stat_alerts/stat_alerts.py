@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from judging import false_positive_rate
+from judging import false_positive_rate, sensitivity
 from judging.judge import Options
 from judging.table import Table, read_table
 from nights import Tonight, judge_pending
@@ -65,7 +65,8 @@ class StatAlerts(Subsystem[StatAlertsConfig]):
             report = _without_data(done, tonight.stamp)
             return threads.post_threads(report, config, output, home, tonight, done.ledger, [Line(report.value)])
         rates = false_positive_rate.measured(output, done.table, done.judged, options, config.honesty_series)
-        verdict, stands = concluding.conclude(home, tonight, done.table, done.judged, done.ledger, options)
+        seen = sensitivity.measured(output, done.table, done.judged)
+        verdict, stands = concluding.conclude(home, tonight, done.table, done.judged, done.ledger, options, seen)
         write_verdict(home, verdict)
         page = telling.page(done.table, done.judged, done.ledger, rates, options, stands)
         page = replace(page, partial=_partial(home, page.stamps))

@@ -114,6 +114,36 @@ class BesideReference:
 
 
 @dataclass(frozen=True)
+class PlantedStep:
+    """Copies of so many series in which tonight's build is slower by the fraction `step`.
+
+    told: how many would have been told at once; again: how many more would have been measured again, to be told or not.
+    """
+
+    step: float
+    series: int
+    told: int
+    again: int
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What would have been told of steps that are known because they were put into copies of the home's own series.
+
+    tonight: of the series that are judged by their ratios tonight; lately: on the last `nights` nights together, each
+    night of a series counted once. Of `unchanged` series-nights whose TVM was that of the night before, and was taken
+    for a new one, `false` would have been told; at_most_per_1000: the true rate is below, with 95 % confidence.
+    """
+
+    tonight: tuple[PlantedStep, ...]
+    lately: tuple[PlantedStep, ...]
+    nights: int
+    unchanged: int
+    false: int
+    at_most_per_1000: float | None
+
+
+@dataclass(frozen=True)
 class NightVerdict:
     """The night in one value. `headline` says it in words; new, open: IDs of incidents, nobody having settled them.
 
@@ -133,6 +163,7 @@ class NightVerdict:
     suspects: tuple[Suspect, ...] = ()
     missing: tuple[Missing, ...] = ()
     beside: BesideReference | None = None
+    sensitivity: Sensitivity | None = None
 
     @property
     def is_green(self) -> bool:

@@ -1,7 +1,8 @@
 """How often the detector alerts where nothing happened: on this home's own shuffled and known-unchanged history.
 
 The history alone is judged, with the settings, the threshold and the corrected values with which nights are judged; of
-re-runs only what they corrected counts. Each night of a series is counted once of each kind.
+re-runs only what they corrected counts. Each night of a series is counted once of each kind. Series that are judged by
+their ratios are tested by `sensitivity`.
 """
 
 from __future__ import annotations
@@ -136,7 +137,8 @@ def _tonight(
     table: Table, judged: Judged, options: Options, count: int, counted: Mapping[tuple[str, str], str]
 ) -> Iterator[_Count]:
     """The tests of tonight's share of series, each from where the last one of its series ended."""
-    rows = [(row, key, fleet) for fleet in judged.fleets for key, row in fleet.rows.items()]
+    by_times = [(row, key, fleet) for fleet in judged.fleets for key, row in fleet.rows.items()]
+    rows = [item for item in by_times if item[0] not in table.paired]
     for at in range(min(count, len(rows))):
         row, key, fleet = rows[(judged.night * count + at) % len(rows)]
         used = replace(options.settings, threshold=night_threshold(options.settings, len(fleet.rows)))

@@ -36,7 +36,7 @@ from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import describe, format_headline
 from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, format_list, format_percent
-from tvmdash.verdict import NightVerdict
+from tvmdash.verdict import NightVerdict, PlantedStep, Sensitivity
 
 MOST_CHARS = 6000
 _SHOWN_NIGHTS = 30
@@ -91,6 +91,7 @@ def report_lines(
         *map(Line, _suspects(verdict)),
         *map(Line, _differences(verdict)),
         *lines,
+        *map(Line, _format_sensitivity(verdict.sensitivity)),
         *map(Line, _format_false_positive_rate(rates)),
     ]
 
@@ -186,6 +187,20 @@ def _format_false_positive_rate(rates: Mapping[str, Rate]) -> Iterable[str]:
             f"Trust: on {rate.nights} series-nights of unchanged code the history alone alerts {rate.rate:.2f} times "
             f"per 1000 (95 %: below {rate.at_most:.2f}); the target is {TARGET}."
         )
+
+
+def _format_sensitivity(seen: Sensitivity | None) -> Iterable[str]:
+    """What would have been told tonight of steps put into copies."""
+    steps = [step for step in seen.tonight if step.series] if seen else []
+    if steps:
+        first, *others = steps
+        text = f"Of {first.series} series beside the reference, a step of {100 * first.step:g} % would have been told"
+        more = [f"of {100 * step.step:g} % in {_format_told(step)}" for step in others]
+        yield ", ".join([f"{text} tonight in {_format_told(first)}", *more]) + "."
+
+
+def _format_told(step: PlantedStep) -> str:
+    return f"{step.told}{f' ({step.again} more measured again first)' if step.again else ''}"
 
 
 def _cut(text: str) -> str:

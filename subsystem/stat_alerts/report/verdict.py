@@ -14,13 +14,19 @@ from tvmdash import common, config_util
 from tvmdash.dashboard_info import Home, Night, experiment_of, variant_of
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident, Ledger
-from tvmdash.verdict import Level, NightVerdict, Standing
+from tvmdash.verdict import Level, NightVerdict, Sensitivity, Standing
 
 _NIGHTS_BACK = 30
 
 
 def conclude(
-    home: Home, tonight: Night, table: Table, judged: Judged, ledger: Ledger, options: Options
+    home: Home,
+    tonight: Night,
+    table: Table,
+    judged: Judged,
+    ledger: Ledger,
+    options: Options,
+    sensitivity: Sensitivity | None = None,
 ) -> tuple[NightVerdict, dict[int, SeriesStanding]]:
     """The verdict on the night, and by row how each series stands."""
     expected = expected_rows(table, judged.night, _taking_part(home, tonight, table, judged.night))
@@ -43,6 +49,7 @@ def conclude(
         suspects=tuple(findings_of_night.suspects),
         missing=tuple(findings_of_night.missing),
         beside=findings_of_night.beside,
+        sensitivity=sensitivity,
     )
     return verdict, stands
 

@@ -11,6 +11,7 @@ from views import incidents as incident_views
 from views.context import SiteContext
 
 from tvmdash.text import three_digits
+from tvmdash.verdict import NightVerdict
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,30 @@ def write_alerts(context: SiteContext, new: Path) -> None:
         settled=[view for view in views if view.id not in still],
         rates=[_rate(rate, alerts.target) for rate in alerts.rates],
         target=alerts.target,
+        planted=_planted(context.verdict.value),
         annotations=alerts.annotations,
         faults=alerts.faults,
     )
     (new / "alerts.html").write_text(text, encoding="utf-8")
+
+
+def _planted(verdict: NightVerdict | None) -> list[tuple[str, str]]:
+    """What would have been told of steps put into copies of the series' ratios: each with its words."""
+    seen = verdict.sensitivity if verdict is not None else None
+    if seen is None:
+        return []
+    rows = []
+    for tonight, lately in zip(seen.tonight, seen.lately, strict=True):
+        again = f", and {tonight.again} more perhaps after measuring again" if tonight.again else ""
+        words = f"told in {tonight.told} of {tonight.series} series tonight{again}"
+        if seen.nights > 1:
+            words += f"; in {lately.told} of {lately.series} on the last {seen.nights} nights"
+        rows.append((f"a step of {100 * tonight.step:g} %", words))
+    if seen.at_most_per_1000 is not None:
+        words = f"told in {seen.false} of {seen.unchanged} series-nights"
+        words += f"; with 95 % confidence below {three_digits(seen.at_most_per_1000)} per 1000"
+        rows.append(("the same TVM as the night before, taken for a new one", words))
+    return rows
 
 
 def _rate(rate: Rate, target: float | None) -> RateView:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tvmdash.detect.beside.contrasts import NIGHT_VARIANCE, Contrast, contrasts_of
-from tvmdash.detect.beside.luck import LUCK_PRIOR, Learned, excursions_of, luck_of_kin
+from tvmdash.detect.beside.luck import LUCK_PRIOR, Learned, luck_of_kin
 from tvmdash.detect.beside.rarity import normal, points, whole_freedom
 from tvmdash.stats.spread import Spread, add, pool
 from tvmdash.stats.student import two_sided
@@ -107,7 +107,6 @@ def decide(learned: Learned, starts: Mapping[str, int]) -> dict[str, RatioDecisi
         )
         for name in learned.present
     }
-    precedent = max((far for located in learned.builds.values() for far in excursions_of(located)), default=0.0)
     return {
         name: decide_by(
             RatioEvidence(
@@ -116,7 +115,7 @@ def decide(learned: Learned, starts: Mapping[str, int]) -> dict[str, RatioDecisi
                 jumps[name],
                 luck_of_kin(name, found, jumps, pairs),
                 len(found),
-                precedent,
+                learned.precedent,
                 sum(again.pairs for again in learned.histories[name].again),
             )
         )

@@ -21,6 +21,8 @@ LUCK_FREEDOM = 5.0
 FEWEST_JUMPS = 3
 """So many jumps from build to build tell their size, whatever one or the other of them was."""
 FEWEST_OTHERS = 4
+_AROUND = 3
+"""So many builds before and after another one say whether it was off."""
 _MEDIAN_OF_SQUARE = 0.4549
 """The median of the square of a standard normal number."""
 
@@ -30,12 +32,14 @@ class Learned:
     """What the nights of an experiment say of each series before anything is decided, by the series' name.
 
     pairs: the scatter of one pair of processes. builds: where they lie. jumps: how they differ, going by their jumps.
+    precedent: how far one build was off before and went back, in any of the series.
     """
 
     histories: Mapping[str, RatioHistory]
     pairs: Mapping[str, Spread]
     builds: Mapping[str, Builds]
     jumps: Mapping[str, Spread]
+    precedent: float = 0.0
 
     @classmethod
     def of(cls, histories: Mapping[str, RatioHistory]) -> Learned:
@@ -43,7 +47,8 @@ class Learned:
         pairs = pair_spreads(histories)
         builds = {name: locate_builds(history, pairs[name]) for name, history in histories.items()}
         jumps = {name: luck_of_jumps(located, pairs[name]) for name, located in builds.items()}
-        return cls(histories, pairs, builds, jumps)
+        precedent = max((far for located in builds.values() for far in excursions_of(located)), default=0.0)
+        return cls(histories, pairs, builds, jumps, precedent)
 
     @property
     def present(self) -> dict[str, RatioHistory]:
@@ -111,8 +116,11 @@ def luck_of_kin(
 def excursions_of(builds: Builds) -> list[float]:
     """How far each build before tonight's was from both the builds before it and those after it."""
     places = builds.places[:-1]
-    return [
-        min(abs(float(place - np.median(side))) for side in (places[max(0, at - 3) : at], places[at + 1 : at + 4]))
-        for at, place in enumerate(places)
-        if 0 < at < len(places) - 1
-    ]
+    if len(places) < 3:
+        return []
+    unknown = np.full(_AROUND, np.nan)
+    sides = np.lib.stride_tricks.sliding_window_view(np.concatenate([unknown, places, unknown]), _AROUND)
+    middles = np.nanmedian(sides[1:-1], axis=1)  # sides[at] ends before the build `at`
+    inner = np.arange(1, len(places) - 1)
+    away = np.abs(places[inner] - middles[[inner - 1, inner + _AROUND]])
+    return [float(far) for far in away.min(axis=0)]

@@ -1,0 +1,67 @@
+"""Steps put into copies of a night's ratios: that they say of the detector what steps of TVM would."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.tvmdash.detect.test_beside import decided, fleet, history
+from tvmdash.detect.beside.builds import RatioHistory
+from tvmdash.detect.beside.decisions import decide
+from tvmdash.detect.beside.luck import Learned
+from tvmdash.detect.beside.planted import decide_with_steps, is_unchanged
+
+STEP = 0.04
+NOISE = 0.0145
+"""With five nights of five such pairs, a step of STEP is told in about half of the series."""
+
+
+@pytest.mark.parametrize("chain", [False, True])
+def test_all_copies_at_once_say_what_each_series_slower_by_itself_would(*, chain: bool) -> None:
+    night = fleet(8, 6, shift=0.0, at=0, chain=chain, scatter=NOISE, seed=3)
+    copies = decide_with_steps(night, {}, (0.0, STEP))
+    for name, alone in night.items():
+        slower = replace(alone, logs=alone.logs + math.log1p(STEP) * (np.arange(6) == 5))
+        said = decide(Learned.of({**night, name: slower}), {})[name]
+        copy = copies[STEP][name]
+        assert (copy.is_told, copy.builds) == (said.is_told, said.builds)
+        assert (copy.z, copy.low, copy.high) == pytest.approx((said.z, said.low, said.high))
+        assert copies[0.0][name].z == pytest.approx(decided(night)[name].z)
+
+
+def test_the_share_of_copies_that_are_told_is_that_of_planted_steps_in_other_worlds() -> None:
+    worlds = 60
+    copies = [
+        decision.is_told
+        for seed in range(worlds)
+        for decision in decide_with_steps(
+            fleet(8, 5, shift=0.0, at=0, chain=False, scatter=NOISE, seed=seed), {}, (STEP,)
+        )[STEP].values()
+    ]
+    planted = [
+        decided(fleet(8, 5, shift=math.log1p(STEP), at=4, chain=False, scatter=NOISE, seed=1000 + seed))["s0"].is_told
+        for seed in range(3 * worlds)
+    ]
+    share = float(np.mean(planted))
+    assert 0.3 < share < 0.7, "else all would agree"
+    error = math.sqrt(share * (1 - share) * (1 / len(planted) + 2 / len(copies)))
+    assert float(np.mean(copies)) == pytest.approx(share, abs=3 * error)
+
+
+def test_nights_of_one_artifact_get_a_build_of_their_own_in_the_copy_with_code_that_nobody_knows() -> None:
+    same: dict[str, RatioHistory] = {f"s{number}": history([0.0, 0.0, 0.0], [1, 1, 1], [9] * 3) for number in range(3)}
+    assert all(map(is_unchanged, same.values()))
+    assert decided(same) == {}
+    copies = decide_with_steps(same, {}, (0.0, 0.2))
+    assert [decision.is_told for decision in copies[0.2].values()] == [True] * 3
+    assert [decision.is_told for decision in copies[0.0].values()] == [False] * 3
+    assert {decision.same_code for decision in copies[0.2].values()} == {None}
+
+
+def test_a_build_that_is_new_keeps_what_is_known_of_its_code() -> None:
+    night = {"s": history([0.0, 0.0], [1, 2], [9, 9])}
+    assert not is_unchanged(night["s"])
+    assert decide_with_steps(night, {}, (0.05,))[0.05]["s"].same_code is True
