@@ -68,7 +68,7 @@ def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Ton
         ledger = view.before(iso_of(table.stamps[night]))
         past = screen if night < screen.stop else None
         after, judged, events = one_night(table, night, after, ledger, options, again, past)
-        events += exact_events.events_of(table, judged)
+        events += exact_events.events_of(table, judged, ledger)
         events = [_with_notes(event, home, table) for event in events]
         view.add(events)
         fresh += [event for event in events if event.key not in known]

@@ -147,6 +147,8 @@ class Sensitivity:
 class NightVerdict:
     """The night in one value. `headline` says it in words; new, open: IDs of incidents, nobody having settled them.
 
+    new, improved, changed: with those that series joined tonight. fixed: those whose last series went back tonight.
+
     Of `expected` series `seen` have a value; `blind` of these could not have shown a change of MATTERS.
     """
 
@@ -159,6 +161,7 @@ class NightVerdict:
     new: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
     improved: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     suspects: tuple[Suspect, ...] = ()
     missing: tuple[Missing, ...] = ()

@@ -19,7 +19,6 @@ from judging.table import Table
 from tvmdash.detect.noise import MAD_TO_SD, FloatArray, row_medians
 from tvmdash.incidents.events import Moved, Opened
 from tvmdash.incidents.ledger import CREEP, DETECTOR, OPENED, Event, Incident, Ledger, iso_of
-from tvmdash.records.metrics import is_worse
 
 ANCHORS = (30, 90, 365)
 EVERY, WINDOW, LEAST = 7, 20, 12
@@ -138,10 +137,12 @@ def _was_reported(ledger: Ledger, fleet: str, table: Table, anchor: int) -> bool
 def _moved(table: Table, drift: _Drift) -> Moved:
     series = table.rows[drift.row]
     before, effect = math.exp(drift.level), math.expm1(drift.size)
+    after = before * (1 + effect)
+    worse = series.is_regression(effect, before, after)
     low, high = math.expm1(drift.size - 1.96 * drift.error), math.expm1(drift.size + 1.96 * drift.error)
     return Moved(
-        series.key, series.name, series.metric, series.unit, is_worse(effect, series.direction), before,
-        before * (1 + effect), effect, low, high, z=drift.size / drift.error, kind=series.kind,
+        series.key, series.name, series.metric, series.unit, worse, before, after, effect, low, high,
+        z=drift.size / drift.error, kind=series.kind,
     )  # fmt: skip
 
 

@@ -8,38 +8,63 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from judging import recovery
 from judging.exact import RECENT, Exact, by_experiment
 from judging.judge import Judged
-from judging.table import Table
+from judging.table import Row, Table
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved, Opened
-from tvmdash.incidents.ledger import CHANGE, CONFIRMED, DETECTOR, Event, iso_of
+from tvmdash.incidents.ledger import CHANGE, CONFIRMED, DETECTOR, NOT_TVMS, Event, Ledger, iso_of
 from tvmdash.records import Build
+from tvmdash.records.metrics import FOREIGN
 
 
-def events_of(table: Table, judged: Judged) -> list[Event]:
-    """An incident for each experiment whose exact numbers are others than on its last night, confirmed at once."""
-    return [
+def events_of(table: Table, judged: Judged, ledger: Ledger) -> list[Event]:
+    """An incident for each experiment whose exact numbers are others than on its last night, confirmed at once.
+
+    Then the regressions of `ledger` that ended: such a number is back the night that it is no worse than before.
+    """
+    opened = [
         event
         for experiment, numbers in by_experiment(table, judged.exact)
-        for event in _events(table, experiment, numbers)
+        for event in _opened(table, experiment, numbers)
     ]
+    return [*opened, *_recoveries(table, judged.night, ledger)]
 
 
-def _events(table: Table, experiment: str, numbers: Sequence[Exact]) -> Iterator[Event]:
+def _recoveries(table: Table, night: int, ledger: Ledger) -> Iterator[Event]:
+    rows = {series.key: row for row, series in enumerate(table.rows)}
+    for incident in ledger.open():
+        lost = [moved for moved in incident.moved if moved.is_exact and moved.worse and not moved.recovered]
+        back = {moved.series: night for moved in lost if _is_back(table, rows.get(moved.series), night, moved)}
+        if back:
+            yield from recovery.recovered(table, night, incident, back, rows)
+
+
+def _is_back(table: Table, row: int | None, night: int, moved: Moved) -> bool:
+    if row is None or not math.isfinite(value := float(table.values[row, night - table.offset])):
+        return False
+    change = value - moved.before
+    return not table.rows[row].is_regression(change, moved.before, value)
+
+
+def _opened(table: Table, experiment: str, numbers: Sequence[Exact]) -> Iterator[Event]:
     night, after = numbers[0].night, max(number.after for number in numbers)
     begin, last = table.stamps[night], table.stamps[after]
     keys = sorted(table.rows[number.row].key for number in numbers)
     digest = hashlib.sha256(json.dumps(["exact", begin, keys]).encode()).hexdigest()[:4]
     versions = (table.version(numbers[0].row, after), table.version(numbers[0].row, night))
+    blame = _blame(table.build(experiment, after), table.build(experiment, night), versions)
     opened = Opened(
         kind=CHANGE,
         begin=begin,
         after=last,
         found=begin,
         versions=versions,
-        blame=_blame(table.build(experiment, after), table.build(experiment, night), versions),
-        moved=tuple(_moved(table, number) for number in sorted(numbers, key=lambda number: table.rows[number.row].key)),
+        blame=blame,
+        moved=tuple(
+            _moved(table, number, blame) for number in sorted(numbers, key=lambda number: table.rows[number.row].key)
+        ),
         fleet=table.rows[numbers[0].row].fleet,
         direction="none",
     )
@@ -59,12 +84,24 @@ def _blame(then: Build, now: Build, version: Sequence[str]) -> str:
     return "unknown" if own else "compiler"
 
 
-def _moved(table: Table, number: Exact) -> Moved:
+def _says_nothing(series: Row, *, worse: bool | None) -> bool:
+    """Whether a change of the number is held to be neither better nor worse, whatever its direction.
+
+    A count that got better; and any size of a template's record: nearly every change of a compiler makes some code
+    larger and some smaller.
+    """
+    return series.kind == "exact" and (not worse or series.metric != FOREIGN.name)
+
+
+def _moved(table: Table, number: Exact, blame: str) -> Moved:
     series = table.rows[number.row]
     relative = number.before != 0
     effect = (number.value - number.before) / (abs(number.before) if relative else 1.0)
+    worse = series.is_regression(effect, number.before, number.value)
+    if blame in NOT_TVMS or _says_nothing(series, worse=worse):
+        worse = None
     return Moved(
-        series.key, series.name, series.metric, series.unit, None, number.before, number.value, effect,
+        series.key, series.name, series.metric, series.unit, worse, number.before, number.value, effect,
         relative=relative, nights=1, kind=series.kind, processes=number.processes,
     )  # fmt: skip
 

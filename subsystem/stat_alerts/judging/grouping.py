@@ -18,8 +18,7 @@ from tvmdash.detect.cause import Cause, of_many
 from tvmdash.detect.series import Decision, SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Joined, Moved, Opened
-from tvmdash.incidents.ledger import CHANGE, DETECTOR, MACHINE, NEW, Event, Incident, Ledger, iso_of
-from tvmdash.records.metrics import is_worse
+from tvmdash.incidents.ledger import CHANGE, DETECTOR, FALSE_ALARM, FIXED, MACHINE, NEW, Event, Incident, Ledger, iso_of
 
 JOIN_NIGHTS = 1
 """Cuts this near to each other, on the same version, are one change: so exact is the culprit's place."""
@@ -94,7 +93,8 @@ def _alike(table: Table, first: _Hit, hit: _Hit) -> bool:
 def _to_join(table: Table, night: int, ledger: Ledger, hit: _Hit) -> Incident | None:
     """The incident that began where this series moved, on the same version."""
     for incident in reversed(list(ledger.incidents.values())):
-        if incident.kind != hit.kind or incident.size is not None or incident.is_exact:
+        is_over = incident.state in {FIXED, FALSE_ALARM}
+        if incident.kind != hit.kind or incident.size is not None or incident.is_exact or is_over:
             continue
         begin = table.index_of(incident.begin)
         recent = night - table.index_of(incident.found) <= LATEST_JOIN
@@ -115,7 +115,7 @@ def _moved(table: Table, hit: _Hit) -> Moved:
     relative = decision.state.unit is None
     after = before * (1 + effect) if relative else before + effect * (decision.state.unit or 1.0)
     return Moved(
-        series.key, series.name, series.metric, series.unit, is_worse(effect, series.direction), before, after,
+        series.key, series.name, series.metric, series.unit, series.is_regression(effect, before, after), before, after,
         effect, decision.effect_low, decision.effect_high, relative, z=decision.z, nights=decision.nights,
         again_new=sum(rerun.night >= hit.cut for rerun in decision.reruns),
         again_old=sum(rerun.night < hit.cut for rerun in decision.reruns), kind=series.kind,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -32,7 +32,8 @@ def recoveries(table: Table, night: int, memory: Memory, ledger: Ledger) -> tupl
     for incident in ledger.open():
         back: dict[str, int] = {}
         for moved in incident.moved:
-            if incident.kind == CHANGE and moved.worse and not moved.recovered and moved.series in rows:
+            lost = moved.worse and not moved.recovered and not moved.is_exact
+            if incident.kind == CHANGE and lost and moved.series in rows:
                 since = _back_since(table, rows[moved.series], night, incident, moved, memory)
                 if since is not None:
                     back[moved.series] = since
@@ -46,7 +47,7 @@ def recoveries(table: Table, night: int, memory: Memory, ledger: Ledger) -> tupl
             effect = next(moved.effect for moved in incident.moved if moved.series == key)
             steps[key] = Step(table.stamps[since], -math.log1p(effect) if effect > -1 else 0.0, RECOVERED)
         if back:
-            events += _recovered(table, night, incident, back, rows)
+            events += recovered(table, night, incident, back, rows)
     return replace(memory, fleets=fleets).with_steps(steps), events
 
 
@@ -73,9 +74,10 @@ def _back_since(table: Table, row: int, night: int, incident: Incident, moved: M
     return None
 
 
-def _recovered(
-    table: Table, night: int, incident: Incident, back: dict[str, int], rows: dict[str, int]
+def recovered(
+    table: Table, night: int, incident: Incident, back: Mapping[str, int], rows: Mapping[str, int]
 ) -> Iterator[Event]:
+    """What tells that series of an incident are `back` since a night each, and that it ends where none is left."""
     at, since = iso_of(table.stamps[night]), min(back.values())
     series = sorted(back)
     back_again = Recovered(tuple(series), table.stamps[since])

@@ -18,7 +18,7 @@ from tvmdash.detect.noise import FloatArray, IntArray
 from tvmdash.detect.series import History
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records import Build
-from tvmdash.records.metrics import RUN_TIME, RUN_TIME_RATIO, Direction, FleetKind, Kind
+from tvmdash.records.metrics import RUN_TIME, RUN_TIME_RATIO, Direction, FleetKind, Kind, is_regression
 from tvmdash.series import naming, store
 from tvmdash.series.packed import counts, floats, integers
 from tvmdash.series.store import Series, code_number
@@ -36,8 +36,8 @@ GONE_NIGHTS = 30
 class Row:
     """One series. fleet: the key of the machine and kind of metric that it is judged with. key: its ID, once a unit.
 
-    labels: what was measured; they name its point. direction, kind: of the number. fleet_name: the fleet, for people;
-    fleet_kind: what its series are.
+    labels: what was measured; they name its point. direction, kind, tolerance: of the number. fleet_name: the fleet,
+    for people; fleet_kind: what its series are.
     """
 
     key: str
@@ -51,6 +51,11 @@ class Row:
     kind: Kind = "time"
     fleet_name: str = ""
     fleet_kind: FleetKind = "times"
+    tolerance: float = 0.0
+
+    def is_regression(self, effect: float, before: float, after: float) -> bool | None:
+        """Whether the number got worse by `effect`, better (False) or only changed (None)."""
+        return is_regression(effect, after - before, self.direction, self.tolerance)
 
 
 @dataclass(frozen=True)
@@ -285,11 +290,9 @@ def _free_of_machine(table: Table) -> Table:
 def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator[Row]:
     for item, key, name in zip(series, naming.keys(series), naming.names(series), strict=True):
         fleet, name_of_fleet = naming.fleet(item, machine), naming.fleet(item)
-        labels, kind = item.labels, item.kind
-        of = naming.fleet_kind(item)
-        yield Row(
-            key, item.experiment, item.metric, item.unit, item.direction, name, fleet, labels, kind, name_of_fleet, of
-        )
+        facts = (item.experiment, item.metric, item.unit, item.direction)
+        of = (name_of_fleet, naming.fleet_kind(item))
+        yield Row(key, *facts, name, fleet, item.labels, item.kind, *of, item.tolerance)
 
 
 def last_values(table: Table, row: int, count: int) -> list[float | None]:

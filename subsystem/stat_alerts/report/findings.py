@@ -11,15 +11,21 @@ from judging.table import Table
 
 from report.standings import SeriesStanding
 from tvmdash.dashboard_info import BLOCKED, FAILED, JobResult, Night
-from tvmdash.incidents.ledger import ACKNOWLEDGED, MACHINE, Incident, Ledger, iso_of
-from tvmdash.records.metrics import BETTER, CHANGED, is_worse
+from tvmdash.incidents.ledger import ACKNOWLEDGED, DETECTOR, FIXED, MACHINE, Incident, Ledger, iso_of
+from tvmdash.records.metrics import BETTER, is_worse
 from tvmdash.text import format_list
 from tvmdash.verdict import Absence, BesideReference, Difference, Missing, Standing, Suspect
 
 
 @dataclass(frozen=True)
 class Findings:
-    """All that a verdict rests on. new, still: regressions that nobody has settled, found tonight and before."""
+    """All that a verdict rests on.
+
+    new, still: regressions that nobody has settled, found tonight and before. fixed: those whose last series went back
+    tonight.
+
+    Of an incident that was found before, and that series joined tonight, new, better and changed hold these alone.
+    """
 
     new: Sequence[Incident]
     still: Sequence[Incident]
@@ -30,6 +36,12 @@ class Findings:
     missing: Sequence[Missing]
     counts: Mapping[Standing, int]
     beside: BesideReference | None = None
+    fixed: Sequence[Incident] = ()
+
+    @property
+    def has_improved(self) -> bool:
+        """Whether anything got better, or went back to where it was."""
+        return bool(self.better or self.fixed)
 
     @property
     def is_new_beside(self) -> bool:
@@ -56,18 +68,40 @@ def find(
     stamp = table.stamps[judged.night]
     reported = [incident for incident in ledger.incidents.values() if ledger.silent(incident, iso_of(stamp)) is None]
     open_ones = [incident for incident in reported if incident.is_open and incident.state != ACKNOWLEDGED]
-    news = [incident for incident in reported if incident.found == stamp]
+    news = [part for incident in reported if (part := incident.moved_on(stamp)) is not None]
+    new = [part for part in news if part.is_open and part.state != ACKNOWLEDGED]
+    known = {incident.id for incident in new}
+    changed = [part for part in news if not part.is_worse and _has_changed(part)]
     return Findings(
-        new=[incident for incident in open_ones if incident.found == stamp],
-        still=[incident for incident in open_ones if incident.found != stamp],
-        better=[incident for incident in news if incident.moved and incident.way == BETTER],
-        changed=[incident for incident in news if incident.moved and incident.way == CHANGED],
-        machine=[incident for incident in news if incident.kind == MACHINE and not incident.is_open],
+        new=new,
+        still=[incident for incident in open_ones if incident.id not in known],
+        better=[part for part in news if _is_better(part) and part not in changed],
+        changed=changed,
+        machine=[part for part in news if _is_machines(part) and not part.is_open],
         suspects=_suspects(table, stands),
         missing=_missing(tonight, table, stands),
         counts=Counter(stand.kind for stand in stands.values()),
         beside=_beside(table, judged),
+        fixed=[incident for incident in reported if _is_fixed(incident, iso_of(stamp))],
     )
+
+
+def _is_better(incident: Incident) -> bool:
+    return bool(incident.moved) and incident.way == BETTER and not _is_machines(incident)
+
+
+def _is_machines(incident: Incident) -> bool:
+    return incident.kind == MACHINE
+
+
+def _is_fixed(incident: Incident, now: str) -> bool:
+    last = incident.changes[-1]
+    return (last.at, last.who, last.state) == (now, DETECTOR, FIXED)
+
+
+def _has_changed(incident: Incident) -> bool:
+    """Whether a number in it moved that has no better way, or none that is held against TVM."""
+    return any(moved.worse is None for moved in incident.moved)
 
 
 def _beside(table: Table, judged: Judged) -> BesideReference | None:

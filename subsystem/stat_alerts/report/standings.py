@@ -56,9 +56,9 @@ def standings(
     reported = {
         moved.series
         for incident in ledger.incidents.values()
-        if incident.state in OPEN_STATES and not incident.is_exact
+        if incident.state in OPEN_STATES
         for moved in incident.moved
-        if not moved.recovered
+        if not moved.recovered and (moved.worse or not moved.is_exact)
     }
     outcomes = {outcome.series: outcome for outcome in judged.confirmation.outcomes} if judged.confirmation else {}
     scatter = {fleet.name: _scatter(table, list(fleet.rows.values()), judged.night) for fleet in judged.fleets}
@@ -74,7 +74,8 @@ def standings(
         else:
             standing_of[row] = _stand(table, row, decision, fleet, outcomes.get(key), scatter[fleet.name], settings)
     for row, number in judged.exact.items():
-        standing_of[row] = SeriesStanding(Standing.MOVED if number.is_changed else Standing.STEADY, visible=0.0)
+        moved = number.is_changed or table.rows[row].key in reported
+        standing_of[row] = SeriesStanding(Standing.MOVED if moved else Standing.STEADY, visible=0.0)
     return standing_of
 
 

@@ -45,6 +45,7 @@ def conclude(
         new=_ids(findings_of_night.new),
         open=_ids(findings_of_night.still),
         improved=_ids(findings_of_night.better),
+        fixed=_ids(findings_of_night.fixed),
         changed=_ids(findings_of_night.changed),
         suspects=tuple(findings_of_night.suspects),
         missing=tuple(findings_of_night.missing),
@@ -72,7 +73,7 @@ def _level(findings: Findings) -> Level:
         (Level.CHANGED, bool(findings.changed) or findings.is_new_beside),
         (Level.INCOMPLETE, bool(findings.missing)),
         (Level.BLIND, 2 * findings.blind > findings.seen),
-        (Level.IMPROVED, bool(findings.better)),
+        (Level.IMPROVED, findings.has_improved),
     )
     return next((level for level, holds in rows if holds), Level.STEADY)
 

@@ -66,7 +66,7 @@ def _besides(level: Level, findings: Findings) -> list[str]:
         return []
     shown = level in (Level.STEADY, Level.INCOMPLETE)  # these begin with it
     clauses = [incident_headline(incident) for incident in findings.machine[:1]] if not shown else []
-    if findings.better and level in (Level.CHANGED, Level.BLIND):
+    if findings.has_improved and level in (Level.CHANGED, Level.BLIND):
         clauses.append(_improvement(findings))
     if findings.missing and level != Level.INCOMPLETE:
         clauses.append(_absences(findings))
@@ -124,7 +124,7 @@ def suspect_text(suspect: Suspect) -> str:
 
 
 def _incomplete(findings: Findings) -> str:
-    if findings.better:
+    if findings.has_improved:
         moved = _improvement(findings)
     elif findings.machine:
         moved = incident_headline(findings.machine[0])
@@ -136,7 +136,10 @@ def _incomplete(findings: Findings) -> str:
 
 
 def _improvement(findings: Findings) -> str:
-    return f"TVM got better: {_worst(findings.better)}"
+    """What got better; where nothing did, what went back to where it was."""
+    if findings.better:
+        return f"TVM got better: {_worst(findings.better)}"
+    return f"Back where it was: {_worst(findings.fixed)}"
 
 
 def _absences(findings: Findings) -> str:

@@ -14,6 +14,7 @@ import pytest
 from tests.subsystem.stat_alerts.alert_homes import BASE, AlertHome, Truth, stamp_of
 from tests.subsystem.website.sites import Site, job
 from tvmdash.dashboard_info import COMPLETE
+from tvmdash.verdict import Level, read_verdict
 
 SIZE = int(BASE["size"])
 NAME = "relax_opt mlp code size (opt_level 3)"
@@ -183,10 +184,65 @@ def test_the_first_page_shows_an_exact_number_as_changed_by_a_byte(tmp_path: Pat
     assert "Change 2 series changed, up to +1 byte" in " ".join(page.words.split())
 
 
-def test_an_accuracy_that_falls_is_told_the_same_night(tmp_path: Path) -> None:
+TOP1: Mapping[str, Any] = {"direction": "higher", "kind": "accuracy"}
+KERNELS: Mapping[str, Any] = {"direction": "lower", "kind": "exact"}
+
+
+def levels(home: AlertHome, declared: Mapping[str, Any], *nights: Mapping[str, float], tvm: str = "f") -> list[Level]:
+    """The level of each night on which a foreign experiment measured these numbers, all declared as one says."""
+    found = []
+    for night, numbers in enumerate(nights):
+        version = f"{tvm}{night}" if tvm == "f" else tvm
+        metrics = dict.fromkeys(numbers, declared) if "kind" in declared else declared
+        home.write_data("foreign", night, {"tvm_hash": version, "metrics": metrics, **numbers})
+        home.ingest()
+        home.run(night)
+        verdict = read_verdict(home.home, stamp_of(night))
+        assert verdict is not None
+        found.append(verdict.level)
+    return found
+
+
+def test_accuracy_that_is_lost_is_a_regression_until_it_is_back(tmp_path: Path) -> None:
     home = AlertHome(tmp_path)
-    metrics = {"top1": {"direction": "higher", "kind": "accuracy"}}
-    for night, accuracy in enumerate([1.0, 1.0, 0.997]):
-        home.write_data("foreign", night, {"tvm_hash": f"f{night}", "metrics": metrics, "top1": accuracy})
-    home.ingest()
-    assert "foreign $.top1 is lower: 1 → 0.997, -0.003 (-0.30 %)." in home.run(2)["value"]
+    nights = [{"top1": value} for value in (1.0, 1.0, 0.997, 0.997, 1.0, 1.0)]
+    found = levels(home, TOP1, *nights)[1:]
+    assert found == [Level.STEADY, Level.REGRESSION, Level.REGRESSION, Level.IMPROVED, Level.STEADY]
+    lost, back = changes(home)
+    assert (lost["state"], lost["end"], lost["moved"][0]["recovered"]) == ("fixed", stamp_of(4), stamp_of(4))
+    assert (back["moved"][0]["worse"], back["found"]) == (False, stamp_of(4))
+
+
+def test_the_loss_of_accuracy_is_told_with_its_size_and_as_worse(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path)
+    levels(home, TOP1, *({"top1": value} for value in (1.0, 1.0, 0.997)))
+    report = home.run(2)
+    assert report["title"] == "TVM got worse: foreign $.top1 -0.003"
+    assert "foreign $.top1 is lower (worse): 1 → 0.997, -0.003 (-0.30 %)." in report["value"]
+
+
+@pytest.mark.parametrize(("loss", "level"), [(0.01, Level.CHANGED), (0.011, Level.REGRESSION)])
+def test_a_loss_is_a_regression_only_beyond_the_tolerance_of_its_number(
+    tmp_path: Path, loss: float, level: Level
+) -> None:
+    declared = {**TOP1, "tolerance": 0.01}
+    assert levels(AlertHome(tmp_path), declared, {"top1": 0.9}, {"top1": 0.9 - loss})[1] is level
+
+
+@pytest.mark.parametrize(("count", "level"), [(211, Level.REGRESSION), (209, Level.CHANGED)])
+def test_a_count_with_a_better_way_is_a_regression_where_it_is_worse_and_else_changed(
+    tmp_path: Path, count: int, level: Level
+) -> None:
+    assert levels(AlertHome(tmp_path), KERNELS, {"kernels": 210}, {"kernels": count})[1] is level
+
+
+def test_a_count_that_changed_is_not_hidden_by_an_accuracy_that_rose(tmp_path: Path) -> None:
+    declared = {"top1": TOP1, "size": {"kind": "exact"}}
+    before, after = {"top1": 0.9, "size": 20480}, {"top1": 0.91, "size": 20481}
+    assert levels(AlertHome(tmp_path), declared, before, after)[1] is Level.CHANGED
+
+
+def test_accuracy_that_is_lost_on_the_same_tvm_changed_and_is_not_held_against_it(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path)
+    assert levels(home, TOP1, {"top1": 1.0}, {"top1": 0.9}, tvm="0.27.0")[1] is Level.CHANGED
+    assert "Not TVM" in home.run(1)["title"]

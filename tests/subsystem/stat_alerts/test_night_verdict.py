@@ -17,6 +17,8 @@ from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
 from tests.subsystem.website.sites import Site
 from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, JobResult, Night
+from tvmdash.incidents import file as incident_file
+from tvmdash.incidents import ledger as ledgers
 from tvmdash.verdict import Absence, Level, NightVerdict, Standing, Suspect, read_verdict, write_verdict
 
 SUBSYSTEM = scripts.load("stat_alerts")
@@ -243,6 +245,49 @@ def test_all_that_tells_of_a_night_with_a_regression_agrees(tmp_path: Path) -> N
     last_words = night_summary.summarize_night(home.home, over)
     assert last_words.startswith(f"Night {over.stamp}: {words}. 1 of 1 experiments and 2 of 2 subsystems ok.")
     assert json.loads((home.home.output("website") / "index.json").read_text())["verdicts"]["regressions"] == 1
+
+
+@pytest.mark.parametrize(
+    ("large", "small", "night", "words"),
+    [
+        (0.8, 0.98, 48, "TVM got better: relax_opt dqn run time"),
+        (1.2, 1.02, 47, "Slower, cause unknown: relax_opt dqn run time"),
+    ],
+)
+def test_what_joins_an_earlier_incident_is_told_the_night_it_joins(
+    tmp_path: Path, large: float, small: float, night: int, words: str
+) -> None:
+    truth = Truth(workloads=("mlp", "dqn"), nights=night + 1)
+    truth.step("mlp", 3, "run", 40, large).step("dqn", 3, "run", 40, small)
+    home = AlertHome(tmp_path).fill(truth)
+    before, verdict = judged(home, night - 1), judged(home, night)
+    (incident,) = home.incidents()
+    assert [moved["joined"] for moved in incident["moved"]] == [None, stamp_of(night)]
+    assert incident["id"] not in before.new + before.improved
+    assert incident["id"] in verdict.new + verdict.improved
+    assert verdict.headline.startswith(words)
+
+
+def test_what_moved_with_an_incident_that_somebody_closed_is_an_incident_of_its_own(tmp_path: Path) -> None:
+    truth = Truth(workloads=("mlp", "dqn"), nights=48)
+    truth.step("mlp", 3, "run", 40, 1.2).step("dqn", 3, "run", 40, 1.02)
+    home = AlertHome(tmp_path).fill(truth)
+    (first,) = judged(home, 44).open
+    closed = ledgers.changed(first, ledgers.FIXED, at=ledgers.iso_of(stamp_of(45)), who="ann", words="reverted")
+    incident_file.append(home.output / ledgers.LEDGER_FILE, [closed])
+    assert judged(home, 46).level is not Level.REGRESSION
+    verdict = judged(home, 47)
+    assert (verdict.level, len(verdict.new)) == (Level.REGRESSION, 1)
+    assert verdict.new != (first,)
+
+
+def test_a_regression_that_went_back_is_told_as_such_the_night_it_is_closed(tmp_path: Path) -> None:
+    truth = Truth(workloads=("mlp",), nights=60).step("mlp", 3, "run", 40, 1.2, until=50)
+    home = AlertHome(tmp_path).fill(truth)
+    found = [judged(home, night) for night in range(52, 56)]
+    (fixed,) = [verdict for verdict in found if verdict.fixed]
+    assert fixed.level is Level.IMPROVED
+    assert fixed.headline.startswith("Back where it was: relax_opt mlp run time (opt_level 3) +")
 
 
 def test_a_failed_job_comes_before_the_verdict_and_hides_it_nowhere(tmp_path: Path) -> None:

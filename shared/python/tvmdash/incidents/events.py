@@ -17,7 +17,8 @@ class Moved:
     For a series that is not positive, effects are in units of its own scatter (`relative` is False).
     worse: None where it is neither worse nor better: changed. kind: of the number, "" in old incidents.
     processes: of an exact number, how many agreed on `after` (1: declared exact, 0: one alone measured it); else None.
-    recovered: the stamp of the night since which it is back. z: standard errors, over so many `nights`.
+    recovered: the stamp of the night since which it is back. joined: that of the night it joined the incident; None
+    where the incident began with it. z: standard errors, over so many `nights`.
     again_new, again_old: how often it was measured again the night it was found, with artifacts since and before.
     """
 
@@ -39,6 +40,7 @@ class Moved:
     again_old: int = 0
     kind: str = ""
     processes: int | None = None
+    joined: str | None = None
 
     @property
     def is_exact(self) -> bool:

@@ -6,6 +6,7 @@ taken out: what turned out to be false stays, with who said so and when.
 
 from __future__ import annotations
 
+import datetime
 import fnmatch
 import json
 from collections.abc import Iterable, Mapping
@@ -45,6 +46,8 @@ OPEN_STATES = frozenset({NEW, CONFIRMED, ACKNOWLEDGED})
 STATES = (NEW, CONFIRMED, ACKNOWLEDGED, EXPECTED, FIXED, FALSE_ALARM)
 CHANGE, MACHINE, CREEP = "change", "machine", "creep"
 COMPILER = "compiler"
+NOT_TVMS = frozenset({"experiment", "machine"})
+"""Whose doing a change of an exact number can be beside TVM's, where that is known."""
 OPENED, JOINED, RECOVERED, STATE, SILENCED = "opened", "joined", "recovered", "state", "silenced"
 UNSILENCED, BISECTED = "unsilenced", "bisected"
 _MOST_SUSPECTS = 20
@@ -100,6 +103,13 @@ class Incident:
     def is_of_times(self) -> bool:
         """Whether it is of a fleet of times."""
         return self.fleet_kind == "times" if self.fleet_kind else self.fleet.partition(" ")[0] == "times"
+
+    def moved_on(self, night: str) -> Incident | None:
+        """What of it moved on that night: all that it began with, or what joined later; None where nothing did."""
+        if self.found == night:
+            return replace(self, moved=tuple(moved for moved in self.moved if moved.joined is None))
+        joined = tuple(moved for moved in self.moved if moved.joined == night)
+        return replace(self, moved=joined, size=None) if joined else None
 
     @property
     def is_worse(self) -> bool:
@@ -270,7 +280,9 @@ def _open_incident(event: Event) -> Incident:
 def _apply_event(incident: Incident, event: Event) -> Incident:
     if event.event == JOINED:
         known = {moved.series for moved in incident.moved}
-        more = tuple(moved for moved in event.read(Joined).moved if moved.series not in known)
+        night = common.stamp_of(_parse_iso(event.at))
+        joined = (moved for moved in event.read(Joined).moved if moved.series not in known)
+        more = tuple(replace(moved, joined=night) for moved in joined)
         return replace(incident, moved=incident.moved + more)
     if event.event == RECOVERED:
         back = event.read(Recovered)
@@ -303,6 +315,10 @@ def bisected_by(incident: str, found: Bisection, *, at: str, who: str) -> Event:
         found.suspects[-_MOST_SUSPECTS:], found.builds, found.measurements, found.elapsed_s, len(found.suspects),
     )  # fmt: skip
     return Event.of(at, who, BISECTED, incident, answer)
+
+
+def _parse_iso(moment: str) -> datetime.datetime:
+    return common.parse_stamp(moment.replace("-", "").replace(":", ""))
 
 
 def iso_of(stamp: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tvmdash.common import parse_stamp
 from tvmdash.incidents.cause_text import describe_cause
 from tvmdash.incidents.events import BisectionAnswer, Moved
-from tvmdash.incidents.ledger import CREEP, MACHINE, Incident
+from tvmdash.incidents.ledger import CREEP, MACHINE, NOT_TVMS, Incident
 from tvmdash.text import elide, format_exact, format_list, format_percent, format_quantity
 
 _TOLD_SERIES = 4
@@ -34,7 +34,7 @@ def format_headline(incident: Incident) -> str:
     if not moved:
         return "An incident without series"
     kind = {MACHINE: "Not TVM: ", CREEP: "Slow creep: "}.get(incident.kind, "")
-    if incident.is_exact and incident.blame in _NOT_TVMS:
+    if incident.is_exact and incident.blame in NOT_TVMS:
         kind = "Not TVM: "
     if len(moved) == 1:
         return f"{kind}{elide(moved[0].name, 70)} {format_size(moved[0])}"
@@ -173,7 +173,6 @@ def _format_exact(incident: Incident) -> str:
     return f"How sure: exact, {sure}. {_BLAMED.get(incident.blame, '').format(also=also)}".strip()
 
 
-_NOT_TVMS = ("experiment", "machine")
 _BLAMED = {
     "experiment": "The artifact is the same on both nights; the experiment's own code or config changed{also}.",
     "machine": "Artifact and experiment are the same on both nights: something else on the machine changed{also}.",

@@ -19,13 +19,17 @@ WORSE, BETTER, CHANGED = WAYS = ("worse", "better", "changed")
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that a record carries. `place` is its column, or `additional_info` and its name there."""
+    """A number that a record carries. `place` is its column, or `additional_info` and its name there.
+
+    tolerance: in its unit, how much worse it may get before that is a regression; until then it changed.
+    """
 
     name: str
     unit: str
     direction: Direction
     place: tuple[str, ...]
     kind: Kind = "time"
+    tolerance: float = 0.0
 
 
 RUN_TIME, RUN_TIME_RATIO = "run_time", "run_time_ratio"
@@ -52,6 +56,16 @@ def is_worse(effect: float, direction: Direction) -> bool | None:
     return (effect > 0) == (direction == "lower")
 
 
+def is_regression(effect: float, change: float, direction: Direction, tolerance: float) -> bool | None:
+    """Whether a change by `effect` is for the worse, None where it is neither or is `change` within the tolerance."""
+    worse = is_worse(effect, direction)
+    return None if worse and abs(change) <= tolerance * (1 + _ROUNDING) else worse
+
+
+_ROUNDING = 1e-9
+"""0.99 less 0.98 is a little more than 0.01."""
+
+
 def way(worse: bool | None) -> Way:  # noqa: FBT001 - the one thing that it turns into a word
     """The word for what `is_worse` says."""
     return "changed" if worse is None else "worse" if worse else "better"
@@ -70,6 +84,7 @@ class Declared:
     unit: str = FOREIGN.unit
     direction: Direction = FOREIGN.direction
     kind: Kind = FOREIGN.kind
+    tolerance: float = FOREIGN.tolerance
 
 
 class Declarations:
@@ -100,12 +115,16 @@ def _declared(entry: Any) -> Declared:
     kept: dict[str, Any] = {
         name: value
         for name, value in given.items()
-        if name in _FIELDS and isinstance(value, str) and value in choices.get(name, (value,))
+        if name in _TEXTS and isinstance(value, str) and value in choices.get(name, (value,))
     }
+    tolerance = given.get(_TOLERANCE)
+    if isinstance(tolerance, (int, float)) and not isinstance(tolerance, bool) and tolerance >= 0:
+        kept[_TOLERANCE] = float(tolerance)
     return Declared(**kept)
 
 
-_FIELDS = frozenset(Declared.__dataclass_fields__)
+_TOLERANCE = "tolerance"
+_TEXTS = frozenset(Declared.__dataclass_fields__) - {_TOLERANCE}
 
 
 def declared_in(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -117,8 +136,10 @@ def declared_in(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_measured(entry: Any) -> bool:
-    parts = [value for name, value in entry.items() if name not in _FIELDS] if isinstance(entry, dict) else [entry]
-    return any(map(_holds_numbers, parts))
+    if not isinstance(entry, dict):
+        return _holds_numbers(entry)
+    declared = {*_TEXTS, _TOLERANCE} if _TEXTS & entry.keys() else _TEXTS  # alone it may have been measured
+    return any(_holds_numbers(value) for name, value in entry.items() if name not in declared)
 
 
 def _holds_numbers(value: Any) -> bool:

@@ -145,6 +145,7 @@ class PointValue:
     kind: Kind = "time"
     title: str = ""
     alike: int | None = None
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,9 @@ class NightData:
             info = record.additional_info
             for metric, value in record.metrics():
                 key = SeriesKey.of(self.experiment, metric.name, labels, self.home)
-                point = PointValue(key, metric.unit, metric.direction, value, kind=metric.kind)
+                point = PointValue(
+                    key, metric.unit, metric.direction, value, kind=metric.kind, tolerance=metric.tolerance
+                )
                 if metric.name == RUN_TIME:
                     yield replace(point, **_timed(record, info))
                 elif metric.name == RUN_TIME_RATIO:
@@ -209,6 +212,7 @@ class NightData:
                 kind=declaration.kind,
                 title=declaration.name,
                 alike=alike,
+                tolerance=declaration.tolerance,
             )
 
     def _alike(self, path: str) -> int:

@@ -23,7 +23,7 @@ from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records.metrics import FOREIGN, Direction, Kind
 from tvmdash.series import packed
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 _SCHEMA = """
 CREATE TABLE born (name TEXT);
 INSERT INTO born VALUES (hex(randomblob(8)));
@@ -33,13 +33,13 @@ CREATE TABLE builds (experiment TEXT, stamp TEXT, artifact TEXT, fingerprint TEX
     reference_version TEXT,
     PRIMARY KEY (experiment, stamp)) WITHOUT ROWID;
 CREATE TABLE series (number INTEGER PRIMARY KEY, id TEXT, experiment TEXT, metric TEXT, unit TEXT,
-    direction TEXT, labels TEXT, kind TEXT, title TEXT, UNIQUE (id, unit));
+    direction TEXT, labels TEXT, kind TEXT, title TEXT, tolerance REAL, UNIQUE (id, unit));
 CREATE INDEX series_of ON series (experiment, metric);
 CREATE TABLE packed (experiment TEXT, stamp TEXT, points BLOB, PRIMARY KEY (experiment, stamp));
 CREATE TABLE points (series INTEGER, stamp TEXT, value REAL, std REAL, low REAL, high REAL, samples INTEGER,
     code INTEGER, alike INTEGER, PRIMARY KEY (series, stamp)) WITHOUT ROWID;
 """
-_UNDECLARED = [FOREIGN.unit, FOREIGN.direction, FOREIGN.kind, ""]
+_UNDECLARED = [FOREIGN.unit, FOREIGN.direction, FOREIGN.kind, "", FOREIGN.tolerance]
 _log = logging.getLogger("store")
 
 
@@ -68,6 +68,7 @@ class Series:
     alike: Sequence[int | None] = ()
     kind: Kind = field(default="time", kw_only=True)
     title: str = field(default="", kw_only=True)
+    tolerance: float = field(default=0.0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class Outline:
     labels: Mapping[str, Any]
     kind: Kind = "time"
     title: str = ""
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -152,20 +154,22 @@ class Store:
         """The series of the point, which is as its newest declaration says; to get a unit is not to change it."""
         key = point.key
         query = (
-            "SELECT number, unit, direction, kind, title FROM series"
+            "SELECT number, unit, direction, kind, title, tolerance FROM series"
             " WHERE id = ? AND (unit = ? OR unit = '' OR ? = '') ORDER BY unit = ? DESC, number DESC"
         )
         stored = self._connection.execute(query, (key.id, *(point.unit,) * 3)).fetchone()
         if stored:
             number, *known = stored
-            declared = [point.unit or known[0], point.direction, point.kind, point.title]
+            declared = [point.unit or known[0], point.direction, point.kind, point.title, point.tolerance]
             if declared != known and [point.unit, *declared[1:]] != _UNDECLARED:
-                update = "UPDATE series SET unit = ?, direction = ?, kind = ?, title = ? WHERE number = ?"
+                names = "unit = ?, direction = ?, kind = ?, title = ?, tolerance = ?"
+                update = f"UPDATE series SET {names} WHERE number = ?"  # noqa: S608 - our own words
                 self._connection.execute(update, (*declared, number))
             return int(number)
         labels = json.dumps(key.labels, sort_keys=True, ensure_ascii=False)
-        row = (key.id, key.experiment, key.metric, point.unit, point.direction, labels, point.kind, point.title)
-        cursor = self._connection.execute("INSERT INTO series VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        facts = (point.kind, point.title, point.tolerance)
+        row = (key.id, key.experiment, key.metric, point.unit, point.direction, labels, *facts)
+        cursor = self._connection.execute("INSERT INTO series VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         return int(cursor.lastrowid or 0)
 
     def series(self, experiment: str, metric: str | None = None, *, since: str = "", until: str = "~") -> list[Series]:
@@ -193,7 +197,7 @@ class Store:
     def outlines(self, experiment: str, metric: str | None = None) -> list[Outline]:
         """The experiment's series without their points, in the order they first came."""
         rows = self._connection.execute(
-            "SELECT number, id, experiment, metric, unit, direction, labels, kind, title FROM series"
+            "SELECT number, id, experiment, metric, unit, direction, labels, kind, title, tolerance FROM series"
             " WHERE experiment = ? AND (? IS NULL OR metric = ?) ORDER BY number",
             (experiment, metric, metric),
         )
@@ -267,14 +271,14 @@ class Store:
 
 
 def _outline(row: Sequence[Any]) -> Outline:
-    number, name, experiment, metric, unit, direction, labels, kind, title = row
-    return Outline(number, name, experiment, metric, unit, direction, json.loads(labels), kind, title)
+    number, name, experiment, metric, unit, direction, labels, *facts = row
+    return Outline(number, name, experiment, metric, unit, direction, json.loads(labels), *facts)
 
 
 def _series(outline: Outline, columns: Sequence[Any]) -> Series:
     """The series of the outline with these columns, as `_columns` gives them."""
     facts = (outline.id, outline.experiment, outline.metric, outline.unit, outline.direction, outline.labels)
-    return Series(*facts, *columns, kind=outline.kind, title=outline.title)
+    return Series(*facts, *columns, kind=outline.kind, title=outline.title, tolerance=outline.tolerance)
 
 
 def code_number(text: str) -> int:
