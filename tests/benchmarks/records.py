@@ -61,7 +61,7 @@ def repeat(index: Path, model: str, stamps: Sequence[str]) -> None:
     """Put the points of one night that is in the index under other stamps, too: years of data files take minutes."""
     columns = {
         "nights": "experiment, ?, tvm_hash, failures, error, machine",
-        "points": "series, ?, value, std, low, high, samples, code, alike",
+        "points": "series, ?, value, std, low, high, samples, code, alike, content",
         "packed": "experiment, ?, points",
     }
     with sqlite3.connect(index) as database:

@@ -36,7 +36,8 @@ class Standing(enum.StrEnum):
 
     moved: part of an incident that is open. suspect: beyond its noise, not confirmed. missing: expected, without a
     value. gone: without a value, and not expected any more. young: too few nights to judge. blind: judged, but a
-    change of MATTERS would not have been seen.
+    change of MATTERS would not have been seen. unchanged: it ran what it ran when it was measured last, byte for byte,
+    so that there was nothing to see.
     """
 
     MOVED = "moved"
@@ -45,6 +46,7 @@ class Standing(enum.StrEnum):
     GONE = "gone"
     YOUNG = "young"
     BLIND = "blind"
+    UNCHANGED = "unchanged"
     STEADY = "steady"
 
 
@@ -149,7 +151,8 @@ class NightVerdict:
 
     new, improved, changed: with those that series joined tonight. fixed: those whose last series went back tonight.
 
-    Of `expected` series `seen` have a value; `blind` of these could not have shown a change of MATTERS.
+    Of `expected` series `seen` have a value; `blind` of these could not have shown a change of MATTERS, `unchanged` ran
+    the same code as when they were measured last.
     """
 
     night: Stamp
@@ -167,6 +170,7 @@ class NightVerdict:
     missing: tuple[Missing, ...] = ()
     beside: BesideReference | None = None
     sensitivity: Sensitivity | None = None
+    unchanged: int = 0
 
     @property
     def is_green(self) -> bool:

@@ -16,7 +16,6 @@ from tvmdash.detect.beside.reference import ReferenceStanding, compare_with_refe
 from tvmdash.detect.cause import PAIRED, Cause, of_tvm
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Measured, SeriesState
-from tvmdash.series.store import code_number
 
 MOST_AGAIN = 3
 """So many runs at most measure a suspect again."""
@@ -71,7 +70,7 @@ def _measured_again(
             if decision.is_worth_measuring and not (count > 1 and decision.is_clear):
                 row = table.rows[int(name)]
                 runs = ask(row.key, night, decision.after, count)
-                older = code_number(table.build(row.experiment, decision.after).artifact or "")
+                older = int(histories[name].build[decision.after - histories[name].offset])
                 if len(runs) == count:
                     more[name] = tuple(Again(run.log, run.pairs, older, run.std) for run in runs)
         if not more:

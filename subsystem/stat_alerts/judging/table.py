@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from judging.same_builds import number_builds
 from tvmdash.dashboard_info import Home
 from tvmdash.detect.beside.builds import RatioHistory, locate_builds
 from tvmdash.detect.beside.luck import pair_spreads
@@ -84,8 +85,8 @@ class Table:
 
     values: as judged: those of `paired` rows are free of what the machine did; unjudged: as measured, where that
     differs. ratios: of what was measured beside a reference. chained: paired rows whose errors add up from night to
-    night. code: a number for the generated code that was timed, 0 where unknown; alike: -1 where unknown. stamps: all
-    nights of the home, from its first. versions, builds: by experiment and stamp.
+    night. code, content: numbers for the generated code that was timed and for all that ran with it, 0 where unknown;
+    alike: -1 where unknown. stamps: all nights of the home, from its first. versions, builds: by experiment and stamp.
     """
 
     stamps: tuple[str, ...]
@@ -95,6 +96,7 @@ class Table:
     std: FloatArray
     repeats: FloatArray
     code: IntArray
+    content: IntArray
     alike: IntArray
     versions: Mapping[str, Mapping[str, str]]
     builds: Mapping[str, Mapping[str, Build]] = field(default_factory=dict)
@@ -121,15 +123,23 @@ class Table:
         start = max(0, stop - REACH)
         part = (row, slice(start, stop))
         builds = [self.build(self.rows[row].experiment, self.offset + at) for at in range(start, stop)]
+        artifacts = _number_keys(build.artifact for build in builds)
+        references = _number_keys(build.reference for build in builds)
         return RatioHistory(
             self.ratios.logs[part],
             self.ratios.std[part],
             np.nan_to_num(self.ratios.pairs[part]),
-            _number_keys(build.artifact for build in builds),
-            _number_keys(build.reference for build in builds),
+            *number_builds(artifacts, references, self.content[part]),
             self.code[part],
             self.offset + start,
         )
+
+    def is_unchanged(self, row: int, night: int) -> bool:
+        """Whether the row's point ran what it ran when it was measured last, byte for byte."""
+        column = night - self.offset
+        before = np.isfinite(self.values[row, :column]).nonzero()[0]
+        content = self.content[row]
+        return bool(len(before) and content[column] and content[column] == content[before[-1]])
 
     def scale_since(self, row: int, begin: int, before: float) -> float:
         """What a paired row's level before the night `begin` has become, `before` being what it was told as.
@@ -216,7 +226,7 @@ def make_table(
     known = [item for item in series if item.stamps and item.metric != RUN_TIME_RATIO]
     shape = (len(known), len(column))
     values, std, repeats = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
-    code, alike = np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
+    code, content, alike = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
     places: dict[tuple[str, ...], IntArray] = {}
     for index, item in enumerate(known):
         if item.stamps not in places:
@@ -231,11 +241,13 @@ def make_table(
             alike[index, where] = counts(item.alike)[source]
         if item.code:
             code[index, where] = integers(item.code)[source]
+        if item.content:
+            content[index, where] = integers(item.content)[source]
     ratios = _ratios(known, beside, column)
     paired = _find_paired(values, ratios)
     rows = tuple(_rows(known, machine))
     return Table(
-        tuple(stamps), offset, rows, values, std, repeats, code, alike, versions, ratios=ratios, paired=paired
+        tuple(stamps), offset, rows, values, std, repeats, code, content, alike, versions, ratios=ratios, paired=paired
     )  # fmt: skip
 
 

@@ -70,7 +70,9 @@ def standings(
         elif key in reported:
             standing_of[row] = SeriesStanding(Standing.MOVED)
         elif row in judged.beside:
-            standing_of[row] = _stand_beside(judged.beside[row], decision)
+            standing_of[row] = _stand_beside(
+                judged.beside[row], decision, unchanged=table.is_unchanged(row, judged.night)
+            )
         else:
             standing_of[row] = _stand(table, row, decision, fleet, outcomes.get(key), scatter[fleet.name], settings)
     for row, number in judged.exact.items():
@@ -107,13 +109,15 @@ def _stand(
     return SeriesStanding(Standing.BLIND if visible is None or visible > MATTERS else Standing.STEADY, visible=visible)
 
 
-def _stand_beside(beside: Beside, decision: Decision) -> SeriesStanding:
+def _stand_beside(beside: Beside, decision: Decision, *, unchanged: bool) -> SeriesStanding:
     """A series that is judged by its ratios: to the builds before, or where there are none to the reference."""
     said = beside.decision
     if said is not None and said.is_suspect and decision.kind == "quiet":
         return SeriesStanding(Standing.SUSPECT, said.effect, said.low, said.high, said.visible, paired=True)
     sees = said or beside.reference
     visible = sees.visible if sees is not None else None
+    if unchanged:
+        return SeriesStanding(Standing.UNCHANGED, visible=visible, paired=True)
     kind = Standing.BLIND if visible is None or visible > MATTERS else Standing.STEADY
     return SeriesStanding(kind, visible=visible, paired=True)
 

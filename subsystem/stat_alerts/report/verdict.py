@@ -51,6 +51,7 @@ def conclude(
         missing=tuple(findings_of_night.missing),
         beside=findings_of_night.beside,
         sensitivity=sensitivity,
+        unchanged=findings_of_night.counts[Standing.UNCHANGED],
     )
     return verdict, stands
 

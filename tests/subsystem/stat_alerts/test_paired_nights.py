@@ -31,13 +31,14 @@ class Nights:
     """What tonight's TVM and the reference take, by night.
 
     speed: by (workload, level) and night, the factor of tonight's TVM over the reference. machine: that of the wall
-    clock. artifacts, references: what was measured on each night.
+    clock. artifacts, references: what was measured on each night; contents: of what all points ran.
     """
 
     count: int
     machine: Sequence[float] = ()
     artifacts: Sequence[str] = ()
     references: Sequence[str] = ()
+    contents: Sequence[str] = ()
     scatter: float = 0.01
     seed: int = 1
     speed: dict[tuple[str, int], np.ndarray[Any, Any]] = field(default_factory=dict)
@@ -74,6 +75,8 @@ class Nights:
         wall = (self.machine[night] if self.machine else 1.0) * math.exp(rng.normal(0, 0.02))
         info["execution_elapsed_ms_median"] *= speed * wall
         info["module_hash"] = f"{workload}{level}"
+        if self.contents and self.contents[night]:
+            info["content"] = {"hash": f"{workload}{level}{self.contents[night]}", "pairs": PAIRS}
         if night not in self.alone:
             ratio = {
                 "clock": "cpu", "log_ratios": logs.tolist(), "ratio": math.exp(logs.mean()),
@@ -313,3 +316,37 @@ def test_the_first_page_of_a_new_home_shows_how_each_point_stands_to_the_referen
     page = site.publish_here(stamp_of(1))
     assert "were measured in turn." not in page.words
     assert "Beside TVM 0.26.0" in page.words, "a column of the table of series"
+
+
+@pytest.mark.parametrize("before", ["build", "release"])
+def test_artifacts_that_ran_the_same_code_are_one_build_whose_nights_may_differ(tmp_path: Path, before: str) -> None:
+    """What is off on a night with the same code is the processes' luck, also beside the build before."""
+    references = [OLD, *(f"build{night}" for night in range(5))] if before == "build" else ()
+    home = Nights(6, references=references, contents=["same"] * 6).slower("mlp", 0, 1.05, 4).fill(tmp_path)
+    found = verdicts(home, 6)
+    assert [verdict.level for verdict in found] == [Level.STEADY] * 6
+    assert [verdict.unchanged for verdict in found] == [0, 8, 8, 8, 8, 8]
+    assert not opened(home)
+
+
+def test_code_that_is_another_than_before_is_judged_whatever_ran_before_that(tmp_path: Path) -> None:
+    home = Nights(6, contents=[*["old"] * 4, "new", "new"]).slower("mlp", 0, 1.06, 4).fill(tmp_path)
+    found = verdicts(home, 6)
+    assert [verdict.level for verdict in found] == [*[Level.STEADY] * 4, *[Level.REGRESSION] * 2]
+    assert [verdict.unchanged for verdict in found] == [0, 8, 8, 8, 0, 7]
+    (incident,) = opened(home)
+    assert incident.begin == stamp_of(4)
+
+
+def test_a_series_that_ran_the_same_code_is_not_blind_however_noisy_it_is(tmp_path: Path) -> None:
+    same = Nights(4, scatter=0.2, contents=["same"] * 4).fill(tmp_path / "same")
+    other = Nights(4, scatter=0.2, contents=["", "a", "b", "c"]).fill(tmp_path / "other")
+    assert [verdict.blind for verdict in verdicts(same, 4)] == [8, 0, 0, 0]
+    assert [verdict.blind for verdict in verdicts(other, 4)] == [8, 8, 8, 8]
+
+
+def test_one_artifact_stays_one_build_when_something_else_that_it_runs_changes(tmp_path: Path) -> None:
+    """Nights before contents were recorded, and a system that was upgraded below the same artifact."""
+    artifacts, contents = ["a", "a", "a", "b", "b"], ["", "before", "after", "after", ""]
+    home = Nights(5, artifacts=artifacts, contents=contents).slower("mlp", 0, 1.06, 1).fill(tmp_path)
+    assert [verdict.level for verdict in verdicts(home, 5)] == [Level.STEADY] * 5

@@ -129,8 +129,9 @@ class SeriesKey:
 class PointValue:
     """Tonight's value of one series; `low` and `high` bound it with 95 % confidence where known.
 
-    `code` is the hash of the compiled module that was timed, where it is known. alike: of an exact number, how many
-    processes gave this very value, 1 where it is declared exact; 0 where they differ, None where that is not known.
+    `code` is the hash of the compiled module that was timed, `content` that of all that ran while it was timed, where
+    they are known. alike: of an exact number, how many processes gave this very value, 1 where it is declared exact; 0
+    where they differ, None where that is not known.
     """
 
     key: SeriesKey
@@ -146,6 +147,7 @@ class PointValue:
     title: str = ""
     alike: int | None = None
     tolerance: float = 0.0
+    content: str | None = None
 
 
 @dataclass(frozen=True)
@@ -330,6 +332,7 @@ def _timed(record: Record, info: Mapping[str, Any]) -> dict[str, Any]:
         "high": info.get("execution_elapsed_ms_high"),
         "samples": info.get("samples"),
         "code": info.get("module_hash"),
+        "content": common.object_in(info, "content").get("hash"),
     }
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-_POINT = struct.Struct("<iddddiqi")
+_POINT = struct.Struct("<iddddiqiq")
 BYTES = _POINT.size
 """Of one point."""
 _FIELDS = [
@@ -23,6 +23,7 @@ _FIELDS = [
     ("samples", "<i4"),
     ("code", "<i8"),
     ("alike", "<i4"),
+    ("content", "<i8"),
 ]
 _NAN = float("nan")
 
@@ -39,6 +40,7 @@ class Point:
     samples: int | None
     code: int | None
     alike: int | None = None
+    content: int | None = None
 
 
 def pack(points: Iterable[Point]) -> bytes:
@@ -49,7 +51,7 @@ def pack(points: Iterable[Point]) -> bytes:
             point.number,
             point.value,
             *map(_known, (point.low, point.high, point.std)),
-            *map(_counted, (point.samples, point.code, point.alike)),
+            *map(_counted, (point.samples, point.code, point.alike, point.content)),
         )
         for point in last.values()
     )
@@ -147,7 +149,7 @@ def counts(column: Sequence[int | None]) -> NDArray[numpy.int64]:
 
 
 Columns = tuple[Any, ...]
-"""Stamps ascending, and values, low, high, std, samples, code and alike of a series, of one length."""
+"""Stamps ascending, and values, low, high, std, samples, code, alike and content of a series, of one length."""
 
 
 class Nights:

@@ -23,7 +23,7 @@ from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records.metrics import FOREIGN, Direction, Kind
 from tvmdash.series import packed
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 _SCHEMA = """
 CREATE TABLE born (name TEXT);
 INSERT INTO born VALUES (hex(randomblob(8)));
@@ -37,7 +37,7 @@ CREATE TABLE series (number INTEGER PRIMARY KEY, id TEXT, experiment TEXT, metri
 CREATE INDEX series_of ON series (experiment, metric);
 CREATE TABLE packed (experiment TEXT, stamp TEXT, points BLOB, PRIMARY KEY (experiment, stamp));
 CREATE TABLE points (series INTEGER, stamp TEXT, value REAL, std REAL, low REAL, high REAL, samples INTEGER,
-    code INTEGER, alike INTEGER, PRIMARY KEY (series, stamp)) WITHOUT ROWID;
+    code INTEGER, alike INTEGER, content INTEGER, PRIMARY KEY (series, stamp)) WITHOUT ROWID;
 """
 _UNDECLARED = [FOREIGN.unit, FOREIGN.direction, FOREIGN.kind, "", FOREIGN.tolerance]
 _log = logging.getLogger("store")
@@ -48,8 +48,9 @@ class Series:
     """One series: `stamps` ascending, the others of equal length (None where unknown).
 
     `store_packed.floats` and `integers` make arrays of columns; out of thousands of nights that is ten times faster.
-    `code` is a number that stands for the compiled module that was timed: equal code, equal number. A metric whose
-    unit changes begins another series of the same id. alike: as in `records.PointValue`.
+    `code` is a number that stands for the compiled module that was timed, `content` one for all that the point ran:
+    equal code, equal number. A metric whose unit changes begins another series of the same id. alike: as in
+    `records.PointValue`.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Series:
     samples: Sequence[int | None] = ()
     code: Sequence[int | None] = ()
     alike: Sequence[int | None] = ()
+    content: Sequence[int | None] = ()
     kind: Kind = field(default="time", kw_only=True)
     title: str = field(default="", kw_only=True)
     tolerance: float = field(default=0.0, kw_only=True)
@@ -141,14 +143,14 @@ class Store:
 
     def _put(self, experiment: str, stamp: str, points: Sequence[packed.Point]) -> None:
         """One night's points, in both forms that they are read in."""
-        rows = ((p.number, stamp, p.value, p.std, p.low, p.high, p.samples, p.code, p.alike) for p in points)
-        self._connection.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        rows = ((p.number, stamp, p.value, p.std, p.low, p.high, p.samples, p.code, p.alike, p.content) for p in points)
+        self._connection.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         self._connection.execute("INSERT INTO packed VALUES (?, ?, ?)", (experiment, stamp, packed.pack(points)))
 
     def _point(self, point: records.PointValue) -> packed.Point:
-        code = code_number(str(point.code)) if point.code else None
-        number = self._number(point)
-        return packed.Point(number, point.value, point.low, point.high, point.std, point.samples, code, point.alike)
+        code, content = (code_number(str(text)) if text else None for text in (point.code, point.content))
+        measured = (point.value, point.low, point.high, point.std, point.samples)
+        return packed.Point(self._number(point), *measured, code, point.alike, content)
 
     def _number(self, point: records.PointValue) -> int:
         """The series of the point, which is as its newest declaration says; to get a unit is not to change it."""
@@ -235,13 +237,13 @@ class Store:
         return _series(outline, self._columns(outline.number, since, until))
 
     def _columns(self, number: int, since: str, until: str) -> tuple[Any, ...]:
-        """Stamps, values, low, high, std, samples, code and alike of the points from `since` on and before `until`."""
+        """Stamps and the other columns of `Series` of the points from `since` on and before `until`."""
         points = self._connection.execute(
-            "SELECT stamp, value, low, high, std, samples, code, alike FROM points"
+            "SELECT stamp, value, low, high, std, samples, code, alike, content FROM points"
             " WHERE series = ? AND stamp >= ? AND stamp < ? ORDER BY stamp",
             (number, since, until),
         ).fetchall()
-        return tuple(zip(*points, strict=True)) if points else ((),) * 8
+        return tuple(zip(*points, strict=True)) if points else ((),) * 9
 
     def stamps(self, experiment: str) -> list[str]:
         """The nights on which the experiment has readable data, oldest first."""
@@ -282,7 +284,7 @@ def _series(outline: Outline, columns: Sequence[Any]) -> Series:
 
 
 def code_number(text: str) -> int:
-    """The number, above 0 and below 2^60, that stands for a hash of compiled code or a version."""
+    """The number, above 0 and below 2^60, that stands for a hash of code or a version."""
     return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16) or 1
 
 
