@@ -146,6 +146,18 @@ class Sensitivity:
 
 
 @dataclass(frozen=True)
+class ByChance:
+    """At most how often something is told though nothing changed: of one of the `series` judged by ratios, of any.
+
+    By the scatter of measuring, and of builds that differ by luck as much as is expected of them.
+    """
+
+    series: int
+    of_one: float
+    of_any: float
+
+
+@dataclass(frozen=True)
 class NightVerdict:
     """The night in one value. `headline` says it in words; new, open: IDs of incidents, nobody having settled them.
 
@@ -171,6 +183,7 @@ class NightVerdict:
     beside: BesideReference | None = None
     sensitivity: Sensitivity | None = None
     unchanged: int = 0
+    by_chance: ByChance | None = None
 
     @property
     def is_green(self) -> bool:

@@ -12,9 +12,10 @@ from report.findings import Findings
 from report.standings import SeriesStanding, expected_rows, standings
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import Home, Night, experiment_of, variant_of
+from tvmdash.detect.beside.decisions import chance_of_night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident, Ledger
-from tvmdash.verdict import Level, NightVerdict, Sensitivity, Standing
+from tvmdash.verdict import ByChance, Level, NightVerdict, Sensitivity, Standing
 
 _NIGHTS_BACK = 30
 
@@ -52,6 +53,7 @@ def conclude(
         beside=findings_of_night.beside,
         sensitivity=sensitivity,
         unchanged=findings_of_night.counts[Standing.UNCHANGED],
+        by_chance=_by_chance(judged),
     )
     return verdict, stands
 
@@ -59,6 +61,12 @@ def conclude(
 def nothing_measured(tonight: Night) -> NightVerdict:
     """The verdict on a night that left no data."""
     return NightVerdict(tonight.stamp, Level.NO_DATA, verdict_text.NOTHING_MEASURED)
+
+
+def _by_chance(judged: Judged) -> ByChance | None:
+    """For the series that are judged by their ratios tonight."""
+    count = sum(said.decision is not None for said in judged.beside.values())
+    return ByChance(count, chance_of_night(1), chance_of_night(count)) if count else None
 
 
 def _ids(incidents: Sequence[Incident]) -> tuple[str, ...]:

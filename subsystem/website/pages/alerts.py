@@ -57,9 +57,13 @@ def write_alerts(context: SiteContext, new: Path) -> None:
 def _planted(verdict: NightVerdict | None) -> list[tuple[str, str]]:
     """What would have been told of steps put into copies of the series' ratios: each with its words."""
     seen = verdict.sensitivity if verdict is not None else None
-    if seen is None:
-        return []
+    chance = verdict.by_chance if verdict is not None else None
     rows = []
+    if chance is not None:
+        words = f"told by chance on at most {100 * chance.of_any:.2g} % of nights, {chance.series} series together"
+        rows.append(("nothing changed", words))
+    if seen is None:
+        return rows
     for tonight, lately in zip(seen.tonight, seen.lately, strict=True):
         again = f", and {tonight.again} more perhaps after measuring again" if tonight.again else ""
         words = f"told in {tonight.told} of {tonight.series} series tonight{again}"

@@ -10,7 +10,7 @@ from tests.subsystem.stat_alerts.alert_homes import AlertHome
 from tests.subsystem.stat_alerts.test_night_verdict import SUBSYSTEM, judged
 from tests.subsystem.stat_alerts.test_paired_nights import NEW, Nights
 from tests.subsystem.website.sites import Site
-from tvmdash.verdict import PlantedStep, Sensitivity
+from tvmdash.verdict import ByChance, PlantedStep, Sensitivity
 
 NOISY = {"scatter": 0.019, "seed": 7}
 POINTS = [(workload, level) for workload in ("mlp", "dqn", "bert", "gru") for level in (0, 3)]
@@ -99,3 +99,13 @@ def test_the_detector_of_times_is_not_tested_on_series_that_it_does_not_judge(
     home = Nights(20).fill(tmp_path)
     judged(home, 19, honesty_series=24)
     assert home.page()["honesty"]["shuffled"]["nights"] == 0
+
+
+def test_the_verdict_states_how_often_such_a_night_tells_something_by_chance(tmp_path: Path) -> None:
+    home = Nights(2).fill(tmp_path)
+    assert judged(home, 0).by_chance is None, "of one build nothing can be told"
+    stated = judged(home, 1).by_chance
+    assert stated == ByChance(8, 1e-4, pytest.approx(8e-4))
+    site = Site(home.home)
+    site.publish_here(judged(home, 1).night)
+    assert "told by chance on at most 0.08 % of nights, 8 series together" in site.page("alerts.html").words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -10,9 +11,10 @@ import pytest
 
 from tests.tvmdash.detect.test_beside import decided, fleet, history
 from tvmdash.detect.beside.builds import RatioHistory
-from tvmdash.detect.beside.decisions import decide
+from tvmdash.detect.beside.decisions import chance_of_night, decide
 from tvmdash.detect.beside.luck import Learned
 from tvmdash.detect.beside.planted import decide_with_steps, is_unchanged
+from tvmdash.detect.beside.rarity import normal
 
 STEP = 0.04
 NOISE = 0.0145
@@ -33,22 +35,34 @@ def test_all_copies_at_once_say_what_each_series_slower_by_itself_would(*, chain
 
 
 def test_the_share_of_copies_that_are_told_is_that_of_planted_steps_in_other_worlds() -> None:
-    worlds = 60
+    worlds, size = 40, 5
     copies = [
         decision.is_told
         for seed in range(worlds)
         for decision in decide_with_steps(
-            fleet(8, 5, shift=0.0, at=0, chain=False, scatter=NOISE, seed=seed), {}, (STEP,)
+            fleet(size, 5, shift=0.0, at=0, chain=False, scatter=NOISE, seed=seed), {}, (STEP,)
         )[STEP].values()
     ]
     planted = [
-        decided(fleet(8, 5, shift=math.log1p(STEP), at=4, chain=False, scatter=NOISE, seed=1000 + seed))["s0"].is_told
+        decided(fleet(size, 5, shift=math.log1p(STEP), at=4, chain=False, scatter=NOISE, seed=1000 + seed))[
+            "s0"
+        ].is_told
         for seed in range(3 * worlds)
     ]
     share = float(np.mean(planted))
     assert 0.3 < share < 0.7, "else all would agree"
     error = math.sqrt(share * (1 - share) * (1 / len(planted) + 2 / len(copies)))
     assert float(np.mean(copies)) == pytest.approx(share, abs=3 * error)
+
+
+def test_what_is_stated_of_a_night_is_more_than_what_comes_by_chance() -> None:
+    """Nothing changes; a hundred times as easily told as by the detector, so that there is something to count."""
+    level, nights, told = 100 * chance_of_night(1), 60, 0
+    for seed, length in itertools.product(range(nights // 3), (2, 4, 8)):
+        said = decided(fleet(8, length, shift=0.0, at=0, chain=False, scatter=0.013, seed=seed)).values()
+        told += sum(abs(one.z) >= normal(level / len(one.evidence.contrasts) ** 0.5) for one in said)
+    expected = 8 * nights * level
+    assert told <= expected + 3 * math.sqrt(expected)
 
 
 def test_nights_of_one_artifact_get_a_build_of_their_own_in_the_copy_with_code_that_nobody_knows() -> None:

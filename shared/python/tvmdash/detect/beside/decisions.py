@@ -95,6 +95,11 @@ class RatioDecision:
         return self.is_told or abs(self.z) < CLEARLY_NOTHING or max(abs(self.low), abs(self.high)) < LEAST_EFFECT
 
 
+def chance_of_night(series: int) -> float:
+    """At most so often anything is told of so many series on a night on which nothing changed."""
+    return min(1.0, series * TELL_AGAIN_P)
+
+
 def decide(learned: Learned, starts: Mapping[str, int]) -> dict[str, RatioDecision]:
     """What the ratios of one experiment say tonight; nothing of a series of which only one build is known.
 
