@@ -33,7 +33,7 @@ FLOORS: dict[str, str] = {
     "series": "errors machine records",
     "dashboard_info": "common config_util errors machine records redaction stages structured",
     "home_secrets": "common config_util dashboard_info errors redaction",
-    "verdict": "common dashboard_info structured",
+    "verdict": "common dashboard_info detect structured",
     "contracts": "detect errors machine stats structured verdict",
     "measure": "common config_util dashboard_info errors stages stats",
     "records_exchange": "common dashboard_info errors machine records",

@@ -9,11 +9,14 @@ from typing import Any
 
 from tvmdash import common, structured
 from tvmdash.dashboard_info import Home
+from tvmdash.detect.cause import Cause
+from tvmdash.detect.reason import Reason
 from tvmdash.structured import Stamp
 
 SUBSYSTEM = "stat_alerts"
 VERDICT_FILE = "verdict.json"
 SCHEMA_VERSION = 1
+_MAX_BYTES = 64 << 20
 TELL, MATTERS = 0.01, 0.05
 """A smaller change is not told as a suspicion; a series that could not have shown the larger one is blind."""
 
@@ -48,6 +51,41 @@ class Standing(enum.StrEnum):
     BLIND = "blind"
     UNCHANGED = "unchanged"
     STEADY = "steady"
+
+
+class Evidence(enum.StrEnum):
+    """What says how a series stands.
+
+    Pairs of processes with the reference; measured again the same night; the nights before; or its very value, in a
+    number that has no noise.
+    """
+
+    PAIRED = "paired"
+    MEASURED_AGAIN = "measured_again"
+    HISTORY = "history"
+    EXACT = "exact"
+
+
+@dataclass(frozen=True)
+class JudgedSeries:
+    """How one series stands tonight, and what says so; `series` is its ID. What is not known is left out of the file.
+
+    effect, low, high: a fraction with its 95 % interval: of what moved, how far it went; of any other, how far tonight
+    is from the builds or nights before, where that was computed. relative: else in units of its scatter. visible: the
+    smallest change that would have been told. evidence: None where it has no value. incident, cause: of what moved.
+    """
+
+    series: str
+    standing: Standing
+    evidence: Evidence | None = None
+    reason: Reason | None = None
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    relative: bool = True
+    visible: float | None = None
+    incident: str | None = None
+    cause: Cause | None = None
 
 
 class Absence(enum.StrEnum):
@@ -184,6 +222,7 @@ class NightVerdict:
     sensitivity: Sensitivity | None = None
     unchanged: int = 0
     by_chance: ByChance | None = None
+    series: tuple[JudgedSeries, ...] = ()
 
     @property
     def is_green(self) -> bool:
@@ -192,12 +231,19 @@ class NightVerdict:
 
     def to_json(self) -> dict[str, Any]:
         """As verdict.json holds it."""
-        return {"schema_version": SCHEMA_VERSION, **structured.to_json(self)}
+        value = structured.to_json(self)
+        return {"schema_version": SCHEMA_VERSION, **value, "series": [_compact(each) for each in value["series"]]}
 
     @classmethod
     def from_json(cls, value: common.Json, path: Path) -> NightVerdict:
         """What `to_json` wrote to `path`; DashboardError where it is anything else."""
         return structured.from_json(cls, value, path, remedy="Delete it; the next night writes it again.")
+
+
+def _compact(value: dict[str, Any]) -> dict[str, Any]:
+    """An object without what is not known of it: there are thousands of series."""
+    parts = ((name, _compact(part) if isinstance(part, dict) else part) for name, part in value.items())
+    return {name: part for name, part in parts if part is not None}
 
 
 def write_verdict(home: Home, verdict: NightVerdict) -> None:
@@ -212,5 +258,5 @@ def read_verdict(home: Home, stamp: str) -> NightVerdict | None:
     path = home.output(SUBSYSTEM) / VERDICT_FILE
     if not path.is_file():
         return None
-    verdict = NightVerdict.from_json(common.read_json(path, max_bytes=8 << 20), path)
+    verdict = NightVerdict.from_json(common.read_json(path, max_bytes=_MAX_BYTES), path)
     return verdict if verdict.night == stamp else None

@@ -27,7 +27,7 @@ from tvmdash.contracts.alerts import (
     ToldIncident,
 )
 from tvmdash.contracts.remeasured import ConfirmationSummary
-from tvmdash.detect.grade import noise_grade, smallest_visible_change
+from tvmdash.detect.grade import noise_grade
 from tvmdash.detect.reason import ReasonKind
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import Annotation
@@ -216,10 +216,7 @@ def page(
     stands: Mapping[int, SeriesStanding],
 ) -> AlertsPage:
     """What the website shows."""
-    decided = [
-        _series(table, row, decision, fleet, options, stands[row], judged)
-        for row, decision, fleet in judged.decisions()
-    ]
+    decided = [_series(table, row, decision, fleet, stands[row], judged) for row, decision, fleet in judged.decisions()]
     return AlertsPage(
         night=table.stamps[judged.night],
         series=(*decided, *(_exact(table, number, stands[number.row]) for number in judged.exact.values())),
@@ -297,9 +294,7 @@ def _exact(table: Table, number: Exact, stand: SeriesStanding) -> SeriesVerdict:
     )
 
 
-def _series(
-    table: Table, row: int, decision: Any, fleet: Any, options: Options, stand: SeriesStanding, judged: Judged
-) -> SeriesVerdict:
+def _series(table: Table, row: int, decision: Any, fleet: Any, stand: SeriesStanding, judged: Judged) -> SeriesVerdict:
     series = table.rows[row]
     history = fleet.histories[series.key]
     grade = noise_grade(history, decision.state)
@@ -312,9 +307,7 @@ def _series(
         since=table.stamps[max(decision.state.start, table.offset)],
         noise_grade=grade.grade,
         noise=grade.scale,
-        smallest_visible_change=stand.visible
-        if stand.paired
-        else smallest_visible_change(history, decision.state, settings=options.settings),
+        smallest_visible_change=stand.visible,
         control=series.key in fleet.controls,
         last=tuple(last_values(table, row, _SHOWN_NIGHTS)),
         beside=_beside(table, row, judged),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from judging.evidence import UNCLEAR, YOUNG
@@ -16,7 +16,8 @@ from tvmdash.contracts.remeasured import Outcome
 from tvmdash.detect.grade import smallest_visible_change
 from tvmdash.detect.noise import CLIP, MAD_TO_SD, WIDTH, FloatArray
 from tvmdash.detect.series import Decision, Settings
-from tvmdash.incidents.ledger import OPEN_STATES, Ledger
+from tvmdash.incidents.events import Moved
+from tvmdash.incidents.ledger import Incident, Ledger
 from tvmdash.verdict import MATTERS, TELL, Standing
 
 EXPECTED_NIGHTS = 7
@@ -37,7 +38,8 @@ _POOLED_NIGHTS = 8
 class SeriesStanding:
     """One series tonight. effect: for a suspect, how far it is from its level; low, high: its interval, where known.
 
-    paired: it is judged by its ratio to the reference.
+    visible: the smallest change that would have been seen; None where nothing could be, or it has no value. paired: it
+    is judged by its ratio to the reference.
     """
 
     kind: Standing
@@ -53,13 +55,7 @@ def standings(
 ) -> dict[int, SeriesStanding]:
     """By row, each series that had a value lately; `expected`: the rows that should have one tonight."""
     should = set(expected)
-    reported = {
-        moved.series
-        for incident in ledger.incidents.values()
-        if incident.state in OPEN_STATES
-        for moved in incident.moved
-        if not moved.recovered and (moved.worse or not moved.is_exact)
-    }
+    parts = moved_parts(ledger, table.stamps[judged.night])
     outcomes = {outcome.series: outcome for outcome in judged.confirmation.outcomes} if judged.confirmation else {}
     scatter = {fleet.name: _scatter(table, list(fleet.rows.values()), judged.night) for fleet in judged.fleets}
     standing_of: dict[int, SeriesStanding] = {}
@@ -67,18 +63,40 @@ def standings(
         key = table.rows[row].key
         if not math.isfinite(table.values[row, judged.night - table.offset]):
             standing_of[row] = SeriesStanding(Standing.MISSING if row in should else Standing.GONE)
-        elif key in reported:
-            standing_of[row] = SeriesStanding(Standing.MOVED)
-        elif row in judged.beside:
-            standing_of[row] = _stand_beside(
-                judged.beside[row], decision, unchanged=table.is_unchanged(row, judged.night)
-            )
+            continue
+        if row in judged.beside:
+            stand = _stand_beside(judged.beside[row], decision, unchanged=table.is_unchanged(row, judged.night))
         else:
-            standing_of[row] = _stand(table, row, decision, fleet, outcomes.get(key), scatter[fleet.name], settings)
+            stand = _stand(table, row, decision, fleet, outcomes.get(key), scatter[fleet.name], settings)
+        is_news = key in parts and parts[key].is_tonights
+        has_moved = key in parts and (is_news or stand.kind != Standing.SUSPECT)
+        standing_of[row] = replace(stand, kind=Standing.MOVED) if has_moved else stand
     for row, number in judged.exact.items():
-        moved = number.is_changed or table.rows[row].key in reported
+        moved = number.is_changed or table.rows[row].key in parts
         standing_of[row] = SeriesStanding(Standing.MOVED if moved else Standing.STEADY, visible=0.0)
     return standing_of
+
+
+@dataclass(frozen=True)
+class MovedPart:
+    """A series in the newest incident that tells of it; is_tonights: it moved tonight, or was found to have."""
+
+    incident: Incident
+    moved: Moved
+    is_tonights: bool
+
+
+def moved_parts(ledger: Ledger, night: str) -> dict[str, MovedPart]:
+    """By series, what was told of it tonight, or is still open and not back."""
+    parts = {}
+    for incident in ledger.incidents.values():
+        tonights = incident.moved_on(night)
+        fresh = {moved.series for moved in tonights.moved} if tonights is not None else set[str]()
+        for moved in incident.moved:
+            stands = incident.is_open and moved.worse and not moved.recovered
+            if moved.series in fresh or stands:
+                parts[moved.series] = MovedPart(incident, moved, moved.series in fresh)
+    return parts
 
 
 def _stand(
@@ -103,9 +121,9 @@ def _stand(
         else:
             suspicion = _beyond_its_few_nights(table, row, decision, scatter)
     if suspicion is not None:
-        return suspicion
+        return replace(suspicion, visible=visible)
     if not judged and decision.kind == "quiet":
-        return SeriesStanding(Standing.YOUNG)
+        return SeriesStanding(Standing.YOUNG, visible=visible)
     return SeriesStanding(Standing.BLIND if visible is None or visible > MATTERS else Standing.STEADY, visible=visible)
 
 
@@ -132,7 +150,7 @@ def _measured_again(outcome: Outcome) -> SeriesStanding | None:
 
 def _beyond_its_noise(table: Table, row: int, decision: Decision, settings: Settings) -> SeriesStanding | None:
     """A shift as strong as one that is told, which has not lasted long enough to be, or a night far out by itself."""
-    known = _known(table, row, 0, decision)
+    known = _known(table, row, max(0, decision.state.start - table.offset), decision)
     strong = decision.z is not None and abs(decision.z) >= settings.threshold
     nights = decision.nights if strong and decision.nights and decision.nights < settings.least_nights else 1
     if not strong and not _is_far_out(known, decision.scale or 0.0):

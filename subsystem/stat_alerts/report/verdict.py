@@ -9,6 +9,7 @@ from judging.table import Table
 
 from report import findings, verdict_text
 from report.findings import Findings
+from report.judged_series import judged_series
 from report.standings import SeriesStanding, expected_rows, standings
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import Home, Night, experiment_of, variant_of
@@ -54,6 +55,7 @@ def conclude(
         sensitivity=sensitivity,
         unchanged=findings_of_night.counts[Standing.UNCHANGED],
         by_chance=_by_chance(judged),
+        series=tuple(judged_series(table, judged, ledger, stands)),
     )
     return verdict, stands
 

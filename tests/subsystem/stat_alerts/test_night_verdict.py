@@ -17,9 +17,11 @@ from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
 from tests.subsystem.website.sites import Site
 from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, JobResult, Night
+from tvmdash.detect.cause import UNKNOWN
+from tvmdash.detect.reason import ReasonKind
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.verdict import Absence, Level, NightVerdict, Standing, Suspect, read_verdict, write_verdict
+from tvmdash.verdict import Absence, Evidence, Level, NightVerdict, Standing, Suspect, read_verdict, write_verdict
 
 SUBSYSTEM = scripts.load("stat_alerts")
 CODE = SUBSYSTEM.concluding.standings.__globals__
@@ -288,6 +290,35 @@ def test_a_regression_that_went_back_is_told_as_such_the_night_it_is_closed(tmp_
     (fixed,) = [verdict for verdict in found if verdict.fixed]
     assert fixed.level is Level.IMPROVED
     assert fixed.headline.startswith("Back where it was: relax_opt mlp run time (opt_level 3) +")
+
+
+def test_the_verdict_says_of_each_series_how_it_stands_and_by_which_evidence(tmp_path: Path) -> None:
+    truth = Truth(workloads=("mlp", "dqn"), nights=60, absent={("dqn", 44)}).step("mlp", 3, "run", 40, 1.2)
+    home = AlertHome(tmp_path).fill(truth)
+    verdict = judged(home, 44)
+    assert len(verdict.series) == verdict.expected == 16
+    by_name = {series["name"]: series["id"] for series in home.page()["series"]}
+    of = {series.series: series for series in verdict.series}
+    moved, steady, missing = (
+        of[by_name[f"relax_opt {name} (opt_level 3)"]] for name in ("mlp run time", "mlp compile time", "dqn run time")
+    )
+    assert (moved.standing, moved.evidence, moved.incident) == (Standing.MOVED, Evidence.HISTORY, verdict.open[0])
+    assert moved.effect == pytest.approx(0.2, abs=0.02)
+    assert moved.low is not None
+    assert moved.low < moved.effect
+    assert moved.cause is not None
+    assert moved.cause.whose == UNKNOWN
+    assert steady.reason is not None
+    assert (steady.standing, steady.reason.kind) == (Standing.STEADY, ReasonKind.WITHIN_NOISE)
+    assert steady.visible is not None
+    assert 0 < steady.visible < 0.05
+    assert (missing.standing, missing.evidence) == (Standing.MISSING, None)
+
+
+def test_a_series_that_got_better_once_can_be_suspect_later(tmp_path: Path) -> None:
+    truth = Truth(workloads=("mlp",), nights=70).step("mlp", 3, "run", 40, 0.8).step("mlp", 3, "run", 69, 1.3)
+    verdict = judged(AlertHome(tmp_path).fill(truth), 69)
+    assert [suspect.name for suspect in verdict.suspects] == ["relax_opt mlp run time (opt_level 3)"]
 
 
 def test_a_failed_job_comes_before_the_verdict_and_hides_it_nowhere(tmp_path: Path) -> None:
