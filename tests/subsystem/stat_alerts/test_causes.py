@@ -65,7 +65,9 @@ class Home:
         builds["pinned"] = dict.fromkeys(stamps, Build("release", "f"))
         unknown = np.full(values.shape, -1, np.int64)
         code = np.tile(self.code, (len(rows), 1))
-        return TABLE["Table"](stamps, 0, rows, values, nothing, nothing, code, unknown, versions, builds)
+        return TABLE["Table"](
+            stamps, 0, rows, values, nothing, nothing, code, np.zeros_like(code), unknown, versions, builds
+        )
 
     def incidents(self, first: int = 40) -> list[Incident]:
         """What is told of the nights from `first` on."""

@@ -55,7 +55,9 @@ class Lab:
         code = np.tile(np.arange(1, NIGHTS + 1), (self.points, 1))
         builds = {"e": {stamp: Build(self.artifacts.get(stamp, f"build-{stamp}"), "f") for stamp in self.stamps}}
         unknown = np.full_like(code, -1)
-        return ASKING["Table"](self.stamps, 0, tuple(rows), values, nothing, nothing, code, unknown, {"e": {}}, builds)
+        return ASKING["Table"](
+            self.stamps, 0, tuple(rows), values, nothing, nothing, code, np.zeros_like(code), unknown, {"e": {}}, builds
+        )
 
     def value(self, point: int, night: int, turn: int) -> float:
         return float(np.exp(self.level[point, night] + self.machine + self.again[point, night, turn]))
