@@ -17,6 +17,7 @@ _WHY_ALONE: Mapping[Alone, str] = MappingProxyType(
         Alone.NO_TVM: "needs no TVM",
         Alone.OWN_TVM: "has a TVM of its own",
         Alone.NOT_PAIRED: "paired is false",
+        Alone.UNDECLARED: "does not declare beside_reference",
     }
 )
 

@@ -55,6 +55,11 @@ class Workspace:
         """Names the TVM that the job's is measured against; not there where it is measured alone."""
         return self.root / "reference.json"
 
+    @property
+    def ratios(self) -> Path:
+        """Holds how the numbers of an experiment that was run in turn stand to the reference's."""
+        return self.root / "ratios.json"
+
     def log(self, stage: str) -> Path:
         """The stage's output."""
         return self.root / f"{stage}.log"

@@ -6,16 +6,19 @@ import os
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from dashboard.night import publish, setup_cache, telemetry
+from dashboard.night.beside import turns
+from dashboard.night.beside.halves import Half
 from dashboard.night.context import Context, Workspace
-from dashboard.night.environment import REFERENCE, stage_environment
+from dashboard.night.environment import REFERENCE, read_reference_artifact, stage_environment
 from dashboard.plan.job import Job
 from dashboard.process import process
 from dashboard.process.orphans import MARK
 from dashboard.process.process import Outcome
-from tvmdash import stages
+from tvmdash import common, stages
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepReason, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.stages import Stage, Status
@@ -39,6 +42,13 @@ def perform(context: Context, job: Job, stage: Stage) -> StepResult:
     try:
         if stage.name == "setup":
             return _setup(context, job, stage)
+        if stage.alone and turns.takes_turns(context, job):
+            return turns.run_in_turn(
+                context,
+                job,
+                nights=lambda: _run(context, job, stage, context.workspace(job).of(stage.name)),
+                perform=lambda half: _perform_half(context, job, stage, half),
+            )
         return _run(context, job, stage, context.workspace(job).of(stage.name))
     except (DashboardError, OSError) as error:
         return StepResult(stage.name, FAILED, _format_error(error, context), context.stamp)
@@ -92,12 +102,12 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
         outcome = process.run(
             [str(workspace.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
             cwd=workspace.code,
-            env={**_environment(context, job, workspace), **_name_reference(workspace, stage)},
+            env={**_environment(context, job, workspace), **_name_reference(context, job, stage)},
             timeout_s=timeout_s,
             log=workspace.log(stage.name),
         )
     try:
-        message = judge(outcome, left_in, stage, timeout_s)
+        message = judge(outcome, left_in, stage, timeout_s) + _compare(context, job, stage, left_in)
         failed_points = publish.publish(context, job, stage, left_in)
     except (DashboardError, OSError) as error:
         text = _format_error(error, context) + describe_mended(outcome)
@@ -119,6 +129,34 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
     return StepResult(
         stage.name, OK, text, context.stamp, elapsed_s, failed_points=failed_points, started_ns=started_ns
     )
+
+
+def _compare(context: Context, job: Job, stage: Stage, folder: Path) -> str:
+    """Compare what was run in turn with the reference, where `stage` has analyzed it; what is to be said of it."""
+    if stage.leaves != turns.DATA_FILE or not turns.takes_turns(context, job):
+        return ""
+    declared = publish.add_declared(job, common.read_json(folder / turns.DATA_FILE))
+    return turns.compare(context, job, lambda half: _perform_half(context, job, stage, half), declared)
+
+
+def _perform_half(context: Context, job: Job, stage: Stage, half: Half) -> None:
+    """Perform a stage of one of the runs that take turns; DashboardError where it fails."""
+    workspace = context.workspace(job)
+    if half.of_reference and job.tvm:
+        reference = read_reference_artifact(workspace.reference)
+        context = replace(context, artifacts={**context.artifacts, job.tvm: reference})
+    paths = {"config": workspace.config, "raw": half.of("run"), "destination": half.of(stage.name)}
+    shutil.rmtree(paths["destination"], ignore_errors=True)
+    paths["destination"].mkdir(parents=True)
+    timeout_s = job.timeout_s(stage, context.plan.config)
+    outcome = process.run(
+        [str(workspace.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
+        cwd=workspace.code,
+        env=_environment(context, job, workspace),
+        timeout_s=timeout_s,
+        log=half.log(stage.name),
+    )
+    judge(outcome, paths["destination"], stage, timeout_s)
 
 
 def _remove(path: Path) -> None:
@@ -148,9 +186,11 @@ def _environment(context: Context, job: Job, workspace: Workspace) -> dict[str, 
     return {**environment, MARK: f"{context.mark}/{next(context.numbers)}"}
 
 
-def _name_reference(workspace: Workspace, stage: Stage) -> dict[str, str]:
-    """For what measures, the file that names the TVM to measure against."""
-    return {REFERENCE: str(workspace.reference)} if stage.alone and workspace.reference.is_file() else {}
+def _name_reference(context: Context, job: Job, stage: Stage) -> dict[str, str]:
+    """For what measures both by itself, the file that names the TVM to measure against."""
+    path = context.workspace(job).reference
+    is_told = stage.alone and path.is_file() and not turns.takes_turns(context, job)
+    return {REFERENCE: str(path)} if is_told else {}
 
 
 class StageFailedError(DashboardError):

@@ -33,6 +33,14 @@ def write_reference(path: Path, reference: Artifact) -> None:
     common.write_json(path, value)
 
 
+def read_reference_artifact(path: Path) -> Artifact:
+    """The TVM that `write_reference` named at `path`, as stages need it."""
+    value = common.read_json(path, max_bytes=1 << 20)
+    python_path, library_path = (tuple(map(Path, value[name])) for name in ("pythonpath", "library_path"))
+    named = (value["key"], value["provider"], value["version"], value["commit"])
+    return Artifact(*named, path.parent, python_path, library_path, value["facts"], {}, {})
+
+
 def read_reference(path: Path) -> dict[str, Any] | None:
     """What records say of the TVM that `write_reference` named at `path`; None where it named none."""
     if not path.is_file():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dashboard.night.beside.ratios import read_ratios
 from dashboard.night.context import Context
 from dashboard.night.environment import read_reference
 from dashboard.plan.job import Job
@@ -44,7 +46,7 @@ def _publish_data(context: Context, job: Job, path: Path) -> int:
         raise DashboardError(
             f"{path.name}: its run was ended in the middle, and numbers of half a run are not published."
         )
-    declared = {} if "records" in value else _add_declared(job, value)
+    declared = {} if "records" in value else add_declared(job, value)
     artifact = context.artifact(job)
     own_hash = value.get("tvm_hash")
     default_hash = (artifact.commit or artifact.version) if artifact else ""
@@ -61,7 +63,7 @@ def _publish_data(context: Context, job: Job, path: Path) -> int:
     return len(value.get("failures", ())) if "records" in value else 0
 
 
-def _add_declared(job: Job, value: dict[str, Any]) -> dict[str, Any]:
+def add_declared(job: Job, value: Mapping[str, Any]) -> dict[str, Any]:
     """What the experiment's fields.json and then its data.json say of its numbers."""
     own = metrics.declared_in(value)
     config_util.check_metrics(own, "data.json")
@@ -76,19 +78,21 @@ def _add_declared(job: Job, value: dict[str, Any]) -> dict[str, Any]:
 
 def _identity(context: Context, job: Job) -> dict[str, Any]:
     """What repeats the measurement from the dashboard's side."""
-    artifact, reference = context.artifact(job), read_reference(context.workspace(job).reference)
+    workspace = context.workspace(job)
+    artifact, reference, paired = context.artifact(job), read_reference(workspace.reference), read_ratios(workspace)
     return {
         "stamp": context.stamp,
         "experiment": job.name,
         "machine": context.plan.config.env_name,
         **({"variant": job.variant} if job.variant else {}),
         **({"partial": True} if context.partial else {}),
-        "fingerprint": context.workspace(job).fingerprint.read_text(encoding="ascii"),
+        "fingerprint": workspace.fingerprint.read_text(encoding="ascii"),
         "config": dict(job.config),
         "seed": context.plan.seed,
         "repository": dict(context.repository),
         "artifact": artifact.identity() if artifact else None,
         **({"reference": reference} if reference else {}),
+        **({"paired": paired} if paired else {}),
     }
 
 

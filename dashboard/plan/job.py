@@ -10,6 +10,7 @@ from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan.settings import HomeConfig
+from tvmdash.config_util import Beside
 from tvmdash.dashboard_info import experiment_of, variant_of
 from tvmdash.stages import EXPERIMENT, SUBSYSTEM, Pipeline, Stage, pipeline
 
@@ -44,6 +45,8 @@ class Alone(enum.Enum):
     """Its config asks for a TVM of its own."""
     NOT_PAIRED = enum.auto()
     """Its config says `"paired": false`."""
+    UNDECLARED = enum.auto()
+    """It is not of the template, and does not declare that it can be."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Job:
 
     tvm: what it is measured on. others: the TVMs on which it is measured as well, each as a job of its own.
     Without needs_tvm the night does not get that TVM for it; where another job does, its results name it.
+    beside: how it can be measured beside a reference, where it says so.
     """
 
     kind: str
@@ -63,6 +67,7 @@ class Job:
     faults: tuple[str, ...] = ()
     others: tuple[tuple[str, ArtifactSpec], ...] = ()
     needs_tvm: bool = True
+    beside: Beside | None = None
 
     @property
     def experiment(self) -> str:
@@ -86,7 +91,10 @@ class Job:
             return Alone.NO_TVM
         if self.config.get("tvm_remote") or self.config.get("tvm_branch"):
             return Alone.OWN_TVM
-        return None if self.config.get("paired", True) else Alone.NOT_PAIRED
+        paired = self.config.get("paired", True if self.beside else None)
+        if paired is None:
+            return Alone.UNDECLARED
+        return None if paired else Alone.NOT_PAIRED
 
     @property
     def title(self) -> str:

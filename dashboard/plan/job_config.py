@@ -33,6 +33,7 @@ def read(kind: str, folder: Path, path: Path, shown: str) -> dict[str, Any]:
     if not file.exists():
         raise DashboardError(f"{shown}: holds no config.json. Add one, or move the folder away.")
     common_fields = _FIELDS[kind]
+    config_util.read_beside(folder / config_util.FIELDS_FILE)
     own = config_util.read_fields(folder / config_util.FIELDS_FILE)
     config_util.read_takes_minutes(folder / config_util.FIELDS_FILE)
     config_util.read_metrics(folder / config_util.FIELDS_FILE)

@@ -102,6 +102,7 @@ def _job(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline, path: Path)
     try:
         values = job_config.read(row.kind, folder, path, _format_path(home, path))
         needs_tvm = spec is not None and config_util.read_needs_tvm(folder / config_util.FIELDS_FILE)
+        beside = config_util.read_beside(folder / config_util.FIELDS_FILE)
     except ConfigError as error:
         return replace(job, faults=error.faults)
     except DashboardError as error:
@@ -119,7 +120,7 @@ def _job(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline, path: Path)
     ]
     others = tvm_matrix.read_wanted(values, tvms or {})
     del values["tvms"]  # what it says is in `others`; a change of it changes nothing about how each one is measured
-    job = replace(job, config=values, tvm=spec, others=others, needs_tvm=needs_tvm)
+    job = replace(job, config=values, tvm=spec, others=others, needs_tvm=needs_tvm, beside=beside)
     return replace(job, faults=(*tvm_faults, *_find_value_faults(job, values, shown), *_find_script_faults(job)))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from dashboard.investigate.rounds import Round, RoundOutcome, TvmOfNight
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.records.metrics import RUN_TIME, RUN_TIME_RATIO
+from tvmdash.records.metrics import RATIOS
 
 SCHEMA_VERSION = 1
 
@@ -59,9 +59,9 @@ def ratios_of(outcome: RoundOutcome) -> dict[str, dict[str, float]]:
     """
     ratios = {}
     for value in (value for run in outcome.runs for value in run.values):
-        if value.key.metric == RUN_TIME_RATIO and value.value > 0 and value.samples:
+        if value.key.metric in RATIOS and value.value > 0 and value.samples:
             told = {"log": math.log(value.value), "std": value.std or 0.0, "pairs": value.samples}
-            ratios[replace(value.key, metric=RUN_TIME).id] = told
+            ratios[replace(value.key, metric=RATIOS[value.key.metric]).id] = told
     return ratios
 
 

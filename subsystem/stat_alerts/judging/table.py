@@ -19,7 +19,7 @@ from tvmdash.detect.noise import FloatArray, IntArray
 from tvmdash.detect.series import History
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records import Build
-from tvmdash.records.metrics import RUN_TIME, RUN_TIME_RATIO, Direction, FleetKind, Kind, is_regression
+from tvmdash.records.metrics import RATIOS, Direction, FleetKind, Kind, is_regression
 from tvmdash.series import naming, store
 from tvmdash.series.packed import counts, floats, integers
 from tvmdash.series.store import Series, code_number
@@ -222,8 +222,8 @@ def make_table(
 ) -> Table:
     """The table of `series` over `stamps[offset:]`; `machine`: that of their home."""
     column = {stamp: index for index, stamp in enumerate(stamps[offset:])}
-    beside = [item for item in series if item.metric == RUN_TIME_RATIO]
-    known = [item for item in series if item.stamps and item.metric != RUN_TIME_RATIO]
+    beside = [item for item in series if item.metric in RATIOS]
+    known = [item for item in series if item.stamps and item.metric not in RATIOS]
     shape = (len(known), len(column))
     values, std, repeats = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
     code, content, alike = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
@@ -253,10 +253,10 @@ def make_table(
 
 def _ratios(series: Sequence[Series], beside: Sequence[Series], column: Mapping[str, int]) -> Ratios:
     """Those of each of `series`, from the series of ratios `beside` them."""
-    times = {_point(item): row for row, item in enumerate(series) if item.metric == RUN_TIME}
+    rows = {(_point(item), item.metric): row for row, item in enumerate(series) if item.metric in RATIOS.values()}
     logs, std, pairs = (np.full((len(series), len(column)), np.nan) for _ in range(3))
     for item in beside:
-        row = times.get(_point(item))
+        row = rows.get((_point(item), RATIOS[item.metric]))
         kept = [(column[stamp], at) for at, stamp in enumerate(item.stamps) if stamp in column]
         if row is not None and kept:
             where, source = np.array(kept, np.int64).T

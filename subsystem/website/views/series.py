@@ -18,7 +18,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.text import format_size
-from tvmdash.records.metrics import BETTER, CHANGED, RUN_TIME, RUN_TIME_RATIO, WAYS, WORSE, Direction
+from tvmdash.records.metrics import BETTER, CHANGED, RATIOS, RUN_TIME, WAYS, WORSE, Direction
 from tvmdash.series import naming, store
 from tvmdash.series.store import Series
 from tvmdash.text import format_percent, format_quantity
@@ -122,7 +122,7 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
     for name in home.experiments_with_data():
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             # a query each: for so few nights that is less work than importing what takes whole nights apart
-            outlines = [outline for outline in opened.outlines(name) if outline.metric != RUN_TIME_RATIO]
+            outlines = [outline for outline in opened.outlines(name) if outline.metric not in RATIOS]
             series = [opened.points_of(outline, since=nights.stamps[0]) for outline in outlines]
             measured_by = opened.machines(name)
         for stamp, machine in measured_by.items():

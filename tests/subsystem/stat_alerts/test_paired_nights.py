@@ -350,3 +350,43 @@ def test_one_artifact_stays_one_build_when_something_else_that_it_runs_changes(t
     artifacts, contents = ["a", "a", "a", "b", "b"], ["", "before", "after", "after", ""]
     home = Nights(5, artifacts=artifacts, contents=contents).slower("mlp", 0, 1.06, 1).fill(tmp_path)
     assert [verdict.level for verdict in verdicts(home, 5)] == [Level.STEADY] * 5
+
+
+def foreign_home(root: Path, factor: float) -> AlertHome:
+    """Four nights of an experiment in any language, beside one release; its rate changes by the factor on the last."""
+    home, rng = AlertHome(root), np.random.default_rng(2)
+    metrics = {
+        "rate": {"kind": "rate", "unit": "tokens/s", "direction": "higher"},
+        "ms": {"kind": "time", "unit": "ms"},
+    }
+    for night in range(4):
+        logs = {f"$.{name}": 0.01 * rng.standard_normal(PAIRS) for name in metrics}
+        logs["$.rate"] += math.log(factor) * (night == 3)
+        ratios = {
+            path: {
+                "clock": "wall",
+                "log_ratios": values.tolist(),
+                "ratio": math.exp(values.mean()),
+                "low": 0,
+                "high": 2,
+            }
+            for path, values in logs.items()
+        }
+        identity = {"artifact": {"key": f"build{night}"}, "reference": {"key": OLD, "version": "0.26.0"}}
+        values = {"rate": 80.0 * math.exp(rng.normal(0, 0.3)), "ms": 3.0}
+        whole = {"tvm_hash": f"build{night}", "metrics": metrics, "night": {**identity, "paired": {"ratios": ratios}}}
+        home.write_data("copying", night, {"timestamp": stamp_of(night), **whole, **values})
+    home.ingest()
+    return home
+
+
+def test_a_rate_of_a_foreign_experiment_beside_the_reference_is_judged_by_its_ratio(tmp_path: Path) -> None:
+    slower = foreign_home(tmp_path / "slower", 0.9)
+    *_, verdict = verdicts(slower, 4)
+    assert verdict.level is Level.REGRESSION
+    ((moved,),) = (incident.moved for incident in opened(slower))
+    assert (moved.name, moved.worse) == ("copying $.rate", True)
+    assert moved.effect == pytest.approx(-0.1, abs=0.02)
+    assert (verdict.expected, verdict.seen) == (2, 2), "the ratio is no series of its own"
+    *_, verdict = verdicts(foreign_home(tmp_path / "faster", 1.1), 4)
+    assert verdict.level is Level.IMPROVED

@@ -5,14 +5,16 @@ bool, int, float, str, choice, list (of), map (str to of), any. A field without 
 default where the config's `size` is smoke.
 An experiment or a subsystem declares its own fields in `fields.json` beside its scripts. `"include": ["timing"]` there
 adds the fields of `FIELD_SETS`; `"takes_minutes"` says how long it takes at each size, `"metrics"` what the numbers of
-a foreign experiment are, `"needs_tvm": false` that it measures without TVM. `"axis"` in a field says that points vary
-by it, and includes the timing. A field of an included name changes only what it states, as `{"default": 60}`.
+a foreign experiment are, `"needs_tvm": false` that it measures without TVM, `"beside_reference": "runs"` that it can be
+measured beside a reference, by whole runs in turn, which adds the fields of that. `"axis"` in a field says that points
+vary by it, and includes the timing. A field of an included name changes only what it states, as `{"default": 60}`.
 """
 
 from __future__ import annotations
 
 import copy
 import difflib
+import enum
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -43,11 +45,23 @@ if TYPE_CHECKING:
 FIELDS_FILE = "fields.json"
 FOREIGN_SCHEMA = Path(__file__).parents[1] / "schemas" / "foreign_v1.json"
 CONFIG_FILE = "config.json"
-_TAKES_MINUTES, METRICS, _NEEDS_TVM = "takes_minutes", "metrics", "needs_tvm"
+_TAKES_MINUTES, METRICS, _NEEDS_TVM, _BESIDE = "takes_minutes", "metrics", "needs_tvm", "beside_reference"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLAIN = re.compile(r"[\w-]+")
 _AXIS = re.compile(rf"(?:{'|'.join(AXIS_COLUMNS)})(?:\.[a-z][a-z0-9_]*)?|{WORKLOAD}\.[a-z][a-z0-9_]*|{ENGINE}")
 _TIMING = "timing"
+_OF_RUNS = ("paired", "pairs")
+"""The fields of the timing that whole runs in turn have as well."""
+
+
+class Beside(enum.StrEnum):
+    """How an experiment that is not of the template can be measured beside a reference.
+
+    runs: the dashboard runs it on both TVMs in turn. reads: it finds the reference in TVMDASH_REFERENCE by itself.
+    """
+
+    RUNS = "runs"
+    READS = "reads"
 
 
 class ConfigError(DashboardError):
@@ -172,6 +186,7 @@ def read_fields(path: Path) -> dict[str, Field]:
     value.pop(_TAKES_MINUTES, None)
     if not _is_field(value.get(_NEEDS_TVM)):
         value.pop(_NEEDS_TVM, None)
+    in_turn = not _is_field(value.get(_BESIDE)) and value.pop(_BESIDE, None) == Beside.RUNS
     if _declares_metrics(value):
         del value[METRICS]
     sets = value.pop("include", [])
@@ -182,7 +197,8 @@ def read_fields(path: Path) -> dict[str, Field]:
         raise DashboardError(f"{path}: $.include: {unknown[0]!r} is not one of: {', '.join(FIELD_SETS)}.")
     if any(isinstance(item, dict) and "axis" in item for item in value.values()):
         sets = [_TIMING, *sets]
-    included = {name: field for key in sets for name, field in FIELD_SETS[key].items()}
+    included = {name: FIELD_SETS[_TIMING][name] for name in _OF_RUNS} if in_turn else {}
+    included |= {name: field for key in sets for name, field in FIELD_SETS[key].items()}
     own = {
         name: _change_field(included[name], item, f"{path}: $.{name}")
         if name in included and isinstance(item, dict) and "type" not in item
@@ -235,6 +251,17 @@ def read_needs_tvm(path: Path) -> bool:
     if not isinstance(needs_tvm, bool):
         raise DashboardError(f"{path}: $.{_NEEDS_TVM}: {_format_brief(needs_tvm)} is not true or false.")
     return needs_tvm
+
+
+def read_beside(path: Path) -> Beside | None:
+    """How a `fields.json` says that the experiment can be measured beside a reference; DashboardError where unknown."""
+    beside = _read_object(path).get(_BESIDE)
+    if beside is None or _is_field(beside):
+        return None
+    if beside not in set(Beside):
+        choices = " or ".join(repr(str(choice)) for choice in Beside)
+        raise DashboardError(f"{path}: $.{_BESIDE}: {_format_brief(beside)} is not {choices}.")
+    return Beside(beside)
 
 
 def check_metrics(value: common.Json, shown: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 Direction = Literal["lower", "higher", "none"]
@@ -47,6 +48,12 @@ MAY_BE_EXACT = frozenset({"exact", "accuracy"})
 """Kinds of numbers that have no noise where all processes of a night agree."""
 FOREIGN = Metric("value", "", "none", (), "number")
 """What is known of a foreign experiment's number that nobody declared."""
+VALUE_RATIO = "value_ratio"
+"""The ratio of a foreign experiment's number to that of the reference."""
+RATIOS: Mapping[str, str] = MappingProxyType({RUN_TIME_RATIO: RUN_TIME, VALUE_RATIO: FOREIGN.name})
+"""The metrics that are ratios to the reference, and of which metric."""
+COMPARABLE: frozenset[Kind] = frozenset({"time", "rate"})
+"""Kinds of a foreign experiment's numbers that have a ratio to the reference."""
 
 
 def is_worse(effect: float, direction: Direction) -> bool | None:

@@ -26,7 +26,9 @@ from tvmdash.records.metrics import (
     METRICS,
     RUN_TIME,
     RUN_TIME_RATIO,
+    VALUE_RATIO,
     Declarations,
+    Declared,
     Direction,
     Kind,
     Metric,
@@ -182,6 +184,8 @@ class NightData:
     machine: str = ""
     """What measured, in words: two nights of the same machine in the same state say the same."""
     env_name: str = ""
+    ratios: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By path, how a foreign number stands to the reference's."""
     home: MachineIdentity | None = None
     is_imported: bool = False
     build: Build = Build()
@@ -216,6 +220,16 @@ class NightData:
                 alike=alike,
                 tolerance=declaration.tolerance,
             )
+            if path in self.ratios:
+                yield self._ratio_of_leaf(path, declaration)
+
+    def _ratio_of_leaf(self, path: str, declaration: Declared) -> PointValue:
+        """How the number at `path` stands to the reference's, measured in turn."""
+        compared = self.ratios[path]
+        point = PointValue(
+            replace(self.key_of_leaf(path), metric=VALUE_RATIO), "", declaration.direction, compared["ratio"]
+        )
+        return replace(point, **_compared(compared), kind="ratio", title=declaration.name)
 
     def _alike(self, path: str) -> int:
         """How often the foreign number was measured, the numbers of a list being repetitions; 0 where they differ."""
@@ -302,6 +316,7 @@ def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: Machin
         declarations={} if ours else declared_in(value),
         machine=_machine(value.get("environment"), env_name),
         env_name=env_name,
+        ratios={} if ours else dict(_ratios(common.object_in(night, "paired"))),
         home=home,
         is_imported=is_imported,
         build=_build(common.object_in(value, "night")),
@@ -311,6 +326,19 @@ def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: Machin
 def _record(value: Mapping[str, Any], home: MachineIdentity | None) -> Record:
     record = Record.from_json(value)
     return replace(record, env_name=home.name_now(record.env_name)) if home else record
+
+
+def _ratios(paired: Mapping[str, common.Json]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """What the dashboard measured of a foreign experiment in turn with the reference, as far as it is that."""
+    for path, compared in common.object_in(paired, "ratios").items():
+        if isinstance(compared, dict) and _is_positive(compared.get("ratio")):
+            logs = compared.get("log_ratios")
+            if isinstance(logs, list) and logs and all(isinstance(log, float) and math.isfinite(log) for log in logs):
+                yield path, compared
+
+
+def _is_positive(value: common.Json) -> bool:
+    return isinstance(value, float) and math.isfinite(value) and value > 0
 
 
 def _build(night: Mapping[str, common.Json]) -> Build:
