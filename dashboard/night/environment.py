@@ -12,6 +12,9 @@ from typing import Any
 from dashboard.artifacts.artifact import Artifact
 from dashboard.plan.job import REPOSITORY, Job
 from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.records import data_stamps
 
 SHARED = REPOSITORY / "shared"
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -22,13 +25,17 @@ REFERENCE = "TVMDASH_REFERENCE"
 """The variable that names the file of a job's reference to its `run` stage."""
 
 
-def write_reference(path: Path, reference: Artifact) -> None:
-    """Name the TVM that a job's is measured against, as docs/protocol.md says."""
+def write_reference(path: Path, reference: Artifact, measured: Mapping[str, int] | None = None) -> None:
+    """Name the TVM that a job's is measured against, as docs/protocol.md says.
+
+    measured: how many pairs of processes were measured beside it, by the hash of all that a point ran.
+    """
     value = {
         "schema_version": 1,
         **reference.identity(),
         "pythonpath": [str(folder) for folder in reference.pythonpath],
         "library_path": [str(folder) for folder in reference.library_path],
+        "measured": dict(measured or {}),
     }
     common.write_json(path, value)
 
@@ -45,8 +52,31 @@ def read_reference(path: Path) -> dict[str, Any] | None:
     """What records say of the TVM that `write_reference` named at `path`; None where it named none."""
     if not path.is_file():
         return None
-    value = common.read_json(path, max_bytes=1 << 20)
+    value = common.read_json(path)
     return {name: value[name] for name in ("key", "provider", "version", "commit", "facts")}
+
+
+def count_measured(home: Home, experiment: str, reference: Artifact) -> dict[str, int]:
+    """How many pairs the experiment's last night had beside this reference, by the hash of all that a point ran.
+
+    With those of the nights before that ran the same. What that night measured as its own TVM is now the reference
+    itself, which needs no other reference.
+    """
+    stamps = data_stamps(home.data(experiment))
+    try:
+        value = common.read_json(home.data_file(experiment, stamps[-1])) if stamps else {}
+    except DashboardError:  # whoever reads that night's data says so
+        return {}
+    night = common.object_in(value, "night")
+    keys = {common.object_in(night, name).get("key") for name in ("artifact", "reference")}
+    records = value.get("records") if isinstance(value, dict) and reference.key in keys else None
+    counts: dict[str, int] = {}
+    for record in records if isinstance(records, list) else ():
+        content = common.object_in(common.object_in(record, "additional_info"), "content")
+        name, pairs = content.get("hash"), content.get("pairs")
+        if isinstance(name, str) and isinstance(pairs, int):
+            counts[name] = pairs
+    return counts
 
 
 def stage_environment(

@@ -18,7 +18,7 @@ from dashboard.artifacts.git import since
 from dashboard.artifacts.provide import Provided, provide
 from dashboard.night import engine, folders, publish, raw_data, recovery, repository
 from dashboard.night.context import Context
-from dashboard.night.environment import write_reference
+from dashboard.night.environment import count_measured, write_reference
 from dashboard.night.journal import Journal
 from dashboard.night.lock import night_lock
 from dashboard.night.progress import Progress
@@ -209,7 +209,8 @@ class _Phases:
             reference = self._references.get(job.tvm) if job.tvm and job.alone is None else None
             if reference:
                 with contextlib.suppress(OSError):  # its run is then measured alone
-                    write_reference(self._context.workspace(job).reference, reference)
+                    measured = count_measured(self._context.home, job.name, reference)
+                    write_reference(self._context.workspace(job).reference, reference, measured)
 
     @property
     def _logs(self) -> Path:

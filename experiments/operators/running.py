@@ -54,6 +54,7 @@ def on_tvm(operator: Operator, dtype: str, options: CompileOptions, threads: int
         _check(operator, lambda: loaded.run(*inputs), reference(operator, [*inputs, *weights]), dtype),
         layout=_layout(operator),
         details={"called_from": "C++", "taken_from": operator.source},
+        inputs=inputs,
     )
 
 

@@ -147,9 +147,13 @@ def _on_tvm(given: Given, form: str, options: CompileOptions, config: RealModels
     def call(feeds: Mapping[str, Array]) -> Sequence[Array]:
         return loaded.outputs(*(feeds[name] for name in order))
 
-    timer = loaded.timer(*(given.last[name] for name in order))
+    inputs = [given.last[name] for name in order]
     return workloads.make_prepared(
-        compiled, timer, lambda: given.check(call), details={**given.details, "called_from": "C++"}
+        compiled,
+        loaded.timer(*inputs),
+        lambda: given.check(call),
+        details={**given.details, "called_from": "C++"},
+        inputs=inputs,
     )
 
 

@@ -102,7 +102,9 @@ def _on_tvm(asked: Problem, options: CompileOptions, threads: int) -> Prepared:
     loaded = relax_util.load(compiled, threads)
     inputs = (asked.x, *asked.state)
     timer = python_timer(loaded.caller(*inputs))
-    return workloads.make_prepared(compiled, timer, lambda: checked(loaded.outputs(*inputs), asked), layout=LAYOUT)
+    return workloads.make_prepared(
+        compiled, timer, lambda: checked(loaded.outputs(*inputs), asked), layout=LAYOUT, inputs=inputs
+    )
 
 
 def checked(answers: tuple[Array, ...], asked: Problem) -> dict[str, float]:

@@ -84,6 +84,7 @@ class Transformer(Experiment[TransformerConfig]):
             loaded.timer(*arrays),
             lambda: _checked(loaded.outputs(*arrays), step),
             details={"called_from": "C++"},
+            inputs=arrays,
         )
 
     def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:

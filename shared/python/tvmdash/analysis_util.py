@@ -8,17 +8,18 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from tvmdash.measure import content
 from tvmdash.measure.capture import Trial
 from tvmdash.measure.quality import find_doubts
 from tvmdash.records import SCHEMA_VERSION, Failure, Record
 from tvmdash.records.metrics import MAY_BE_EXACT, METRICS
 from tvmdash.stats.reduction import Reduced, reduce_processes
 
-_OWN_PLACE = frozenset(("load_before", "load_after", "execution_config", "compile_time"))
+_OWN_PLACE = frozenset(("load_before", "load_after", "execution_config", "compile_time", content.FACT))
 """Facts of a trial that do not go into additional_info as they are."""
 EndedBy = Callable[[Sequence[Trial], Reduced], str]
 """What ended the measurement of a point with these trials."""
-Beside = Callable[[Sequence[Trial]], Mapping[str, Any] | None]
+Beside = Callable[[Sequence[Trial]], Mapping[str, Any]]
 """What a reference, measured in turn with these trials of a point, says of them."""
 
 
@@ -69,7 +70,7 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None, beside: Beside | 
         "compile_time": _find_median(trials, "compile_time"),
         **{name: value for name, value in first.facts.items() if name not in _OWN_PLACE},
         "alike": _count_alike(trials) or None,
-        "paired": beside(trials) if beside else None,
+        **(beside(trials) if beside else {}),
         "load_before": first.facts["load_before"],
         "load_after": trials[-1].facts["load_after"],
     }

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dashboard.artifacts.artifact import LAST_USED, Artifact, library_sizes, write_manifest
+from dashboard.night.environment import count_measured
 from dashboard.plan.job import Alone, CodeFolders, Job
 from dashboard.plan.plan import make_plan
 from dashboard.report import night_page, results
@@ -317,3 +318,55 @@ def test_what_is_measured_again_in_pairs_is_told_of_the_other_nights_artifact(tm
     assert (tmp_path / "told").read_text().split()[-2:] == [older.key, "none"]
     done, _ = lab.remeasure([{**request, "stamp": second, "beside": "yesterday"}])
     assert "$[0].beside: 'yesterday' is not a night's stamp" in done.output
+
+
+# What was measured beside it before
+
+
+def record_content(home: HomeForTests, contents: dict[str, int]) -> None:
+    """Leave data of the last night, as if the template had measured points that ran these contents."""
+    path = home.home.data_file("x", home.stamps()[-1])
+    records = [{"additional_info": {"content": {"hash": name, "pairs": pairs}}} for name, pairs in contents.items()]
+    homes.write(path, {**homes.read(path), "records": [*records, {"additional_info": {}}]})
+
+
+def test_the_run_is_told_what_the_night_before_measured_beside_the_same_reference(home: HomeForTests) -> None:
+    home.night()
+    assert told_to_run(home)["measured"] == {}
+    record_content(home, {"one": 5, "two": 8})
+    home.night()
+    assert told_to_run(home)["measured"] == {"one": 5, "two": 8}
+    home.night()
+    assert told_to_run(home)["measured"] == {}, "the last night measured no such points"
+
+
+def test_what_was_measured_beside_another_reference_counts_only_where_it_is_the_reference_now(
+    home: HomeForTests,
+) -> None:
+    labs.put_artifact(shelf_of(home), "0.25.0")
+    home.night()
+    record_content(home, {"one": 5})
+    home.configure(reference="pypi:0.25.0")
+    home.night()
+    assert told_to_run(home)["measured"] == {}
+    record_content(home, {"one": 6})
+    home.configure(reference="pypi:0.27.0")
+    home.night()
+    assert told_to_run(home)["measured"] == {"one": 6}, "the night before measured this reference as its own TVM"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "{",
+        "[]",
+        '{"night": {"reference": {"key": "KEY"}}, "records": 3}',
+        '{"night": {"reference": {"key": "KEY"}}, "records": [3, {"additional_info": {"content": {"hash": 5}}}]}',
+    ],
+)
+def test_damaged_data_of_the_night_before_cost_only_time(home: HomeForTests, data: str) -> None:
+    reference = labs.put_artifact(shelf_of(home), "0.25.0")
+    path = home.home.data_file("x", "20260101T000000Z")
+    path.parent.mkdir(parents=True)
+    path.write_text(data.replace("KEY", reference.key))
+    assert count_measured(home.home, "x", reference) == {}

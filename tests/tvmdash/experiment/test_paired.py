@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +41,13 @@ class Toy(Experiment):
         return point.name != "tuned"
 
     def prepare(self, point, config, seed):
-        work = 1000
+        work, program = 1000, None
         if point.engine == "tvm":
             import compiler
-            work = compiler.prepare(point.name)
+            work, program = compiler.prepare(point.name), lambda: compiler.program(point.name)
         data = list(range(work))
         return Prepared(timer=python_timer(lambda: sum(data)), compile_ms=1.5, code_size_bytes=work,
-                        details={"module_hash": str(work)})
+                        details={"module_hash": str(work)}, program=program)
 
 if __name__ == "__main__":
     sys.exit(Toy().main())
@@ -63,6 +65,9 @@ def prepare(name):
     if WORK.get(name) == "hangs":
         time.sleep(3600)
     return WORK.get(name, 20000)
+
+def program(name):
+    return str(os.getpid() if WORK.get("is_random") else WORK.get(name))
 """
 FIELDS = {
     "include": ["timing"],
@@ -86,20 +91,21 @@ class Toy:
 
     def compiler(self, version: str, work: Work) -> Path:
         folder = self.root / f"compiler_{version}"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         (folder / "compiler.py").write_text(COMPILER.format(version=version, work=work))
         return folder
 
-    def run(self, tonight: Work, reference: Work | None) -> dict[str, Any]:
-        """The status that the run stage leaves in `raw`."""
+    def run(self, tonight: Work, reference: Work | None, measured: Mapping[str, int] | None = None) -> dict[str, Any]:
+        """The status that the run stage leaves in `raw`; measured: what the night says of the nights before."""
         environment = {**os.environ, "PYTHONPATH": f"{SHARED}:{self.compiler('2.0', tonight)}", "TVMDASH_SEED": "3"}
         environment["TVMDASH_JOB"] = "toy"
         if reference is not None:
             folder = self.compiler("1.0", reference)
             named = {"schema_version": 1, "key": "wheel-1.0", "version": "1.0", "commit": None, "library_path": []}
             file = self.root / "reference.json"
-            file.write_text(json.dumps({**named, "pythonpath": [str(folder)]}))
+            file.write_text(json.dumps({**named, "pythonpath": [str(folder)], "measured": measured or {}}))
             environment["TVMDASH_REFERENCE"] = str(file)
+        shutil.rmtree(self.raw, ignore_errors=True)
         self.raw.mkdir()
         self._stage("run", self.raw, environment)
         status: dict[str, Any] = json.loads((self.raw / "status.json").read_text())
@@ -111,7 +117,7 @@ class Toy:
 
     def analyze(self) -> NightData:
         analysis = self.root / "analysis"
-        analysis.mkdir()
+        analysis.mkdir(exist_ok=True)
         self._stage("analyze", self.raw, {**os.environ, "PYTHONPATH": str(SHARED)}, analysis)
         status = json.loads((analysis / "status.json").read_text())
         assert status["success"], status

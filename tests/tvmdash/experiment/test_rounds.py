@@ -15,6 +15,7 @@ from tvmdash.experiment.rounds import (
     Precision,
     count_samples_of_next,
     is_affordable,
+    is_pair_wanted,
     is_wanted,
 )
 from tvmdash.measure.capture import Sample, Trial
@@ -22,9 +23,10 @@ from tvmdash.stats.paired import combine_pairs
 from tvmdash.stats.reduction import reduce_processes
 
 
-def trial(times_ms: list[float], *, prepare_ms: float = 0.0, error: str | None = None) -> Trial:
+def trial(times_ms: list[float], *, prepare_ms: float = 0.0, error: str | None = None, ran: str | None = None) -> Trial:
     samples = tuple(Sample(round(ms * 1e6), 1) for ms in times_ms)
-    return Trial({}, 0, round((sum(times_ms) + prepare_ms) * 1e6), error, {}, samples, {})
+    facts = {"content": ran} if ran else {}
+    return Trial({}, 0, round((sum(times_ms) + prepare_ms) * 1e6), error, facts, samples, {})
 
 
 def test_a_point_is_wanted_until_it_is_known_well_enough_or_failed() -> None:
@@ -101,3 +103,27 @@ def test_groups_that_take_long_leave_time_for_those_that_take_little() -> None:
     assert not is_affordable("slow", took_s, times, 5, 25.0), "three of the quick one take six seconds"
     assert is_affordable("slow", took_s, times, 0, 20.0), "measured alone, nothing is kept for others"
     assert is_affordable("quick", took_s, times, 5, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("ran", "measured", "expected"),
+    [
+        (["same"], {"same": 5}, False),
+        (["same"], {"same": 4}, True),
+        (["same"], {"other": 5}, True),
+        (["same"], {}, True),
+        (["same", "other"], {"same": 5, "other": 5}, True),
+        ([None], {"same": 5}, True),
+    ],
+)
+def test_one_pair_is_enough_of_what_earlier_nights_measured_often(
+    ran: list[str | None], measured: dict[str, int], expected: bool
+) -> None:
+    precision, trials = Precision(pairs=5, max_pairs=8), [trial([1.0], ran=content) for content in ran]
+    assert is_pair_wanted(trials, combine_pairs([0.1] * len(ran)), precision, measured) is expected
+
+
+def test_a_point_without_a_pair_is_measured_again_whatever_it_ran() -> None:
+    precision = Precision(pairs=5, max_pairs=8)
+    assert is_pair_wanted([trial([1.0], ran="same")], None, precision, {"same": 5})
+    assert not is_pair_wanted([trial([], error="wrong", ran="same")], None, precision, {"same": 5})

@@ -61,7 +61,8 @@ class Prepared:
     `check` compares an answer with the reference: it returns facts for the record (`max_error`, `tolerance`) or raises.
     `passes_ms` are compiler passes with their times. `layout` (as in NCHW) and `transfer_timed` (whether copying inputs
     and outputs lies between the clock reads) tell whether two engines did the same. `details` go into the record as
-    they are. `profile` is asked in a point's first process only.
+    they are. `profile` is asked in a point's first process only. `program` hashes what is timed: code, weights and
+    inputs; where it is there, a night on which nothing of it changed measures the point once.
     """
 
     timer: Timer
@@ -74,6 +75,7 @@ class Prepared:
     layout: str | None = None
     transfer_timed: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
+    program: Callable[[], str] | None = None
 
     def info(self) -> dict[str, Any]:
         """What goes into the record's additional_info."""

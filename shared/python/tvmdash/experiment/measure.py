@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,22 @@ from tvmdash.config_util import Config
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.config import MeasuringConfig
 from tvmdash.experiment.info import Measurable, Point, Prepared
+from tvmdash.experiment.paired.pairs import TONIGHT
 from tvmdash.experiment.paired.turns import Turns, read_turns
 from tvmdash.experiment.points import key, name_values
 from tvmdash.machine import hardware
+from tvmdash.measure import content
 from tvmdash.measure.capture import Capture, Sample
+from tvmdash.measure.content import Code, FileHashes
 from tvmdash.measure.phases import TIMING, phase
 from tvmdash.trial_util import Timing, time_workload
 
 TASK_FILE = "task.json"
+HASHES_FILE = "hashes.json"
+"""Beside the folders of the processes: the hashes of files that the run has read so far."""
+_MACHINE = ("hw_model", "cpu_microcode", "affinity", "system")
+_PLACES = frozenset({"LD_LIBRARY_PATH"})
+"""Variables that say where files lie, not what is in them."""
 _log = logging.getLogger("experiment")
 
 
@@ -69,6 +77,37 @@ class Task:
         return {} if self.side is None else {"side": self.side, "pair": self.pair}
 
 
+@dataclass(frozen=True)
+class _Contents:
+    """Hashes of what points run; facts: of the machine and the config, which they run on and by."""
+
+    facts: Mapping[str, Any]
+    hashes: FileHashes
+
+    @classmethod
+    def of(cls, folder: Path, host: Mapping[str, Any], *configs: object) -> _Contents:
+        variables = {name: value for name, value in host["environment"].items() if name not in _PLACES}
+        machine = {name: host[name] for name in _MACHINE}
+        return cls({**machine, "environment": variables, "configs": configs}, FileHashes(folder.parent / HASHES_FILE))
+
+    def find(self, prepared: Prepared, job: Job, ran: Iterable[Code]) -> dict[str, str]:
+        """The fact about a point that was timed just now; nothing where it cannot be known."""
+        if prepared.program is None:
+            return {}
+        facts = {**self.facts, "point": key(job.point)}
+        found = content.hash_content(prepared.program(), ran, facts, self.hashes)
+        self.hashes.save()
+        return {} if found is None else {content.FACT: found}
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """How this process takes its turns; contents: of tonight's TVM, not of the reference."""
+
+    turns: Turns
+    contents: _Contents | None
+
+
 def measure(experiment: Measurable[Config], config: Config, measuring: MeasuringConfig, folder: Path) -> str:
     """Do the task in `folder` and leave the raw database beside it; how much was done, in words."""
     task = Task.read(folder)
@@ -81,11 +120,13 @@ def measure(experiment: Measurable[Config], config: Config, measuring: Measuring
         raise DashboardError(f"the engine {engine.name} does not start: {type(error).__name__}: {error}") from error
     facts = {"machine": host, "env_name": hardware.env_name(), "engine": asdict(identity), **task.paired}
     turns = read_turns()
+    contents = _Contents.of(folder, host, config, measuring) if task.side == TONIGHT else None
+    sides = _Sides(turns, contents) if turns else None
     with Capture(folder, facts) as capture:
         for number, job in enumerate(task.jobs, start=1):
             point = known[key(job.point)]
             _log.info("%s %s %s (%d of %d)", point.workload, point.engine, dict(point.values), number, len(task.jobs))
-            _measure_trial(experiment, config, measuring, capture, (point, job, task), turns)
+            _measure_trial(experiment, config, measuring, capture, (point, job, task), sides)
     return f"{len(task.jobs)} points"
 
 
@@ -95,9 +136,9 @@ def _measure_trial(
     measuring: MeasuringConfig,
     capture: Capture,
     asked: tuple[Point, Job, Task],
-    turns: Turns | None,
+    sides: _Sides | None,
 ) -> None:
-    point, job, task = asked
+    (point, job, task), turns, ran = asked, sides.turns if sides else None, dict[str, str]()
     number = turns.wait_to_prepare() if turns else 0
     trial = capture.begin(job.point)
     before = hardware.load()
@@ -109,9 +150,13 @@ def _measure_trial(
             checked = dict(prepared.check()) if prepared.check else {}
         with phase(TIMING):
             if turns:
-                samples, profile = turns.take(prepared.timer, timing, number)
+                taken = turns.take(prepared.timer, timing, number)
+                samples, profile = taken.samples, taken.is_to_profile
             else:
                 samples, profile = time_workload(prepared.timer, timing), job.profile
+        with phase("hash"):
+            if sides and sides.contents:
+                ran = sides.contents.find(prepared, job, taken.ran)
         with phase("profile"):
             operators = prepared.profile() if prepared.profile and profile else ()
     # Whatever an engine cannot do is a result about this point; the others go on.
@@ -125,6 +170,7 @@ def _measure_trial(
     facts = {
         **prepared.info(),
         **checked,
+        **ran,
         "conditions": _describe_conditions(prepared, task, timing, samples),
         "load_before": before,
         "load_after": hardware.load(),

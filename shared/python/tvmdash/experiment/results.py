@@ -12,7 +12,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.experiment.info import Clock
 from tvmdash.experiment.paired.pairs import OF_PAIR, WALL, combine, describe, is_of_reference, match_pairs
 from tvmdash.experiment.points import key
-from tvmdash.experiment.rounds import KILLED, MINUTES, ONCE, Precision
+from tvmdash.experiment.rounds import KILLED, MINUTES, ONCE, UNCHANGED, Precision, find_content, is_unchanged
 from tvmdash.experiment.run import ENDED_FILE, PLAN_FILE
 from tvmdash.measure.capture import Trial, read_trials
 from tvmdash.records import SCHEMA_VERSION, Failure
@@ -21,7 +21,10 @@ from tvmdash.stats.reduction import Reduced
 
 @dataclass(frozen=True)
 class _Planned:
-    """What plan.json and ended.json say of each point, by its key. killed: the run did not come to its end."""
+    """What plan.json and ended.json say of each point, by its key. killed: the run did not come to its end.
+
+    measured: as in `paired.reference.Reference`.
+    """
 
     points: tuple[dict[str, Any], ...]
     groups: dict[str, str]
@@ -29,6 +32,7 @@ class _Planned:
     clocks: dict[str, Clock]
     ended: dict[str, str]
     killed: bool
+    measured: dict[str, int]
 
     @classmethod
     def read(cls, raw: Path) -> _Planned:
@@ -42,6 +46,7 @@ class _Planned:
             dict(zip(names, plan.get("clocks", [WALL] * len(names)), strict=True)),
             {} if killed else common.read_json(raw / ENDED_FILE),
             killed,
+            plan.get("measured", {}),
         )
 
     @property
@@ -70,11 +75,17 @@ def results(raw: Path, precision: Precision) -> dict[str, Any]:
         ratio = combine(pairs.get(name, ()), planned.clocks.get(name, WALL))
         broken = planned.groups.get(name) in planned.ended
         why = ONCE if name in planned.once else precision.ended_by(reduced, ratio, broken=broken)
+        if ratio is not None and is_unchanged(of_point, planned.measured, precision):
+            why = UNCHANGED
         return KILLED if planned.killed and why == MINUTES else why
 
-    def beside(of_point: Sequence[Trial]) -> Mapping[str, Any] | None:
-        name = key(of_point[0].point)
-        return describe(pairs.get(name, ()), planned.clocks.get(name, WALL))
+    def beside(of_point: Sequence[Trial]) -> Mapping[str, Any]:
+        name, ran = key(of_point[0].point), find_content(of_point)
+        paired = describe(pairs.get(name, ()), planned.clocks.get(name, WALL))
+        if paired is None:
+            return {}
+        counted = {"hash": ran, "pairs": len(pairs[name]) + planned.measured.get(ran, 0)} if ran else None
+        return {"paired": paired, "content": counted}
 
     records, failures = analysis_util.reduce(trials, ended_by, beside, name_engines=planned.names_engines)
     failures += _failures_of_missing(planned, trials)

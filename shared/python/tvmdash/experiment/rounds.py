@@ -7,13 +7,14 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tvmdash.measure import content
 from tvmdash.measure.capture import Trial
 from tvmdash.stats.paired import PairedRatio
 from tvmdash.stats.reduction import Reduced, reduce_processes
 from tvmdash.trial_util import MIN_SAMPLES
 
 INTERVAL, PROCESSES, MINUTES, BROKEN = "interval", "max_processes", "max_minutes", "a process that did not end well"
-ONCE, KILLED = "once", "the run was ended in the middle"
+ONCE, KILLED, UNCHANGED = "once", "the run was ended in the middle", "unchanged"
 """What ended a point's measurement."""
 MOST_TIMES = 4
 """A later process takes at most this many times `repeat` samples."""
@@ -73,9 +74,30 @@ def is_wanted(trials: Sequence[Trial], precision: Precision) -> bool:
     return len(trials) < precision.rounds and (not trials or not precision.reached(_reduce(trials)))
 
 
-def is_pair_wanted(trials: Sequence[Trial], ratio: PairedRatio | None, precision: Precision) -> bool:
-    """Whether a point with tonight's trials and that ratio has another pair in the next round: not once it failed."""
+def find_content(trials: Sequence[Trial]) -> str | None:
+    """The hash of all that a point ran in these trials; None where they differ, or it is not known."""
+    hashes = {trial.facts.get(content.FACT) for trial in trials}
+    return hashes.pop() if len(hashes) == 1 else None
+
+
+def is_unchanged(trials: Sequence[Trial], measured: Mapping[str, int], precision: Precision) -> bool:
+    """Whether the trials ran, byte for byte, what earlier nights measured often enough.
+
+    measured: how many pairs these had, by the hash of what they ran.
+    """
+    return measured.get(find_content(trials) or "", 0) >= precision.pairs
+
+
+def is_pair_wanted(
+    trials: Sequence[Trial], ratio: PairedRatio | None, precision: Precision, measured: Mapping[str, int]
+) -> bool:
+    """Whether a point with tonight's trials and that ratio has another pair in the next round: not once it failed.
+
+    One pair is enough of what is unchanged; `measured` as in `is_unchanged`.
+    """
     if any(trial.error for trial in trials):
+        return False
+    if ratio is not None and is_unchanged(trials, measured, precision):
         return False
     return len(trials) < precision.pair_rounds and not precision.pairs_reached(ratio)
 

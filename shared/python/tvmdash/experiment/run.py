@@ -11,7 +11,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +61,11 @@ class _Run(Generic[Config]):
         precision = self.measuring.precision
         return max(precision.rounds, precision.pair_rounds if self.processes.reference else 0)
 
+    @property
+    def measured(self) -> Mapping[str, int]:
+        """What earlier nights measured beside the reference; see `Reference`."""
+        return self.processes.reference.measured if self.processes.reference else {}
+
     def jobs(self, group: Group, number: int) -> tuple[Job, ...]:
         """What is still to be measured of the group in this round, in an order of this round's."""
         jobs = [job for point in group.points if (job := self._job(group, point)) is not None]
@@ -72,7 +77,7 @@ class _Run(Generic[Config]):
         trials, repeat = self.trials.get(key(name), []), self.measuring.repeat
         one_core = self.experiment.clock(point, self.config) == CPU
         if self.is_paired(group, point):
-            wanted = is_pair_wanted(trials, self.ratio(point), self.measuring.precision)
+            wanted = is_pair_wanted(trials, self.ratio(point), self.measuring.precision, self.measured)
             return Job(name, repeat, profile=not trials, one_core=one_core) if wanted else None
         if not is_wanted(trials, self.measuring.precision) or (point.once and trials):
             return None
@@ -91,15 +96,17 @@ class _Run(Generic[Config]):
         pairs = match_pairs(self.trials.get(name, []), self.of_reference.get(name, []))
         return combine(pairs.get(name, []), self.experiment.clock(point, self.config))
 
-    def affordable(self, group: Group) -> bool:
+    def affordable(self, group: Group, others: Sequence[Group], number: int) -> bool:
         """Whether another process of the group would end within `max_minutes`; the first one always may begin.
 
-        Where a reference is measured, groups that take less time have all the pairs that they need at least first.
+        Where a reference is measured, `others` that take less time have all the pairs that they need at least first.
         """
         precision = self.measuring.precision
         left_s = precision.max_minutes * 60 - (time.monotonic() - self.begun)
         least = precision.pairs if self.processes.reference else 0
-        return is_affordable(group.name, self.took_s, self.times, least, left_s)
+        unfinished = {group.name, *(other.name for other in others if self.jobs(other, number))}
+        took_s = {name: cost_s for name, cost_s in self.took_s.items() if name in unfinished}
+        return is_affordable(group.name, took_s, self.times, least, left_s)
 
     def measure(self, group: Group, jobs: tuple[Job, ...], number: int) -> int:
         """One process, or a pair of them; how many trials of tonight's it began."""
@@ -149,16 +156,16 @@ def run(
     points = plan_points(experiment, config)
     groups = group_points(experiment, points, config)
     names = {key(name): group.name for group in groups for name in _name_points(experiment, group)}
-    listed = [name_values(experiment.axes, point) for point in points]
+    listed, reference = [name_values(experiment.axes, point) for point in points], read_reference()
     plan = {
         "points": listed,
         "groups": [names[key(name)] for name in listed],
         "once": [point.once for point in points],
         "clocks": [experiment.clock(point, config) for point in points],
         "seed": _read_seed(),
+        "measured": dict(reference.measured) if reference else {},
     }
     common.write_json(raw / PLAN_FILE, plan)
-    reference = read_reference()
     processes = Processes(
         experiment.folder / "setup", script, config_dir, raw, measuring.process_minutes, measuring.timing, reference
     )
@@ -174,7 +181,7 @@ def _run_rounds(going: _Run[Config], groups: Sequence[Group]) -> None:
         random.Random(f"{_read_seed()} {number}").shuffle(left)
         for group in tuple(left):
             jobs = going.jobs(group, number)
-            if not jobs or not going.affordable(group):
+            if not jobs or not going.affordable(group, left, number):
                 continue
             if not going.measure(group, jobs, number):
                 left.remove(group)  # a process that begins no point at all would do so again

@@ -15,7 +15,7 @@ from tvmdash.machine import hardware
 from tvmdash.measure.capture import OperatorSpan
 from tvmdash.networks import Network, accuracy
 from tvmdash.networks.ops import Array
-from tvmdash.relax_util import build, lowering, targets
+from tvmdash.relax_util import build, lowering, programs, targets
 from tvmdash.relax_util.build import Compiled, CompileOptions, Loaded
 from tvmdash.trial_util import Timer
 
@@ -60,8 +60,12 @@ def make_prepared(
     *,
     layout: str | None = None,
     details: Mapping[str, Any] | None = None,
+    inputs: Sequence[Array] | None = None,
 ) -> Prepared:
-    """A compiled module ready to be timed, with all that its compilation cost."""
+    """A compiled module ready to be timed, with all that its compilation cost.
+
+    inputs: all that it is called with, where nothing but this process and these decide how long that takes.
+    """
     return Prepared(
         timer=timer,
         check=check,
@@ -71,6 +75,7 @@ def make_prepared(
         passes_ms=compiled.pass_times_ms,
         layout=layout,
         details={"module_hash": compiled.module_hash, **(details or {})},
+        program=None if inputs is None else functools.partial(programs.hash_program, compiled, tuple(inputs)),
     )
 
 
@@ -113,6 +118,7 @@ def prepare_program(program: Program, options: CompileOptions, *, threads: int, 
         None if expected is None else lambda: accuracy.check_answer(loaded.run(*inputs), expected),
         layout=program.layout,
         details={"passes_ms": {name: round(ms, 3) for name, ms in compiled.pass_times_ms[:PASSES_TOLD]}},
+        inputs=inputs,
     )
     return replace(ready, profile=functools.partial(_profile, loaded, inputs[0], repeats) if inputs else None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tvmdash import common, structured
@@ -18,13 +18,17 @@ VARIANT = "reference"
 
 @dataclass(frozen=True)
 class Reference:
-    """An artifact: its key and version, and the folders that Python and the loader find it in."""
+    """An artifact: its key and version, and the folders that Python and the loader find it in.
+
+    measured: how many pairs of processes were measured beside it, by the hash of all that a point ran.
+    """
 
     key: str
     version: str
     commit: str | None
     pythonpath: tuple[str, ...]
     library_path: tuple[str, ...]
+    measured: Mapping[str, int] = field(default_factory=dict)
 
     def environment(self, tonight: Mapping[str, str]) -> dict[str, str]:
         """The environment of a process that imports the reference, from that of one that imports tonight's TVM."""

@@ -11,16 +11,27 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 from tvmdash.errors import DashboardError
 from tvmdash.measure.capture import Sample
+from tvmdash.measure.content import Code, watch_python
 from tvmdash.trial_util import Timer, Timing, calibrate, take_sample
 
 VARIABLE = "TVMDASH_TURNS"
 """The number of the open file on which this process is told when it is its turn; not set where it measures alone."""
 PREPARE, SAMPLE, END = "prepare", "sample", "end"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What was taken of a point. is_to_profile: whether to profile it now; ran: the Python code that it calls."""
+
+    samples: list[Sample]
+    is_to_profile: bool
+    ran: frozenset[Code]
 
 
 class Turns:
@@ -34,10 +45,12 @@ class Turns:
         """Wait until a point may be prepared; how many calls a sample has, 0 where that is to be found out."""
         return int(self._receive(PREPARE)["number"])
 
-    def take(self, timer: Timer, timing: Timing, number: int) -> tuple[list[Sample], bool]:
-        """Every sample of the point, each when it is this process's turn; and whether to profile it now."""
-        number = number or timing.number or calibrate(timer, timing.min_repeat_ms)
-        self._send(number=number, warm_ns=timer(number, timing.warmup)[-1])
+    def take(self, timer: Timer, timing: Timing, number: int) -> Taken:
+        """Every sample of the point, each when it is this process's turn."""
+        number, ran = number or timing.number or calibrate(timer, timing.min_repeat_ms), set[Code]()
+        with watch_python(ran):
+            warm_ns = timer(number, timing.warmup)[-1]
+        self._send(number=number, warm_ns=warm_ns)
         samples: list[Sample] = []
         try:
             while (order := self._receive(SAMPLE, END))["do"] == SAMPLE:
@@ -47,7 +60,7 @@ class Turns:
                 self._send()
         finally:
             os.sched_setaffinity(0, self._cores)
-        return samples, bool(order["profile"])
+        return Taken(samples, bool(order["profile"]), frozenset(ran))
 
     def end(self, error: str | None = None) -> None:
         """The point is done, or cannot go on."""

@@ -1,0 +1,94 @@
+"""A point that runs, byte for byte, what it ran on the night before is measured with one pair of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tvmdash.experiment.test_paired import Toy, Work
+
+PAIRS = 2
+
+
+def make_toy(root: Path, **config: Any) -> Toy:
+    return Toy(root, **{"pairs": PAIRS, "max_pairs": PAIRS, **config})
+
+
+def measure_night(toy: Toy, tonight: Work, measured: Mapping[str, int]) -> tuple[int, dict[str, Any]]:
+    """How many pairs the point had, and what its record says."""
+    assert toy.run(tonight, {}, measured)["success"]
+    info = next(record for record in toy.analyze().records if record.engine == "tvm").additional_info
+    return len(info["paired"]["ratios"]["run_time"]["log_ratios"]), dict(info)
+
+
+def measured_in(info: Mapping[str, Any]) -> dict[str, int]:
+    """What the night after is told of this one's record."""
+    return {info["content"]["hash"]: info["content"]["pairs"]}
+
+
+def test_what_ran_the_night_before_is_measured_once_and_so_on(tmp_path: Path) -> None:
+    toy = make_toy(tmp_path)
+    first, info = measure_night(toy, {}, {})
+    assert (first, info["content"]["pairs"], info["ended_by"]) == (PAIRS, PAIRS, "max_processes")
+    for pairs_in_all in (PAIRS + 1, PAIRS + 2):
+        count, after = measure_night(toy, {}, measured_in(info))
+        assert (count, after["ended_by"]) == (1, "unchanged")
+        assert after["content"] == {"hash": info["content"]["hash"], "pairs": pairs_in_all}
+        info = after
+
+
+def edit_experiment(toy: Toy) -> None:
+    file = toy.code / "toy.py"
+    file.write_text(file.read_text() + "\n# the timed part is another\n")
+
+
+def edit_config(toy: Toy) -> None:
+    file = toy.config / "config.json"
+    file.write_text(file.read_text().replace('"repeat": 4', '"repeat": 5'))
+
+
+@pytest.mark.parametrize(
+    ("edit", "tonight"),
+    [(lambda _: None, {"net": 20001}), (edit_experiment, {}), (edit_config, {})],
+    ids=["the program", "the experiment", "the config"],
+)
+def test_a_point_is_measured_in_full_when_something_of_it_is_another(
+    tmp_path: Path, edit: Callable[[Toy], None], tonight: Work
+) -> None:
+    toy = make_toy(tmp_path)
+    _, info = measure_night(toy, {}, {})
+    edit(toy)
+    count, after = measure_night(toy, tonight, measured_in(info))
+    assert count == PAIRS
+    assert after["content"]["hash"] != info["content"]["hash"]
+    assert after["content"]["pairs"] == PAIRS
+
+
+def test_what_had_too_few_pairs_before_is_measured_in_full(tmp_path: Path) -> None:
+    toy = make_toy(tmp_path)
+    _, info = measure_night(toy, {}, {})
+    count, after = measure_night(toy, {}, {info["content"]["hash"]: PAIRS - 1})
+    assert (count, after["content"]["pairs"]) == (PAIRS, 2 * PAIRS - 1)
+
+
+def test_a_compiler_that_is_not_deterministic_never_counts_as_unchanged(tmp_path: Path) -> None:
+    count, info = measure_night(make_toy(tmp_path), {"is_random": True}, {})
+    assert count == PAIRS
+    assert "content" not in info
+
+
+def test_only_the_points_that_are_unchanged_are_done_with_one_pair(tmp_path: Path) -> None:
+    toy = make_toy(tmp_path, names=["same", "other"], group="all")
+    toy.run({}, {})
+    first = infos(toy)
+    toy.run({"other": 30000}, {}, {**measured_in(first["toy.same"]), **measured_in(first["toy.other"])})
+    counts = {name: len(info["paired"]["ratios"]["run_time"]["log_ratios"]) for name, info in infos(toy).items()}
+    assert counts == {"toy.same": 1, "toy.other": PAIRS}
+
+
+def infos(toy: Toy) -> dict[str, dict[str, Any]]:
+    """By workload, what the records of tonight's TVM say."""
+    return {record.workload: dict(record.additional_info) for record in toy.analyze().records if record.engine == "tvm"}
