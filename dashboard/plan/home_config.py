@@ -16,7 +16,7 @@ from dashboard.plan import home_machine
 from dashboard.plan.settings import HomeConfig, ReferenceRule
 from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import OF_REFERENCE, VARIANT_SIGN, Home
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PIPELINES
 
@@ -128,6 +128,11 @@ def _find_tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) ->
         where = f"{shown}: $.tvms.{name}"
         if not _TVM_NAME.fullmatch(name):
             yield f"{where}: not a name for a TVM. Write at most 40 letters, digits, '-', '_', '.'; the first no sign."
+        if name == OF_REFERENCE:
+            yield (
+                f"{where}: in traces NAME{VARIANT_SIGN}{name} is what the reference did. Give this TVM"
+                " another name, as release."
+            )
         yield from _find_tvm_faults(text, own, where, _TVM_FORMS)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dashboard.artifacts import reference as choosing
@@ -98,7 +98,10 @@ class References:
 
 @dataclass(frozen=True)
 class TvmsTonight:
-    """The TVMs that a night has got, and those that it could not get, with the reason. `nights`: newest first."""
+    """The TVMs that a night has got, and those that it could not get, with the reason. `nights`: newest first.
+
+    refused: references that could not be had, which are not tried for another TVM again.
+    """
 
     config: HomeConfig
     have: Mapping[ArtifactSpec, Artifact]
@@ -106,6 +109,7 @@ class TvmsTonight:
     nights: Sequence[Night]
     logs: Path
     rebuild: bool
+    refused: dict[ArtifactSpec, str] = field(default_factory=dict)
 
     def provide_references(self, wanted: Sequence[ArtifactSpec], leases: ExitStack) -> References:
         """What each of the TVMs `wanted` is measured against; nobody removes it before `leases` are released."""
@@ -149,10 +153,15 @@ class TvmsTonight:
     def _provide(self, named: ArtifactSpec) -> Found:
         if named in self.have:
             return Found(take(self.have[named].path))
-        if named in self.lack:
-            raise ArtifactError(self.lack[named])
-        timeout_s = self.config.getting_s(named)
-        done = provide(named, self.config.artifacts, rebuild=self.rebuild, log_folder=self.logs, timeout_s=timeout_s)
+        known = self.lack.get(named) or self.refused.get(named)
+        if known:
+            raise ArtifactError(known)
+        timeout_s, folder = self.config.getting_s(named), self.config.artifacts
+        try:
+            done = provide(named, folder, rebuild=self.rebuild, log_folder=self.logs, timeout_s=timeout_s)
+        except ArtifactError as error:
+            self.refused[named] = str(error)
+            raise
         return Found(done, (done.note,) if done.note else ())
 
 

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import shutil
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dashboard.artifacts.artifact import LAST_USED, Artifact, library_sizes, write_manifest
+from dashboard.artifacts.artifact import (
+    LAST_USED,
+    Artifact,
+    ArtifactError,
+    ArtifactSpec,
+    library_sizes,
+    write_manifest,
+)
 from dashboard.night.environment import count_measured
+from dashboard.plan import reference
+from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import Alone, CodeFolders, Job
 from dashboard.plan.plan import make_plan
+from dashboard.plan.reference import TvmsTonight
 from dashboard.report import night_page, results
 from tests.dashboard import homes
 from tests.dashboard import remeasure_homes as labs
@@ -132,6 +143,38 @@ def test_each_tvm_of_a_night_has_a_reference_of_its_own(home: HomeForTests) -> N
     assert (reference_of(home), reference_of(home, "x@release")) == ("0.26.0", "0.25.0")
     assert told_to_run(home, "x@release")["version"] == "0.25.0"
     assert len(night["references"]) == 2
+
+
+def test_a_reference_that_cannot_be_had_is_tried_once_for_all_tvms_of_the_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A build from source that fails takes hours, each time."""
+    tried = []
+
+    def fails(spec: ArtifactSpec, *_: object, **__: object) -> None:
+        tried.append(spec)
+        raise ArtifactError("it does not compile")
+
+    monkeypatch.setattr(reference, "provide", fails)
+    specs = [ArtifactSpec("pypi", version) for version in ("0.27.0", "0.26.0")]
+    have = {spec: labs.put_artifact(tmp_path / "shelf", spec.branch) for spec in specs}
+    made = homes.make_home(tmp_path, Path("../shelf"), reference="https://host/tvm@main")
+    tonight = TvmsTonight(read_home_config(made.home), have, {}, [], tmp_path / "logs", rebuild=True)
+    found = tonight.provide_references(specs, ExitStack())
+    assert [spec.branch for spec in tried] == ["main"]
+    assert len(found.notes) == 2, "each TVM that is measured alone is named"
+    assert all("it does not compile" in note for note in found.notes)
+
+
+def test_one_reference_serves_all_tvms_of_a_night_and_is_kept_for_each(home: HomeForTests) -> None:
+    labs.put_artifact(shelf_of(home), "0.27.0.post1")
+    labs.put_artifact(shelf_of(home), "0.25.0")
+    home.configure(tvms={"first": "pypi:0.27.0"}, max_artifacts_gb=0)
+    night = home.night()
+    assert (reference_of(home), reference_of(home, "x@first")) == ("0.26.0", "0.26.0")
+    assert {record["key"] for record in night["references"]} == {told_to_run(home)["key"]}
+    kept = sorted(path.name.split("-")[1] for path in shelf_of(home).glob("wheel-*"))
+    assert kept == ["0.26.0", "0.27.0", "0.27.0.post1"]
 
 
 def test_a_reference_may_be_named_as_one_of_the_homes_tvms(home: HomeForTests) -> None:

@@ -122,6 +122,7 @@ def test_an_experiments_name_holds_no_sign_of_a_variant(home: homes.HomeForTests
         ("a/b", RELEASE, "not a name for a TVM"),
         ("a@b", RELEASE, "not a name for a TVM"),
         (".a", RELEASE, "not a name for a TVM"),
+        ("reference", RELEASE, "Give this TVM another name"),
         ("a", "0.26.0", "'0.26.0' names no TVM"),
         ("a", "git:main", "tvm_remote is pypi"),
         ("a", "pypi:--help", "--help"),

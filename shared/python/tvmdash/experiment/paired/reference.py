@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tvmdash import common, structured
-from tvmdash.dashboard_info import VARIANT_SIGN
+from tvmdash.dashboard_info import OF_REFERENCE, VARIANT_SIGN
 
 VARIABLE = "TVMDASH_REFERENCE"
 SCHEMA_VERSION = 1
-VARIANT = "reference"
-"""In traces the processes of the reference are those of the experiment's variant of this name."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Reference:
             "PYTHONPATH": _join(own, tonight.get("PYTHONPATH", "")),
             "LD_LIBRARY_PATH": _join(self.library_path, tonight.get("LD_LIBRARY_PATH", "")),
             "TVMDASH_ARTIFACT": self.key,
-            "TVMDASH_JOB": f"{tonight.get('TVMDASH_JOB', '')}{VARIANT_SIGN}{VARIANT}",
+            "TVMDASH_JOB": f"{tonight.get('TVMDASH_JOB', '')}{VARIANT_SIGN}{OF_REFERENCE}",
         }
 
 
