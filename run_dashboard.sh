@@ -18,7 +18,7 @@ Environment:
   PIP_*              pip's own settings, for the first start
 
 Exit code: 0 all well, 1 some job or backup failed, 2 usage, configuration or a missing prerequisite, 3 a bug of the
-dashboard, 75 another night holds the home, 130 interrupted.
+dashboard, 75 another night holds the home, 130 interrupted. With --fail-on: 5 TVM got worse, 4 it was not judged.
 USAGE
 }
 

@@ -7,6 +7,7 @@ import signal
 
 from dashboard.cli import night_summary
 from dashboard.cli.arguments import OK_CODE, STOPPED, Verbs, add_home_verb, choose_exit_code, find_code, interrupt
+from dashboard.cli.fail_on import add_fail_on, judge_exit_code
 from dashboard.plan.plan import make_plan
 from tvmdash.dashboard_info import Home
 
@@ -15,6 +16,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
     run = add_home_verb(verbs, "run", _run, "run a night")
     run.add_argument("--no-rebuild-tvm", action="store_true", help="use the TVM artifacts that are there; no network")
+    add_fail_on(run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -28,4 +30,4 @@ def _run(arguments: argparse.Namespace) -> int:
     code = choose_exit_code(done)
     if code != STOPPED:
         heartbeat.beat(plan.config.heartbeat_url, success=code == OK_CODE)
-    return code
+    return judge_exit_code(home, done, code, arguments.fail_on)

@@ -7,6 +7,7 @@ import dataclasses
 
 from dashboard.cli import night_summary
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_home
+from dashboard.cli.fail_on import add_fail_on, judge_exit_code
 from dashboard.investigate.backfill import folder
 from dashboard.night import lock
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING
@@ -14,7 +15,7 @@ from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    add_home_verb(verbs, "status", _status, "print how the last night went", code=False)
+    add_fail_on(add_home_verb(verbs, "status", _status, "print how the last night went", code=False))
 
 
 def _status(arguments: argparse.Namespace) -> int:
@@ -27,4 +28,5 @@ def _status(arguments: argparse.Namespace) -> int:
     if night.state == RUNNING and not lock.is_held(home):
         night = dataclasses.replace(night, state=INTERRUPTED)
     print("\n".join(filter(None, (night_summary.summarize_status(home, night), folder.summarize(home)))))
-    return OK_CODE if night.state in {COMPLETE, RUNNING} and night.well else SOME_FAILED
+    code = OK_CODE if night.state in {COMPLETE, RUNNING} and night.well else SOME_FAILED
+    return judge_exit_code(home, night, code, arguments.fail_on)

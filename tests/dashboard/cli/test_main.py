@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.cli.fail_on import judge_exit_code
 from tests.dashboard import homes
+from tvmdash import common
+from tvmdash.dashboard_info import COMPLETE, Home, Night
 
 
 @pytest.fixture
@@ -35,6 +38,46 @@ def test_0_says_that_all_is_well_and_1_that_a_job_failed(home: homes.HomeForTest
     assert [line.split() for line in shown.output.splitlines() if line.startswith("experiment cnn")] == [
         ["experiment", "cnn", "ok", "FAILED", "blocked", "blocked", "blocked", *shown.output.split()[-2:]]
     ]
+
+
+def judged_as(level: str) -> str:
+    """A script that leaves this verdict on the night that runs it."""
+    verdict = f'{{"night": "%s", "level": "{level}", "headline": "so it is"}}'
+    return homes.good("subsystem", f"""printf '{verdict}' "$TVMDASH_NIGHT" > "$2/verdict.json\"""")
+
+
+def test_the_verdict_is_an_exit_code_only_where_that_is_asked_for(home: homes.HomeForTests) -> None:
+    home.subsystem("stat_alerts", run=judged_as("regression"))
+    assert home.run("--fail-on", "regression").code == 5
+    assert home.run("--fail-on", "regression", verb="status").code == 5
+    assert home.run(verb="status").code == 0
+
+
+@pytest.mark.parametrize(
+    ("level", "fail_on", "code"),
+    [
+        ("suspect", "regression", 0),
+        ("regression", "incomplete", 5),
+        ("blind", "incomplete", 0),
+        ("improved", "blind", 0),
+        ("no_data", "blind", 4),
+        ("marvellous", "regression", 4),
+        ("", "regression", 4),
+    ],
+)
+def test_a_verdict_fails_from_the_level_on_that_is_named(tmp_path: Path, level: str, fail_on: str, code: int) -> None:
+    home, night = Home(tmp_path), Night("20260501T000000Z", COMPLETE)
+    file = home.output("stat_alerts") / "verdict.json"
+    file.parent.mkdir(parents=True)
+    if level:
+        common.write_json(file, {"night": night.stamp, "level": level, "headline": "so it is"})
+    assert judge_exit_code(home, night, 0, fail_on) == code
+
+
+def test_a_job_that_failed_comes_before_the_verdict(home: homes.HomeForTests) -> None:
+    home.subsystem("stat_alerts", run=judged_as("regression"))
+    home.subsystem("score", run=f"{homes.BEGIN}exit 1\n")
+    assert home.run("--fail-on", "regression").code == 1
 
 
 @pytest.mark.parametrize(
