@@ -6,6 +6,8 @@ import json
 import math
 import os
 import shutil
+import signal
+import statistics
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.dashboard import homes
 from tvmdash import records
 from tvmdash.experiment.paired import pairs
 from tvmdash.measure.capture import Sample, Trial, read_trials
@@ -41,12 +44,13 @@ class Toy(Experiment):
         return point.name != "tuned"
 
     def prepare(self, point, config, seed):
-        work, program = 1000, None
+        work, program, call = 1000, None, sum
         if point.engine == "tvm":
             import compiler
             work, program = compiler.prepare(point.name), lambda: compiler.program(point.name)
+            call = compiler.call
         data = list(range(work))
-        return Prepared(timer=python_timer(lambda: sum(data)), compile_ms=1.5, code_size_bytes=work,
+        return Prepared(timer=python_timer(lambda: call(data)), compile_ms=1.5, code_size_bytes=work,
                         details={"module_hash": str(work)}, program=program)
 
 if __name__ == "__main__":
@@ -57,7 +61,31 @@ import os, signal, time
 VERSION = {version!r}
 WORK = {work!r}
 
+CALLS = PROCESS = 0
+
+def count_processes():
+    with open(__file__ + ".processes", "a") as file:
+        file.write("x")
+        return file.tell()
+
+def call(data):
+    global CALLS
+    CALLS += 1
+    if CALLS == 4 and WORK.get("fourth call") == "kills the second process" and PROCESS == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if CALLS == 4 and WORK.get("fourth call") == "turns the clock back":
+        now = time.time_ns
+        time.time_ns, time.time = lambda: now() - 3600 * 10**9, lambda: now() / 1e9 - 3600
+    return sum(data)
+
 def prepare(name):
+    global PROCESS
+    PROCESS = PROCESS or count_processes()
+    if WORK.get(name) == "hangs in the second process":
+        if PROCESS == 2:
+            open(__file__ + ".hangs", "w").close()
+            time.sleep(3600)
+        return 20000
     if WORK.get(name) == "raises":
         raise ValueError("this compiler cannot do that")
     if WORK.get(name) == "dies":
@@ -97,6 +125,27 @@ class Toy:
 
     def run(self, tonight: Work, reference: Work | None, measured: Mapping[str, int] | None = None) -> dict[str, Any]:
         """The status that the run stage leaves in `raw`; measured: what the night says of the nights before."""
+        self._stage("run", self.raw, self._prepare(tonight, reference, measured))
+        status: dict[str, Any] = json.loads((self.raw / "status.json").read_text())
+        return status
+
+    def run_until_killed(self, tonight: Work, reference: Work, moment: Path) -> None:
+        """Kill the run stage and all its processes as soon as the file `moment` is there."""
+        argv = [sys.executable, "toy.py", "run", str(self.config), str(self.raw)]
+        environment = self._prepare(tonight, reference)
+        process = subprocess.Popen(
+            argv, cwd=self.code, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
+        )
+        try:
+            homes.wait_for(moment.exists, "the moment to kill it")
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def _prepare(
+        self, tonight: Work, reference: Work | None, measured: Mapping[str, int] | None = None
+    ) -> dict[str, str]:
+        """The environment of a run between the two compilers; `raw` is empty."""
         environment = {**os.environ, "PYTHONPATH": f"{SHARED}:{self.compiler('2.0', tonight)}", "TVMDASH_SEED": "3"}
         environment["TVMDASH_JOB"] = "toy"
         if reference is not None:
@@ -107,9 +156,7 @@ class Toy:
             environment["TVMDASH_REFERENCE"] = str(file)
         shutil.rmtree(self.raw, ignore_errors=True)
         self.raw.mkdir()
-        self._stage("run", self.raw, environment)
-        status: dict[str, Any] = json.loads((self.raw / "status.json").read_text())
-        return status
+        return environment
 
     @property
     def raw(self) -> Path:
@@ -224,6 +271,32 @@ def test_half_a_pair_is_kept_and_never_judged_as_a_pair(tmp_path: Path) -> None:
     night = toy.analyze()
     assert len(paired_of(night)["toy.net"]["ratios"]["run_time"]["log_ratios"]) == 2
     assert next(r for r in night.records if r.engine == "tvm").additional_info["processes"] == 3
+
+
+def test_a_night_that_is_killed_between_the_halves_of_a_pair_compares_the_whole_ones(tmp_path: Path) -> None:
+    """The second pair loses the reference in the middle of its turns; the night is killed at the next point."""
+    toy = Toy(tmp_path, names=["net", "next"], group="all", pairs=3, max_pairs=3)
+    hangs = tmp_path / "compiler_2.0" / "compiler.py.hangs"
+    toy.run_until_killed({"next": "hangs in the second process"}, {"fourth call": "kills the second process"}, hangs)
+    assert not (toy.raw / "status.json").exists()
+    night = toy.analyze()
+    own = {record.workload: record.additional_info for record in night.records if record.engine == "tvm"}
+    assert [own[name]["processes"] for name in ("toy.net", "toy.next")] == [2, 1], "half of a pair is kept"
+    ratios = [own[name]["paired"]["ratios"]["run_time"] for name in ("toy.net", "toy.next")]
+    assert [len(ratio["log_ratios"]) for ratio in ratios] == [1, 1]
+
+
+def test_a_clock_that_is_turned_back_in_the_middle_of_a_pair_changes_no_ratio(tmp_path: Path) -> None:
+    toy = Toy(tmp_path, repeat=8)
+    back = {"fourth call": "turns the clock back"}
+    assert toy.run({"net": 40000, **back}, {"net": 20000, **back})["success"]
+    night = toy.analyze()
+    ratio = paired_of(night)["toy.net"]["ratios"]["run_time"]
+    assert len(ratio["log_ratios"]) == 2
+    assert 1.5 < ratio["ratio"] < 2.7
+    assert 1.5 < math.exp(statistics.fmean(ratio["wall_log_ratios"])) < 2.7
+    began = [sample.started_ns or 0 for trial in read_trials(toy.raw) for sample in trial.samples if sample.cpu_ns]
+    assert max(began) - min(began) > 3500 * 10**9, "else the clock was not turned back"
 
 
 def test_several_threads_are_compared_by_the_wall_clock(tmp_path: Path) -> None:
