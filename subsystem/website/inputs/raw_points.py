@@ -10,9 +10,8 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.contracts.receipts import ReceiptRecord
-from tvmdash.dashboard_info import VARIANT_SIGN
+from tvmdash.dashboard_info import OF_REFERENCE, VARIANT_SIGN
 from tvmdash.errors import DashboardError
-from tvmdash.experiment.paired.reference import VARIANT
 from tvmdash.text import format_bytes
 
 MOST_TRACE_ROWS = 1_000_000
@@ -60,7 +59,7 @@ def _measured(traces: Any) -> dict[str, Measured]:
     for guid, trial, identity in traces.execute(
         "SELECT T.guid, T.id, T.identity FROM trials T JOIN processes P ON P.guid = T.guid AND P.process = T.process"
         " WHERE T.error IS NULL AND coalesce(P.experiment, '') NOT LIKE ? ORDER BY T.id",
-        (f"%{VARIANT_SIGN}{VARIANT}",),
+        (f"%{VARIANT_SIGN}{OF_REFERENCE}",),
     ):
         key = _key(identity)
         if key:
