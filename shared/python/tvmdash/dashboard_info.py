@@ -21,9 +21,9 @@ OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
 RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
 _NO_RECORD = "It is not a night's record. Move it away; it is told as missing."
 VARIANT_SIGN = "@"
+"""Between an experiment's name and the name of the TVM, of those beside the home's own, that it is measured on."""
 OF_REFERENCE = "reference"
 """In traces the processes of the reference are those of the experiment's variant of this name."""
-"""Between an experiment's name and the name of the TVM, of those beside the home's own, that it is measured on."""
 
 
 def experiment_of(name: str) -> str:
