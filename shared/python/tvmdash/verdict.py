@@ -141,8 +141,22 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class ExactDifference:
+    """An exact number, in its unit, on the reference and on tonight's TVM. worse: None where it only differs."""
+
+    series: str
+    name: str
+    unit: str
+    reference: float
+    value: float
+    worse: bool | None
+
+
+@dataclass(frozen=True)
 class BesideReference:
     """Tonight's TVM beside the reference: of `series` that were measured on both, those that differ, the worst first.
+
+    exact: sizes, counts and accuracies that are others on the reference.
 
     is_first: no earlier night was measured beside this reference, and it is not what the last night measured.
     """
@@ -151,6 +165,7 @@ class BesideReference:
     series: int
     differences: tuple[Difference, ...] = ()
     is_first: bool = False
+    exact: tuple[ExactDifference, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from judging import recovery
-from judging.exact import RECENT, Exact, by_experiment
+from judging.exact import RECENT, Exact, by_experiment, judge_change
 from judging.judge import Judged
-from judging.table import Row, Table
+from judging.table import Table
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved, Opened
 from tvmdash.incidents.ledger import CHANGE, CONFIRMED, DETECTOR, NOT_TVMS, Event, Ledger, iso_of
 from tvmdash.records import Build
-from tvmdash.records.metrics import FOREIGN
 
 
 def events_of(table: Table, judged: Judged, ledger: Ledger) -> list[Event]:
@@ -84,22 +83,11 @@ def _blame(then: Build, now: Build, version: Sequence[str]) -> str:
     return "unknown" if own else "compiler"
 
 
-def _says_nothing(series: Row, *, worse: bool | None) -> bool:
-    """Whether a change of the number is held to be neither better nor worse, whatever its direction.
-
-    A count that got better; and any size of a template's record: nearly every change of a compiler makes some code
-    larger and some smaller.
-    """
-    return series.kind == "exact" and (not worse or series.metric != FOREIGN.name)
-
-
 def _moved(table: Table, number: Exact, blame: str) -> Moved:
     series = table.rows[number.row]
     relative = number.before != 0
     effect = (number.value - number.before) / (abs(number.before) if relative else 1.0)
-    worse = series.is_regression(effect, number.before, number.value)
-    if blame in NOT_TVMS or _says_nothing(series, worse=worse):
-        worse = None
+    worse = None if blame in NOT_TVMS else judge_change(series, number.before, number.value)
     return Moved(
         series.key, series.name, series.metric, series.unit, worse, number.before, number.value, effect,
         relative=relative, nights=1, kind=series.kind, processes=number.processes,

@@ -13,8 +13,7 @@ from report.standings import SeriesStanding
 from tvmdash.dashboard_info import BLOCKED, FAILED, JobResult, Night
 from tvmdash.incidents.ledger import ACKNOWLEDGED, DETECTOR, FIXED, MACHINE, Incident, Ledger, iso_of
 from tvmdash.records.metrics import BETTER, is_worse
-from tvmdash.text import format_list
-from tvmdash.verdict import Absence, BesideReference, Difference, Missing, Standing, Suspect
+from tvmdash.verdict import Absence, BesideReference, Missing, Standing, Suspect
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Findings:
     @property
     def is_new_beside(self) -> bool:
         """Whether tonight's TVM differs from the reference, and that has not been told."""
-        return self.beside is not None and self.beside.is_first and bool(self.beside.differences)
+        return self.beside is not None and self.beside.is_first and bool(self.beside.differences or self.beside.exact)
 
     @property
     def expected(self) -> int:
@@ -62,7 +61,12 @@ class Findings:
 
 
 def find(
-    tonight: Night, table: Table, judged: Judged, ledger: Ledger, stands: Mapping[int, SeriesStanding]
+    tonight: Night,
+    table: Table,
+    judged: Judged,
+    ledger: Ledger,
+    stands: Mapping[int, SeriesStanding],
+    beside: BesideReference | None,
 ) -> Findings:
     """The findings on the night; `stands` says by row how each series stands."""
     stamp = table.stamps[judged.night]
@@ -81,7 +85,7 @@ def find(
         suspects=_suspects(table, stands),
         missing=_missing(tonight, table, stands),
         counts=Counter(stand.kind for stand in stands.values()),
-        beside=_beside(table, judged),
+        beside=beside,
         fixed=[incident for incident in reported if _is_fixed(incident, iso_of(stamp))],
     )
 
@@ -102,36 +106,6 @@ def _is_fixed(incident: Incident, now: str) -> bool:
 def _has_changed(incident: Incident) -> bool:
     """Whether a number in it moved that has no better way, or none that is held against TVM."""
     return any(moved.worse is None for moved in incident.moved)
-
-
-def _beside(table: Table, judged: Judged) -> BesideReference | None:
-    """How tonight's TVM stands to the reference, in all experiments; None where nothing was measured beside one."""
-    known = {row: said.reference for row, said in judged.beside.items() if said.reference is not None}
-    if not known:
-        return None
-    differences = []
-    for row, stand in known.items():
-        if stand.differs:
-            series = table.rows[row]
-            worse = is_worse(stand.effect, series.direction)
-            differences.append(Difference(series.key, series.name, stand.effect, stand.low, stand.high, worse))
-    differences.sort(key=lambda difference: (not difference.worse, -abs(difference.effect)))
-    experiments = {table.rows[row].experiment for row in known}
-    names = {table.build(experiment, judged.night).reference_version or "" for experiment in experiments}
-    first = not any(_was_beside(table, experiment, judged.night) for experiment in experiments)
-    return BesideReference(format_list(sorted(names), 2), len(known), tuple(differences), first)
-
-
-def _was_beside(table: Table, experiment: str, night: int) -> bool:
-    """Whether the experiment was measured beside tonight's reference before.
-
-    Or tonight's reference is what it measured last: the step since that night says the same.
-    """
-    reference = table.build(experiment, night).reference
-    builds = [table.build(experiment, earlier) for earlier in range(table.offset, night)]
-    measured = [build for build in builds if build.artifact is not None]
-    last = [build.artifact for build in measured[-1:]]
-    return last == [reference] or any(build.reference == reference for build in measured)
 
 
 def _suspects(table: Table, stands: Mapping[int, SeriesStanding]) -> list[Suspect]:

@@ -15,7 +15,7 @@ from rerun.outcomes import lines as measured_again
 
 from report.line import Line, lines_about
 from report.standings import SeriesStanding
-from report.verdict_text import describe_beside, suspect_text
+from report.verdict_text import describe_beside, exact_text, suspect_text
 from tvmdash import structured
 from tvmdash.contracts.alerts import (
     SCHEMA_VERSION,
@@ -123,6 +123,9 @@ def _differences(verdict: NightVerdict) -> Iterable[str]:
         ]
         if len(shown) > 1:
             yield f"They differ, measured in turn: {format_list(shown, _SHOWN_SUSPECTS)}."
+        if len(verdict.beside.exact) > 1:
+            exact = [exact_text(difference) for difference in verdict.beside.exact]
+            yield f"Exact numbers that differ: {format_list(exact, _SHOWN_SUSPECTS)}."
 
 
 def _quiet(judged: Judged, verdict: NightVerdict) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from judging.judge import Judged, Options
 from judging.table import Table
 
-from report import findings, verdict_text
+from report import beside, findings, verdict_text
 from report.findings import Findings
 from report.judged_series import judged_series
 from report.standings import SeriesStanding, expected_rows, standings
@@ -35,7 +35,7 @@ def conclude(
     stands = standings(table, judged, ledger, expected, options.settings)
     for row in expected - set(stands):
         stands[row] = SeriesStanding(Standing.MISSING)
-    findings_of_night = findings.find(tonight, table, judged, ledger, stands)
+    findings_of_night = findings.find(tonight, table, judged, ledger, stands, beside.compare(home, table, judged))
     level = _level(findings_of_night)
     verdict = NightVerdict(
         tonight.stamp,

@@ -7,8 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from report.findings import Findings
 from tvmdash.incidents.ledger import COMPILER, Incident
 from tvmdash.incidents.text import format_headline as incident_headline
-from tvmdash.text import elide, format_list, format_percent
-from tvmdash.verdict import MATTERS, Absence, BesideReference, Difference, Level, Missing, Standing, Suspect
+from tvmdash.text import elide, format_exact, format_list, format_percent
+from tvmdash.verdict import (
+    MATTERS,
+    Absence,
+    BesideReference,
+    Difference,
+    ExactDifference,
+    Level,
+    Missing,
+    Standing,
+    Suspect,
+)
 
 NOTHING_MEASURED = "Nothing was measured tonight"
 _NAMED, _NAME = 3, 70
@@ -44,6 +54,21 @@ def _lower(text: str) -> str:
 
 def describe_beside(beside: BesideReference) -> str:
     """How tonight's TVM stands to the reference, as the beginning of a sentence."""
+    return "; ".join([_describe_times(beside), *([_describe_exact(beside.exact)] if beside.exact else [])])
+
+
+def _describe_exact(differences: Sequence[ExactDifference]) -> str:
+    verb = "exact number differs" if len(differences) == 1 else "exact numbers differ"
+    return f"{len(differences)} {verb}: {format_list([exact_text(each) for each in differences], 1)}"
+
+
+def exact_text(difference: ExactDifference) -> str:
+    """The number and how far it is from the reference's, in its unit."""
+    size = format_exact(difference.value - difference.reference, difference.unit, sign=True)
+    return f"{elide(difference.name, _NAME)} {size}{' (worse)' * bool(difference.worse)}"
+
+
+def _describe_times(beside: BesideReference) -> str:
     if not beside.differences:
         return f"No difference from TVM {beside.reference} beyond noise in {beside.series} series"
     worse = [difference for difference in beside.differences if difference.worse]

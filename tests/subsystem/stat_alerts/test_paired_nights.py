@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -109,6 +110,49 @@ def test_the_first_night_says_which_series_differ_from_the_reference_and_by_how_
     assert verdict.level is Level.CHANGED
     assert verdict.headline.startswith("Beside TVM 0.26.0, of 8 series 1 slower (relax_opt mlp")
     assert not opened(home)
+
+
+def exact_beside(root: Path, **reference: float) -> AlertHome:
+    """A home of two nights, whose records say what two processes gave, and what the reference gave."""
+    home = Nights(2).fill(root)
+    for night in range(2):
+        path = home.home.data_file("relax_opt", stamp_of(night))
+        value = json.loads(path.read_text())
+        info = value["records"][0]["additional_info"]
+        info |= {"code_size": 20480, "validation_accuracy": 0.997}
+        info["alike"] = {"code_size": PAIRS, "validation_accuracy": PAIRS}
+        info["paired"]["reference"] |= reference
+        path.write_text(json.dumps(value))
+    home.home.store_file.unlink()
+    home.ingest()
+    return home
+
+
+def test_exact_numbers_that_are_others_on_the_reference_are_told_on_the_first_night(tmp_path: Path) -> None:
+    home = exact_beside(tmp_path, code_size=20352, accuracy=1.0)
+    first, second = verdicts(home, 2)
+    assert first.beside is not None
+    found = [(each.name, each.unit, each.reference, each.value, each.worse) for each in first.beside.exact]
+    assert found == [
+        ("relax_opt mlp accuracy", "", 1.0, 0.997, True),
+        ("relax_opt mlp code size", "bytes", 20352.0, 20480.0, None),
+    ]
+    assert first.level is Level.CHANGED
+    assert first.headline.startswith(
+        "No difference from TVM 0.26.0 beyond noise in 8 series; 2 exact numbers differ: relax_opt mlp accuracy -0.003"
+        " (worse) and 1 more"
+    )
+    assert (
+        "Exact numbers that differ: relax_opt mlp accuracy -0.003 (worse) and relax_opt mlp code size +128 bytes."
+        in (home.run(0)["value"])
+    )
+    assert (second.level, "exact" in second.headline) == (Level.STEADY, False)
+
+
+def test_exact_numbers_that_are_those_of_the_reference_change_nothing(tmp_path: Path) -> None:
+    first, _ = verdicts(exact_beside(tmp_path, code_size=20480, accuracy=0.997), 2)
+    assert first.beside is not None
+    assert (first.level, first.beside.exact) == (Level.STEADY, ())
 
 
 def test_the_first_night_of_a_tvm_that_is_no_slower_than_the_reference_is_green(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ class PointValue:
 
     `code` is the hash of the compiled module that was timed, `content` that of all that ran while it was timed, where
     they are known. alike: of an exact number, how many processes gave this very value, 1 where it is declared exact; 0
-    where they differ, None where that is not known.
+    where they differ, None where that is not known. reference: what it is on the reference TVM the same night.
     """
 
     key: SeriesKey
@@ -150,6 +150,7 @@ class PointValue:
     alike: int | None = None
     tolerance: float = 0.0
     content: str | None = None
+    reference: float | None = None
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,8 @@ class NightData:
                 elif metric.name == RUN_TIME_RATIO:
                     yield replace(point, **_compared(info["paired"]["ratios"][RUN_TIME]))
                 else:
-                    yield replace(point, alike=info.get("alike", {}).get(metric.place[-1]))
+                    alike = info.get("alike", {}).get(metric.place[-1])
+                    yield replace(point, alike=alike, reference=_on_reference(info, metric))
         declarations = Declarations(self.declarations)
         for path, value in self.leaves.items():
             key, declaration = self.key_of_leaf(path), declarations.of(path)
@@ -362,6 +364,12 @@ def _timed(record: Record, info: Mapping[str, Any]) -> dict[str, Any]:
         "code": info.get("module_hash"),
         "content": common.object_in(info, "content").get("hash"),
     }
+
+
+def _on_reference(info: Mapping[str, Any], metric: Metric) -> float | None:
+    """An exact number of the reference TVM, measured the same night."""
+    value = info.get("paired", {}).get("reference", {}).get(metric.name)
+    return float(value) if metric.kind in MAY_BE_EXACT and isinstance(value, (int, float)) else None
 
 
 def _compared(ratio: Mapping[str, Any]) -> dict[str, Any]:

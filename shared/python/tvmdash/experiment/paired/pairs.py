@@ -87,6 +87,10 @@ def _describe_reference(trials: Sequence[Trial]) -> Mapping[str, Any]:
     own = {RUN_TIME: reduce_processes([[sample.ms for sample in trial.samples] for trial in trials]).median}
     for metric in METRICS:
         values = [known[metric.place[-1]] for known in facts if known.get(metric.place[-1]) is not None]
-        if values and metric.name not in own:
-            own[metric.name] = statistics.median(values) if metric.kind == "time" else values[0]
+        if not values or metric.name in own:
+            continue
+        if metric.kind == "time":
+            own[metric.name] = statistics.median(values)
+        elif len(set(values)) == 1:  # its processes agree, or it is no exact number
+            own[metric.name] = values[0]
     return {**own, **{name: facts[0][name] for name in ("module_hash",) if name in facts[0]}}
