@@ -118,6 +118,21 @@ def test_a_night_of_a_world_is_a_data_file_with_pairs_and_an_artifact(tmp_path: 
     assert "paired" not in common.read_json(home.home.data_file("canary", stamp_of(0)))["records"][0]["additional_info"]
 
 
+def test_what_runs_the_same_bytes_is_measured_with_one_pair_and_a_step_in_full(tmp_path: Path) -> None:
+    world = World(Draw(1), 4, SMALL, same_sources=True)
+    row = world.pick("few", "run_time")[0]
+    step(world, [row], 3, 0.05)
+    home = LabHome(tmp_path, world)
+    for night in range(4):
+        home.measure(night)
+    pairs = [{at: len(ratio.cpu) for at, ratio in measured.ratios.items()} for measured in home.measured]
+    other = next(at for at in pairs[1] if at != row)
+    assert [night.get(row) for night in pairs] == [None, 5, 1, 5], "the first night has no build before it"
+    assert pairs[3][other] == 1
+    costs = [measured.seconds for measured in home.measured]
+    assert costs[2] < costs[3] < costs[1]
+
+
 def test_a_world_is_the_same_each_time_it_is_drawn(tmp_path: Path) -> None:
     files = []
     for name in ("first", "second"):

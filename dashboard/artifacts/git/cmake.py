@@ -76,6 +76,7 @@ class Build:
     def _list_fixed_options(self) -> dict[str, str]:
         tools = self.toolchain
         fixed = {"CMAKE_CXX_COMPILER": tools.compiler, "CMAKE_MAKE_PROGRAM": str(self.pip_tools / "bin" / "ninja")}
+        fixed["CMAKE_BUILD_RPATH_USE_ORIGIN"] = "ON"  # the libraries are moved, and equal sources give equal bytes
         if tools.ccache:
             fixed |= dict.fromkeys(("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER"), tools.ccache)
         if tools.linker:
@@ -83,14 +84,22 @@ class Build:
             fixed |= dict.fromkeys(("CMAKE_SHARED_LINKER_FLAGS", "CMAKE_EXE_LINKER_FLAGS"), flag)
         return fixed
 
+    def _list_compiler_variables(self) -> dict[str, str]:
+        """Variables by which no path of this build is in what is compiled, so that equal sources give equal bytes.
+
+        ccache compiles with relative paths; an option with this build's path would make it find nothing.
+        """
+        if self.toolchain.ccache:
+            return {"CMAKE_CXX_COMPILER_LAUNCHER": self.toolchain.ccache}
+        return dict.fromkeys(("CFLAGS", "CXXFLAGS"), f"-ffile-prefix-map={self.tree.parent}=.")
+
     def _environment(self) -> dict[str, str]:
         scratch = self.tree.parent / "scratch"
         scratch.mkdir(exist_ok=True)
         kept = {name: os.environ[name] for name in ("HOME", "LD_LIBRARY_PATH", "CUDA_HOME") if name in os.environ}
-        launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": self.toolchain.ccache} if self.toolchain.ccache else {}
         return {
             **kept,
-            **launcher,
+            **self._list_compiler_variables(),
             "PATH": os.pathsep.join((str(self.pip_tools / "bin"), os.environ.get("PATH", os.defpath))),
             "PYTHONPATH": str(self.pip_tools),
             "LANG": "C.UTF-8",

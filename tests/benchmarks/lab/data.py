@@ -7,7 +7,7 @@ import functools
 import math
 import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tests.benchmarks.lab import measuring
@@ -37,17 +37,35 @@ def night_of(stamp: str) -> int:
 
 @dataclass
 class Measured:
-    """What was measured in one go: a file by experiment, ratios by row, what it took."""
+    """What was measured in one go: a file by experiment, ratios by row, what it took.
+
+    unchanged: the rows of points that were measured with one pair.
+    """
 
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     ratios: dict[int, Ratio] = field(default_factory=dict)
     seconds: float = 0.0
+    unchanged: set[int] = field(default_factory=set)
+
+
+Before = Mapping[str, Mapping[str, int]]
+"""By experiment, how many pairs its last night had of what points ran, as the dashboard tells a run."""
 
 
 def measure(
-    world: World, night: int, build: Build, rows: Iterable[int], rng: Generator, *, beside: Build | None
+    world: World,
+    night: int,
+    build: Build,
+    rows: Iterable[int],
+    rng: Generator,
+    *,
+    beside: Build | None,
+    before: Before | None = None,
 ) -> Measured:
-    """One build on one night: the rows that have a value; in pairs with another build where that is given."""
+    """One build on one night: the rows that have a value; in pairs with another build where that is given.
+
+    before: what ran `before` is measured with one pair.
+    """
     there = [row for row in rows if world.present[row, night]]
     done = Measured()
     for experiment in world.experiments:
@@ -56,8 +74,15 @@ def measure(
         if own and experiment.numbers:
             done.files[experiment.name] = _foreign(world, night, build, own, rng)
         elif own:
-            done.files[experiment.name] = _template(world, night, build, beside if pairs else None, own, rng, done)
-        done.seconds += _seconds(world, own, 2 * measuring.PAIRS if pairs else measuring.ALONE)
+            known = (before or {}).get(experiment.name, {})
+            done.files[experiment.name] = _template(
+                world, night, build, beside if pairs else None, own, rng, done, known
+            )
+        if pairs:
+            more = [row for row in own if row not in done.unchanged]
+            done.seconds += _seconds(world, own, 2) + _seconds(world, more, 2 * (measuring.PAIRS - 1))
+        else:
+            done.seconds += _seconds(world, own, measuring.ALONE)
     return done
 
 
@@ -67,7 +92,14 @@ def _seconds(world: World, rows: list[int], processes: int) -> float:
 
 
 def _template(
-    world: World, night: int, build: Build, reference: Build | None, rows: list[int], rng: Generator, done: Measured
+    world: World,
+    night: int,
+    build: Build,
+    reference: Build | None,
+    rows: list[int],
+    rng: Generator,
+    done: Measured,
+    before: Mapping[str, int],
 ) -> dict[str, Any]:
     times = [row for row in rows if world.is_time[row]]
     count = measuring.PAIRS if reference else measuring.ALONE
@@ -77,15 +109,17 @@ def _template(
         beside = measuring.measure(world, night, reference, times, count, rng)
         other = _Side(world, night, reference, beside, count)
         ratios = measuring.compare(world, night, (build, reference), (tonight, beside), rng)
-    done.ratios |= {
-        row: ratio
-        for row, ratio in ratios.items()
-        if world.rows[row].metric == "run_time" and world.pairable[row, night]
-    }
     points: dict[str, list[int]] = {}
     for row in rows:
         points.setdefault(world.rows[row].point, []).append(row)
-    records = [_record(own, other, members, done.ratios) for members in points.values()]
+    for row, ratio in ratios.items():
+        if world.rows[row].metric == "run_time" and world.pairable[row, night]:
+            same = before.get(own.content(row), 0) >= measuring.PAIRS
+            done.ratios[row] = ratio.first_pair() if same else ratio
+            done.unchanged.update(points[world.rows[row].point] if same else ())
+    sides = [replace(side, once=frozenset(done.unchanged)) if side else None for side in (own, other)]
+    own, other = sides[0] or own, sides[1]
+    records = [_record(own, other, members, done.ratios, before) for members in points.values()]
     experiment = world.rows[rows[0]].experiment
     return {
         "schema_version": SCHEMA_VERSION,
@@ -120,18 +154,27 @@ def _artifact(build: Build) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the TVMs of a night and what its processes measured, in ms."""
+    """One of the TVMs of a night and what its processes measured, in ms; once: the rows that one process measured."""
 
     world: World
     night: int
     build: Build
     times: Times
     processes: int
+    once: frozenset[int] = frozenset()
 
     def of(self, row: int) -> list[float]:
         """The middle sample of each process, by the wall clock."""
         values = self.times.wall[self.times.rows.index(row)]
-        return [math.exp(value) for value in values.tolist()]
+        return [math.exp(value) for value in values[: self.count(row)].tolist()]
+
+    def count(self, row: int) -> int:
+        """How many processes measured it."""
+        return 1 if row in self.once else self.processes
+
+    def content(self, row: int) -> str:
+        """All that the row's point ran, the experiment's own code with it."""
+        return f"{self.build.content(row)} {self.world.own[row, self.night]:.9f}"
 
     def exact(self, row: int) -> float:
         """A number without noise."""
@@ -154,7 +197,9 @@ class _Side:
         return f"{self.world.rows[row].point} {self.build.code[row]}"
 
 
-def _record(own: _Side, other: _Side | None, rows: list[int], ratios: Mapping[int, Ratio]) -> dict[str, Any]:
+def _record(
+    own: _Side, other: _Side | None, rows: list[int], ratios: Mapping[int, Ratio], before: Mapping[str, int]
+) -> dict[str, Any]:
     """One point; `rows` are its series, the run time among them."""
     world = own.world
     timed = next(row for row in rows if world.rows[row].metric == "run_time")
@@ -165,32 +210,38 @@ def _record(own: _Side, other: _Side | None, rows: list[int], ratios: Mapping[in
         **_statistics(own.of(timed), world.rows[timed]),
         **own.info(rows),
         "module_hash": own.code(timed),
-        "alike": dict.fromkeys(exact, own.processes),
+        "alike": dict.fromkeys(exact, own.processes) if own.count(timed) > 1 else {},
     }
     if other is not None and timed in ratios:
         info["paired"] = {"ratios": {"run_time": _ratio(ratios[timed])}, "reference": _of_reference(other, rows, timed)}
+        ran = own.content(timed)
+        info["content"] = {"hash": ran, "pairs": len(ratios[timed].cpu) + before.get(ran, 0)}
     median = info["execution_elapsed_ms_median"]
     return asdict(_columns(world, own.night, world.rows[timed], info, median))
 
 
 def _statistics(medians: list[float], row: Row) -> dict[str, Any]:
     median = statistics.median(medians)
-    low, high = processes_interval(median, medians)
+    within = row.noise.sample if row.noise else 0.0
+    reach = 2 * median * within / math.sqrt(measuring.SAMPLES)  # one process knows nothing of others
+    low, high = processes_interval(median, medians) if len(medians) > 1 else (median - reach, median + reach)
+    between = {"spread_between_percent": 100 * statistics.stdev(medians) / median} if len(medians) > 1 else {}
     return {
+        **between,
         "execution_elapsed_ms_median": median,
         "execution_elapsed_ms_low": low,
         "execution_elapsed_ms_high": high,
         "samples": measuring.SAMPLES * len(medians),
         "processes": len(medians),
-        "spread_between_percent": 100 * statistics.stdev(medians) / median,
-        "spread_within_percent": 100 * (row.noise.sample if row.noise else 0.0),
+        "spread_within_percent": 100 * within,
     }
 
 
 def _ratio(ratio: Ratio) -> dict[str, Any]:
     both = ratio.combined
     numbers = {"ratio": both.ratio, "low": both.low, "high": both.high}
-    return {"clock": "cpu", "log_ratios": ratio.cpu, "wall_log_ratios": ratio.wall, **numbers}
+    known = {name: number for name, number in numbers.items() if number is not None}
+    return {"clock": "cpu", "log_ratios": ratio.cpu, "wall_log_ratios": ratio.wall, **known}
 
 
 def _of_reference(other: _Side, rows: list[int], timed: int) -> dict[str, Any]:
@@ -204,7 +255,7 @@ def _of_reference(other: _Side, rows: list[int], timed: int) -> dict[str, Any]:
 
 def _columns(world: World, night: int, row: Row, info: Mapping[str, Any], median: float) -> Record:
     sample = row.noise.sample if row.noise else 0.0
-    between = info["spread_between_percent"] / 100
+    between = info.get("spread_between_percent", 0.0) / 100
     return Record(
         timestamp=f"{FIRST + datetime.timedelta(days=night):%Y-%m-%dT%H:%M:%S+00:00}",
         schema_version=SCHEMA_VERSION,

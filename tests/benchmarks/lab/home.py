@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 from unittest import mock
 
 from dashboard.artifacts.artifact import Artifact
 from dashboard.investigate.remeasure import files
 from dashboard.investigate.rounds import MeasuredRun, Round, RoundOutcome, RoundState, TvmOfNight
+from dashboard.night.environment import count_measured
 from tests.benchmarks.lab import data
 from tests.benchmarks.lab.data import IDENTITY, Measured, night_of, stamp_of
 from tests.benchmarks.lab.world import World
@@ -80,7 +81,8 @@ class LabHome:
         """What the run stages of a night leave."""
         world, rng = self.world, self.world.rng(3, night)
         build, beside = world.build(night), world.reference(night)
-        done = data.measure(world, night, build, range(len(world.rows)), rng, beside=beside)
+        before = self._count_measured(beside.key) if beside else {}
+        done = data.measure(world, night, build, range(len(world.rows)), rng, beside=beside, before=before)
         self.measured.append(done)
         self.again_s.append(0.0)
         with store.open_for_writing(self.home.store_file) as index:
@@ -90,6 +92,11 @@ class LabHome:
                 path.write_text(json.dumps(value), encoding="utf-8")
                 self._learn_rows(experiment, value)
                 index.ingest(path.parent, experiment)
+
+    def _count_measured(self, reference: str) -> dict[str, dict[str, int]]:
+        """What the dashboard tells the runs of a night with that reference, by experiment."""
+        artifact = cast("Artifact", SimpleNamespace(key=reference))
+        return {item.name: count_measured(self.home, item.name, artifact) for item in self.world.experiments}
 
     def _learn_rows(self, experiment: str, value: dict[str, Any]) -> None:
         records.check_data(value)

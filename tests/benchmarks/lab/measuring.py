@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,6 +73,10 @@ class Ratio:
     wall: list[float]
     truth: float
 
+    def first_pair(self) -> Ratio:
+        """Only that."""
+        return replace(self, cpu=self.cpu[:1], wall=self.wall[:1])
+
     @property
     def combined(self) -> PairedRatio:
         """The ratio over the pairs of processes, by the thread's CPU clock."""
@@ -80,7 +84,7 @@ class Ratio:
 
     @property
     def is_covered(self) -> bool:
-        """Whether its interval holds how far the two builds are truly apart."""
+        """Whether its interval, of more than one pair, holds how far the two builds are truly apart."""
         combined = self.combined
         assert combined.low is not None
         assert combined.high is not None

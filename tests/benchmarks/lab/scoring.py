@@ -134,8 +134,9 @@ def _hit(world: World, must: Must, delay: int | None, levels: Sequence[Level]) -
 
 
 def _ratios_covered(home: LabHome) -> list[bool]:
-    """Of each measured ratio, whether its interval holds how far the two builds are truly apart."""
-    return [ratio.is_covered for measured in home.measured for ratio in measured.ratios.values()]
+    """Of each ratio of several pairs, whether its interval holds how far the two builds are truly apart."""
+    ratios = [ratio for measured in home.measured for ratio in measured.ratios.values()]
+    return [ratio.is_covered for ratio in ratios if len(ratio.cpu) > 1]
 
 
 def _differs(world: World, home: LabHome) -> tuple[list[Difference], list[bool]]:

@@ -42,13 +42,21 @@ class Change:
 
 @dataclass(frozen=True)
 class Build:
-    """One TVM: rows' levels, their luck of the build, and a number for the code of each."""
+    """One TVM: rows' levels, their luck of the build, and a number for the code of each.
+
+    sources: what it was built from, apart from what made the levels.
+    """
 
     key: str
     version: str
     level: Array
     luck: Array
     code: Array
+    sources: str = ""
+
+    def content(self, row: int) -> str:
+        """All that the row's point runs."""
+        return f"{self.sources or self.key} {self.level[row]:.9f} {row}"
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,7 @@ class World:
 
     references: from which night on, its name, and how far it stands from the TVM of the first night; None: it is the
     very TVM that the night measures. Without any, each night takes the build before its own, as homes do by default.
+    same_sources: every build runs the same bytes, but where a level changed.
     """
 
     draw: Draw
@@ -98,6 +107,7 @@ class World:
     changes: list[Change] = field(default_factory=list)
     references: list[tuple[int, str, Array | None]] = field(default_factory=list)
     kept_artifacts: int = 1000
+    same_sources: bool = False
 
     def __post_init__(self) -> None:
         rng = self.rng(1)
@@ -152,9 +162,11 @@ class World:
     def build(self, night: int) -> Build:
         """The TVM that the night measures."""
         made = self.built_on(night)
-        nights = range(0, made + 1, self.builds.value)
-        code = self.code_changes[:, nights].sum(axis=1) * self.is_tvms
-        return Build(f"build-{made:03}", f"{0xA000000 + made:x}", self.level[:, made], self._luck[:, made], code)
+        alike = 0 if self.same_sources else made
+        code = self.code_changes[:, range(0, alike + 1, self.builds.value)].sum(axis=1) * self.is_tvms
+        sources = "the same" if self.same_sources else ""
+        facts = (self.level[:, made], self._luck[:, alike], code, sources)
+        return Build(f"build-{made:03}", f"{0xA000000 + made:x}", *facts)
 
     def reference(self, night: int) -> Build | None:
         """What the night measures beside it; None where it measures its own TVM alone."""

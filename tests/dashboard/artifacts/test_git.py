@@ -141,6 +141,23 @@ def test_each_commit_and_each_set_of_options_is_an_artifact_of_its_own(
     assert again.key == first.key
 
 
+def libraries_of(artifact: Artifact) -> dict[str, bytes]:
+    """The bytes of everything that a process maps of it, by name."""
+    return {path.name: path.read_bytes() for path in artifact.path.rglob("*.so")}
+
+
+@pytest.mark.slow  # two builds
+def test_commits_that_change_no_code_are_the_same_bytes_to_run(
+    remotes: standin.Remotes, context: BuildContext
+) -> None:
+    first, _ = built(spec_of(remotes), context)
+    remotes.commit("Say more", {"README.md": "More.\n"}, day=3)
+    second, _ = built(spec_of(remotes), context)
+    assert first.key != second.key
+    assert set(libraries_of(first)) >= {"libtvm_runtime.so", "libtvm_compiler.so"}
+    assert libraries_of(first) == libraries_of(second)
+
+
 @pytest.fixture
 def decorator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pip finds the package that old trees import in a folder, and asks no index."""

@@ -371,6 +371,8 @@ def test_artifacts_that_ran_the_same_code_are_one_build_whose_nights_may_differ(
     assert [verdict.level for verdict in found] == [Level.STEADY] * 6
     assert [verdict.unchanged for verdict in found] == [0, 8, 8, 8, 8, 8]
     assert not opened(home)
+    if before == "build":
+        assert not any(verdict.beside.differences for verdict in found if verdict.beside), "each is its own reference"
 
 
 def test_code_that_is_another_than_before_is_judged_whatever_ran_before_that(tmp_path: Path) -> None:

@@ -22,6 +22,14 @@ def unchanged(draw: Draw, builds: Builds) -> Case:
     return Case(world, never=[never_regression(world, why=QUIET)])
 
 
+def unchanged_rebuilds(draw: Draw, *, step_on: int | None = None) -> Case:
+    """A new artifact each night that runs the same bytes; perhaps a step of 5 % in one series."""
+    world = World(draw, 60, same_sources=True)
+    if step_on is None:
+        return Case(world, never=[never_regression(world, why=QUIET)])
+    return Case(world, must_tell(world, step(world, world.pick("ops", "run_time")[:1], step_on, 0.05)))
+
+
 def luck_of_builds(draw: Draw, sd: float, share: float, sticky: float = 0.0) -> Case:
     """Each build differs by luck, in all series or in some."""
     world = World(draw, 50, luck=Luck(sd, 5, share, sticky))
@@ -142,6 +150,8 @@ def machine_drift(draw: Draw) -> Case:
 
 SITUATIONS = (
     *(situation(unchanged, builds.name.lower(), builds=builds) for builds in Builds),
+    situation(unchanged_rebuilds),
+    situation(unchanged_rebuilds, "and_step", step_on=30),
     *(situation(luck_of_builds, f"{100 * sd:g}", sd=sd, share=1.0) for sd in (0.003, 0.01, 0.02)),
     *(situation(luck_of_builds, f"{100 * sd:g}_some", sd=sd, share=0.25) for sd in (0.003, 0.01, 0.02)),
     situation(luck_of_builds, "1_sticky", sd=0.01, share=1.0, sticky=0.7),

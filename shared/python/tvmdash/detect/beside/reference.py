@@ -21,7 +21,8 @@ class ReferenceStanding:
     """How tonight's artifact stands to the reference, over all its nights. effect, low, high: a fraction, 95 %.
 
     differs: beyond what one of all the experiment's series would do by chance in one night of twenty. is_itself: the
-    reference is tonight's own artifact. visible: the difference that would have been seen in nine of ten cases.
+    reference ran the very same, so that nothing differs. visible: the difference that would have been seen in nine of
+    ten cases.
     """
 
     effect: float
@@ -63,7 +64,7 @@ def _stand(history: RatioHistory, pair: Spread, luck: Spread, series: int) -> Re
         effect,
         math.expm1(mean - reach),
         math.expm1(mean + reach),
-        differs=rarity * series <= SUSPECT_P and abs(effect) >= LEAST_EFFECT,
+        differs=not is_itself and rarity * series <= SUSPECT_P and abs(effect) >= LEAST_EFFECT,
         is_itself=is_itself,
         visible=math.expm1(1.65 * reach),
     )
