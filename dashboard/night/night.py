@@ -57,9 +57,10 @@ def run_night(plan: Plan, *, rebuild: bool) -> Night:
     with night_lock(plan.home):
         orphans.become_subreaper()
         folders.make_room(plan)
-        machine, changes = home_machine.keep(plan.home, plan.config.env_name)
+        moment = utc_now()
+        machine, changes = home_machine.keep(plan.home, plan.config.env_name, moment)
         saved = recovery.recover(plan)
-        context = _begin(plan)
+        context = _begin(plan, moment)
         process.begin_night(context.mark)
         notes = (*map(format_change, changes), *saved, *filter(None, [os.environ.get("TVMDASH_NOTE")]))
         journal = Journal(
@@ -78,9 +79,8 @@ def run_night(plan: Plan, *, rebuild: bool) -> Night:
         return journal.night
 
 
-def _begin(plan: Plan) -> Context:
-    """Choose a stamp that no night of this home has, and make the night's folder."""
-    moment = utc_now()
+def _begin(plan: Plan, moment: datetime.datetime) -> Context:
+    """Choose a stamp that no night of this home has, of that moment or soon after it, and make the night's folder."""
     while plan.home.night_file(stamp_of(moment)).exists() or not folders.claim(
         plan.config.tmp_data / stamp_of(moment), plan.home
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import socket
 from dataclasses import replace
@@ -22,6 +23,7 @@ from tvmdash.machine.identity import MachineIdentity, write
 from tvmdash.series import store
 
 RECORD = json.loads((homes.REPO / "tests" / "golden" / "data_v1.json").read_text())["records"][0]
+TONIGHT = datetime.datetime(2026, 10, 25, 3, 15, tzinfo=datetime.UTC)
 NIGHTS = [f"202610{day:02}T031500Z" for day in range(1, 26)]
 MEASURES = homes.good("run").replace(homes.WORK["run"], 'sed "s/MACHINE/$TVMDASH_ENV_NAME/" told.json > "$2/raw.json"')
 Ids = dict[str, tuple[str, Any, int]]
@@ -150,7 +152,7 @@ def test_what_was_imported_keeps_what_it_says(home: homes.HomeForTests) -> None:
     night = {"imported": {"format": "records"}}
     homes.write(home.home.data_file("other", NIGHTS[0]), {**measured("default"), "night": night})
     homes.write(home.home.data_file("other2", NIGHTS[0]), {"value": 2, "night": night})
-    home_machine.keep(home.home, "rack3")
+    home_machine.keep(home.home, "rack3", TONIGHT)
     own = records.read_data(home.home.data_file("ours", NIGHTS[0]), "ours")
     imported = records.read_data(home.home.data_file("other", NIGHTS[0]), "other")
     numbers = records.read_data(home.home.data_file("other2", NIGHTS[0]), "other2")
@@ -165,7 +167,7 @@ def test_two_homes_on_equal_machines_have_different_series(tmp_path: Path, monke
         monkeypatch.setattr(socket, "gethostname", lambda host=host: host)
         home = homes.make_home(tmp_path / host, tmp_path / "artifacts").home
         config = read_home_config(home)
-        home_machine.keep(home, config.env_name)
+        home_machine.keep(home, config.env_name, TONIGHT)
         data = measured(config.env_name)
         homes.write(home.data_file("ours", NIGHTS[0]), data)
         homes.write(home.data_file("foreign", NIGHTS[0]), {"value": 1, "night": {"machine": config.env_name}})
@@ -181,8 +183,8 @@ def test_in_a_container_with_a_new_host_name_every_night_the_name_stays(
     home = homes.make_home(tmp_path, tmp_path / "artifacts").home
     for host in ("3f2a9c", "77d01b"):
         monkeypatch.setattr(socket, "gethostname", lambda host=host: host)
-        kept, changes = home_machine.keep(home, read_home_config(home).env_name)
-        assert (kept.name, changes) == ("3f2a9c", ())
+        kept, changes = home_machine.keep(home, read_home_config(home).env_name, TONIGHT)
+        assert (kept.name, kept.since, changes) == ("3f2a9c", "20261025T031500Z", ())
 
 
 def test_a_restored_home_keeps_its_name(home: homes.HomeForTests) -> None:
@@ -205,7 +207,7 @@ def test_a_lost_or_damaged_file_is_mended_from_the_last_nights_record(tmp_path: 
     if damage is not None:
         home.machine_file.write_text(damage)
     assert read_home_config(home).env_name == "lab7"
-    mended, _ = home_machine.keep(home, "lab7")
+    mended, _ = home_machine.keep(home, "lab7", TONIGHT)
     assert replace(mended, machine_id=kept.machine_id, hw_model=kept.hw_model) == kept
     assert home.machine() == mended
 
@@ -213,7 +215,7 @@ def test_a_lost_or_damaged_file_is_mended_from_the_last_nights_record(tmp_path: 
 def test_the_ids_of_a_night_measured_apart_are_those_of_the_home(home: homes.HomeForTests, tmp_path: Path) -> None:
     """What `compare`, `bisect` and `remeasure` measure lies outside of the home."""
     with_history(home)
-    kept, _ = home_machine.keep(home.home, "rack3")
+    kept, _ = home_machine.keep(home.home, "rack3", TONIGHT)
     apart = tmp_path / "apart" / "data_20261101T031500Z.json"
     homes.write(apart, measured("rack3"))
     found = {one.key.metric: one.key.id for one in records.read_data(apart, "ours", home=kept).values()}
