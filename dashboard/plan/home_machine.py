@@ -34,14 +34,15 @@ def name_of(home: Home) -> str:
 def keep(home: Home, env_name: str, moment: datetime.datetime) -> tuple[MachineIdentity, tuple[MachineChange, ...]]:
     """Decide and write who measures where the home does not know it yet; what is another tonight than what was kept.
 
-    env_name: what tonight's records say; moment: when the night begins. What was seen tonight is kept, so that a change is told once. The caller holds
-    the home's lock and has read none of the home's data yet.
+    env_name: what tonight's records say; moment: when the night begins. What was seen tonight is kept, so that a
+    change is told once. The caller holds the home's lock and has read none of the home's data yet.
     """
     machine_id, hw_model = _read_machine_id(), hardware.hw_model()
     kept = _read_kept(home)
     if kept is None:
         home.machine_file.unlink(missing_ok=True)  # a damaged one: whoever reads data would stumble over it
-        kept = MachineIdentity(env_name, common.stamp_of(moment), machine_id, hw_model, _find_former_name(home, env_name))
+        former = _find_former_name(home, env_name)
+        kept = MachineIdentity(env_name, common.stamp_of(moment), machine_id, hw_model, former)
     changes = tuple(_find_changes(kept, env_name, machine_id, hw_model))
     now = dataclasses.replace(kept, machine_id=machine_id or kept.machine_id, hw_model=hw_model)
     home.machine_file.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from judging.table import Table
 from tvmdash.contracts.remeasured import RatioRun
 from tvmdash.detect.beside.builds import Again
 from tvmdash.detect.beside.decisions import RatioDecision, decide
-from tvmdash.detect.beside.luck import Learned
+from tvmdash.detect.beside.luck import Elsewhere, Learned
 from tvmdash.detect.beside.reference import ReferenceStanding, compare_with_reference
 from tvmdash.detect.cause import PAIRED, Cause, of_tvm
 from tvmdash.detect.reason import Reason, ReasonKind
@@ -42,12 +42,18 @@ def judge_rows(
     members: dict[str, list[int]] = {}
     for row in rows:
         members.setdefault(table.rows[row].experiment, []).append(row)
+    every = {
+        experiment: Learned.of({str(row): table.ratio_history(row, night) for row in own})
+        for experiment, own in members.items()
+    }
     found: dict[int, Beside] = {}
-    for of_experiment in members.values():
-        named = {str(row): table.ratio_history(row, night) for row in of_experiment}
+    for experiment, of_experiment in members.items():
+        learned = every[experiment]
         starts = {str(row): states.get(table.rows[row].key, SeriesState()).start for row in of_experiment}
-        learned = Learned.of(named)
-        decisions = _measured_again(learned, starts, ask, table, night) if ask else decide(learned, starts)
+        elsewhere = Elsewhere.of(other for name, other in every.items() if name != experiment)
+        decisions: Mapping[str, RatioDecision] = decide(learned, starts, elsewhere)
+        if ask:
+            decisions = _measured_again(_Asked(learned, starts, elsewhere, decisions), ask, table, night)
         standings = compare_with_reference(learned)
         for row in of_experiment:
             if str(row) in standings:
@@ -55,15 +61,23 @@ def judge_rows(
     return found
 
 
-def _measured_again(
-    learned: Learned, starts: Mapping[str, int], ask: AskPairs, table: Table, night: int
-) -> dict[str, RatioDecision]:
+@dataclass(frozen=True)
+class _Asked:
+    """An experiment whose suspects are measured again."""
+
+    learned: Learned
+    starts: Mapping[str, int]
+    elsewhere: Elsewhere
+    decisions: Mapping[str, RatioDecision]
+
+
+def _measured_again(of: _Asked, ask: AskPairs, table: Table, night: int) -> Mapping[str, RatioDecision]:
     """The decisions with what may have moved measured again: tonight's artifact and the last one of the level before.
 
     Until each is clear, or there is no more to be had.
     """
-    found = decide(learned, starts)
-    histories = dict(learned.histories)
+    found = of.decisions
+    histories = dict(of.learned.histories)
     for count in range(1, MOST_AGAIN + 1):
         more = {}
         for name, decision in found.items():
@@ -76,7 +90,7 @@ def _measured_again(
         if not more:
             break
         histories |= {name: replace(histories[name], again=again) for name, again in more.items()}
-        found = decide(Learned.of(histories), starts)
+        found = decide(Learned.of(histories), of.starts, of.elsewhere)
     return found
 
 

@@ -6,6 +6,7 @@ Only the night writes it; everyone else reads. A file is read once: its name is 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import logging
@@ -283,6 +284,7 @@ def _series(outline: Outline, columns: Sequence[Any]) -> Series:
     return Series(*facts, *columns, kind=outline.kind, title=outline.title, tolerance=outline.tolerance)
 
 
+@functools.lru_cache(maxsize=4096)
 def code_number(text: str) -> int:
     """The number, above 0 and below 2^60, that stands for a hash of code or a version."""
     return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16) or 1

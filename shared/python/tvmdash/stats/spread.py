@@ -22,6 +22,10 @@ class Spread:
         """The same, counting for no more than so many degrees of freedom."""
         return Spread(self.variance, min(self.freedom, freedom))
 
+    def above_zero(self) -> Spread:
+        """The same, where it was found by a difference that came out below 0."""
+        return Spread(max(0.0, self.variance), self.freedom)
+
 
 NOTHING = Spread()
 

@@ -21,7 +21,8 @@ class Contrast:
     """Newest builds against those before them in the level: `shift` (log) and its parts of error.
 
     pairs: the variance, in variances of one pair; luck: in variances of a build; nights: the rest. inside: how builds
-    differ on either side, errors included, inside_pairs of one pair's variance.
+    differ on either side, errors included, inside_pairs of one pair's variance. is_apart: each new build lies beyond
+    all old ones.
     """
 
     shift: float
@@ -34,6 +35,7 @@ class Contrast:
     same_code: bool | None
     inside: Spread = NOTHING
     inside_pairs: float = 0.0
+    is_apart: bool = False
 
     def own_luck(self, pair: Spread) -> Spread:
         """How builds differ on either side beyond the error of each; below 0 where that is all of it."""
@@ -71,9 +73,11 @@ def _contrast(level: Builds, new: int, matrices: tuple[FloatArray, FloatArray, F
     weights = means[1] - means[0]
     old, newest = level.builds[: count - new], level.builds[count - new :]
     codes = {build.code for build in newest}
+    shift = float(weights @ level.places)
+    way = level.places * np.sign(shift)
     inside, inside_pairs = _scatter(level, sides) if level.have_one_reference else (NOTHING, 0.0)
     return Contrast(
-        shift=float(weights @ level.places),
+        shift=shift,
         pairs=float(weights @ shared @ weights),
         luck=float(weights @ weights),
         nights=float(weights @ nights @ weights),
@@ -83,6 +87,7 @@ def _contrast(level: Builds, new: int, matrices: tuple[FloatArray, FloatArray, F
         same_code=None if 0 in codes or not old[-1].code else codes == {old[-1].code},
         inside=inside,
         inside_pairs=inside_pairs,
+        is_apart=bool(way[count - new :].min() > way[: count - new].max()),
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tvmdash.detect.beside.contrasts import NIGHT_VARIANCE, Contrast, contrasts_of
-from tvmdash.detect.beside.luck import LUCK_PRIOR, Learned, luck_of_kin
+from tvmdash.detect.beside.luck import LUCK_PRIOR, NOWHERE, Elsewhere, Learned, luck_of_kin
 from tvmdash.detect.beside.rarity import normal, points, whole_freedom
+from tvmdash.detect.beside.restless import Precedent, precedent_of
 from tvmdash.stats.spread import Spread, add, pool
 from tvmdash.stats.student import two_sided
 
@@ -18,8 +19,8 @@ TELL_AGAIN_P = 1e-4
 """The same where the two builds were measured again in turn: then there are pairs enough for odd ones not to matter."""
 SUSPECT_P = 0.05
 """The same for a suspicion, over all series of the night."""
-PRECEDENT = 1.3
-"""One build alone tells a step that is so many times larger than any that one build made before and that went back."""
+MOST_LUCK_FREEDOM = 8.0
+"""Luck has a heavier tail than a normal distribution, however often it was seen."""
 LEAST_EFFECT = 0.01
 WORTH_MEASURING, CLEARLY_NOTHING = 2.0, 1.5
 """Standard errors from which on two builds are measured again, and below which that is at an end."""
@@ -30,7 +31,7 @@ class RatioEvidence:
     """All that a decision rests on.
 
     pair: the scatter of one pair of processes; jumps, kin: how builds differ, going by the series' own nights and by
-    its kin. series: how many are judged that night; precedent: how far one build was off before and went back.
+    its kin. series: how many are judged that night; precedent: what the series does without reason.
     pairs_again: how many pairs measured tonight's build in turn with an earlier one again; the contrasts are with them.
     """
 
@@ -39,13 +40,13 @@ class RatioEvidence:
     jumps: Spread
     kin: Spread
     series: int
-    precedent: float
+    precedent: Precedent
     pairs_again: int = 0
 
     def luck(self, contrast: Contrast) -> Spread:
         """How builds differ, with those on either side of the contrast."""
-        luck = pool([contrast.own_luck(self.pair), self.jumps, self.kin])
-        return Spread(max(0.0, luck.variance), luck.freedom)
+        own = contrast.own_luck(self.pair).above_zero()
+        return pool([own, self.jumps.above_zero(), self.kin]).limited(MOST_LUCK_FREEDOM)
 
     def error(self, contrast: Contrast) -> Spread:
         """The error of the contrast's shift."""
@@ -100,10 +101,10 @@ def chance_of_night(series: int) -> float:
     return min(1.0, series * TELL_AGAIN_P)
 
 
-def decide(learned: Learned, starts: Mapping[str, int]) -> dict[str, RatioDecision]:
+def decide(learned: Learned, starts: Mapping[str, int], elsewhere: Elsewhere = NOWHERE) -> dict[str, RatioDecision]:
     """What the ratios of one experiment say tonight; nothing of a series of which only one build is known.
 
-    starts: the first night of each series' level.
+    starts: the first night of each series' level. elsewhere: what the home's other experiments say.
     """
     pairs, jumps = learned.pairs, learned.jumps
     found = {
@@ -118,15 +119,20 @@ def decide(learned: Learned, starts: Mapping[str, int]) -> dict[str, RatioDecisi
                 contrasts,
                 pairs[name],
                 jumps[name],
-                luck_of_kin(name, found, jumps, pairs),
+                luck_of_kin(name, found, learned, elsewhere),
                 len(found),
-                learned.precedent,
+                _precedent(name, learned, elsewhere),
                 sum(again.pairs for again in learned.histories[name].again),
             )
         )
         for name, contrasts in found.items()
         if contrasts
     }
+
+
+def _precedent(name: str, learned: Learned, elsewhere: Elsewhere) -> Precedent:
+    kin = [jumps for other, jumps in learned.lone.items() if other != name]
+    return precedent_of(learned.lone[name], [*kin, *elsewhere.lone], len(learned.builds[name].builds))
 
 
 def decide_by(evidence: RatioEvidence) -> RatioDecision:
@@ -138,10 +144,9 @@ def decide_by(evidence: RatioEvidence) -> RatioDecision:
     needed, z = normal(allowed / tries), normal(rarest)
     reach = points(error.freedom) * error.sd
     effect = math.expm1(best.shift)
-    lasting = best.builds > 1 or abs(best.shift) > PRECEDENT * evidence.precedent
     large = abs(effect) >= LEAST_EFFECT
     return RatioDecision(
-        is_told=large and lasting and z >= needed,
+        is_told=large and not evidence.precedent.explains(best) and z >= needed,
         is_suspect=large and rarest * evidence.series * tries <= SUSPECT_P,
         effect=effect,
         low=math.expm1(best.shift - reach),

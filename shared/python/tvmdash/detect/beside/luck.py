@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tvmdash.detect.beside.builds import Builds, RatioHistory, locate_builds
-from tvmdash.detect.beside.contrasts import NIGHT_VARIANCE, Contrast
+from tvmdash.detect.beside.contrasts import NIGHT_VARIANCE, Contrast, contrasts_of
+from tvmdash.detect.beside.restless import Jump, lone_jumps
 from tvmdash.detect.noise import MAD_TO_SD
 from tvmdash.stats.spread import NOTHING, Spread, pool
 
@@ -17,14 +18,31 @@ PAIR_PRIOR, PAIR_FREEDOM = Spread(0.015**2, 4), 16.0
 """Of one pair of processes where nothing is known; what the experiment's other series count for."""
 LUCK_PRIOR, LUCK_OF_SAME_CODE = Spread(0.005**2, 3), Spread(0.002**2, 3)
 """How builds differ where nothing is known: with other generated code, with the same."""
-LUCK_FREEDOM = 5.0
+LUCK_FREEDOM, ELSEWHERE_FREEDOM = 5.0, 3.0
 FEWEST_JUMPS = 3
 """So many jumps from build to build tell their size, whatever one or the other of them was."""
 FEWEST_OTHERS = 4
-_AROUND = 3
-"""So many builds before and after another one say whether it was off."""
 _MEDIAN_OF_SQUARE = 0.4549
 """The median of the square of a standard normal number."""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What other experiments say of builds. lone: by series, their lone jumps; luck: how builds differ there."""
+
+    lone: tuple[tuple[Jump, ...], ...] = ()
+    luck: Spread = NOTHING
+
+    @classmethod
+    def of(cls, experiments: Iterable[Learned]) -> Elsewhere:
+        """What all these say together."""
+        known = list(experiments)
+        lucks = [spread for learned in known for spread in (pool(learned.jumps.values()), learned.luck_tonight)]
+        lone = tuple(jumps for learned in known for jumps in learned.lone.values())
+        return cls(lone, pool(lucks).limited(ELSEWHERE_FREEDOM))
+
+
+NOWHERE = Elsewhere()
 
 
 @dataclass(frozen=True)
@@ -32,14 +50,16 @@ class Learned:
     """What the nights of an experiment say of each series before anything is decided, by the series' name.
 
     pairs: the scatter of one pair of processes. builds: where they lie. jumps: how they differ, going by their jumps.
-    precedent: how far one build was off before and went back, in any of the series.
+    lone: the jumps that a series made alone, with the same generated code. luck_tonight: how builds differ, going
+    by what the step to tonight's build does to the series.
     """
 
     histories: Mapping[str, RatioHistory]
     pairs: Mapping[str, Spread]
     builds: Mapping[str, Builds]
     jumps: Mapping[str, Spread]
-    precedent: float = 0.0
+    lone: Mapping[str, tuple[Jump, ...]]
+    luck_tonight: Spread
 
     @classmethod
     def of(cls, histories: Mapping[str, RatioHistory]) -> Learned:
@@ -47,8 +67,8 @@ class Learned:
         pairs = pair_spreads(histories)
         builds = {name: locate_builds(history, pairs[name]) for name, history in histories.items()}
         jumps = {name: luck_of_jumps(located, pairs[name]) for name, located in builds.items()}
-        precedent = max((far for located in builds.values() for far in excursions_of(located)), default=0.0)
-        return cls(histories, pairs, builds, jumps, precedent)
+        tonight = _luck_of_newest({name: builds[name] for name in histories if histories[name].has_tonight}, pairs)
+        return cls(histories, pairs, builds, jumps, lone_jumps(builds, pairs), tonight)
 
     @property
     def present(self) -> dict[str, RatioHistory]:
@@ -97,30 +117,26 @@ def luck_of_night(contrasts: Sequence[tuple[Contrast, Spread]]) -> Spread:
     return Spread((scatter - error) / times, 0.4 * len(shifts))
 
 
+def _luck_of_newest(builds: Mapping[str, Builds], pairs: Mapping[str, Spread]) -> Spread:
+    """How builds differ, from the step of several series to tonight's build from the one before."""
+    steps = [
+        (contrasts_of(located.part((-2, -1)), pairs[name], LUCK_PRIOR.variance)[0], pairs[name])
+        for name, located in builds.items()
+        if len(located.builds) > 1
+    ]
+    return luck_of_night(steps)
+
+
 def _prior(contrast: Contrast) -> Spread:
     """What is known of luck before anything was measured."""
     return LUCK_OF_SAME_CODE if contrast.same_code else LUCK_PRIOR
 
 
-def luck_of_kin(
-    name: str, found: Mapping[str, Sequence[Contrast]], jumps: Mapping[str, Spread], pairs: Mapping[str, Spread]
-) -> Spread:
+def luck_of_kin(name: str, found: Mapping[str, Sequence[Contrast]], learned: Learned, elsewhere: Elsewhere) -> Spread:
     """How builds differ in the experiment's other series whose generated code did tonight what this one's did."""
     same = bool(found[name][0].same_code)
     kin = [other for other in found if other != name and found[other] and bool(found[other][0].same_code) == same]
-    tonight = luck_of_night([(found[other][0], pairs[other]) for other in kin])
-    known = pool([pool(jumps[other] for other in kin).limited(LUCK_FREEDOM), tonight.limited(LUCK_FREEDOM)])
-    return pool([known, _prior(found[name][0])])
-
-
-def excursions_of(builds: Builds) -> list[float]:
-    """How far each build before tonight's was from both the builds before it and those after it."""
-    places = builds.places[:-1]
-    if len(places) < 3:
-        return []
-    unknown = np.full(_AROUND, np.nan)
-    sides = np.lib.stride_tricks.sliding_window_view(np.concatenate([unknown, places, unknown]), _AROUND)
-    middles = np.nanmedian(sides[1:-1], axis=1)  # sides[at] ends before the build `at`
-    inner = np.arange(1, len(places) - 1)
-    away = np.abs(places[inner] - middles[[inner - 1, inner + _AROUND]])
-    return [float(far) for far in away.min(axis=0)]
+    tonight = luck_of_night([(found[other][0], learned.pairs[other]) for other in kin])
+    ever = pool(learned.jumps[other] for other in kin)
+    known = pool([ever.limited(LUCK_FREEDOM), tonight.limited(LUCK_FREEDOM), elsewhere.luck])
+    return pool([known.above_zero(), _prior(found[name][0])])

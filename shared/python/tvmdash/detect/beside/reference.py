@@ -38,13 +38,9 @@ def compare_with_reference(learned: Learned) -> dict[str, ReferenceStanding]:
     present, jumps = learned.present, learned.jumps
     known = pool(jumps[name] for name in present).limited(LUCK_FREEDOM)
     return {
-        name: _stand(history, learned.pairs[name], _above_zero(pool([jumps[name], known, LUCK_PRIOR])), len(present))
+        name: _stand(history, learned.pairs[name], pool([jumps[name], known, LUCK_PRIOR]).above_zero(), len(present))
         for name, history in present.items()
     }
-
-
-def _above_zero(luck: Spread) -> Spread:
-    return Spread(max(0.0, luck.variance), luck.freedom)
 
 
 def _stand(history: RatioHistory, pair: Spread, luck: Spread, series: int) -> ReferenceStanding:
