@@ -16,7 +16,7 @@ from tvmdash.detect.beside.luck import Learned
 from tvmdash.detect.beside.planted import decide_with_steps, is_unchanged
 from tvmdash.detect.beside.rarity import normal
 
-STEP = 0.04
+STEP = 0.045
 NOISE = 0.0145
 """With five nights of five such pairs, a step of STEP is told in about half of the series."""
 

@@ -19,7 +19,7 @@ TELL_AGAIN_P = 1e-4
 """The same where the two builds were measured again in turn: then there are pairs enough for odd ones not to matter."""
 SUSPECT_P = 0.05
 """The same for a suspicion, over all series of the night."""
-MOST_LUCK_FREEDOM = 8.0
+MOST_LUCK_FREEDOM = 16.0
 """Luck has a heavier tail than a normal distribution, however often it was seen."""
 LEAST_EFFECT = 0.01
 WORTH_MEASURING, CLEARLY_NOTHING = 2.0, 1.5
