@@ -68,9 +68,9 @@ def _other(key: str, stand: SeriesStanding, judged: Judged, row: int, decision: 
     if decision.reruns or (stand.kind == Standing.SUSPECT and stand.low is not None and not stand.paired):
         evidence = Evidence.MEASURED_AGAIN
     relative = stand.kind == Standing.SUSPECT or decision.state.unit is None
-    return JudgedSeries(
-        key, stand.kind, evidence, decision.reason, *map(_rounded, found), relative, _rounded(stand.visible)
-    )
+    effect, low, high = map(_rounded, found)
+    visible = _rounded(stand.visible)
+    return JudgedSeries(key, stand.kind, evidence, decision.reason, effect, low, high, relative, visible)
 
 
 def _rounded(value: float | None) -> float | None:
