@@ -159,6 +159,7 @@ class BesideReference:
     exact: sizes, counts and accuracies that are others on the reference.
 
     is_first: no earlier night was measured beside this reference, and it is not what the last night measured.
+    is_itself: the reference is tonight's own TVM, so that whatever differs is the machine or chance.
     """
 
     reference: str
@@ -166,6 +167,7 @@ class BesideReference:
     differences: tuple[Difference, ...] = ()
     is_first: bool = False
     exact: tuple[ExactDifference, ...] = ()
+    is_itself: bool = False
 
 
 @dataclass(frozen=True)

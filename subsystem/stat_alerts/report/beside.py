@@ -34,9 +34,10 @@ def compare(home: Home, table: Table, judged: Judged) -> BesideReference | None:
     experiments = sorted({table.rows[row].experiment for row in known})
     names = {table.build(experiment, judged.night).reference_version or "" for experiment in experiments}
     first = not any(_was_beside(table, experiment, judged.night) for experiment in experiments)
-    exact = [found for experiment in experiments for found in _exact(home, table, judged.night, experiment)]
+    itself = all(stand.is_itself for stand in known.values())
+    exact = [found for name in experiments * (not itself) for found in _exact(home, table, judged.night, name)]
     exact.sort(key=lambda difference: (not difference.worse, -abs(difference.value - difference.reference)))
-    return BesideReference(format_list(sorted(names), 2), len(known), tuple(differences), first, tuple(exact))
+    return BesideReference(format_list(sorted(names), 2), len(known), tuple(differences), first, tuple(exact), itself)
 
 
 def _was_beside(table: Table, experiment: str, night: int) -> bool:

@@ -136,6 +136,8 @@ def _stand_beside(beside: Beside, decision: Decision, *, unchanged: bool) -> Ser
     visible = sees.visible if sees is not None else None
     if unchanged:
         return SeriesStanding(Standing.UNCHANGED, visible=visible, paired=True)
+    if said is None and beside.reference is not None and beside.reference.is_itself:
+        return SeriesStanding(Standing.YOUNG, paired=True)
     kind = Standing.BLIND if visible is None or visible > MATTERS else Standing.STEADY
     return SeriesStanding(kind, visible=visible, paired=True)
 

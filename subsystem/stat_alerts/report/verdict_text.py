@@ -54,6 +54,8 @@ def _lower(text: str) -> str:
 
 def describe_beside(beside: BesideReference) -> str:
     """How tonight's TVM stands to the reference, as the beginning of a sentence."""
+    if beside.is_itself:
+        return f"TVM {beside.reference} was measured against itself in {beside.series} series (an A/A test)"
     return "; ".join([_describe_times(beside), *([_describe_exact(beside.exact)] if beside.exact else [])])
 
 

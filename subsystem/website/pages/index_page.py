@@ -53,6 +53,7 @@ class FirstScreen:
     strip: Strip
     series: list[SeriesView]
     beside: list[SeriesView]
+    against_itself: bool
     reference: str
     too_young: str
     all_series: int
@@ -100,6 +101,9 @@ def make_index_page(
         strip=make_strip(context.last_nights, machine_changes(context.machines)),
         series=some_of_each(series, MOST_YOUNG) if young else series[:MOST_SERIES],
         beside=beside,
+        against_itself=context.verdict.value is not None
+        and context.verdict.value.beside is not None
+        and context.verdict.value.beside.is_itself,
         reference=beside[0].beside.reference if beside and beside[0].beside else "",
         too_young=_too_young(context.alerts, series[0], len(context.stamps)) if young else "",
         all_series=len(series),

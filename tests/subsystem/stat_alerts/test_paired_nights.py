@@ -436,3 +436,20 @@ def test_a_rate_of_a_foreign_experiment_beside_the_reference_is_judged_by_its_ra
     assert (verdict.expected, verdict.seen) == (2, 2), "the ratio is no series of its own"
     *_, verdict = verdicts(foreign_home(tmp_path / "faster", 1.1), 4)
     assert verdict.level is Level.IMPROVED
+
+
+def test_a_tvm_measured_against_itself_is_said_and_whatever_its_pairs_show_is_not_told(tmp_path: Path) -> None:
+    """An A/A test: what differs between the two sides is the machine or chance, on and between nights."""
+    builds = ["a", "a", "b", "c"]
+    nights = Nights(4, artifacts=builds, references=builds).slower("mlp", 0, 1.2, 0, 1).slower("gru", 3, 1.2, 2)
+    home = nights.fill(tmp_path)
+    site = Site(home.home)
+    (first,) = verdicts(home, 1)
+    assert first.beside is not None
+    assert (first.beside.is_itself, first.beside.differences) == (True, ())
+    said = "TVM 0.26.0 was measured against itself in 8 series (an A/A test)"
+    assert first.headline == f"{said}; too early to tell: 8 of 8 series have too few nights to be judged"
+    assert "measured against itself: what differs is the machine or chance" in site.publish_here(stamp_of(0)).words
+    after = verdicts(home, 4, first=1)
+    assert {verdict.level for verdict in [first, *after]} == {Level.BLIND}, "no other TVM is there to be seen"
+    assert not opened(home)
