@@ -109,6 +109,15 @@ class Missing:
 
 
 @dataclass(frozen=True)
+class SeriesOf:
+    """So many series of an experiment, the first of them by their names."""
+
+    experiment: str
+    series: int
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Suspect:
     """A series beyond its noise tonight, not confirmed. effect: fraction of its level; low, high: its 95 % interval.
 
@@ -217,6 +226,7 @@ class NightVerdict:
     """The night in one value. `headline` says it in words; new, open: IDs of incidents, nobody having settled them.
 
     new, improved, changed: with those that series joined tonight. fixed: those whose last series went back tonight.
+    appeared: series that have their first value; vanished: those that are not expected from tonight on.
 
     Of `expected` series `seen` have a value; `blind` of these could not have shown a change of MATTERS, `unchanged` ran
     the same code as when they were measured last.
@@ -239,6 +249,8 @@ class NightVerdict:
     sensitivity: Sensitivity | None = None
     unchanged: int = 0
     by_chance: ByChance | None = None
+    appeared: tuple[SeriesOf, ...] = ()
+    vanished: tuple[SeriesOf, ...] = ()
     series: tuple[JudgedSeries, ...] = ()
 
     @property

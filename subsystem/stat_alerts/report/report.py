@@ -14,7 +14,7 @@ from judging.table import Table, last_values
 from rerun.outcomes import lines as measured_again
 
 from report.line import Line, lines_about
-from report.standings import SeriesStanding
+from report.standings import EXPECTED_NIGHTS, SeriesStanding
 from report.verdict_text import describe_beside, exact_text, suspect_text
 from tvmdash import structured
 from tvmdash.contracts.alerts import (
@@ -36,7 +36,7 @@ from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import describe, format_headline
 from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, format_list, format_percent
-from tvmdash.verdict import NightVerdict, PlantedStep, Sensitivity
+from tvmdash.verdict import NightVerdict, PlantedStep, Sensitivity, SeriesOf
 
 MOST_CHARS = 6000
 _SHOWN_NIGHTS = 30
@@ -85,6 +85,7 @@ def report_lines(
     lines += map(Line, measured_again(judged.confirmation) if judged.confirmation else ())
     reported = {moved.series for incident in ledger.incidents.values() for moved in incident.moved}
     lines += map(Line, _not_judged(table, judged, reported))
+    lines += map(Line, _came_and_went(verdict))
     if not new and not (verdict.beside and verdict.beside.is_first):
         lines.insert(0, Line(_quiet(judged, verdict)))
     return [
@@ -181,6 +182,19 @@ def _not_judged(table: Table, judged: Judged, reported: AbstractSet[str]) -> Ite
         if kind in names:
             examples = format_list([elide(name, 60) for name in names[kind]], 2)
             yield f"Not judged: {len(names[kind])} series {reason_text.format(needed=needed)}: {examples}."
+
+
+def _came_and_went(verdict: NightVerdict) -> Iterable[str]:
+    for of_experiment in verdict.appeared:
+        yield f"New: {_several(of_experiment)}."
+    for of_experiment in verdict.vanished:
+        yield f"Not expected any more, without a value for {EXPECTED_NIGHTS} nights: {_several(of_experiment)}."
+
+
+def _several(series: SeriesOf) -> str:
+    shown, more = [elide(name, _NAME) for name in series.names], series.series - len(series.names)
+    names = f"{', '.join(shown)} and {more} more" if more else format_list(shown, len(shown))
+    return f"{series.series} series of {elide(series.experiment, _NAME)}: {names}"
 
 
 def _format_false_positive_rate(rates: Mapping[str, Rate]) -> Iterable[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -219,23 +219,3 @@ def _scatter(table: Table, rows: Sequence[int], night: int) -> float | None:
         steps = np.diff(np.log(np.where(values > 0, values, np.nan)), axis=1)
     known = np.abs(steps[np.isfinite(steps)])
     return MAD_TO_SD * float(np.median(known)) / math.sqrt(2) if len(known) >= 2 * EXPECTED_NIGHTS else None
-
-
-def expected_rows(table: Table, night: int, taking_part: Mapping[str, bool]) -> set[int]:
-    """The rows that should have a value tonight.
-
-    They had one on one of the last EXPECTED_NIGHTS nights of their experiment, which has data tonight, or should have:
-    `taking_part` says of each experiment without data tonight whether it does.
-    """
-    stop = night + 1 - table.offset
-    measured = np.isfinite(table.values[:, :stop])
-    by_experiment: dict[str, list[int]] = {}
-    for row, series in enumerate(table.rows):
-        by_experiment.setdefault(series.experiment, []).append(row)
-    expected: set[int] = set()
-    for experiment, rows in by_experiment.items():
-        nights = np.asarray(measured[rows].any(axis=0))
-        if nights[-1] or taking_part.get(experiment, False):
-            lately = nights.nonzero()[0][-EXPECTED_NIGHTS - 1 :]
-            expected.update(row for row in rows if measured[row, lately].any())
-    return expected

@@ -8,17 +8,14 @@ from judging.judge import Judged, Options
 from judging.table import Table
 
 from report import beside, findings, verdict_text
+from report.expected import find_expected
 from report.findings import Findings
 from report.judged_series import judged_series
-from report.standings import SeriesStanding, expected_rows, standings
-from tvmdash import common, config_util
-from tvmdash.dashboard_info import Home, Night, experiment_of, variant_of
+from report.standings import SeriesStanding, standings
+from tvmdash.dashboard_info import Home, Night
 from tvmdash.detect.beside.decisions import chance_of_night
-from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident, Ledger
 from tvmdash.verdict import ByChance, Level, NightVerdict, Sensitivity, Standing
-
-_NIGHTS_BACK = 30
 
 
 def conclude(
@@ -31,9 +28,9 @@ def conclude(
     sensitivity: Sensitivity | None = None,
 ) -> tuple[NightVerdict, dict[int, SeriesStanding]]:
     """The verdict on the night, and by row how each series stands."""
-    expected = expected_rows(table, judged.night, _taking_part(home, tonight, table, judged.night))
-    stands = standings(table, judged, ledger, expected, options.settings)
-    for row in expected - set(stands):
+    expected = find_expected(home, tonight, table, judged.night, options.annotations)
+    stands = standings(table, judged, ledger, expected.rows, options.settings)
+    for row in expected.rows - set(stands):
         stands[row] = SeriesStanding(Standing.MISSING)
     findings_of_night = findings.find(tonight, table, judged, ledger, stands, beside.compare(home, table, judged))
     level = _level(findings_of_night)
@@ -55,6 +52,8 @@ def conclude(
         sensitivity=sensitivity,
         unchanged=findings_of_night.counts[Standing.UNCHANGED],
         by_chance=_by_chance(judged),
+        appeared=expected.appeared,
+        vanished=expected.vanished,
         series=tuple(judged_series(table, judged, ledger, stands)),
     )
     return verdict, stands
@@ -87,28 +86,3 @@ def _level(findings: Findings) -> Level:
         (Level.IMPROVED, findings.has_improved),
     )
     return next((level for level, holds in rows if holds), Level.STEADY)
-
-
-def _taking_part(home: Home, tonight: Night, table: Table, night: int) -> dict[str, bool]:
-    """Of each experiment without data tonight: whether it took part, or should have.
-
-    It should have where a night of the last month had it and nobody has switched it off since.
-    """
-    with_data = {name for name, versions in table.versions.items() if table.stamps[night] in versions}
-    without = {row.experiment for row in table.rows} - with_data
-    now = {job.name for job in tonight.experiments}
-    if without <= now:
-        return dict.fromkeys(without, True)
-    lately = {job.name for past in home.last_nights(_NIGHTS_BACK) for job in past.experiments}
-    return {name: name in now or (name in lately and _is_wanted(home, name)) for name in without}
-
-
-def _is_wanted(home: Home, experiment: str) -> bool:
-    """Whether the home still wants it: not where its config switches it off, nor on a TVM that is named no more."""
-    if variant_of(experiment):
-        return False
-    try:
-        config = common.read_json(home.config("experiment", experiment_of(experiment)) / config_util.CONFIG_FILE)
-    except DashboardError:
-        return True
-    return not (isinstance(config, dict) and config.get("active") is False)

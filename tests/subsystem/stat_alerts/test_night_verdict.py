@@ -108,6 +108,45 @@ def test_a_workload_that_was_taken_out_is_missed_for_a_week(tmp_path: Path) -> N
     assert standing(home)["relax_opt dqn run time (opt_level 3)"]["standing"] == Standing.GONE
 
 
+def annotated(home: AlertHome, option: str, scope: str) -> None:
+    done = home.command("annotate", "add", "night", "2026-06-05", "so it is", option, "--scope", scope)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_not_expected_any_more_is_told_the_night_that_it_is_forgotten(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW, absent={("dqn", night) for night in range(32, 40)}))
+    before, verdict = judged(home, 38), judged(home, 39)
+    assert before.vanished == ()
+    (gone,) = verdict.vanished
+    assert (gone.experiment, gone.series, len(gone.names)) == ("relax_opt", 8, 3)
+    report = home.run(39)["value"]
+    assert "Not expected any more, without a value for 7 nights: 8 series of relax_opt: relax_opt dqn" in report
+
+
+def test_what_somebody_retired_is_missed_by_nobody(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW, absent={("dqn", night) for night in range(37, 40)}))
+    assert judged(home, 38).level is Level.INCOMPLETE
+    annotated(home, "--retire", "relax_opt dqn*")
+    verdict = judged(home, 39)
+    assert (verdict.level, verdict.expected, verdict.vanished) == (Level.STEADY, 8, ())
+
+
+def test_what_somebody_expects_is_missed_for_more_than_a_week(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW, absent={("dqn", night) for night in range(30, 40)}))
+    assert judged(home, 38).level is Level.STEADY
+    annotated(home, "--expect", "relax_opt dqn run time*")
+    verdict = judged(home, 39)
+    assert (verdict.level, sum(one.series for one in verdict.missing)) == (Level.INCOMPLETE, 2)
+
+
+def test_series_that_are_new_are_told_once_but_not_on_the_first_night_of_a_home(tmp_path: Path) -> None:
+    truth = Truth(**{**FEW, "nights": 6}, absent={("dqn", night) for night in range(4)})
+    home = AlertHome(tmp_path).fill(truth)
+    counts = [sum(one.series for one in judged(home, night).appeared) for night in range(6)]
+    assert counts == [0, 0, 0, 0, 8, 0]
+    assert "New: 8 series of relax_opt: relax_opt dqn run time (opt_level 0), " in home.run(4)["value"]
+
+
 @pytest.mark.parametrize("night", [1, 5, 12])
 def test_a_young_series_that_jumps_is_suspect_and_shown_with_its_size(tmp_path: Path, night: int) -> None:
     home = AlertHome(tmp_path).fill(Truth(**FEW).step("mlp", 3, "run", night, 1.5), stop=night + 1)

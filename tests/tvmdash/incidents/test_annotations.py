@@ -64,6 +64,15 @@ def test_a_scope_names_experiments_or_series() -> None:
     assert made("night", "2026-07-01", scope="*mlp*").covers("other", "other mlp run time")
 
 
+def test_series_are_retired_or_expected_and_not_both(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(home, "add", "night", "2026-07-02", "taken out", "--retire", "--scope", "*dqn*", "--who", "ann") == 0
+    (retired,) = annotations.read(home)
+    assert (retired.series, retired.scope) == (annotations.RETIRED, "*dqn*")
+    assert f"{retired.id}  night 20260702 [*dqn*], retired: taken out (ann)" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        run(home, "add", "night", "2026-07-02", "both", "--retire", "--expect")
+
+
 def test_annotations_are_added_listed_and_taken_back_and_no_line_is_lost(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ from tvmdash.errors import DashboardError
 
 ANNOTATIONS_FILE = "annotations.jsonl"
 _log = logging.getLogger("annotations")
+EXPECTED, RETIRED = "expected", "retired"
 KINDS = ("night", "commit", "machine", "release")
 
 
@@ -32,6 +33,7 @@ class Annotation:
 
     kind: night, commit, machine (the hardware or system changed) or release. is_break: levels of series that `scope`
     matches (their experiment or name, with * and ?) begin anew there, without an alert. at: when it was written.
+    series: EXPECTED or RETIRED where these series are, from then on, missed whenever they have no value, or never.
     """
 
     id: str
@@ -42,6 +44,7 @@ class Annotation:
     words: str
     is_break: bool = False
     scope: str = "*"
+    series: str = ""
 
     def night(self, versions: Mapping[str, str]) -> str | None:
         """The stamp that it is about; `versions` has each night's version, in the order of the nights.
@@ -82,7 +85,7 @@ def read(home: Path) -> list[Annotation]:
 
 
 def make(
-    kind: str, place: str, words: str, *, who: str, at: str, is_break: bool = False, scope: str = "*"
+    kind: str, place: str, words: str, *, who: str, at: str, is_break: bool = False, scope: str = "*", series: str = ""
 ) -> Annotation:
     """A checked annotation; DashboardError says what is wrong with the place."""
     if kind not in KINDS:
@@ -94,8 +97,10 @@ def make(
             raise DashboardError(f"commit {place!r} is too short. Give at least its first 4 characters.")
     else:
         place = _parse_night(place)
-    name = hashlib.sha256(json.dumps([kind, place, words, who, at, scope]).encode()).hexdigest()[:6]
-    return Annotation(f"a{name}", at, who, kind, place, words, is_break, scope)
+    name = hashlib.sha256(
+        json.dumps([kind, place, words, who, at, scope, *([series] if series else [])]).encode()
+    ).hexdigest()[:6]
+    return Annotation(f"a{name}", at, who, kind, place, words, is_break, scope, series)
 
 
 def _parse_night(text: str) -> str:
@@ -125,6 +130,7 @@ def describe(annotation: Annotation) -> str:
     what = annotation.place if annotation.kind == "commit" else annotation.place[:8]
     scope = "" if annotation.scope == "*" else f" [{annotation.scope}]"
     known = ", a known break" if annotation.is_break else ""
+    known += f", {annotation.series}" if annotation.series else ""
     return f"{annotation.id}  {annotation.kind} {what}{scope}{known}: {annotation.words} ({annotation.who})"
 
 
@@ -150,6 +156,16 @@ def _make_parser() -> argparse.ArgumentParser:
     add.add_argument("place", metavar="PLACE", help="a stamp or date; for a commit, its first digits")
     add.add_argument("words", metavar="WORDS")
     add.add_argument("--break", dest="is_break", action="store_true", help="levels begin anew there, without an alert")
+    said = add.add_mutually_exclusive_group()
+    for option, value, help_text in (
+        ("--retire", RETIRED, "nobody misses the series of the scope from there on"),
+        (
+            "--expect",
+            EXPECTED,
+            "the series of the scope are missed whenever they have no value, until they are retired",
+        ),
+    ):
+        said.add_argument(option, dest="series", action="store_const", const=value, default="", help=help_text)
     add.add_argument("--scope", default="*", help="only series whose experiment or name matches, with * and ?")
     add.add_argument("--who", metavar="NAME", help="by default the user who runs this")
     return parser
@@ -174,7 +190,7 @@ def _do(parsed: argparse.Namespace) -> str:
         at = f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}"
         made = make(
             parsed.kind, parsed.place, parsed.words, who=parsed.who or name_user(), at=at, is_break=parsed.is_break,
-            scope=parsed.scope,
+            scope=parsed.scope, series=parsed.series,
         )  # fmt: skip
         append(parsed.home, asdict(made))
         return describe(made) + "\n"
