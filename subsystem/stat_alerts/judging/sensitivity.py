@@ -16,7 +16,8 @@ from judging.judge import Judged
 from judging.table import Table
 from tvmdash import common, structured
 from tvmdash.detect.beside.decisions import RatioDecision
-from tvmdash.detect.beside.planted import decide_with_steps, is_unchanged
+from tvmdash.detect.beside.luck import Elsewhere
+from tvmdash.detect.beside.planted import decide_with_steps, is_unchanged, learn_copies
 from tvmdash.detect.series import SeriesState
 from tvmdash.errors import DashboardError
 from tvmdash.structured import Stamp
@@ -96,12 +97,16 @@ def _copies(table: Table, judged: Judged) -> Iterator[_Copy]:
     members: dict[str, list[int]] = {}
     for row in judged.beside:
         members.setdefault(table.rows[row].experiment, []).append(row)
-    for rows in members.values():
-        histories = {str(row): table.ratio_history(row, judged.night) for row in rows}
+    histories = {
+        name: {str(row): table.ratio_history(row, judged.night) for row in rows} for name, rows in members.items()
+    }
+    learned = {name: learn_copies(own) for name, own in histories.items()}
+    for name, rows in members.items():
         starts = {str(row): states.get(table.rows[row].key, SeriesState()).start for row in rows}
-        decisions = decide_with_steps(histories, starts, (0.0, *STEPS))
+        elsewhere = Elsewhere.of(copies for other, copies in learned.items() if other != name)
+        decisions = decide_with_steps(learned[name], starts, (0.0, *STEPS), elsewhere)
         for row in rows:
-            history, said = histories[str(row)], judged.beside[row].decision
+            history, said = histories[name][str(row)], judged.beside[row].decision
             if (said is None or not said.is_told) and np.isfinite(history.logs[:-1]).any():
                 plain, *stepped = (decisions[step].get(str(row)) for step in (0.0, *STEPS))
                 yield _Copy(plain, tuple(stepped), is_unchanged(history))

@@ -147,9 +147,7 @@ def libraries_of(artifact: Artifact) -> dict[str, bytes]:
 
 
 @pytest.mark.slow  # two builds
-def test_commits_that_change_no_code_are_the_same_bytes_to_run(
-    remotes: standin.Remotes, context: BuildContext
-) -> None:
+def test_commits_that_change_no_code_are_the_same_bytes_to_run(remotes: standin.Remotes, context: BuildContext) -> None:
     first, _ = built(spec_of(remotes), context)
     remotes.commit("Say more", {"README.md": "More.\n"}, day=3)
     second, _ = built(spec_of(remotes), context)

@@ -12,9 +12,10 @@ import pytest
 from tests.tvmdash.detect.test_beside import decided, fleet, history
 from tvmdash.detect.beside.builds import RatioHistory
 from tvmdash.detect.beside.decisions import chance_of_night, decide
-from tvmdash.detect.beside.luck import Learned
-from tvmdash.detect.beside.planted import decide_with_steps, is_unchanged
+from tvmdash.detect.beside.luck import NOWHERE, Elsewhere, Learned
+from tvmdash.detect.beside.planted import decide_with_steps, is_unchanged, learn_copies
 from tvmdash.detect.beside.rarity import normal
+from tvmdash.stats.spread import Spread
 
 STEP = 0.045
 NOISE = 0.0145
@@ -24,7 +25,7 @@ NOISE = 0.0145
 @pytest.mark.parametrize("chain", [False, True])
 def test_all_copies_at_once_say_what_each_series_slower_by_itself_would(*, chain: bool) -> None:
     night = fleet(8, 6, shift=0.0, at=0, chain=chain, scatter=NOISE, seed=3)
-    copies = decide_with_steps(night, {}, (0.0, STEP))
+    copies = decide_with_steps(learn_copies(night), {}, (0.0, STEP))
     for name, alone in night.items():
         slower = replace(alone, logs=alone.logs + math.log1p(STEP) * (np.arange(6) == 5))
         said = decide(Learned.of({**night, name: slower}), {})[name]
@@ -34,13 +35,20 @@ def test_all_copies_at_once_say_what_each_series_slower_by_itself_would(*, chain
         assert copies[0.0][name].z == pytest.approx(decided(night)[name].z)
 
 
+def test_what_other_experiments_say_of_luck_counts_for_copies_too() -> None:
+    copies = learn_copies(fleet(6, 4, shift=0.0, at=0, chain=False))
+    lucky = Elsewhere(luck=Spread(0.03**2, 50))
+    told = [decide_with_steps(copies, {}, (0.05,), elsewhere)[0.05] for elsewhere in (NOWHERE, lucky)]
+    assert [all(decision.is_told for decision in of.values()) for of in told] == [True, False]
+
+
 def test_the_share_of_copies_that_are_told_is_that_of_planted_steps_in_other_worlds() -> None:
     worlds, size = 40, 5
     copies = [
         decision.is_told
         for seed in range(worlds)
         for decision in decide_with_steps(
-            fleet(size, 5, shift=0.0, at=0, chain=False, scatter=NOISE, seed=seed), {}, (STEP,)
+            learn_copies(fleet(size, 5, shift=0.0, at=0, chain=False, scatter=NOISE, seed=seed)), {}, (STEP,)
         )[STEP].values()
     ]
     planted = [
@@ -69,7 +77,7 @@ def test_nights_of_one_artifact_get_a_build_of_their_own_in_the_copy_with_code_t
     same: dict[str, RatioHistory] = {f"s{number}": history([0.0, 0.0, 0.0], [1, 1, 1], [9] * 3) for number in range(3)}
     assert all(map(is_unchanged, same.values()))
     assert decided(same) == {}
-    copies = decide_with_steps(same, {}, (0.0, 0.2))
+    copies = decide_with_steps(learn_copies(same), {}, (0.0, 0.2))
     assert [decision.is_told for decision in copies[0.2].values()] == [True] * 3
     assert [decision.is_told for decision in copies[0.0].values()] == [False] * 3
     assert {decision.same_code for decision in copies[0.2].values()} == {None}
@@ -78,4 +86,4 @@ def test_nights_of_one_artifact_get_a_build_of_their_own_in_the_copy_with_code_t
 def test_a_build_that_is_new_keeps_what_is_known_of_its_code() -> None:
     night = {"s": history([0.0, 0.0], [1, 2], [9, 9])}
     assert not is_unchanged(night["s"])
-    assert decide_with_steps(night, {}, (0.05,))[0.05]["s"].same_code is True
+    assert decide_with_steps(learn_copies(night), {}, (0.05,))[0.05]["s"].same_code is True

@@ -10,19 +10,24 @@ import numpy as np
 
 from tvmdash.detect.beside.builds import Builds, RatioHistory
 from tvmdash.detect.beside.decisions import RatioDecision, decide
-from tvmdash.detect.beside.luck import Learned
+from tvmdash.detect.beside.luck import NOWHERE, Elsewhere, Learned
+
+
+def learn_copies(histories: Mapping[str, RatioHistory]) -> Learned:
+    """What the nights of an experiment would say if tonight's build were a new one."""
+    return Learned.of({name: _with_new_build(history) for name, history in histories.items()})
 
 
 def decide_with_steps(
-    histories: Mapping[str, RatioHistory], starts: Mapping[str, int], steps: Iterable[float]
+    copies: Learned, starts: Mapping[str, int], steps: Iterable[float], elsewhere: Elsewhere = NOWHERE
 ) -> dict[float, dict[str, RatioDecision]]:
-    """By step, what would be told of each series of an experiment if tonight's build were a new one, slower by it.
+    """By step, what would be told of each series of an experiment if tonight's build were slower by it.
 
-    All series are slower at once. That says the same as one at a time: a series does not count among its own kin, and
-    luck is how the kin differ from one another. Nothing that was measured again tonight is in it.
+    elsewhere: the copies of the home's other experiments. All series are slower at once. That says the same as one at
+    a time: a series does not count among its own kin, and luck is how the kin differ from one another. Nothing that was
+    measured again tonight is in it.
     """
-    learned = Learned.of({name: _with_new_build(history) for name, history in histories.items()})
-    return {step: decide(_slower(learned, step), starts) for step in steps}
+    return {step: decide(_slower(copies, step), starts, elsewhere) for step in steps}
 
 
 def is_unchanged(history: RatioHistory) -> bool:
