@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dashboard.night import setup_cache
@@ -13,6 +13,11 @@ from tvmdash.dashboard_info import Home, JobResult
 from tvmdash.errors import DashboardError
 from tvmdash.records import data_stamps
 from tvmdash.text import format_duration
+
+NIGHTS_BACK = 30
+"""How far to look for a night that measured in full."""
+UNCHANGED = "unchanged"
+"""What ended a point that was measured with one pair (docs/measuring.md)."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +53,11 @@ def summarize(plan: Plan) -> list[str]:
 
 def _estimate(home: Home, job: Job) -> Estimate:
     for name in dict.fromkeys((job.name, job.experiment)):  # one that is new on a TVM: as on the home's own
-        stamp = _find_unchanged(home, job, name) if job.measures else _find_newest(home)
-        result = _read_result(home, job.kind, name, stamp) if stamp else None
-        if result is not None and result.steps and all(step.success for step in result.steps):
-            return Estimate(job, result.elapsed_s, f"as {f'{name} ' if name != job.name else ''}on {stamp}")
+        stamps = _find_alike(home, job, name) if job.measures else _find_newest(home)
+        results = {stamp: _read_result(home, job.kind, name, stamp) for stamp in dict.fromkeys(stamps)}
+        went_well = {stamp: result.elapsed_s for stamp, result in results.items() if result and _is_whole(result)}
+        if went_well:
+            return _describe_nights(job, name, went_well)
     stated = config_util.read_takes_minutes(job.folder / config_util.FIELDS_FILE) if job.measures else {}
     minutes = stated.get(job.config.get("size", ""))
     bound = job.config.get("max_minutes")
@@ -60,22 +66,44 @@ def _estimate(home: Home, job: Job) -> Estimate:
     return Estimate(job, minutes and minutes * 60, "by its author with its defaults" if minutes else "")
 
 
-def _find_newest(home: Home) -> str | None:
-    return next(reversed(home.night_stamps()), None)
+def _is_whole(result: JobResult) -> bool:
+    return bool(result.steps) and all(step.success for step in result.steps)
 
 
-def _find_unchanged(home: Home, job: Job, name: str) -> str | None:
-    """The newest night that has data under `name`, where the experiment's files and config were those of today."""
-    stamps: Sequence[str] = data_stamps(home.data(name))
-    if not stamps:
-        return None
-    try:
-        value = common.read_json(home.data_file(name, stamps[-1]))
-    except DashboardError:
-        return None
-    night = value.get("night") if isinstance(value, dict) else None
-    then = night.get("fingerprint") if isinstance(night, dict) else None
-    return stamps[-1] if then == setup_cache.fingerprint(job.folder, job.config) else None
+def _describe_nights(job: Job, name: str, seconds: Mapping[str, float]) -> Estimate:
+    """As on the first of the nights; the second one, if any, had less to measure."""
+    (stamp, elapsed_s), *shorter = seconds.items()
+    source = f"as {f'{name} ' if name != job.name else ''}on {stamp}"
+    for other, less_s in shorter:
+        source += f"; {format_duration(less_s)} where TVM is unchanged, as on {other}"
+    return Estimate(job, elapsed_s, source)
+
+
+def _find_newest(home: Home) -> list[str]:
+    return list(home.night_stamps())[-1:]
+
+
+def _find_alike(home: Home, job: Job, name: str) -> list[str]:
+    """Nights of `name` with the files and config of today: the newest that measured in full, and the newest."""
+    now, found = setup_cache.fingerprint(job.folder, job.config), list[str]()
+    for stamp in data_stamps(home.data(name))[: -NIGHTS_BACK - 1 : -1]:
+        try:
+            value = common.read_json(home.data_file(name, stamp))
+        except DashboardError:
+            break
+        if common.object_in(value, "night").get("fingerprint") != now:
+            break
+        found.append(stamp)
+        if not _is_shortened(value):
+            return [stamp, found[0]]
+    return found[:1]
+
+
+def _is_shortened(value: common.Json) -> bool:
+    """Whether points of that night were measured with one pair, as what they ran was unchanged."""
+    records = value.get("records") if isinstance(value, dict) else None
+    infos = [common.object_in(record, "additional_info") for record in records or () if isinstance(records, list)]
+    return any(info.get("ended_by") == UNCHANGED for info in infos)
 
 
 def _read_result(home: Home, kind: str, name: str, stamp: str) -> JobResult | None:

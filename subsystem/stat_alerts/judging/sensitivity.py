@@ -48,11 +48,15 @@ class _Kept:
 
 @dataclass(frozen=True)
 class _Copy:
-    """One series' copies: what would be told without a step, and by step."""
+    """One series' copies: what would be told without a step, and by step.
+
+    is_short: it was measured with one pair as nothing had changed. After a step it would have been in full.
+    """
 
     plain: RatioDecision | None
     stepped: tuple[RatioDecision | None, ...]
     unchanged: bool
+    is_short: bool = False
 
 
 def measured(output: Path, table: Table, judged: Judged) -> Sensitivity | None:
@@ -109,13 +113,14 @@ def _copies(table: Table, judged: Judged) -> Iterator[_Copy]:
             history, said = histories[name][str(row)], judged.beside[row].decision
             if (said is None or not said.is_told) and np.isfinite(history.logs[:-1]).any():
                 plain, *stepped = (decisions[step].get(str(row)) for step in (0.0, *STEPS))
-                yield _Copy(plain, tuple(stepped), is_unchanged(history))
+                unchanged = is_unchanged(history)
+                yield _Copy(plain, tuple(stepped), unchanged, unchanged and history.pairs[-1] == 1)
 
 
 def _count(copies: Sequence[_Copy]) -> _Night:
     """The counts. What is told of tonight without a step is a false alarm where TVM is unchanged, else perhaps true."""
     told = [copy.plain for copy in copies if copy.unchanged and copy.plain is not None and copy.plain.is_told]
-    others = [copy for copy in copies if copy.plain is None or not copy.plain.is_told]
+    others = [copy for copy in copies if not copy.is_short and (copy.plain is None or not copy.plain.is_told)]
     steps = []
     for at, step in enumerate(STEPS):
         decisions = [copy.stepped[at] for copy in others]

@@ -20,18 +20,25 @@ def states(home: homes.HomeForTests, **minutes: float) -> None:
     (home.code / "experiments" / "cnn" / "fields.json").write_text(json.dumps({"takes_minutes": minutes}))
 
 
-def measured(home: homes.HomeForTests, *, fingerprint: str, success: bool = True) -> None:
-    """Write down a night of the experiment that took 75 s."""
-    stamp = "20260101T000000Z"
+def measured(
+    home: homes.HomeForTests,
+    *,
+    fingerprint: str,
+    success: bool = True,
+    stamp: str = "20260101T000000Z",
+    seconds: float = 75,
+    ended_by: str = "",
+) -> None:
+    """Write down a night of the experiment that took so long."""
     state = "ok" if success else "failed"
-    steps = [
-        {"stage": name, "state": state, "message": "", "stamp": stamp, "elapsed_s": 37.5} for name in ("run", "analyze")
-    ]
+    step = {"state": state, "message": "", "stamp": stamp, "elapsed_s": seconds / 2}
+    steps = [{"stage": name, **step} for name in ("run", "analyze")]
     job = {"kind": "experiment", "name": "cnn", "title": "", "description": "", "steps": steps}
     homes.write(
         home.home.night_file(stamp), {"stamp": stamp, "state": "complete", "jobs": [job], "notes": [], "artifacts": []}
     )
-    homes.write(home.home.data_file("cnn", stamp), {"value": 1, "night": {"fingerprint": fingerprint}})
+    points = {"records": [{"additional_info": {"ended_by": ended_by}}]} if ended_by else {}
+    homes.write(home.home.data_file("cnn", stamp), {"value": 1, **points, "night": {"fingerprint": fingerprint}})
 
 
 def fingerprint_now(home: homes.HomeForTests) -> str:
@@ -90,3 +97,25 @@ def test_minutes_that_are_none_reject_the_experiment(home: homes.HomeForTests, w
     done = home.run(verb="plan")
     assert "Rejected: experiment cnn" in done.output
     assert "$.takes_minutes:" in done.output
+
+
+def test_plan_goes_by_a_night_in_full_and_says_what_one_on_the_same_tvm_takes(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    now = fingerprint_now(home)
+    measured(home, fingerprint=now, ended_by="interval")
+    for day in (2, 3):
+        measured(home, fingerprint=now, stamp=f"2026010{day}T000000Z", seconds=14, ended_by="unchanged")
+    output = plan_of(home)
+    told = "cnn (nightly): 1 min 15 s, as on 20260101T000000Z; 14 s where TVM is unchanged, as on 20260103T000000Z"
+    assert told in output
+    assert "Together 1 min 15 s; without the time to get TVM." in output
+
+
+def test_plan_goes_by_a_short_night_where_no_other_is_known(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    measured(home, fingerprint="of another config")
+    for day in (2, 3):
+        measured(
+            home, fingerprint=fingerprint_now(home), stamp=f"2026010{day}T000000Z", seconds=14, ended_by="unchanged"
+        )
+    assert "cnn (nightly): 14 s, as on 20260103T000000Z\n" in plan_of(home)

@@ -32,7 +32,8 @@ class Nights:
     """What tonight's TVM and the reference take, by night.
 
     speed: by (workload, level) and night, the factor of tonight's TVM over the reference. machine: that of the wall
-    clock. artifacts, references: what was measured on each night; contents: of what all points ran.
+    clock. artifacts, references: what was measured on each night; contents: of what all points ran; pairs: of
+    processes.
     """
 
     count: int
@@ -40,6 +41,7 @@ class Nights:
     artifacts: Sequence[str] = ()
     references: Sequence[str] = ()
     contents: Sequence[str] = ()
+    pairs: Sequence[int] = ()
     scatter: float = 0.01
     seed: int = 1
     speed: dict[tuple[str, int], np.ndarray[Any, Any]] = field(default_factory=dict)
@@ -71,8 +73,8 @@ class Nights:
         for name in ("compile_time", "code_size", "device_memory_usage"):
             del info[name]
         speed = self.speed.get((workload, level), np.ones(self.count))[night]
-        logs = math.log(speed) + self.scatter * rng.standard_normal(PAIRS)
-        reach = 2.776 * logs.std(ddof=1) / math.sqrt(PAIRS)
+        logs = math.log(speed) + self.scatter * rng.standard_normal(self.pairs[night] if self.pairs else PAIRS)
+        reach = 2.776 * logs.std(ddof=1) / math.sqrt(PAIRS) if len(logs) > 1 else math.nan
         wall = (self.machine[night] if self.machine else 1.0) * math.exp(rng.normal(0, 0.02))
         info["execution_elapsed_ms_median"] *= speed * wall
         info["module_hash"] = f"{workload}{level}"
@@ -83,6 +85,8 @@ class Nights:
                 "clock": "cpu", "log_ratios": logs.tolist(), "ratio": math.exp(logs.mean()),
                 "low": math.exp(logs.mean() - reach), "high": math.exp(logs.mean() + reach),
             }  # fmt: skip
+            if len(logs) == 1:
+                del ratio["low"], ratio["high"]
             info["paired"] = {"ratios": {"run_time": ratio}, "reference": {"run_time": 0.25}}
         return record
 

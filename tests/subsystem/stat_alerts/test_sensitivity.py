@@ -76,6 +76,16 @@ def test_one_artifact_night_after_night_would_be_told_of_all_the_same(tmp_path: 
     assert large.told + large.again == large.series == 8
 
 
+def test_nights_of_one_pair_because_nothing_changed_do_not_say_what_a_change_would_have_brought(tmp_path: Path) -> None:
+    """Had TVM changed, they would have been measured in full. As nights of one TVM they count."""
+    home = Nights(4, artifacts=[NEW] * 4, contents=["same"] * 4, pairs=[5, 5, 1, 1]).fill(tmp_path)
+    said = [said_of(home, night) for night in range(1, 4)]
+    assert [item.tonight[0].series for item in said] == [8, 0, 0]
+    assert [item.lately[0].series for item in said] == [8, 8, 8]
+    assert [item.unchanged for item in said] == [8, 16, 24]
+    assert "would have been told tonight" not in home.run(3)["value"]
+
+
 def test_the_report_says_what_would_have_been_told(tmp_path: Path) -> None:
     home = Nights(3, scatter=0.005).fill(tmp_path)
     said = "Of 8 series beside the reference, a step of 3 % would have been told tonight in 8, of 5 % in 8."

@@ -101,6 +101,7 @@ def test_groups_that_take_long_leave_time_for_those_that_take_little() -> None:
     assert is_affordable("new", took_s, times, 5, -1.0), "the first process always may begin"
     assert is_affordable("slow", took_s, times, 5, 26.0)
     assert not is_affordable("slow", took_s, times, 5, 25.0), "three of the quick one take six seconds"
+    assert is_affordable("slow", took_s, times, 5, 20.0, ["quick"]), "nothing is kept for what is unchanged"
     assert is_affordable("slow", took_s, times, 0, 20.0), "measured alone, nothing is kept for others"
     assert is_affordable("quick", took_s, times, 5, 2.0)
 

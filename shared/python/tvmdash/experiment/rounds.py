@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tvmdash.measure import content
@@ -102,15 +102,22 @@ def is_pair_wanted(
     return len(trials) < precision.pair_rounds and not precision.pairs_reached(ratio)
 
 
-def is_affordable(group: str, took_s: Mapping[str, float], times: Mapping[str, int], least: int, left_s: float) -> bool:
+def is_affordable(
+    group: str,
+    took_s: Mapping[str, float],
+    times: Mapping[str, int],
+    least: int,
+    left_s: float,
+    finished: Collection[str] = (),
+) -> bool:
     """Whether another process of the group fits in the time left; its first one always may begin.
 
     took_s, times: of each group's processes, how long the last one took and how many there were. Groups that take less
-    time have `least` processes each first.
+    time have `least` processes each first, but those that are finished.
     """
     if group not in took_s:
         return True
-    cheaper = [name for name, cost_s in took_s.items() if cost_s < took_s[group]]
+    cheaper = [name for name, cost_s in took_s.items() if cost_s < took_s[group] and name not in finished]
     needed_s = sum(took_s[name] * max(0, least - times[name]) for name in cheaper)
     return took_s[group] + needed_s <= left_s
 

@@ -104,9 +104,8 @@ class _Run(Generic[Config]):
         precision = self.measuring.precision
         left_s = precision.max_minutes * 60 - (time.monotonic() - self.begun)
         least = precision.pairs if self.processes.reference else 0
-        unfinished = {group.name, *(other.name for other in others if self.jobs(other, number))}
-        took_s = {name: cost_s for name, cost_s in self.took_s.items() if name in unfinished}
-        return is_affordable(group.name, took_s, self.times, least, left_s)
+        finished = [other.name for other in others if not self.jobs(other, number)]
+        return is_affordable(group.name, self.took_s, self.times, least, left_s, finished)
 
     def measure(self, group: Group, jobs: tuple[Job, ...], number: int) -> int:
         """One process, or a pair of them; how many trials of tonight's it began."""
