@@ -46,6 +46,13 @@ class Contrast:
         return self.pairs * pair.variance + self.nights * NIGHT_VARIANCE
 
 
+def steps_before(builds: Builds, pair: Spread) -> tuple[FloatArray, FloatArray]:
+    """From each build before tonight's to the next: the difference, and the variance of its error."""
+    between = np.diff(builds.errors[:-1], axis=0) ** 2
+    errors = pair.variance * (between / builds.pairs).sum(axis=1) + NIGHT_VARIANCE * between.sum(axis=1)
+    return np.diff(builds.places[:-1]), np.asarray(errors)
+
+
 def contrasts_of(level: Builds, pair: Spread, luck: float) -> tuple[Contrast, ...]:
     """Every way to part the builds of a level, one to MOST_NEW of them new; none where there is one build only.
 
@@ -60,27 +67,39 @@ def contrasts_of(level: Builds, pair: Spread, luck: float) -> tuple[Contrast, ..
     shared = (level.errors / level.pairs) @ level.errors.T
     nights = level.errors @ level.errors.T
     covariance: FloatArray = pair.variance * shared + NIGHT_VARIANCE * nights + luck * np.eye(count)
-    inverse = np.asarray(np.linalg.inv(covariance), float)
-    return tuple(_contrast(level, new, (shared, nights, inverse)) for new in range(1, min(MOST_NEW, count - 1) + 1))
+    sizes = np.arange(1, min(MOST_NEW, count - 1) + 1)
+    is_new = (np.arange(count)[:, None] >= count - sizes).astype(float)
+    weights = _weigh(np.asarray(np.linalg.inv(covariance), float), is_new)
+    columns = zip(
+        level.places @ weights,
+        (weights * (shared @ weights)).sum(axis=0),
+        (weights**2).sum(axis=0),
+        (weights * (nights @ weights)).sum(axis=0),
+        _scatters(level, is_new),
+        strict=True,
+    )
+    return tuple(_contrast(level, new, parts) for new, parts in enumerate(columns, start=1))
 
 
-def _contrast(level: Builds, new: int, matrices: tuple[FloatArray, FloatArray, FloatArray]) -> Contrast:
-    shared, nights, inverse = matrices
+def _weigh(inverse: FloatArray, is_new: FloatArray) -> FloatArray:
+    """By build and way to part them: what each counts in the difference of the two sides' means."""
+    of_new = inverse @ is_new
+    of_old = inverse.sum(axis=1, keepdims=True) - of_new
+    new, both, old = (is_new * of_new).sum(axis=0), (is_new * of_old).sum(axis=0), ((1 - is_new) * of_old).sum(axis=0)
+    return np.asarray(((old + both) * of_new - (new + both) * of_old) / (new * old - both**2))
+
+
+def _contrast(level: Builds, new: int, parts: tuple[float, float, float, float, tuple[Spread, float]]) -> Contrast:
+    shift, pairs, luck, nights, (inside, inside_pairs) = parts
     count = len(level.builds)
-    sides = np.zeros((count, 2))
-    sides[: count - new, 0] = sides[count - new :, 1] = 1.0
-    means = np.linalg.solve(sides.T @ inverse @ sides, sides.T @ inverse)
-    weights = means[1] - means[0]
     old, newest = level.builds[: count - new], level.builds[count - new :]
     codes = {build.code for build in newest}
-    shift = float(weights @ level.places)
-    way = level.places * np.sign(shift)
-    inside, inside_pairs = _scatter(level, sides) if level.have_one_reference else (NOTHING, 0.0)
+    way = level.places if shift > 0 else -level.places
     return Contrast(
-        shift=shift,
-        pairs=float(weights @ shared @ weights),
-        luck=float(weights @ weights),
-        nights=float(weights @ nights @ weights),
+        shift=float(shift),
+        pairs=float(pairs),
+        luck=float(luck),
+        nights=float(nights),
         cut=newest[0].first,
         after=old[-1].last,
         builds=new,
@@ -91,12 +110,17 @@ def _contrast(level: Builds, new: int, matrices: tuple[FloatArray, FloatArray, F
     )
 
 
-def _scatter(level: Builds, sides: FloatArray) -> tuple[Spread, float]:
-    """How builds of one side differ, with their errors, and in variances of one pair what these are."""
-    own = (level.errors**2 / level.pairs).sum(axis=1)
-    parts = [(level.places[side > 0], own[side > 0]) for side in sides.T if side.sum() > 1]
-    freedom = sum(len(places) - 1 for places, _ in parts)
-    if not freedom:
-        return NOTHING, 0.0
-    squares = sum(float(((places - places.mean()) ** 2).sum()) for places, _ in parts)
-    return Spread(squares / freedom, freedom), float(np.concatenate([errors for _, errors in parts]).mean())
+def _scatters(level: Builds, is_new: FloatArray) -> list[tuple[Spread, float]]:
+    """By way to part them: how builds of one side differ, errors included, and these in variances of one pair."""
+    count, ways = is_new.shape
+    if count == 2 or not level.have_one_reference:
+        return [(NOTHING, 0.0)] * ways
+    sides = np.stack([is_new, 1 - is_new])
+    sizes = sides.sum(axis=1, keepdims=True)
+    centred = level.places[:, None] - level.places.mean()
+    means = (sides * centred).sum(axis=1, keepdims=True) / sizes
+    variance = (sides * (centred - means) ** 2).sum(axis=(0, 1)) / (count - 2)
+    own = (level.errors**2 / level.pairs).sum(axis=1)[:, None]
+    several = sides * (sizes > 1)
+    pairs = (several * own).sum(axis=(0, 1)) / several.sum(axis=(0, 1))
+    return [(Spread(float(of_way), count - 2), float(of_pair)) for of_way, of_pair in zip(variance, pairs, strict=True)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tvmdash.detect.beside.builds import Builds, RatioHistory, locate_builds
-from tvmdash.detect.beside.contrasts import NIGHT_VARIANCE, Contrast, contrasts_of
+from tvmdash.detect.beside.contrasts import Contrast, contrasts_of, steps_before
 from tvmdash.detect.beside.restless import Jump, lone_jumps
 from tvmdash.detect.noise import MAD_TO_SD
 from tvmdash.stats.spread import NOTHING, Spread, pool
@@ -94,16 +93,11 @@ def luck_of_jumps(builds: Builds, pair: Spread) -> Spread:
 
     The median of their squares, so that few true steps do not matter; nothing where there are too few jumps.
     """
-    numbers = range(len(builds.builds) - 1)
-    if len(numbers) <= FEWEST_JUMPS:
+    if len(builds.builds) - 1 <= FEWEST_JUMPS:
         return NOTHING
-    squares, errors = [], []
-    for old, new in itertools.pairwise(numbers):
-        between = builds.errors[new] - builds.errors[old]
-        squares.append((builds.places[new] - builds.places[old]) ** 2)
-        errors.append(pair.variance * (between**2 / builds.pairs).sum() + NIGHT_VARIANCE * (between**2).sum())
-    variance = (float(np.median(squares)) / _MEDIAN_OF_SQUARE - float(np.mean(errors))) / 2
-    return Spread(variance, 0.4 * len(squares))
+    sizes, errors = steps_before(builds, pair)
+    variance = (float(np.median(sizes**2)) / _MEDIAN_OF_SQUARE - float(np.mean(errors))) / 2
+    return Spread(variance, 0.4 * len(sizes))
 
 
 def luck_of_night(contrasts: Sequence[tuple[Contrast, Spread]]) -> Spread:

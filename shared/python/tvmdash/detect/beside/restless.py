@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvmdash.detect.beside.builds import Builds
-from tvmdash.detect.beside.contrasts import MOST_NEW, NIGHT_VARIANCE, Contrast
+from tvmdash.detect.beside.contrasts import MOST_NEW, Contrast, steps_before
 from tvmdash.stats.spread import Spread
 
 CLEAR, LEAST_JUMP = 4.0, 0.01
@@ -55,12 +55,11 @@ def lone_jumps(builds: Mapping[str, Builds], pairs: Mapping[str, Spread]) -> dic
 
 def _jumps(located: Builds, pair: Spread) -> list[Jump]:
     """Those with the same generated code on both sides."""
-    places, errors = located.places[:-1], located.errors[:-1]
     codes = np.array([build.code for build in located.builds[:-1]])
-    between = np.diff(errors, axis=0) ** 2
-    error = np.sqrt(pair.variance * (between / located.pairs).sum(axis=1) + NIGHT_VARIANCE * between.sum(axis=1))
-    sizes = np.diff(places)
-    jumped = (np.abs(sizes) >= np.maximum(LEAST_JUMP, CLEAR * error)) & (np.diff(codes) == 0) & (codes[1:] != 0)
+    sizes, variances = steps_before(located, pair)
+    jumped = (
+        (np.abs(sizes) >= np.maximum(LEAST_JUMP, CLEAR * np.sqrt(variances))) & (np.diff(codes) == 0) & (codes[1:] != 0)
+    )
     return [Jump(located.builds[at + 1].artifact, float(sizes[at]), at + 1) for at in jumped.nonzero()[0].tolist()]
 
 
