@@ -50,10 +50,13 @@ class ArchiveInfo:
     broken: str = ""
 
 
-def archive(home: Path, backup: Path, name: str, *, exclude: Collection[Path]) -> ArchiveResult:
+def archive(
+    home: Path, backup: Path, name: str, *, exclude: Collection[Path], beside: Mapping[str, Path] | None = None
+) -> ArchiveResult:
     """Add `home`, as it is now, to the archives in `backup` under `name`; it counts only once verified.
 
-    Left out are derived files (see `docs/archive.md`) and the folders of `exclude` that lie inside the home.
+    Left out are derived files (see `docs/archive.md`) and the folders of `exclude` that lie inside the home. `beside`:
+    folders outside it that are archived with it, by where they come to lie in a home that is restored.
     DashboardError where it cannot be made; the archives before it are untouched then.
     """
     if not home.is_dir():
@@ -63,7 +66,7 @@ def archive(home: Path, backup: Path, name: str, *, exclude: Collection[Path]) -
         chain = load_chain(backup / "archives")
         chain.refuse_name(name)
         objects.prepare()
-        scanned = scan(home, [*exclude, backup / "objects", backup / "archives"])
+        scanned = scan(home, [*exclude, backup / "objects", backup / "archives"], beside or {})
         try:
             return _add(home, scanned, chain, objects, name)
         except (OSError, DashboardError):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import BinaryIO
 
 from dashboard.archive.chain import State
@@ -20,6 +21,8 @@ CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 _GRAPHS = "results/experiments/graph"
 _STORE = "results/store.sqlite"
 _UNFINISHED = (".tmp", ".new", ".old", ".lock")
+_NOTHING: Mapping[str, Path] = MappingProxyType({})
+_PLAIN_FOLDER = 0o755
 _KINDS = {stat.S_IFSOCK: "a socket", stat.S_IFIFO: "a named pipe", stat.S_IFBLK: "a device", stat.S_IFCHR: "a device"}
 
 
@@ -28,7 +31,7 @@ class Scan:
     """What a home holds, by path relative to it; `.` is the home itself.
 
     `skipped` names in a sentence each what is left out though it is not derived; `complete` is false where
-    some of it could not be read.
+    some of it could not be read. beside: the folders outside the home whose content is here, by where it lies in it.
     """
 
     files: dict[str, os.stat_result] = field(default_factory=dict)
@@ -36,6 +39,12 @@ class Scan:
     folder_modes: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     complete: bool = True
+    beside: dict[str, Path] = field(default_factory=dict)
+
+    def source_of(self, home: Path, path: str) -> Path:
+        """The file that is archived as `path`."""
+        outside = (folder / path[len(place) + 1 :] for place, folder in self.beside.items() if _is_in(path, place))
+        return next(outside, home / path)
 
     def skip_unreadable(self, path: str, problem: str) -> None:
         """Note that `path` should be here and is not."""
@@ -43,10 +52,11 @@ class Scan:
         self.complete = False
 
 
-def scan(home: Path, exclude: Collection[Path]) -> Scan:
+def scan(home: Path, exclude: Collection[Path], beside: Mapping[str, Path] = _NOTHING) -> Scan:
     """Everything under `home` but derived files and the folders of `exclude` that lie inside it.
 
-    Symbolic links are not followed; the home itself is never taken for a derived or excluded folder.
+    Symbolic links are not followed; the home itself is never taken for a derived or excluded folder. `beside`: folders
+    that are there as well, by where in the home they are to be, unless the home has something there.
     """
     root = os.path.realpath(home)
     excluded = {os.path.realpath(path) for path in exclude}
@@ -55,7 +65,28 @@ def scan(home: Path, exclude: Collection[Path]) -> Scan:
     waiting = [""]
     while waiting:
         waiting += _scan_folder(root, waiting.pop(), excluded, scanned)
+    for place, folder in beside.items():
+        if folder.is_dir() and place not in scanned.folder_modes:
+            _add_beside(place, folder, scanned)
     return scanned
+
+
+def _add_beside(place: str, folder: Path, scanned: Scan) -> None:
+    """Note what is in the folder as if it lay in the home."""
+    there = scan(folder, ())
+    for parent in (str(path) for path in PurePosixPath(place).parents if path.name):
+        scanned.folder_modes.setdefault(parent, _PLAIN_FOLDER)
+    scanned.folder_modes[place] = there.folder_modes.pop(".")
+    scanned.folder_modes |= {f"{place}/{path}": mode for path, mode in there.folder_modes.items()}
+    scanned.files |= {f"{place}/{path}": status for path, status in there.files.items()}
+    scanned.links |= {f"{place}/{path}": target for path, target in there.links.items()}
+    scanned.skipped += [f"{place}/{sentence}" for sentence in there.skipped]
+    scanned.complete = scanned.complete and there.complete
+    scanned.beside[place] = folder
+
+
+def _is_in(path: str, place: str) -> bool:
+    return path.startswith(f"{place}/")
 
 
 def _scan_folder(root: str, folder: str, excluded: set[str], scanned: Scan) -> list[str]:
@@ -130,7 +161,7 @@ def store(home: Path, scanned: Scan, before: State, objects: Objects) -> tuple[S
             now[path] = known
             continue
         try:
-            now[path], written = _store_file(home / path, objects)
+            now[path], written = _store_file(scanned.source_of(home, path), objects)
         except FileNotFoundError:
             continue
         except UnreadableSourceError as error:

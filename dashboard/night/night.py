@@ -12,10 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from dashboard.archive import archive
-from dashboard.artifacts import artifact_store
+from dashboard.artifacts import artifact_store, returned
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.git import since
 from dashboard.artifacts.provide import Provided, provide
+from dashboard.artifacts.spec import WHEEL
 from dashboard.night import engine, folders, publish, raw_data, recovery, repository
 from dashboard.night.context import Context
 from dashboard.night.environment import count_measured, write_reference
@@ -123,7 +124,11 @@ class _Phases:
         config = self._plan.config
         try:
             done = archive.archive(
-                self._plan.home.root, config.backup, f"{self._context.stamp}-{moment}", exclude=(*config.folders,)
+                self._plan.home.root,
+                config.backup,
+                f"{self._context.stamp}-{moment}",
+                exclude=(*config.folders,),
+                beside=self._references_to_keep(),
             )
         except DashboardError as error:
             _log.warning("%s", error)
@@ -135,6 +140,15 @@ class _Phases:
             self._journal.note(f"The archive {moment} the night is incomplete: {format_list(done.skipped, 3)}")
         _log.info("archived the home %s the night: %d new files, %d bytes", moment, done.new_files, done.new_bytes)
         self._prune_archives()
+
+    def _references_to_keep(self) -> dict[str, Path]:
+        """The releases that this night or the last one measured against, which the package index may drop one day."""
+        home, config = self._plan.home, self._plan.config
+        nights = (self._journal.night, *home.last_nights(NIGHTS_BACK))
+        newest = next((night.references for night in nights if night.references), ())
+        keys = {reference.key for reference in newest if reference.provider == WHEEL}
+        place = home.references.relative_to(home.root)
+        return {f"{place}/{key}": config.artifacts / key for key in sorted(keys)}
 
     def _prune_archives(self) -> None:
         config = self._plan.config
@@ -164,6 +178,8 @@ class _Phases:
 
     def _provide(self, jobs: list[Job]) -> list[Job]:
         """Get each TVM that is wanted; the experiments whose TVM is there."""
+        for key in returned.take_in(self._context.home.references, self._plan.config.artifacts):
+            self._journal.note(f"The TVM {key} came back with the restored home.")
         have: dict[ArtifactSpec, Artifact] = {}
         lack: dict[ArtifactSpec, str] = {}
         for spec in wanted_by(jobs):

@@ -331,6 +331,11 @@ class Home:
         return self.nights / f"{stamp}.jsonl"
 
     @property
+    def references(self) -> Path:
+        """Where the reference's artifacts lie in a home that was restored; its next night takes them into the store."""
+        return self.root / "references"
+
+    @property
     def machine_file(self) -> Path:
         """What the home keeps of the machine that its numbers are of."""
         return self.root / "results" / identity.FILE

@@ -224,6 +224,26 @@ def test_excluded_folders_and_the_backup_itself_are_left_out(home: Path) -> None
     assert archived == expected
 
 
+def test_a_folder_beside_the_home_is_archived_with_it_and_comes_back_inside(
+    home: Path, backup: Path, tmp_path: Path
+) -> None:
+    shelf = tmp_path / "shelf" / "release"
+    write(shelf / "site" / "tvm.py", "release")
+    (shelf / "link").symlink_to("site")
+    kept = {"references/release": shelf, "references/gone": tmp_path / "gone"}
+    for name in ("first", "second"):
+        done = archive(home, backup, name, exclude=(shelf.parent,), beside=kept)
+    assert (done.new_files, done.complete, done.skipped) == (0, True, ())
+    restore(backup, None, tmp_path / "new")
+    assert contents(tmp_path / "new" / "references" / "release") == contents(shelf)
+    assert sorted(path.name for path in (tmp_path / "new" / "references").iterdir()) == ["release"]
+    verify(backup)
+    again = archive(home, backup, "third", exclude=())
+    restore(backup, None, tmp_path / "without")
+    assert again.complete
+    assert not (tmp_path / "without" / "references").exists()
+
+
 def test_links_are_never_followed(home: Path, backup: Path, tmp_path: Path) -> None:
     write(tmp_path / "outside/secret", "secret")
     (home / "config/outside").symlink_to(tmp_path / "outside")

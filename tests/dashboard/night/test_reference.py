@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shutil
 import signal
+import subprocess
+import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,8 @@ from dashboard.artifacts.artifact import (
     library_sizes,
     write_manifest,
 )
+from dashboard.artifacts.artifact_store import artifacts_in
+from dashboard.artifacts.returned import take_in
 from dashboard.night.environment import count_measured
 from dashboard.plan import reference
 from dashboard.plan.home_config import read_home_config
@@ -246,6 +251,41 @@ def test_a_reference_is_not_removed_to_make_room(home: HomeForTests) -> None:
     home.configure(max_artifacts_gb=0)
     home.night()
     assert sorted(path.name.split("-")[1] for path in shelf_of(home).glob("wheel-*")) == ["0.26.0", "0.27.0"]
+
+
+def test_a_release_that_is_the_reference_is_in_the_backup_and_serves_a_restored_home(home: HomeForTests) -> None:
+    """The package index may have dropped it by then."""
+    home.night()
+    for gone in (home.path, next(shelf_of(home).glob("wheel-0.26.0-*"))):
+        shutil.rmtree(gone)
+    restored = _restore(home)
+    assert restored.code == 0, restored.output
+    night = home.night()
+    (path,) = shelf_of(home).glob("wheel-0.26.0-*")
+    assert (reference_of(home), night["notes"]) == (
+        "0.26.0", [f"The TVM {path.name} came back with the restored home."],
+    )  # fmt: skip
+    assert not any(home.home.references.iterdir()), "it is kept once"
+    home.night()
+    shutil.rmtree(home.path)
+    _restore(home)
+    assert [kept.name for kept in home.home.references.iterdir()] == [path.name], "of later nights as well"
+
+
+def _restore(home: HomeForTests) -> homes.Finished:
+    argv = [sys.executable, "-m", "dashboard", "restore", str(home.root / "backup"), str(home.path)]
+    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, check=False, timeout=60)
+    return homes.Finished(done.returncode, done.stdout + done.stderr, 0.0)
+
+
+def test_an_artifact_that_is_not_for_this_machine_or_damaged_stays_in_the_restored_home(tmp_path: Path) -> None:
+    source, folder = tmp_path / "references", tmp_path / "shelf"
+    good, damaged, foreign = (labs.put_artifact(source, version) for version in ("0.26.0", "0.25.0", "0.24.0"))
+    (damaged.path / "site" / "libtvm.so").write_bytes(b"short")
+    write_manifest(replace(foreign, facts={**foreign.facts, "machine": "riscv64"}))
+    assert take_in(source, folder) == [good.key]
+    assert sorted(path.name for path in source.iterdir()) == sorted([damaged.key, foreign.key])
+    assert [artifact.key for artifact in artifacts_in(folder)] == [good.key]
 
 
 # What is told of it, and to whom
