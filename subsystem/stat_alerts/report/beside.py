@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from judging.exact import judge_change
 from judging.judge import Judged
@@ -19,8 +19,20 @@ from tvmdash.text import format_list
 from tvmdash.verdict import BesideReference, Difference, ExactDifference
 
 
-def compare(home: Home, table: Table, judged: Judged) -> BesideReference | None:
-    """How tonight's TVM stands to the reference, in all experiments; None where nothing was measured beside one."""
+def exact_on_both(home: Home, table: Table, night: int) -> dict[int, float]:
+    """By row, what the reference gave of each exact number of which tonight's processes agree."""
+    rows = {(naming.id_of(row.key), row.unit): at for at, row in enumerate(table.rows)}
+    beside = [name for name in {row.experiment for row in table.rows} if table.build(name, night).reference]
+    points = (point for name in sorted(beside) for point in _points(home, name, table.stamps[night]))
+    found = {rows.get((point.key.id, point.unit)): point.reference for point in points if point.alike}
+    return {row: value for row, value in found.items() if row is not None and value is not None}
+
+
+def compare(table: Table, judged: Judged, exact: Mapping[int, float]) -> BesideReference | None:
+    """How tonight's TVM stands to the reference, in all experiments; None where nothing was measured beside one.
+
+    exact: what the reference gave of exact numbers, by row.
+    """
     known = {row: said.reference for row, said in judged.beside.items() if said.reference is not None}
     if not known:
         return None
@@ -35,9 +47,9 @@ def compare(home: Home, table: Table, judged: Judged) -> BesideReference | None:
     names = {table.build(experiment, judged.night).reference_version or "" for experiment in experiments}
     first = not any(_was_beside(table, experiment, judged.night) for experiment in experiments)
     itself = all(stand.is_itself for stand in known.values())
-    exact = [found for name in experiments * (not itself) for found in _exact(home, table, judged.night, name)]
-    exact.sort(key=lambda difference: (not difference.worse, -abs(difference.value - difference.reference)))
-    return BesideReference(format_list(sorted(names), 2), len(known), tuple(differences), first, tuple(exact), itself)
+    others = [] if itself else list(_exact(table, judged.night, exact))
+    others.sort(key=lambda difference: (not difference.worse, -abs(difference.value - difference.reference)))
+    return BesideReference(format_list(sorted(names), 2), len(known), tuple(differences), first, tuple(others), itself)
 
 
 def _was_beside(table: Table, experiment: str, night: int) -> bool:
@@ -52,15 +64,13 @@ def _was_beside(table: Table, experiment: str, night: int) -> bool:
     return last == [reference] or any(build.reference == reference for build in measured)
 
 
-def _exact(home: Home, table: Table, night: int, experiment: str) -> Iterator[ExactDifference]:
-    """The exact numbers of an experiment that are others on the reference."""
-    rows = {(naming.id_of(row.key), row.unit): row for row in table.rows if row.experiment == experiment}
-    for point in _points(home, experiment, table.stamps[night]):
-        series = rows.get((point.key.id, point.unit))
-        if series is None or point.reference is None or point.alike == 0 or point.value == point.reference:
-            continue
-        worse = judge_change(series, point.reference, point.value)
-        yield ExactDifference(series.key, series.name, series.unit, point.reference, point.value, worse)
+def _exact(table: Table, night: int, on_reference: Mapping[int, float]) -> Iterator[ExactDifference]:
+    """Those that are others on the reference."""
+    for row, reference in on_reference.items():
+        series, value = table.rows[row], float(table.values[row, night - table.offset])
+        if value != reference:
+            worse = judge_change(series, reference, value)
+            yield ExactDifference(series.key, series.name, series.unit, reference, value, worse)
 
 
 def _points(home: Home, experiment: str, stamp: str) -> Iterator[PointValue]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,6 +75,12 @@ def standings(
         moved = number.is_changed or table.rows[row].key in parts
         standing_of[row] = SeriesStanding(Standing.MOVED if moved else Standing.STEADY, visible=0.0)
     return standing_of
+
+
+def see_exact(stands: Mapping[int, SeriesStanding], on_reference: Iterable[int]) -> dict[int, SeriesStanding]:
+    """The young ones of these rows: their number was measured on the reference too, so any difference is seen."""
+    young = (row for row in on_reference if row in stands and stands[row].kind == Standing.YOUNG)
+    return {row: SeriesStanding(Standing.STEADY, visible=0.0) for row in young}
 
 
 @dataclass(frozen=True)

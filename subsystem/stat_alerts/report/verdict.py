@@ -11,7 +11,7 @@ from report import beside, findings, verdict_text
 from report.expected import find_expected
 from report.findings import Findings
 from report.judged_series import judged_series
-from report.standings import SeriesStanding, standings
+from report.standings import SeriesStanding, see_exact, standings
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.detect.beside.decisions import chance_of_night
 from tvmdash.incidents.ledger import Incident, Ledger
@@ -32,7 +32,10 @@ def conclude(
     stands = standings(table, judged, ledger, expected.rows, options.settings)
     for row in expected.rows - set(stands):
         stands[row] = SeriesStanding(Standing.MISSING)
-    findings_of_night = findings.find(tonight, table, judged, ledger, stands, beside.compare(home, table, judged))
+    exact = beside.exact_on_both(home, table, judged.night)
+    stands |= see_exact(stands, exact)
+    compared = beside.compare(table, judged, exact)
+    findings_of_night = findings.find(tonight, table, judged, ledger, stands, compared)
     level = _level(findings_of_night)
     verdict = NightVerdict(
         tonight.stamp,

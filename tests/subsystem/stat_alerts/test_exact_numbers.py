@@ -246,3 +246,18 @@ def test_accuracy_that_is_lost_on_the_same_tvm_changed_and_is_not_held_against_i
     home = AlertHome(tmp_path)
     assert levels(home, TOP1, {"top1": 1.0}, {"top1": 0.9}, tvm="0.27.0")[1] is Level.CHANGED
     assert "Not TVM" in home.run(1)["title"]
+
+
+def test_the_largest_error_of_an_answer_is_a_number_that_changes_and_is_no_regression(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Sizes(nights=3, workloads=("mlp",)))
+    for night, error in enumerate((2e-7, 2e-7, 3e-6)):
+        path = home.home.data_file("relax_opt", stamp_of(night))
+        value = json.loads(path.read_text())
+        info = value["records"][0]["additional_info"]
+        info |= {"max_error": error, "alike": {**info["alike"], "max_error": 3}}
+        path.write_text(json.dumps(value))
+    home.home.store_file.unlink()
+    home.ingest()
+    report = home.run(2)
+    assert report["title"].startswith("Changed: relax_opt mlp largest error +2.8e-06")
+    assert [moved["worse"] for one in changes(home) for moved in one["moved"]] == [None]

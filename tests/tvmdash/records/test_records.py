@@ -182,6 +182,21 @@ def test_a_foreign_experiment_declares_its_numbers_by_path_pattern_or_last_name(
     }
 
 
+def test_a_foreign_number_of_another_machine_is_another_series(tmp_path: Path) -> None:
+    nights = [read(tmp_path, {"latency": 1.5, "night": {"machine": name}}) for name in ("bench1", "bench2", "bench1")]
+    first, second, third = (next(night.values()).key for night in nights)
+    assert first.id == third.id
+    assert first.id != second.id
+    assert second.labels == {"path": "$.latency", "env_name": "bench2"}
+
+
+def test_a_tolerance_is_declared_with_something_else_and_is_a_measurement_by_itself(tmp_path: Path) -> None:
+    declared = read(tmp_path, {"metrics": {"top1": {"kind": "accuracy", "tolerance": 0.01}}, "top1": 0.9})
+    assert [(point.value, point.tolerance) for point in declared.values()] == [(0.9, 0.01)]
+    measured = read(tmp_path, {"metrics": {"top1": {"tolerance": 0.01}}})
+    assert measured.leaves == {"$.metrics.top1.tolerance": 0.01}
+
+
 def test_numbers_under_the_name_metrics_are_series_as_they_always_were(tmp_path: Path) -> None:
     night = read(tmp_path, {"metrics": {"latency": {"unit": "ms", "mean": 2.5}, "count": 3}})
     assert night.leaves == {"$.metrics.latency.mean": 2.5, "$.metrics.count": 3.0}

@@ -44,6 +44,7 @@ def test_fleets_are_machines_and_kinds() -> None:
     assert naming.fleet_kind(outline(1, **machine)) == "times"
     assert naming.fleet(outline(1, unit="bytes", **machine)) == "sizes on EPYC, lab"
     assert naming.fleet(outline(1, path="$.a")) == "numbers of opt"
+    assert naming.fleet(outline(1, "accuracy", unit="", **machine)) == "numbers of opt", "no machine moves an accuracy"
 
 
 def test_a_key_with_its_unit_leads_back_to_the_id_and_names_files() -> None:

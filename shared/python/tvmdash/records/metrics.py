@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ class Metric:
     tolerance: float = 0.0
 
 
+_WITHIN_TOLERANCE = math.inf
+"""A point whose error is beyond the tolerance of its data type has failed, and has no value."""
 RUN_TIME, RUN_TIME_RATIO = "run_time", "run_time_ratio"
 """The time of a point, and its ratio to that of the reference, measured in turn."""
 METRICS = (
@@ -43,6 +46,7 @@ METRICS = (
     Metric("planned_memory", "bytes", "lower", ("additional_info", "device_memory_usage"), "exact"),
     Metric("memory_traffic", "bytes", "lower", ("additional_info", "memory_traffic"), "exact"),
     Metric("accuracy", "", "higher", ("additional_info", "validation_accuracy"), "accuracy"),
+    Metric("largest_error", "", "lower", ("additional_info", "max_error"), "accuracy", _WITHIN_TOLERANCE),
 )
 MAY_BE_EXACT = frozenset({"exact", "accuracy"})
 """Kinds of numbers that have no noise where all processes of a night agree."""

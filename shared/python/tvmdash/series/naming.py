@@ -97,8 +97,8 @@ def label_of(workload: str, values: Mapping[str, Any]) -> str:
 def fleet(series: Named, home: MachineIdentity | None = None) -> str:
     """The fleet of a series, in words: what its machine does to one of them, it does to all.
 
-    Sizes in bytes are no times, and a foreign experiment's numbers are of unknown kind: they stand apart. With the
-    machine of its `home` it is the key of the fleet, which stays when that machine gets a name.
+    Sizes in bytes are no times, and accuracies and a foreign experiment's numbers are neither: they stand apart. With
+    the machine of its `home` it is the key of the fleet, which stays when that machine gets a name.
     """
     labels = home.labels_of_id(series.labels) if home else series.labels
     kind = _fleet_kind(labels, series.unit)
@@ -112,10 +112,14 @@ def fleet_kind(series: Named) -> FleetKind:
     return _fleet_kind(series.labels, series.unit)
 
 
+_FLEETS: Mapping[str, FleetKind] = {"ms": "times", "bytes": "sizes"}
+"""By the unit of a template's metric."""
+
+
 def _fleet_kind(labels: Mapping[str, Any], unit: str) -> FleetKind:
     if "path" in labels or not _machine_of(labels):
         return "numbers"
-    return "sizes" if unit == "bytes" else "times"
+    return _FLEETS.get(unit, "numbers")
 
 
 def _machine_of(labels: Mapping[str, Any]) -> list[str]:
