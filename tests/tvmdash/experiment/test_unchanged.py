@@ -29,15 +29,18 @@ def measured_in(info: Mapping[str, Any]) -> dict[str, int]:
     return {info["content"]["hash"]: info["content"]["pairs"]}
 
 
-def test_what_ran_the_night_before_is_measured_once_and_so_on(tmp_path: Path) -> None:
-    toy = make_toy(tmp_path)
-    first, info = measure_night(toy, {}, {})
-    assert (first, info["content"]["pairs"], info["ended_by"]) == (PAIRS, PAIRS, "max_processes")
-    for pairs_in_all in (PAIRS + 1, PAIRS + 2):
-        count, after = measure_night(toy, {}, measured_in(info))
-        assert (count, after["ended_by"]) == (1, "unchanged")
-        assert after["content"] == {"hash": info["content"]["hash"], "pairs": pairs_in_all}
-        info = after
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the record of a first night says."""
+    count, info = measure_night(make_toy(tmp_path_factory.mktemp("first")), {}, {})
+    assert (count, info["content"]["pairs"], info["ended_by"]) == (PAIRS, PAIRS, "max_processes")
+    return info
+
+
+def test_what_ran_the_night_before_is_measured_once(tmp_path: Path, first: dict[str, Any]) -> None:
+    count, after = measure_night(make_toy(tmp_path), {}, measured_in(first))
+    assert (count, after["ended_by"]) == (1, "unchanged")
+    assert after["content"] == {"hash": first["content"]["hash"], "pairs": PAIRS + 1}
 
 
 def edit_experiment(toy: Toy) -> None:
@@ -56,21 +59,18 @@ def edit_config(toy: Toy) -> None:
     ids=["the program", "the experiment", "the config"],
 )
 def test_a_point_is_measured_in_full_when_something_of_it_is_another(
-    tmp_path: Path, edit: Callable[[Toy], None], tonight: Work
+    tmp_path: Path, first: dict[str, Any], edit: Callable[[Toy], None], tonight: Work
 ) -> None:
     toy = make_toy(tmp_path)
-    _, info = measure_night(toy, {}, {})
     edit(toy)
-    count, after = measure_night(toy, tonight, measured_in(info))
+    count, after = measure_night(toy, tonight, measured_in(first))
     assert count == PAIRS
-    assert after["content"]["hash"] != info["content"]["hash"]
+    assert after["content"]["hash"] != first["content"]["hash"]
     assert after["content"]["pairs"] == PAIRS
 
 
-def test_what_had_too_few_pairs_before_is_measured_in_full(tmp_path: Path) -> None:
-    toy = make_toy(tmp_path)
-    _, info = measure_night(toy, {}, {})
-    count, after = measure_night(toy, {}, {info["content"]["hash"]: PAIRS - 1})
+def test_what_had_too_few_pairs_before_is_measured_in_full(tmp_path: Path, first: dict[str, Any]) -> None:
+    count, after = measure_night(make_toy(tmp_path), {}, {first["content"]["hash"]: PAIRS - 1})
     assert (count, after["content"]["pairs"]) == (PAIRS, 2 * PAIRS - 1)
 
 
