@@ -19,15 +19,13 @@ from tvmdash.detect.noise import FloatArray, IntArray
 from tvmdash.detect.series import History
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records import Build
-from tvmdash.records.metrics import RATIOS, Direction, FleetKind, Kind, is_regression
+from tvmdash.records.metrics import ENOUGH_RATIOS, FEWEST_ALONE, RATIOS, Direction, FleetKind, Kind, is_regression
 from tvmdash.series import naming, store
 from tvmdash.series.packed import counts, floats, integers
 from tvmdash.series.store import Series, code_number
 
 REACH = 300
 """Nights of history that a night is judged with."""
-ENOUGH_RATIOS, FEWEST_ALONE = 20, 18
-"""A series that was judged by its times is judged by its ratios once it has so many; one with fewer times, at once."""
 SCALE_NIGHTS = 60
 GONE_NIGHTS = 30
 """A series without a value for so many nights has ended."""

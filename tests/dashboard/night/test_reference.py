@@ -34,6 +34,7 @@ from tests.dashboard import homes
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.homes import HomeForTests
 from tests.dashboard.package_index import HEALTHY, make_index
+from tests.dashboard.result_homes import record
 from tvmdash.errors import DashboardError
 
 RUN = homes.good("run", 'cp "${TVMDASH_REFERENCE:-/dev/null}" "$TVMDASH_HOME/../$TVMDASH_JOB.reference"')
@@ -453,3 +454,17 @@ def test_damaged_data_of_the_night_before_cost_only_time(home: HomeForTests, dat
     path.parent.mkdir(parents=True)
     path.write_text(data.replace("KEY", reference.key))
     assert count_measured(home.home, "x", reference) == {}
+
+
+@pytest.mark.parametrize(("alone", "beside", "told"), [(18, 19, False), (18, 20, True), (17, 1, True)])
+def test_nights_whose_times_are_still_judged_are_measured_in_full(
+    home: HomeForTests, alone: int, beside: int, told: bool
+) -> None:
+    reference = labs.put_artifact(shelf_of(home), "0.25.0")
+    for day in range(alone + beside):
+        path = home.home.data_file("x", f"202601{day // 24 + 1:02}T{day % 24:02}0000Z")
+        named = {"reference": {"key": reference.key, "version": "0.25.0"}} if day >= alone else {}
+        homes.write(path, {"numbers": 1, "night": {"artifact": {"key": "a"}, **named}})
+    point = record("network.mlp", 1.0, content={"hash": "one", "pairs": 5})
+    homes.write(path, {"schema_version": 1, "tvm_hash": "a", "night": homes.read(path)["night"], "records": [point]})
+    assert count_measured(home.home, "x", reference) == ({"one": 5} if told else {})

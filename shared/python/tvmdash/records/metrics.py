@@ -36,6 +36,8 @@ class Metric:
 
 _WITHIN_TOLERANCE = math.inf
 """A point whose error is beyond the tolerance of its data type has failed, and has no value."""
+ENOUGH_RATIOS, FEWEST_ALONE = 20, 18
+"""A series that was judged by its times is judged by its ratios once it has so many; one with fewer times, at once."""
 RUN_TIME, RUN_TIME_RATIO = "run_time", "run_time_ratio"
 """The time of a point, and its ratio to that of the reference, measured in turn."""
 METRICS = (
