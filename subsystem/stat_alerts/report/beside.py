@@ -46,10 +46,16 @@ def compare(table: Table, judged: Judged, exact: Mapping[int, float]) -> BesideR
     experiments = sorted({table.rows[row].experiment for row in known})
     names = {table.build(experiment, judged.night).reference_version or "" for experiment in experiments}
     first = not any(_was_beside(table, experiment, judged.night) for experiment in experiments)
-    itself = all(stand.is_itself for stand in known.values())
+    itself = all(_is_itself(table, experiment, judged.night) for experiment in experiments)
     others = [] if itself else list(_exact(table, judged.night, exact))
     others.sort(key=lambda difference: (not difference.worse, -abs(difference.value - difference.reference)))
     return BesideReference(format_list(sorted(names), 2), len(known), tuple(differences), first, tuple(others), itself)
+
+
+def _is_itself(table: Table, experiment: str, night: int) -> bool:
+    """Whether the experiment was measured with one artifact on both sides, not with two that ran the same code."""
+    build = table.build(experiment, night)
+    return build.artifact is not None and build.artifact == build.reference
 
 
 def _was_beside(table: Table, experiment: str, night: int) -> bool:

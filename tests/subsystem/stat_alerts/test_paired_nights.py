@@ -378,6 +378,7 @@ def test_artifacts_that_ran_the_same_code_are_one_build_whose_nights_may_differ(
     assert not opened(home)
     if before == "build":
         assert not any(verdict.beside.differences for verdict in found if verdict.beside), "each is its own reference"
+        assert not any(verdict.beside.is_itself for verdict in found if verdict.beside), "but another artifact"
 
 
 def test_code_that_is_another_than_before_is_judged_whatever_ran_before_that(tmp_path: Path) -> None:
