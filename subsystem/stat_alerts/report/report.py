@@ -40,7 +40,7 @@ from tvmdash.verdict import NightVerdict, PlantedStep, Sensitivity, SeriesOf
 
 MOST_CHARS = 6000
 _SHOWN_NIGHTS = 30
-_SHOWN_SUSPECTS = 8
+_SHOWN_SUSPECTS, _SHOWN_EXACT = 8, 3
 _SHOWN_IDS = 5
 _NAME = 60
 
@@ -126,7 +126,7 @@ def _differences(verdict: NightVerdict) -> Iterable[str]:
             yield f"They differ, measured in turn: {format_list(shown, _SHOWN_SUSPECTS)}."
         if len(verdict.beside.exact) > 1:
             exact = [exact_text(difference) for difference in verdict.beside.exact]
-            yield f"Exact numbers that differ: {format_list(exact, _SHOWN_SUSPECTS)}."
+            yield f"Exact numbers that differ: {format_list(exact, _SHOWN_EXACT)}."
 
 
 def _quiet(judged: Judged, verdict: NightVerdict) -> str:

@@ -121,7 +121,15 @@ def _direction(incidents: Sequence[Incident]) -> str:
 def _worst(incidents: Sequence[Incident]) -> str:
     """The worst of them, and how many others there are."""
     first = max(incidents, key=_size)
-    return incident_headline(first) + (f", and {len(incidents) - 1} more" if len(incidents) > 1 else "")
+    others = len(incidents) - 1
+    more = "" if not others else ", and 1 more incident" if others == 1 else f", and {others} more incidents"
+    return incident_headline(first) + more
+
+
+def _changes(incidents: Sequence[Incident]) -> str:
+    """The largest; a headline of several series says by itself that they changed."""
+    text = _worst(incidents)
+    return f"Changed: {text}" if len(max(incidents, key=_size).moved) == 1 else text[:1].upper() + text[1:]
 
 
 def _size(incident: Incident) -> float:
@@ -200,7 +208,7 @@ _MATTERS = f"{100 * MATTERS:.0f} %"
 _MAIN: Mapping[Level, Callable[[Findings], str]] = {
     Level.REGRESSION: _regression,
     Level.SUSPECT: _suspicion,
-    Level.CHANGED: lambda findings: f"Changed: {_worst(findings.changed)}",
+    Level.CHANGED: lambda findings: _changes(findings.changed),
     Level.INCOMPLETE: _incomplete,
     Level.BLIND: _blind,
     Level.IMPROVED: _improvement,

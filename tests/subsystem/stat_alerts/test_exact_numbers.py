@@ -47,7 +47,7 @@ def test_one_byte_more_on_the_fourth_night_of_a_home_is_told_that_night_in_bytes
     home = AlertHome(tmp_path).fill(Sizes(nights=5, workloads=("mlp",), more={"mlp": {3: 1}}))
     assert "byte" not in home.run(2)["value"]
     report = home.run(3)
-    assert report["title"].startswith("Changed: 2 series changed, up to +1 byte")
+    assert report["title"].startswith("Code size of 2 series changed, by up to +1 byte")
     assert f"{NAME} is larger: 35,794 bytes → 35,795 bytes, +1 byte." in report["value"]
     assert "first with TVM 1a2b3c03d, last good 1a2b3c02d" in report["value"]
     assert "How sure: exact, 3 processes agree." in report["value"]
@@ -72,7 +72,7 @@ def test_four_tenths_of_a_percent_and_its_return_are_told_on_their_nights(tmp_pa
 def test_all_that_one_artifact_changed_is_one_incident_an_experiment(tmp_path: Path) -> None:
     truth = Sizes(nights=4, more={name: {3: 8 + at} for at, name in enumerate(("mlp", "dqn", "bert", "gru"))})
     home = AlertHome(tmp_path).fill(truth)
-    assert "8 series changed, up to +11 bytes" in home.run(3)["title"]
+    assert "Code size of 8 series changed, by up to +11 bytes" in home.run(3)["title"]
     (incident,) = changes(home)
     assert len(incident["moved"]) == 8
 
@@ -181,7 +181,7 @@ def test_the_first_page_shows_an_exact_number_as_changed_by_a_byte(tmp_path: Pat
     assert rows[0].startswith("◇changed")
     assert "+1 byte" in rows[0]
     assert "▼" not in page.first("h1")
-    assert "Change 2 series changed, up to +1 byte" in " ".join(page.words.split())
+    assert "Change code size of 2 series changed, by up to +1 byte" in " ".join(page.words.split())
 
 
 TOP1: Mapping[str, Any] = {"direction": "higher", "kind": "accuracy"}

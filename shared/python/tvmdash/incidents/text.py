@@ -9,9 +9,11 @@ from tvmdash.common import parse_stamp
 from tvmdash.incidents.cause_text import describe_cause
 from tvmdash.incidents.events import BisectionAnswer, Moved
 from tvmdash.incidents.ledger import CREEP, MACHINE, NOT_TVMS, Incident
+from tvmdash.records.metrics import METRICS
 from tvmdash.text import elide, format_exact, format_list, format_percent, format_quantity
 
 _TOLD_SERIES = 4
+_METRICS = {metric.name for metric in METRICS}
 _NAME_COLUMNS = 100
 _LEAST_SHOWN = 0.0005
 """Less than this share of an exact number is told in its unit alone."""
@@ -38,7 +40,14 @@ def format_headline(incident: Incident) -> str:
         kind = "Not TVM: "
     if len(moved) == 1:
         return f"{kind}{elide(moved[0].name, 70)} {format_size(moved[0])}"
-    return f"{kind}{len(moved)} series {_format_ways(moved)}{_format_most(moved)}"
+    return f"{kind}{_format_which(moved)} {_format_ways(moved)}{_format_most(moved)}"
+
+
+def _format_which(moved: Sequence[Moved]) -> str:
+    """How many series; of exact numbers that are all of one metric, which."""
+    metrics = {series.metric for series in moved}
+    named = all(series.is_exact for series in moved) and len(metrics) == 1 and metrics <= _METRICS
+    return f"{metrics.pop().replace('_', ' ')} of {len(moved)} series" if named else f"{len(moved)} series"
 
 
 def _format_most(moved: Sequence[Moved]) -> str:
@@ -47,7 +56,7 @@ def _format_most(moved: Sequence[Moved]) -> str:
         return f", up to {format_size(moved[0])}"
     if len({series.unit for series in moved}) > 1:
         return ""
-    return f", up to {format_size(max(moved, key=lambda series: abs(series.after - series.before)))}"
+    return f", by up to {format_size(max(moved, key=lambda series: abs(series.after - series.before)))}"
 
 
 def _format_ways(moved: Sequence[Moved]) -> str:
