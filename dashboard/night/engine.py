@@ -44,10 +44,10 @@ def perform(context: Context, job: Job, stage: Stage) -> StepResult:
             return _setup(context, job, stage)
         if stage.alone and turns.takes_turns(context, job):
             return turns.run_in_turn(
-                context,
-                job,
+                turns.plan_turns(context, job),
+                job.timeout_s(stage, context.plan.config),
                 nights=lambda: _run(context, job, stage, context.workspace(job).of(stage.name)),
-                perform=lambda half: _perform_half(context, job, stage, half),
+                perform=lambda half, left_s: _perform_half(context, job, stage, half, left_s),
             )
         return _run(context, job, stage, context.workspace(job).of(stage.name))
     except (DashboardError, OSError) as error:
@@ -136,10 +136,11 @@ def _compare(context: Context, job: Job, stage: Stage, folder: Path) -> str:
     if stage.leaves != turns.DATA_FILE or not turns.takes_turns(context, job):
         return ""
     declared = publish.add_declared(job, common.read_json(folder / turns.DATA_FILE))
-    return turns.compare(context, job, lambda half: _perform_half(context, job, stage, half), declared)
+    timeout_s = job.timeout_s(stage, context.plan.config)
+    return turns.compare(context, job, lambda half: _perform_half(context, job, stage, half, timeout_s), declared)
 
 
-def _perform_half(context: Context, job: Job, stage: Stage, half: Half) -> None:
+def _perform_half(context: Context, job: Job, stage: Stage, half: Half, timeout_s: float) -> None:
     """Perform a stage of one of the runs that take turns; DashboardError where it fails."""
     workspace = context.workspace(job)
     if half.of_reference and job.tvm:
@@ -148,7 +149,6 @@ def _perform_half(context: Context, job: Job, stage: Stage, half: Half) -> None:
     paths = {"config": workspace.config, "raw": half.of("run"), "destination": half.of(stage.name)}
     shutil.rmtree(paths["destination"], ignore_errors=True)
     paths["destination"].mkdir(parents=True)
-    timeout_s = job.timeout_s(stage, context.plan.config)
     outcome = process.run(
         [str(workspace.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
         cwd=workspace.code,

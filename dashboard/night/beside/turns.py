@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,8 @@ from tvmdash.errors import DashboardError
 DATA_FILE = "data.json"
 Perform = Callable[[Half], None]
 """Performs a stage of that half; DashboardError or OSError where it fails."""
+PerformWithin = Callable[[Half, float], None]
+"""The same, within so many seconds."""
 
 
 def takes_turns(context: Context, job: Job) -> bool:
@@ -27,35 +29,48 @@ def takes_turns(context: Context, job: Job) -> bool:
     return job.beside is Beside.RUNS and context.workspace(job).reference.is_file()
 
 
-def run_in_turn(context: Context, job: Job, nights: Callable[[], StepResult], perform: Perform) -> StepResult:
+def plan_turns(context: Context, job: Job) -> list[Half]:
+    """The runs of tonight in their order; nothing is there of earlier ones."""
+    root = context.workspace(job).root
+    shutil.rmtree(root / FOLDER, ignore_errors=True)
+    return plan_halves(root, job.config["pairs"], f"{context.plan.seed} {job.name}")
+
+
+def run_in_turn(
+    halves: Sequence[Half], limit_s: float, nights: Callable[[], StepResult], perform: PerformWithin
+) -> StepResult:
     """What the night's own run comes to, after those that take turns with it; `nights` performs that one.
 
-    Once a half has failed no other is begun: the pairs that are whole count.
+    All of them share the time that the stage is allowed, of which the night's own may take all. Once a half has failed,
+    or another would not fit, no other is begun: the pairs that are whole count.
     """
-    root, begun, fault = context.workspace(job).root, time.monotonic(), ""
-    shutil.rmtree(root / FOLDER, ignore_errors=True)
-    result, pairs = None, job.config["pairs"]
-    for half in plan_halves(root, pairs, f"{context.plan.seed} {job.name}"):
+    begun, longest_s, ended, result = time.monotonic(), 0.0, "", None
+    for half in halves:
+        started = time.monotonic()
+        left_s = limit_s - (started - begun)
         if half.is_the_nights:
             result = nights()
             if not result.success:
                 return result
-        elif not fault:
-            fault = _fault_of(perform, half)
+        elif not ended:
+            fits = left_s > longest_s
+            ended = _fault_of(perform, half, left_s) if fits else f"the {limit_s:g} s of the stage were nearly over"
+        longest_s = max(longest_s, time.monotonic() - started)
     assert result is not None
-    said = f"beside the reference only until a run failed: {fault}" if fault else f"in {pairs} pairs with the reference"
+    pairs = len(halves) // 2
+    said = f"beside the reference until {ended}" if ended else f"in {pairs} pairs with the reference"
     message = f"{result.message} ({said})"
     return replace(result, message=message, elapsed_s=round(time.monotonic() - begun, 3))
 
 
-def _fault_of(perform: Perform, half: Half) -> str:
+def _fault_of(perform: PerformWithin, half: Half, left_s: float) -> str:
     """Why the half failed, empty where it did not."""
     which = "the reference's" if half.of_reference else "tonight's"
     try:
         half.folder.mkdir(parents=True)
-        perform(half)
+        perform(half, left_s)
     except (DashboardError, OSError) as error:
-        return f"{which} in pair {half.pair + 1}: {error}"
+        return f"{which} run in pair {half.pair + 1} failed: {error}"
     return ""
 
 

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from dashboard.night.beside.halves import plan_halves
+from dashboard.night.beside import turns
+from dashboard.night.beside.halves import Half, plan_halves
 from dashboard.night.beside.ratios import compare_pairs
 from dashboard.plan.job import Alone, CodeFolders
 from dashboard.plan.plan import make_plan
 from tests.dashboard import homes
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.remeasure_homes import Lab
+from tvmdash.dashboard_info import OK, StepResult
 from tvmdash.series import store
 
 TIME = {"kind": "time", "unit": "ms", "direction": "lower"}
@@ -97,7 +99,7 @@ def test_a_reference_that_cannot_run_it_costs_only_the_comparison(lab: Lab, brok
         assert (done.code, run["state"]) == (1, "failed")
         return
     assert done.code == 0, done.output
-    assert "beside the reference only until a run failed: the reference's in pair 1: run.sh exited with 1" in str(run)
+    assert "beside the reference until the reference's run in pair 1 failed: run.sh exited with 1" in str(run)
     assert "paired" not in night_of(lab)
     assert built(lab).count(lab.state["new"]) == 1
 
@@ -155,6 +157,27 @@ def test_which_half_of_a_pair_is_first_is_drawn_by_lot(tmp_path: Path) -> None:
     assert len({half.folder for half in halves}) == 8
     assert [half.folder for half in halves if half.is_the_nights] == [tmp_path]
     assert plan_halves(tmp_path, 4, "7 x") == halves
+
+
+def test_all_runs_share_the_time_of_the_stage_and_the_nights_own_is_always_performed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measuring again has so many seconds in all, however many pairs there are."""
+    now, performed = [0.0], list[tuple[int, float]]()
+    monkeypatch.setattr(turns.time, "monotonic", lambda: now[0])
+
+    def nights() -> StepResult:
+        now[0] += 10
+        return StepResult("run", OK, "measured", "20260101T000000Z")
+
+    def perform(half: Half, left_s: float) -> None:
+        now[0] += 10
+        performed.append((half.pair, left_s))
+
+    result = turns.run_in_turn(plan_halves(tmp_path, 5, "1"), 45, nights, perform)
+    assert [left_s for _, left_s in performed] in ([35, 25, 15], [45, 25, 15]), "four runs of 10 s fit"
+    assert result.message == "measured (beside the reference until the 45 s of the stage were nearly over)"
+    assert result.elapsed_s == 40
 
 
 def test_only_times_and_rates_above_zero_are_compared() -> None:
