@@ -21,6 +21,7 @@ from tvmdash.detect.cause import UNKNOWN
 from tvmdash.detect.reason import ReasonKind
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
+from tvmdash.slack_util import parts
 from tvmdash.verdict import Absence, Evidence, Level, NightVerdict, Standing, Suspect, read_verdict, write_verdict
 
 SUBSYSTEM = scripts.load("stat_alerts")
@@ -380,16 +381,53 @@ def test_without_a_verdict_nothing_is_said_of_tvm(tmp_path: Path) -> None:
     assert "TVM was not judged. 1 of 1 experiments ok" in night_summary.summarize_night(slack.home, night)
 
 
-def test_a_damaged_verdict_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
+GOOD = {"night": slack_homes.STAMP, "level": "steady", "headline": "TVM did not get slower"}
+DAMAGED = {
+    "cut": b'{"night": "2026',
+    "of no encoding": b"\xff\xfe{}",
+    "nothing": b"null",
+    "a list": b"[]",
+    "nested without end": b"[" * 100_000,
+    "of an unknown level": json.dumps({**GOOD, "level": "marvellous"}).encode(),
+    "of a count in words": json.dumps({**GOOD, "expected": "many"}).encode(),
+    "of series that are none": json.dumps({**GOOD, "series": {"mlp": "steady"}}).encode(),
+    "of an unknown standing": json.dumps({**GOOD, "series": [{"series": "a", "standing": "splendid"}]}).encode(),
+    "not a number": b'{"suspects": [{"series": "a", "name": "a", "effect": NaN, "worse": true}], '
+    + json.dumps(GOOD)[1:].encode(),
+    "without a headline": json.dumps({"night": slack_homes.STAMP, "level": "steady"}).encode(),
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED.keys())
+def test_a_damaged_verdict_is_told_and_costs_nothing_else(tmp_path: Path, content: bytes) -> None:
+    home = slack_homes.SlackHome(tmp_path).home
+    path = home.output("stat_alerts") / "verdict.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    night = Night(slack_homes.STAMP, COMPLETE, elapsed_s=60, jobs=(job("cnn"),))
+    told = night_summary.summarize_status(home, night)
+    assert f"TVM's verdict cannot be read: {path}" in told
+    assert "1 of 1 experiments ok" in told
+    headline, more = parts.make_opening(home, night, parts.GOOD, "All ok")
+    assert headline == "✅ All ok"
+    assert "verdict.json" in more[0].markup
+
+
+def test_a_message_is_sent_beside_a_damaged_verdict(tmp_path: Path) -> None:
     slack = slack_homes.SlackHome(tmp_path)
     path = slack.home.output("stat_alerts") / "verdict.json"
     path.parent.mkdir(parents=True)
-    path.write_text('{"night": "x", "level": "marvellous"}')
-    night = Night(slack_homes.STAMP, COMPLETE, elapsed_s=60, jobs=(job("cnn"),))
-    assert f"TVM's verdict cannot be read: {path}" in night_summary.summarize_night(slack.home, night)
+    path.write_bytes(DAMAGED["cut"])
     done = slack.run("exp_reports", slack_homes.night(job("cnn")))
     assert done.success
     assert "verdict.json" in done.text
+
+
+def test_a_damaged_verdict_is_written_anew_by_the_next_night(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW))
+    home.output.mkdir(parents=True)
+    (home.output / "verdict.json").write_bytes(DAMAGED["a list"])
+    assert judged(home, 39).level is Level.STEADY
 
 
 def test_a_verdict_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_without_alerts_the_page_says_that_nothing_was_judged(site: Site) -> Non
     site.data("cnn", [record("mlp", 1.0)])
     page = site.publish_here()
     assert page.first("h1") == "?Measured, but not judged against noise"
-    assert "Alerts did not report: no numpy" in page.words
+    assert "✗Verdict: " in page.words
     assert tallies(page)["not judged"] == 1
 
 
@@ -204,6 +204,22 @@ def test_the_first_night_shows_a_few_run_times_and_when_there_will_be_verdicts(s
     assert len(page.all("svg")) == 8
     rows = [" ".join(text.split()) for text in page.texts["tr"] if "run time" in text]
     assert [row.split()[2] for row in rows] == ["cnn", "rnn"] * 4
+    assert_whole(site)
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"night": 5}', f'{{"night": "{STAMP}", "level": "marvellous", "headline": "x"}}']
+)
+def test_a_damaged_verdict_costs_the_page_its_sentence_and_nothing_else(site: Site, content: str) -> None:
+    site.night(job("cnn"))
+    site.data("cnn", [record("mlp", 1.0)])
+    site.publish_here()
+    verdicts(site, "steady", 0.01)
+    (site.home.output("stat_alerts") / "verdict.json").write_text(content)
+    page = site.publish_here()
+    assert page.first("h1") == "?Measured, but not judged against noise"
+    assert "✗Verdict: " in page.words
+    assert [text for text in page.texts["tr"] if "run time" in text]
     assert_whole(site)
 
 
