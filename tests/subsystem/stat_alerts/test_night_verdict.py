@@ -437,3 +437,17 @@ def test_a_verdict_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_verdict(home, verdict)
     assert read_verdict(home, stamp_of(1)) == verdict
     assert read_verdict(home, stamp_of(2)) is None
+
+
+def test_hundreds_of_new_series_are_one_line_and_the_verdict_counts_them(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path)
+    home.write_data("foreign", 0, {"tvm_hash": "a", "latency": 1.5})
+    home.write_data("foreign", 1, {"tvm_hash": "b", "latency": 1.5, "new": dict.fromkeys(map(str, range(300)), 2.5)})
+    home.ingest()
+    judged(home, 0)
+    verdict = judged(home, 1)
+    assert (verdict.level, verdict.expected, verdict.blind, len(verdict.series)) == (Level.BLIND, 301, 301, 301)
+    assert [(new.experiment, new.series, len(new.names)) for new in verdict.appeared] == [("foreign", 300, 3)]
+    (line,) = (line for line in home.run(1)["value"].splitlines() if line.startswith("New: "))
+    assert line.startswith("New: 300 series of foreign: foreign $.new.0, ")
+    assert line.endswith(" and 297 more.")

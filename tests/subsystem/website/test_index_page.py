@@ -118,7 +118,7 @@ def test_without_alerts_the_page_says_that_nothing_was_judged(site: Site) -> Non
     site.data("cnn", [record("mlp", 1.0)])
     page = site.publish_here()
     assert page.first("h1") == "?Measured, but not judged against noise"
-    assert "✗Verdict: " in page.words
+    assert "Alerts did not report: no numpy" in page.words
     assert tallies(page)["not judged"] == 1
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tvmdash.detect.beside.contrasts import NIGHT_VARIANCE, Contrast, contrasts_of
-from tvmdash.detect.beside.luck import LUCK_PRIOR, NOWHERE, Elsewhere, Learned, luck_of_kin
+from tvmdash.detect.beside.luck import LUCK_PRIOR, NOWHERE, Elsewhere, Learned, find_kin, luck_of_kin
 from tvmdash.detect.beside.rarity import normal, points, whole_freedom
-from tvmdash.detect.beside.restless import Precedent, precedent_of
+from tvmdash.detect.beside.restless import Jump, Precedent, precedent_of
 from tvmdash.stats.spread import Spread, add, pool
 from tvmdash.stats.student import two_sided
 
@@ -113,15 +113,17 @@ def decide(learned: Learned, starts: Mapping[str, int], elsewhere: Elsewhere = N
         )
         for name in learned.present
     }
+    kin = find_kin(found)
+    jumped = {name: jumps for name, jumps in learned.lone.items() if jumps}
     return {
         name: decide_by(
             RatioEvidence(
                 contrasts,
                 pairs[name],
                 jumps[name],
-                luck_of_kin(name, found, learned, elsewhere),
+                luck_of_kin(name, found, kin, learned, elsewhere),
                 len(found),
-                _precedent(name, learned, elsewhere),
+                _precedent(name, learned, jumped, elsewhere),
                 sum(again.pairs for again in learned.histories[name].again),
             )
         )
@@ -130,8 +132,8 @@ def decide(learned: Learned, starts: Mapping[str, int], elsewhere: Elsewhere = N
     }
 
 
-def _precedent(name: str, learned: Learned, elsewhere: Elsewhere) -> Precedent:
-    kin = [jumps for other, jumps in learned.lone.items() if other != name]
+def _precedent(name: str, learned: Learned, jumped: Mapping[str, Collection[Jump]], elsewhere: Elsewhere) -> Precedent:
+    kin = [jumps for other, jumps in jumped.items() if other != name]
     return precedent_of(learned.lone[name], [*kin, *elsewhere.lone], len(learned.builds[name].builds))
 
 

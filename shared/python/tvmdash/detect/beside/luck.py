@@ -18,6 +18,8 @@ PAIR_PRIOR, PAIR_FREEDOM = Spread(0.015**2, 4), 16.0
 LUCK_PRIOR, LUCK_OF_SAME_CODE = Spread(0.005**2, 3), Spread(0.002**2, 3)
 """How builds differ where nothing is known: with other generated code, with the same."""
 LUCK_FREEDOM, ELSEWHERE_FREEDOM = 5.0, 3.0
+MOST_KIN = 100
+"""More series of an experiment tell no more of its luck, and cost time with the square of their number."""
 FEWEST_JUMPS = 3
 """So many jumps from build to build tell their size, whatever one or the other of them was."""
 FEWEST_OTHERS = 4
@@ -126,10 +128,24 @@ def _prior(contrast: Contrast) -> Spread:
     return LUCK_OF_SAME_CODE if contrast.same_code else LUCK_PRIOR
 
 
-def luck_of_kin(name: str, found: Mapping[str, Sequence[Contrast]], learned: Learned, elsewhere: Elsewhere) -> Spread:
+def find_kin(found: Mapping[str, Sequence[Contrast]]) -> Mapping[bool, Sequence[str]]:
+    """The series whose generated code stayed tonight, and those where it did not: MOST_KIN of each at most."""
+    names: dict[bool, list[str]] = {True: [], False: []}
+    for name, contrasts in found.items():
+        if contrasts:
+            names[bool(contrasts[0].same_code)].append(name)
+    return {same: of_it[:: -(-len(of_it) // MOST_KIN) or 1] for same, of_it in names.items()}
+
+
+def luck_of_kin(
+    name: str,
+    found: Mapping[str, Sequence[Contrast]],
+    kin_by_code: Mapping[bool, Sequence[str]],
+    learned: Learned,
+    elsewhere: Elsewhere,
+) -> Spread:
     """How builds differ in the experiment's other series whose generated code did tonight what this one's did."""
-    same = bool(found[name][0].same_code)
-    kin = [other for other in found if other != name and found[other] and bool(found[other][0].same_code) == same]
+    kin = [other for other in kin_by_code[bool(found[name][0].same_code)] if other != name]
     tonight = luck_of_night([(found[other][0], learned.pairs[other]) for other in kin])
     ever = pool(learned.jumps[other] for other in kin)
     known = pool([ever.limited(LUCK_FREEDOM), tonight.limited(LUCK_FREEDOM), elsewhere.luck])
