@@ -95,6 +95,7 @@ class CnnComp(Experiment[CnnCompConfig]):
             memory_bytes=ready.memory_bytes,
             layout="NCHW",
             details=ready.details,
+            program=ready.program,
         )
 
     def summary(self, history: History) -> Summary:

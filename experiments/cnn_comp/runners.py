@@ -18,7 +18,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Point
 from tvmdash.networks import INPUT, Network, to_onnx, to_torch
 from tvmdash.networks.ops import Array
-from tvmdash.relax_util import CompileOptions, lowering, tuning
+from tvmdash.relax_util import CompileOptions, lowering, programs, tuning
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Ready:
-    """A call to be timed, the answer that it gives, and what the making cost."""
+    """A call to be timed, the answer that it gives, and what the making cost; program: as of `Prepared`."""
 
     call: Callable[[], object]
     answer: Callable[[], Array]
@@ -41,6 +41,7 @@ class Ready:
     code_size_bytes: int | None = None
     memory_bytes: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    program: Callable[[], str] | None = None
 
 
 @functools.lru_cache(maxsize=1)
@@ -72,6 +73,7 @@ def on_tvm(asked: Problem, point: Point, pipeline: str) -> Ready:
         code_size_bytes=compiled.code_size_bytes,
         memory_bytes=compiled.planned_memory_bytes,
         details={**details, "module_hash": compiled.module_hash},
+        program=functools.partial(programs.hash_program, compiled, (asked.x,)),
     )
 
 

@@ -95,6 +95,8 @@ def prepare(name):
     return WORK.get(name, 20000)
 
 def program(name):
+    if WORK.get("has_no_program"):
+        raise AttributeError("this version writes no modules")
     return str(os.getpid() if WORK.get("is_random") else WORK.get(name))
 """
 FIELDS = {

@@ -74,8 +74,11 @@ def test_what_had_too_few_pairs_before_is_measured_in_full(tmp_path: Path, first
     assert (count, after["content"]["pairs"]) == (PAIRS, 2 * PAIRS - 1)
 
 
-def test_a_compiler_that_is_not_deterministic_never_counts_as_unchanged(tmp_path: Path) -> None:
-    count, info = measure_night(make_toy(tmp_path), {"is_random": True}, {})
+@pytest.mark.parametrize("fault", ["is_random", "has_no_program"])
+def test_a_compiler_that_is_not_deterministic_or_shows_no_program_is_measured_in_full(
+    tmp_path: Path, fault: str
+) -> None:
+    count, info = measure_night(make_toy(tmp_path), {fault: True}, {})
     assert count == PAIRS
     assert "content" not in info
 

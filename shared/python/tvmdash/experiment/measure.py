@@ -94,8 +94,14 @@ class _Contents:
         """The fact about a point that was timed just now; nothing where it cannot be known."""
         if prepared.program is None:
             return {}
+        try:
+            program = prepared.program()
+        # The point is measured already; another TVM may not be able to write what it compiled.
+        except Exception:  # noqa: BLE001
+            _log.warning("what %s runs cannot be hashed, so it is measured in full", job.point, exc_info=True)
+            return {}
         facts = {**self.facts, "point": key(job.point)}
-        found = content.hash_content(prepared.program(), ran, facts, self.hashes)
+        found = content.hash_content(program, ran, facts, self.hashes)
         self.hashes.save()
         return {} if found is None else {content.FACT: found}
 
