@@ -45,6 +45,7 @@ def list_pairs(root: Path, pairs: int) -> list[Sequence[Half]]:
 
 
 def _pair(root: Path, number: int) -> Sequence[Half]:
-    folder = root / FOLDER
-    tonight = Half(number, False, folder / f"{number}-tonight") if number else Half(0, False, root, True)
-    return tonight, Half(number, True, folder / f"{number}-reference")
+    """Tonight's half and the reference's; of the first pair tonight's is the night's own."""
+    folder, own = root / FOLDER, number == 0
+    tonight = Half(number, of_reference=False, folder=root if own else folder / f"{number}-tonight", is_the_nights=own)
+    return tonight, Half(number, of_reference=True, folder=folder / f"{number}-reference")
