@@ -1,4 +1,4 @@
-"""Exact numbers that changed tonight as incidents: one for each experiment, told the same night."""
+"""Exact numbers that changed tonight as incidents: one for each change of TVM, told the same night."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from judging import recovery
@@ -14,21 +15,37 @@ from judging.judge import Judged
 from judging.table import Table
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved, Opened
-from tvmdash.incidents.ledger import CHANGE, CONFIRMED, DETECTOR, NOT_TVMS, Event, Ledger, iso_of
+from tvmdash.incidents.ledger import CHANGE, COMPILER, CONFIRMED, DETECTOR, NOT_TVMS, Event, Ledger, iso_of
 from tvmdash.records import Build
 
 
 def events_of(table: Table, judged: Judged, ledger: Ledger) -> list[Event]:
-    """An incident for each experiment whose exact numbers are others than on its last night, confirmed at once.
+    """An incident for all exact numbers that are others than the night before for one reason, confirmed at once.
 
     Then the regressions of `ledger` that ended: such a number is back the night that it is no worse than before.
     """
-    opened = [
-        event
-        for experiment, numbers in by_experiment(table, judged.exact)
-        for event in _opened(table, experiment, numbers)
-    ]
+    together: dict[_Change, list[Exact]] = {}
+    for experiment, numbers in by_experiment(table, judged.exact):
+        together.setdefault(_change_of(table, experiment, numbers), []).extend(numbers)
+    opened = [event for change, numbers in together.items() for event in _opened(table, change, numbers)]
     return [*opened, *_recoveries(table, judged.night, ledger)]
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What several numbers changed with. experiment: empty where it is TVM's, which all experiments measure."""
+
+    after: int
+    versions: tuple[str, str]
+    blame: str
+    experiment: str
+
+
+def _change_of(table: Table, experiment: str, numbers: Sequence[Exact]) -> _Change:
+    night, after = numbers[0].night, max(number.after for number in numbers)
+    versions = (table.version(numbers[0].row, after), table.version(numbers[0].row, night))
+    blame = _blame(table.build(experiment, after), table.build(experiment, night), versions)
+    return _Change(after, versions, blame, "" if blame == COMPILER else experiment)
 
 
 def _recoveries(table: Table, night: int, ledger: Ledger) -> Iterator[Event]:
@@ -47,23 +64,19 @@ def _is_back(table: Table, row: int | None, night: int, moved: Moved) -> bool:
     return not table.rows[row].is_regression(change, moved.before, value)
 
 
-def _opened(table: Table, experiment: str, numbers: Sequence[Exact]) -> Iterator[Event]:
-    night, after = numbers[0].night, max(number.after for number in numbers)
-    begin, last = table.stamps[night], table.stamps[after]
-    keys = sorted(table.rows[number.row].key for number in numbers)
+def _opened(table: Table, change: _Change, numbers: Sequence[Exact]) -> Iterator[Event]:
+    begin, last = table.stamps[numbers[0].night], table.stamps[change.after]
+    in_order = sorted(numbers, key=lambda number: table.rows[number.row].key)
+    keys = [table.rows[number.row].key for number in in_order]
     digest = hashlib.sha256(json.dumps(["exact", begin, keys]).encode()).hexdigest()[:4]
-    versions = (table.version(numbers[0].row, after), table.version(numbers[0].row, night))
-    blame = _blame(table.build(experiment, after), table.build(experiment, night), versions)
     opened = Opened(
         kind=CHANGE,
         begin=begin,
         after=last,
         found=begin,
-        versions=versions,
-        blame=blame,
-        moved=tuple(
-            _moved(table, number, blame) for number in sorted(numbers, key=lambda number: table.rows[number.row].key)
-        ),
+        versions=change.versions,
+        blame=change.blame,
+        moved=tuple(_moved(table, number, change.blame) for number in in_order),
         fleet=table.rows[numbers[0].row].fleet,
         direction="none",
     )
@@ -80,7 +93,7 @@ def _blame(then: Build, now: Build, version: Sequence[str]) -> str:
     same = then.artifact == now.artifact if known else version[0] == version[1] != ""
     if same:
         return "experiment" if own else "machine"
-    return "unknown" if own else "compiler"
+    return "unknown" if own else COMPILER
 
 
 def _moved(table: Table, number: Exact, blame: str) -> Moved:

@@ -178,6 +178,8 @@ class Nights:
         baseline, change = _change(values, first, at[last_stamp], move)
         if state == SUSPECT and verdict is not None:
             change = verdict.effect
+        elif verdict is not None and verdict.beside is not None and not move:
+            change = None  # of a time that nobody judges: the machine and the hour are in it
         return SeriesView(
             id=key,
             experiment=series.experiment,

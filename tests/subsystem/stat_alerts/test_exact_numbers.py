@@ -69,7 +69,18 @@ def test_four_tenths_of_a_percent_and_its_return_are_told_on_their_nights(tmp_pa
     assert [one["begin"] for one in changes(home)] == [stamp_of(40), stamp_of(42)]
 
 
-def test_all_that_one_artifact_changed_is_one_incident_an_experiment(tmp_path: Path) -> None:
+def test_what_one_change_of_tvm_did_in_several_experiments_is_one_incident(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Sizes(nights=4, workloads=("mlp",), more={"mlp": {3: 1}}))
+    for night in range(4):
+        path = home.home.data_file("relax_opt", stamp_of(night))
+        home.write_data("pass_comparison", night, json.loads(path.read_text()))
+    home.ingest()
+    assert home.run(3)["title"].startswith("Code size of 4 series changed, by up to +1 byte")
+    (incident,) = changes(home)
+    assert {moved["name"].split()[0] for moved in incident["moved"]} == {"relax_opt", "pass_comparison"}
+
+
+def test_all_that_one_artifact_changed_is_one_incident(tmp_path: Path) -> None:
     truth = Sizes(nights=4, more={name: {3: 8 + at} for at, name in enumerate(("mlp", "dqn", "bert", "gru"))})
     home = AlertHome(tmp_path).fill(truth)
     assert "Code size of 8 series changed, by up to +11 bytes" in home.run(3)["title"]
