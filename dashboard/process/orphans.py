@@ -80,16 +80,19 @@ def _group_members(group: int) -> set[int]:
 def _end_orphans(mark: str, ours: int) -> set[int]:
     """End the adopted processes that carry `mark` or belong to no living stage; their numbers."""
     ended: set[int] = set()
+    dying: set[int] = set()  # these carry no mark any more, so nobody else would know whose they were
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
-        orphans = [pid for pid in _list_children() if _is_orphan(pid, mark, ours)]
-        if not orphans:
+        dying = {pid for pid in dying if not _has_ended(pid)}
+        orphans = [pid for pid in _list_children() if pid not in dying and _is_orphan(pid, mark, ours)]
+        if not orphans and not dying:
             return ended
         for pid in orphans:
             if not _has_ended(pid):
-                ended.add(pid)
+                dying.add(pid)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        ended |= dying
         time.sleep(0.001)
     raise DashboardError(f"Processes {sorted(ended)[:5]} cannot be ended. Look for them with ps and end them.")
 

@@ -119,6 +119,31 @@ def test_programs_side_by_side_do_not_end_one_another(tmp_path: Path) -> None:
     assert done.stdout == "0 0\n", done.stdout + done.stderr
 
 
+BESIDE = """
+import sys, threading, time
+from pathlib import Path
+from dashboard.process import orphans, process
+orphans.become_subreaper()
+def run(script, name):
+    process.run(["/bin/sh", "-c", script], cwd=Path("/"), env={"PATH": "/bin:/usr/bin"}, timeout_s=300,
+                log=Path(sys.argv[1], name))
+beside = threading.Thread(target=run, args=("exec sleep 300", "beside"))
+beside.start()
+while not orphans._live: time.sleep(0.001)
+for number in range(5): run(sys.argv[2], str(number))
+print(len(orphans._list_children()), len(orphans._live))
+import os, signal
+for leader in list(orphans._live): os.kill(leader, signal.SIGKILL)
+beside.join()
+"""
+
+
+def test_what_was_ended_while_another_program_runs_leaves_no_zombie(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", BESIDE, str(tmp_path), "(setsid sleep 300 &) ; exit 0"]
+    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "1 1\n", done.stdout + done.stderr
+
+
 CANCEL = """
 import sys, threading, time
 from pathlib import Path
