@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 from judging.evidence import UNCLEAR, YOUNG
 from judging.judge import FleetNight, Judged
 from judging.paired import Beside
@@ -184,7 +185,13 @@ def _is_far_out(known: FloatArray, scale: float) -> bool:
     away = (np.log(known[-1]) - np.log(before)) / scale
     alone = float(np.median(away))
     usual = (np.median(away) - away) * np.sign(alone) >= _USUAL_DISTANCE * min(abs(alone), CLIP)
-    return abs(alone) >= FAR_SCALES and float(np.mean(usual)) <= USUAL
+    return abs(alone) >= FAR_SCALES and float(np.mean(_without_last_run(usual))) <= USUAL
+
+
+def _without_last_run(usual: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Without the nights just before tonight that went the same way: they are of what tonight shows."""
+    others = (~usual).nonzero()[0]
+    return usual[: others[-1] + 1] if len(others) else usual
 
 
 def _beyond_its_few_nights(table: Table, row: int, decision: Decision, scatter: float | None) -> SeriesStanding | None:

@@ -190,6 +190,13 @@ def test_one_night_far_beyond_the_noise_is_suspect_and_its_return_is_not(tmp_pat
     assert judged(home, 39).level is Level.STEADY
 
 
+def test_a_step_is_suspect_on_each_night_until_it_is_told(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW).step("mlp", 3, "run", 36, 1.2))
+    levels = [judged(home, night).level for night in range(36, 40)]
+    assert levels[0] is Level.SUSPECT
+    assert set(levels) <= {Level.SUSPECT, Level.REGRESSION}
+
+
 def test_something_that_perhaps_got_better_does_not_hide_that_the_rest_is_steady(tmp_path: Path) -> None:
     home = AlertHome(tmp_path).fill(Truth(**FEW).step("mlp", 3, "run", 39, 0.8))
     verdict = judged(home, 39)
