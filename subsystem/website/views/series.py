@@ -169,8 +169,8 @@ class Nights:
         last_stamp = max(at)
         index = series.stamps.index(last_stamp)
         verdict = self.alerts.series.get(key)
-        if move and not move[1].worse and move[0].begin < self.stamps[0]:
-            move = None  # an old improvement or change is how things are
+        if move and not move[1].worse and (move[1].joined or move[0].found) != self.tonight:
+            move = None  # an improvement or change of an earlier night is how things are
         state, reason = self._state(verdict, last_stamp, move)
         name = verdict.name if verdict else f"{series.experiment} {short_name}"
         begin = move[0].begin if move else verdict.since if verdict else ""

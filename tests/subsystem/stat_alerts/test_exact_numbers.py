@@ -179,8 +179,8 @@ def test_repetitions_that_differ_within_a_night_refute_a_declaration(tmp_path: P
     assert changes(home) == []
 
 
-def test_the_first_page_shows_an_exact_number_as_changed_by_a_byte(tmp_path: Path) -> None:
-    home = AlertHome(tmp_path).fill(Sizes(nights=4, workloads=("mlp",), more={"mlp": {3: 1}}))
+def test_the_first_page_shows_an_exact_number_as_changed_by_a_byte_on_that_night_only(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Sizes(nights=5, workloads=("mlp",), more={"mlp": {3: 1}}))
     site = Site(home.home)
     for night in range(3):
         site.night(job("relax_opt", stamp_of(night)), at=stamp_of(night), state=COMPLETE)
@@ -193,6 +193,11 @@ def test_the_first_page_shows_an_exact_number_as_changed_by_a_byte(tmp_path: Pat
     assert "+1 byte" in rows[0]
     assert "▼" not in page.first("h1")
     assert "Change code size of 2 series changed, by up to +1 byte" in " ".join(page.words.split())
+    home.run(4)
+    site.night(job("relax_opt", stamp_of(4)), at=stamp_of(4))
+    after = site.publish_here(stamp_of(4))
+    assert any("code size (opt_level 3)" in text and "steady" in text for text in after.texts["tr"])
+    assert not any("changed" in text for text in after.texts["tr"])
 
 
 TOP1: Mapping[str, Any] = {"direction": "higher", "kind": "accuracy"}
