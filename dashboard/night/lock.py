@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.dashboard_info import Home
@@ -12,6 +14,9 @@ from tvmdash.files import lock
 
 _GLANCE_S = 0.2
 """`is_held` of another process holds the lock for an instant."""
+_PATIENCE_S = 1.0
+"""How long to try for a home before asking again whether its holder still lets nights pass."""
+_log = logging.getLogger("night")
 
 
 class HeldError(DashboardError):
@@ -19,18 +24,56 @@ class HeldError(DashboardError):
 
 
 @contextlib.contextmanager
-def night_lock(home: Home) -> Iterator[None]:
-    """Hold the home, or raise HeldError at once. The system lets go of it when this process ends, however it ends."""
-    try:
-        held = lock.take(home.lock_file, f"since {stamp_of(utc_now())}", within_s=_GLANCE_S)
-    except OSError as error:
-        raise DashboardError(
-            f"{home.lock_file}: {error.strerror}. A night must be able to write to its home."
-        ) from error
+def night_lock(home: Home, *, waits: bool = False) -> Iterator[None]:
+    """Hold the home, or raise HeldError. The system lets go of it when this process ends, however it ends.
+
+    It raises at once, or with `waits` only where the holder does not let nights pass (`take_turn`).
+    """
+    with _naming(home.lock_file):
+        held = _wait_for_turn(home) if waits else _take(home, _GLANCE_S)
     if held is None:
         holder = lock.read_holder(home.lock_file) or "an unknown process"
         raise HeldError(f"{home.root}: another night holds this home: {holder}. Wait for it, or end it.")
     with held:
+        yield
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """DashboardError with the remedy where the lock `path` cannot be opened."""
+    try:
+        yield
+    except OSError as error:
+        raise DashboardError(f"{path}: {error.strerror}. A night must be able to write to its home.") from error
+
+
+def _take(home: Home, within_s: float) -> lock.Lock | None:
+    return lock.take(home.lock_file, f"since {stamp_of(utc_now())}", within_s=within_s)
+
+
+def _wait_for_turn(home: Home) -> lock.Lock | None:
+    """The home, after what lets nights pass has let go of it; None where something else holds it."""
+    held = _take(home, _GLANCE_S)
+    if held is not None:
+        return held
+    with lock.take(home.waiting_file, within_s=_GLANCE_S) or contextlib.nullcontext():
+        if lock.is_held(home.turn_file):
+            _log.info("%s is measured in; the night begins when that run is over.", home.root)
+        while held is None and lock.is_held(home.turn_file):
+            held = _take(home, _PATIENCE_S)
+        return held or _take(home, _GLANCE_S)
+
+
+@contextlib.contextmanager
+def take_turn(home: Home) -> Iterator[None]:
+    """Let nights that begin while this is held wait for its end; HeldError where one waits, or another has its turn."""
+    with _naming(home.turn_file):
+        held = lock.take(home.turn_file, within_s=_GLANCE_S)
+    if held is None:
+        raise HeldError(f"{home.root}: another command measures in this home.")
+    with held:
+        if lock.is_held(home.waiting_file):  # asked after the turn is taken, as the night asks after it waits
+            raise HeldError(f"{home.root}: a night waits for this home.")
         yield
 
 

@@ -53,9 +53,10 @@ _SETUP, _RUN = "setup", "run"
 def run_night(plan: Plan, *, rebuild: bool) -> Night:
     """Run the plan and return its record, complete or interrupted; one job's failure is in it, not raised.
 
-    Raises HeldError where another night holds the home, DashboardError where the night cannot begin.
+    It waits for the end of a run of `try`. HeldError where another night holds the home, DashboardError where the night
+    cannot begin.
     """
-    with night_lock(plan.home):
+    with night_lock(plan.home, waits=True):
         orphans.become_subreaper()
         folders.make_room(plan)
         moment = utc_now()

@@ -354,6 +354,16 @@ class Home:
         """Held by a running night."""
         return self.root / ".lock"
 
+    @property
+    def turn_file(self) -> Path:
+        """Held by what holds the home only for a while and lets nights pass."""
+        return self.root / ".turn.lock"
+
+    @property
+    def waiting_file(self) -> Path:
+        """Held by a night that waits for its turn."""
+        return self.root / ".waiting.lock"
+
     def page(self) -> Path | None:
         """The website's first page, where there is one."""
         path = self.output("website") / "index.html"

@@ -1,0 +1,57 @@
+"""Who holds a home: one at a time, and what lets nights pass is waited for."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from dashboard.night import lock
+from tests.dashboard import homes
+from tvmdash.dashboard_info import Home
+from tvmdash.files import lock as file_lock
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_a_night_fails_at_once_where_the_holder_lets_no_night_pass(home: Home) -> None:
+    with (
+        lock.night_lock(home),
+        pytest.raises(lock.HeldError, match="another night holds"),
+        lock.night_lock(home, waits=True),
+    ):
+        pass
+
+
+def test_a_night_waits_for_the_end_of_a_turn(home: Home) -> None:
+    begun = threading.Event()
+
+    def run_night() -> None:
+        with lock.night_lock(home, waits=True):
+            begun.set()
+
+    night = threading.Thread(target=run_night)
+    with lock.take_turn(home), lock.night_lock(home):
+        night.start()
+        homes.wait_for(lambda: file_lock.is_held(home.waiting_file), "the night's wait")
+        assert not begun.is_set()
+    night.join(timeout=60)
+    assert begun.is_set()
+
+
+def test_no_turn_begins_while_a_night_waits(home: Home) -> None:
+    waiting = file_lock.take(home.waiting_file)
+    assert waiting is not None
+    with waiting, pytest.raises(lock.HeldError, match="a night waits"), lock.take_turn(home):
+        pass
+    with lock.take_turn(home), lock.night_lock(home):
+        pass
+
+
+def test_two_commands_do_not_take_their_turns_at_once(home: Home) -> None:
+    with lock.take_turn(home), pytest.raises(lock.HeldError, match="another command"), lock.take_turn(home):
+        pass
