@@ -28,7 +28,7 @@ from dashboard.cli import (
     status,
 )
 from dashboard.cli.arguments import BUG, HELD, OK_CODE, STOPPED, USAGE
-from dashboard.cli.investigate import backfill, bisect, compare, remeasure, reproduce
+from dashboard.cli.investigate import backfill, bisect, compare, remeasure, reproduce, try_tvm
 from dashboard.night import lock
 from tvmdash import __version__
 from tvmdash.errors import DashboardError
@@ -43,6 +43,7 @@ COMMANDS = (
     measurements,
     importing,
     remeasure,
+    try_tvm,
     compare,
     bisect,
     backfill,
@@ -61,7 +62,8 @@ def _make_parser() -> argparse.ArgumentParser:
         prog="python3 -m dashboard",
         description="The nightly TVM benchmark dashboard.",
         epilog="Exit codes: 0 all well; 1 some job or backup failed; 2 usage or top-level config; 3 a bug of ours; "
-        "4 it cannot be told (reproduce); 75 another night holds this home; 130 interrupted.",
+        "4 it cannot be told (reproduce, try); 5 TVM is worse (--fail-on, --fail-over); "
+        "75 another night holds this home; 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"tvm-dashboard {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True)

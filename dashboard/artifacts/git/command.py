@@ -54,13 +54,17 @@ def work(arguments: list[str], *, cwd: Path, log: Path, deadline: Deadline) -> N
         raise ArtifactError(f"{what}: {last} ({how}; log: {log}).")
 
 
-def ask(arguments: list[str], *, cwd: Path) -> str | None:
-    """What a git command answers about a repository on this disk; None where it fails."""
+def ask(arguments: list[str], *, cwd: Path, borrowed: Path | None = None) -> str | None:
+    """What a git command answers about a repository on this disk; None where it fails.
+
+    borrowed: a bare repository whose commits it sees as well.
+    """
+    objects = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(borrowed / "objects")} if borrowed else {}
     try:
         done = subprocess.run(
             ["git", *_ALWAYS, *arguments],
             cwd=cwd,
-            env=_environment(),
+            env={**_environment(), **objects},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_QUERY_TIMEOUT_S,

@@ -128,6 +128,11 @@ class Mirror:
         """Whether `commit` is `tip` or one of those that it was made from."""
         return git_command.ask(["merge-base", "--is-ancestor", commit, tip], cwd=self.path) is not None
 
+    def find_merge_base(self, tip: str, other: str, other_mirror: Mirror) -> str | None:
+        """The last commit that `tip` has in common with `other`, a commit of the other mirror; None without one."""
+        answer = git_command.ask(["merge-base", tip, other], cwd=self.path, borrowed=other_mirror.path)
+        return (answer or "").strip() or None
+
     def describe(self, commit: str) -> str:
         """The commit as the nearest tag before it, how many commits since, its digits; only these without a tag."""
         answer = git_command.ask(["describe", "--tags", "--long", "--always", "--abbrev=9", commit], cwd=self.path)

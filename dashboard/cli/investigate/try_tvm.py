@@ -1,0 +1,96 @@
+"""`try`: measure a TVM in turn with another until it is known how they differ."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from typing import TYPE_CHECKING
+
+from dashboard.cli.arguments import (
+    CANNOT_TELL,
+    OK_CODE,
+    SOME_FAILED,
+    STOPPED,
+    TVM_WORSE,
+    Verbs,
+    add_home_verb,
+    find_code,
+    interrupt,
+    make_absolute,
+    parse_duration_s,
+)
+from dashboard.cli.investigate.options import TVM_NAMES, add_no_rebuild, make_request
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+
+if TYPE_CHECKING:
+    from tvmdash.contracts.tries import Try
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add it to the command line."""
+    attempt = add_home_verb(verbs, "try", _try, "measure a TVM in turn with another until it is known how they differ")
+    attempt.add_argument("candidate", metavar="CANDIDATE", help=f"the TVM to try: {TVM_NAMES}")
+    attempt.add_argument(
+        "--against", metavar="BASE",
+        help="the TVM to compare with; by default where it left the home's branch, or the TVM of the last night",
+    )  # fmt: skip
+    attempt.add_argument("--experiments", nargs="+", default=[], metavar="NAME", help="only these; by default all")
+    attempt.add_argument(
+        "--until", type=_parse_percent, default=0.01, metavar="PERCENT", help="how far a 95%% interval may reach; 1%%"
+    )
+    attempt.add_argument(
+        "--budget", type=parse_duration_s, default=7200.0, metavar="TIME", help="for measuring, as 90s, 10m, 3h; 2h"
+    )
+    attempt.add_argument("--fresh", action="store_true", help="forget what earlier calls measured")
+    attempt.add_argument("--markdown", type=make_absolute, metavar="FILE", help="write the table for a pull request")
+    attempt.add_argument("--json", type=make_absolute, metavar="FILE", help="write every value there as well")
+    attempt.add_argument(
+        "--fail-over", type=_parse_percent, metavar="PERCENT",
+        help=f"end with {TVM_WORSE} where something is worse by more, {CANNOT_TELL} where something may be",
+    )  # fmt: skip
+    add_no_rebuild(attempt)
+
+
+def _parse_percent(text: str) -> float:
+    """A fraction in a text like `1%`, `0.5 %` or `1`, which is a percentage as well."""
+    number = text.removesuffix("%").strip()
+    try:
+        percent = float(number)
+    except ValueError:
+        percent = 0.0
+    if not 0 < percent < 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage above 0. Write it like 1% or 0.5%.")
+    return percent / 100
+
+
+def _try(arguments: argparse.Namespace) -> int:
+    from dashboard.investigate.tries import text, tries
+
+    signal.signal(signal.SIGTERM, interrupt)
+    named = (arguments.candidate, *([arguments.against] if arguments.against else []))
+    request = make_request(arguments, tvms=named)
+    options = {"until": arguments.until, "fresh": arguments.fresh}
+    done, path = tries.try_tvm(Home(arguments.home), request, code=find_code(arguments), **options)
+    print(text.format_table(done))
+    print(f"Every value: {path}")
+    if arguments.markdown:
+        common.write_text(arguments.markdown, text.format_markdown(done))
+    if arguments.json:
+        common.write_json(arguments.json, common.read_json(path))
+    return choose_code(done, arguments.fail_over)
+
+
+def choose_code(done: Try, most: float | None) -> int:
+    """The exit code of a try; most: by how much anything may be worse, as a fraction."""
+    from dashboard.investigate.tries import judging
+    from tvmdash.contracts.tries import TryState
+
+    if done.state is TryState.INTERRUPTED:
+        return STOPPED
+    if done.errors:
+        return SOME_FAILED
+    if most is None:
+        return OK_CODE
+    codes = {judging.Worse.YES: TVM_WORSE, judging.Worse.MAYBE: CANNOT_TELL, judging.Worse.NO: OK_CODE}
+    return codes[judging.judge(done, most)]

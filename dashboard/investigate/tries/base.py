@@ -1,0 +1,85 @@
+"""What a TVM is tried against: what is named, where it left the home's branch, or what the last night measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dashboard.artifacts.artifact import Artifact
+from dashboard.artifacts.git.mirror import Mirror
+from dashboard.artifacts.provide import Provided
+from dashboard.artifacts.spec import GIT, PYPI
+from dashboard.plan.artifact_names import ArtifactFinder
+from dashboard.plan.reference import NIGHTS_BACK
+from tvmdash.contracts.tries import TriedTvm
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+_NAME_IT = "Name what to measure against with --against."
+
+
+@dataclass(frozen=True)
+class Found:
+    """A TVM that was got, and how it is told. Nobody removes it until its lease is released."""
+
+    provided: Provided
+    tvm: TriedTvm
+
+    @property
+    def artifact(self) -> Artifact:
+        """What is measured."""
+        return self.provided.artifact
+
+
+def find_named(name: str, finder: ArtifactFinder) -> Found:
+    """The TVM of that name; DashboardError where it cannot be had."""
+    return _describe(finder.find(name), name)
+
+
+def find_base(home: Home, candidate: Artifact, finder: ArtifactFinder) -> Found:
+    """What to measure the candidate against where nobody says; DashboardError where there is nothing."""
+    if candidate.provider == GIT and finder.config.tvm.remote != PYPI:
+        commit, why = find_base_commit(candidate.facts["remote"], str(candidate.commit), finder)
+        provided = finder.provide(replace(finder.config.tvm, branch=commit))
+        return _describe(provided, f"git:{commit}", why)
+    return _find_last_night(home, finder)
+
+
+def find_base_commit(remote: str, commit: str, finder: ArtifactFinder) -> tuple[str, str]:
+    """The commit at which that commit of the remote left the home's branch, or, of one on it, the commit before.
+
+    And why it was taken, in words. DashboardError where there is none.
+    """
+    own = finder.config.tvm
+    main = finder.resolve(own).branch
+    mirror, theirs = (Mirror.of(finder.config.artifacts, address) for address in (own.remote, remote))
+    base = mirror.find_merge_base(main, commit, theirs)
+    if base is None:
+        text = f"{commit[:12]} of {theirs.remote} has no commit in common with {own.branch} of {own.remote}."
+        raise DashboardError(f"{text} {_NAME_IT}")
+    note = f"the last commit that it has in common with {own.branch}"
+    if base == commit:
+        base, note = mirror.commit_of(f"{commit}^"), "the commit before it"
+    if base is None:
+        raise DashboardError(f"{commit[:12]}: has no commit before it. {_NAME_IT}")
+    return base, note
+
+
+def _find_last_night(home: Home, finder: ArtifactFinder) -> Found:
+    own = finder.config.tvm
+    for night in home.last_nights(NIGHTS_BACK):
+        for entry in night.list_taken(own.remote, own.branch):
+            return _describe(_take(str(entry.get("key")), finder), str(entry.get("key")), f"the TVM of {night.stamp}")
+    raise DashboardError(f"{home.root}: no night has measured {own.branch} from {own.remote} yet. {_NAME_IT}")
+
+
+def _take(key: str, finder: ArtifactFinder) -> Provided:
+    try:
+        return finder.take(key)
+    except DashboardError as error:
+        raise DashboardError(f"The TVM of the last night, {key}, is not there any more: {error} {_NAME_IT}") from error
+
+
+def _describe(provided: Provided, asked: str, why: str = "") -> Found:
+    artifact = provided.artifact
+    note = ". ".join(filter(None, (why, provided.note)))
+    return Found(provided, TriedTvm(asked, artifact.key, artifact.version, artifact.commit, note))

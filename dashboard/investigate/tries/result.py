@@ -1,0 +1,123 @@
+"""What came of a try: runs counted, series judged, the file it is kept in, the earlier try that it goes on with."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from dashboard.investigate.points import Point, point_of
+from dashboard.investigate.rounds import MeasuredRun
+from tvmdash import common, structured
+from tvmdash.contracts.tries import SCHEMA_VERSION, TriedNumber, TriedSeries, Try
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.records import PointValue
+from tvmdash.records.metrics import RATIOS
+from tvmdash.series import naming
+from tvmdash.stats.pooled import RunOfPairs, find_changes
+
+FOLDER = "tries"
+_Named = TypeVar("_Named", TriedSeries, TriedNumber)
+
+
+def add_run(result: Try, experiment: str, run: MeasuredRun, took_s: float) -> Try:
+    """The result with one more run of the experiment, judged."""
+    series = {item.id: item for item in result.series}
+    for found in _list_ratios(run.values):
+        before = series.get(found.id, found)
+        series[found.id] = replace(before, runs=(*before.runs, *found.runs)) if before is not found else found
+    numbers = {item.id: item for item in result.numbers}
+    for number in _list_numbers(run.values):
+        numbers[number.id] = _merge(numbers.get(number.id), number)
+    alone = _list_alone(run.values, series)
+    return _judge(
+        replace(
+            result,
+            runs={**result.runs, experiment: result.runs.get(experiment, 0) + 1},
+            series=tuple(series.values()),
+            numbers=tuple(numbers.values()),
+            alone=(*result.alone, *(name for name in alone if name not in result.alone)),
+            measured_s=round(result.measured_s + took_s, 3),
+        )
+    )
+
+
+def _list_ratios(values: Iterable[PointValue]) -> Iterator[TriedSeries]:
+    """The series of times and rates that were measured in turn, with what this run's pairs say of each."""
+    for value in values:
+        if value.key.metric in RATIOS and value.value > 0 and value.samples:
+            key = replace(value.key, metric=RATIOS[value.key.metric])
+            pairs = RunOfPairs(math.log(value.value), value.std or 0.0, value.samples)
+            yield TriedSeries(
+                key.id, key.experiment, key.metric, key.labels, value.direction, value.title, runs=(pairs,)
+            )
+
+
+def _list_numbers(values: Iterable[PointValue]) -> Iterator[TriedNumber]:
+    """The numbers without noise that are known of both TVMs."""
+    for value in values:
+        if value.kind == "exact" and value.reference is not None:
+            key = value.key
+            yield TriedNumber(
+                key.id, key.experiment, key.metric, key.labels, value.reference, value.value,
+                unit=value.unit, direction=value.direction, title=value.title, varies=value.alike == 0,
+            )  # fmt: skip
+
+
+def _merge(before: TriedNumber | None, now: TriedNumber) -> TriedNumber:
+    if before is None:
+        return now
+    is_same = (before.base, before.candidate) == (now.base, now.candidate)
+    return replace(now, varies=before.varies or now.varies or not is_same)
+
+
+def _list_alone(values: Sequence[PointValue], compared: Mapping[str, TriedSeries]) -> list[str]:
+    """The names of times that the candidate has and the base has not."""
+    alone = [value for value in values if value.key.metric in RATIOS.values() and value.kind in ("time", "rate")]
+    named = [TriedSeries(value.key.id, value.key.experiment, value.key.metric, value.key.labels) for value in alone]
+    return naming.names([item for item in named if item.id not in compared])
+
+
+def _judge(result: Try) -> Try:
+    changes = find_changes([item.runs for item in result.series])
+    judged = [replace(item, change=change) for item, change in zip(result.series, changes, strict=True)]
+    return replace(result, series=_name(judged), numbers=_name(result.numbers))
+
+
+def _name(items: Sequence[_Named]) -> tuple[_Named, ...]:
+    return tuple(replace(item, name=name) for item, name in zip(items, naming.names(items), strict=True))
+
+
+def is_known(series: TriedSeries, until: float) -> bool:
+    """Whether its interval is as narrow as it should be."""
+    return series.change is not None and series.change.is_known(until)
+
+
+def list_wanted(result: Try, experiment: str) -> list[TriedSeries]:
+    """The series of the experiment whose intervals are still too wide."""
+    return [item for item in result.series if item.experiment == experiment and not is_known(item, result.until)]
+
+
+def list_points(series: Iterable[TriedSeries]) -> tuple[Point, ...]:
+    """What names the points of these series."""
+    return tuple(point_of(item.labels) for item in series)
+
+
+def write(path: Path, result: Try) -> None:
+    """Keep it; whoever is killed later loses none of it."""
+    common.write_json(path, {"schema_version": SCHEMA_VERSION, **structured.to_json(result)}, durable=False)
+
+
+def find_earlier(home: Home, wanted: Callable[[Try], bool]) -> tuple[Try, Path] | None:
+    """The newest try in the home that is `wanted`, and its file. What cannot be read is passed over."""
+    folder = home.root / "results" / FOLDER
+    for path in sorted(folder.glob("*.json"), reverse=True):
+        with contextlib.suppress(DashboardError):
+            result = structured.read(Try, path)
+            if result is not None and wanted(result):
+                return result, path
+    return None

@@ -1,0 +1,159 @@
+"""A try for people: a short table for the terminal, the same as Markdown for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dashboard.investigate.tries.result import is_known
+from tvmdash.contracts.tries import TriedNumber, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.records.metrics import RUN_TIME, is_worse, way
+from tvmdash.stats.pooled import Change
+from tvmdash.text import elide, format_duration, format_exact, format_list, format_percent, format_percent_range
+
+_NAME_COLUMNS = 70
+_MOST_NAMES = 3
+_HEAD = ("series", "change", "95 %", "")
+_ENDS = {
+    TryState.RUNNING: "It has not ended. The same command goes on from here.",
+    TryState.OVER: "The time was over before every interval was narrow enough. The same command goes on from here.",
+    TryState.INTERRUPTED: "It was interrupted. The same command goes on from here.",
+    TryState.DONE: "",
+}
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A series, and its change."""
+
+    name: str
+    change: Change
+
+
+def format_table(done: Try) -> str:
+    """The try for a terminal: what changed, and what could have been seen of the rest."""
+    rows = _list_rows(done)
+    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
+    table = [_format_line(row, widths) for row in rows] if len(rows) > 1 else []
+    return "\n".join([*_format_facts(done), "", *table, *_format_verdict(done)])
+
+
+def format_markdown(done: Try) -> str:
+    """The same as Markdown."""
+    lines = ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in _list_rows(done)]
+    lines.insert(1, "|---|---:|---:|---|")
+    table = [*lines, ""] if len(lines) > 2 else []
+    facts = (f"- {line}" for line in _format_facts(done))
+    return "\n".join([" ".join(_format_verdict(done)), "", *table, *facts]) + "\n"
+
+
+def _format_facts(done: Try) -> Iterator[str]:
+    yield f"Candidate: {_format_tvm(done.candidate)}"
+    yield f"Base: {_format_tvm(done.base)}"
+    if done.candidate.key == done.base.key:
+        yield "Both are the same build: what differs here is noise."
+    runs, took = _count_runs(sum(done.runs.values())), format_duration(done.measured_s)
+    yield f"{runs}, {_count_pairs(done.series)} pairs of processes a series, on {done.machine}, measured in {took}."
+    if _ENDS[done.state]:
+        yield _ENDS[done.state]
+    for name, error in done.errors.items():
+        yield f"{name} ended after {_count_runs(done.runs.get(name, 0))}: {error}"
+    if done.left_out:
+        reasons = format_list([f"{name} ({why})" for name, why in done.left_out.items()], 5)
+        yield f"Left out, because they cannot be measured in turn: {reasons}. Use compare for these."
+    if done.alone:
+        yield f"Measured on the candidate only: {format_list(done.alone, 5)}."
+
+
+def _count_runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
+def _count_pairs(series: Sequence[TriedSeries]) -> str:
+    counts = sorted({sum(run.pairs for run in item.runs) for item in series}) or [0]
+    return f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
+
+
+def _format_tvm(tvm: TriedTvm) -> str:
+    commit = f", commit {tvm.commit[:12]}" if tvm.commit else ""
+    return f"{tvm.asked}, TVM {tvm.version}{commit}{f' ({tvm.note})' if tvm.note else ''}"
+
+
+def _list_rows(done: Try) -> list[tuple[str, ...]]:
+    """The head, the times that changed, the largest change first, and the sizes that did."""
+    real = [item for item in done.series if item.change and item.change.real]
+    real.sort(key=lambda item: -abs(item.change.effect) if item.change else 0.0)
+    changed = [number for number in done.numbers if number.is_changed]
+    return [_HEAD, *map(_format_series, real), *map(_format_number, changed)]
+
+
+def _format_series(item: TriedSeries) -> tuple[str, ...]:
+    assert item.change is not None
+    interval = format_percent_range(item.change.low, item.change.high)
+    return elide(item.name, _NAME_COLUMNS), format_percent(item.change.effect), interval, _name_way(item)
+
+
+def _name_way(item: TriedSeries) -> str:
+    assert item.change is not None
+    is_up = item.change.effect > 0
+    if item.metric == RUN_TIME:
+        return "slower" if is_up else "faster"
+    worse = is_worse(item.change.effect, item.direction)
+    return ("higher" if is_up else "lower") + ("" if worse is None else f", {way(worse)}")
+
+
+def _format_number(number: TriedNumber) -> tuple[str, ...]:
+    values = f"{format_exact(number.base, '')} to {format_exact(number.candidate, number.unit)}"
+    word = way(is_worse(number.candidate - number.base, number.direction))
+    return elide(number.name, _NAME_COLUMNS), values, "exact", word
+
+
+def _format_line(row: Sequence[str], widths: Sequence[int]) -> str:
+    name, *middle, word = row
+    cells = (text.rjust(width) for text, width in zip(middle, widths[1:-1], strict=True))
+    return "  ".join((name.ljust(widths[0]), *cells, word)).rstrip()
+
+
+def _format_verdict(done: Try) -> list[str]:
+    judged = [(item, _Known(item.name, item.change)) for item in done.series if item.change]
+    if not judged:
+        return ["Nothing can be said: no series has two pairs of processes."]
+    real = sum(known.change.real for _, known in judged)
+    lines = [f"{real} of {len(judged)} series changed." if real else f"None of {len(judged)} series changed."]
+    calm = [(item, known) for item, known in judged if not known.change.real]
+    lines += _format_calm(
+        [known for item, known in calm if is_known(item, done.until)],
+        [known for item, known in calm if not is_known(item, done.until)],
+    )
+    return [*lines, *_format_numbers(done)]
+
+
+def _format_calm(narrow: Sequence[_Known], wide: Sequence[_Known]) -> Iterator[str]:
+    """What could have been seen of what did not change."""
+    if narrow:
+        within, least = (max(values) for values in zip(*map(_get_reach, narrow), strict=True))
+        known = f"known to within ±{_format_least(within)}; a change of {_format_least(least)} would have been seen"
+        yield f"Without a change: {len(narrow)}, {known}."
+    if wide:
+        ordered = sorted(wide, key=lambda known: -known.change.visible)
+        shown = [f"{elide(known.name, _NAME_COLUMNS)} ({_format_least(known.change.visible)})" for known in ordered]
+        listed = format_list(shown, _MOST_NAMES)
+        yield f"Not known well enough, with the least change that would have been seen: {listed}."
+
+
+def _get_reach(known: _Known) -> tuple[float, float]:
+    return known.change.within, known.change.visible
+
+
+def _format_numbers(done: Try) -> Iterator[str]:
+    equal = sum(not number.is_changed and not number.varies for number in done.numbers)
+    varying = sum(number.varies for number in done.numbers)
+    if equal:
+        yield f"Sizes and counts: {equal} of {len(done.numbers)} are the same on both."
+    if varying:
+        yield f"Sizes and counts that differ from run to run: {varying}."
+
+
+def _format_least(fraction: float) -> str:
+    percent = max(0.01, 100 * fraction)
+    return f"{percent:.{2 if percent < 0.995 else 1 if percent < 9.95 else 0}f} %"

@@ -1,0 +1,214 @@
+"""`try`: a TVM measured in turn with another, run after run, until every interval is narrow or the time is over.
+
+Between two runs the home is free, so that nights pass. Nothing is published among the home's data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dashboard.artifacts.artifact import Artifact
+from dashboard.investigate.request import MeasuringRequest
+from dashboard.investigate.rounds import Round, RoundOutcome, RoundState
+from dashboard.investigate.session import MeasuringSession, open_session
+from dashboard.investigate.tries import result as results
+from dashboard.investigate.tries.base import Found, find_base, find_named
+from dashboard.night import lock
+from dashboard.plan.job import Alone, CodeFolders
+from tvmdash.contracts.tries import Try, TryState
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.machine import hardware
+
+_POLL_S = 2.0
+_WHY_ALONE = {
+    Alone.NO_TVM: "needs no TVM",
+    Alone.OWN_TVM: "its config asks for a TVM of its own",
+    Alone.NOT_PAIRED: 'its config says "paired": false',
+    Alone.UNDECLARED: "does not declare beside_reference",
+}
+_log = logging.getLogger("try")
+
+
+def try_tvm(
+    home: Home, request: MeasuringRequest, *, code: CodeFolders, until: float, fresh: bool = False
+) -> tuple[Try, Path]:
+    """Measure the request's first TVM against its second one or, without, what suits it; the result and its file.
+
+    The request's budget counts measuring alone, neither builds nor waiting. What an earlier call measured of the same
+    two TVMs, with the same code on the same machine, counts, unless it is to begin `fresh`. DashboardError where a
+    TVM cannot be had or no experiment can be measured in turn.
+    """
+    with contextlib.ExitStack() as leases:
+        with _open_turn(home, request, code) as session:
+            names, left_out = _choose_experiments(session, request)
+            candidate, base = _find_tvms(session, request, leases)
+            result, path = _begin(session, candidate, base, names, fresh=fresh)
+            result = replace(result, until=until, left_out=left_out)
+        return _Trying(home, request, code, candidate.artifact, base.artifact, path, result).measure(), path
+
+
+def _find_tvms(
+    session: MeasuringSession, request: MeasuringRequest, leases: contextlib.ExitStack
+) -> tuple[Found, Found]:
+    """The candidate and its base, which nobody removes before `leases` are released."""
+    candidate = find_named(request.tvms[0], session.finder)
+    leases.enter_context(candidate.provided)
+    named = request.tvms[1:]
+    if named:
+        base = find_named(named[0], session.finder)
+    else:
+        base = find_base(session.workspace.home, candidate.artifact, session.finder)
+    leases.enter_context(base.provided)
+    return candidate, base
+
+
+@contextlib.contextmanager
+def _open_turn(home: Home, request: MeasuringRequest, code: CodeFolders) -> Iterator[MeasuringSession]:
+    """A session as soon as no night holds the home or waits for it; a night that begins meanwhile waits for its end."""
+    told = ""
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(lock.take_turn(home))
+                session = stack.enter_context(open_session(home, request, code))
+                break
+            except lock.HeldError as error:
+                stack.close()
+                if str(error) != told:
+                    told = str(error)
+                    _log.info("Waiting: %s", told)
+                time.sleep(_POLL_S)
+        yield session
+
+
+def _begin(
+    session: MeasuringSession, candidate: Found, base: Found, names: Sequence[str], *, fresh: bool
+) -> tuple[Try, Path]:
+    """The try of these experiments that an earlier call began, or a new one; and its file."""
+    workspace, here = session.workspace, hardware.facts()
+    machine = f"{here['host']} ({here['hw_model']})"
+    fingerprints = {name: session.runner.fingerprint(name) for name in names}
+    new = Try(workspace.stamp, TryState.RUNNING, candidate.tvm, base.tvm, 0.0, machine, fingerprints)
+    earlier = None if fresh else results.find_earlier(workspace.home, lambda old: _is_same_question(old, new))
+    if earlier is None:
+        return new, workspace.result_file(results.FOLDER)
+    _log.info("Going on with what %s holds: %d runs.", earlier[1], sum(earlier[0].runs.values()))
+    return replace(earlier[0], state=TryState.RUNNING, errors={}), earlier[1]
+
+
+def _choose_experiments(session: MeasuringSession, request: MeasuringRequest) -> tuple[list[str], dict[str, str]]:
+    """Those that can be measured in turn, and why each other cannot; DashboardError where none is left."""
+    jobs = {job.name: job for job in session.workspace.plan.experiments}
+    alone = {name: jobs[name].alone for name in session.workspace.select_experiments(request.experiments)}
+    left_out = {name: _WHY_ALONE[why] for name, why in alone.items() if why}
+    names = [name for name in alone if name not in left_out]
+    if not names:
+        reasons = "; ".join(f"{name} {why}" for name, why in left_out.items())
+        raise DashboardError(f"No experiment can be measured in turn: {reasons}. Use compare.")
+    return names, left_out
+
+
+def _is_same_question(old: Try, new: Try) -> bool:
+    return (old.candidate.key, old.base.key, old.machine, old.experiments) == (
+        new.candidate.key, new.base.key, new.machine, new.experiments,
+    )  # fmt: skip
+
+
+@dataclass
+class _Trying:
+    home: Home
+    request: MeasuringRequest
+    code: CodeFolders
+    candidate: Artifact
+    base: Artifact
+    path: Path
+    result: Try
+    _used_s: float = 0.0
+    _took_s: dict[str, float] = field(default_factory=dict)
+    _lost: set[str] = field(default_factory=set)
+    """Series that a run was asked for and did not give; they are not asked for again."""
+
+    def measure(self) -> Try:
+        """Measure until nothing more is wanted, the budget is over, or somebody interrupts it."""
+        state = TryState.INTERRUPTED
+        try:
+            state = self._measure()
+        except KeyboardInterrupt:
+            _log.info("Interrupted. What was measured is kept: %s", self.path)
+        finally:
+            self.result = replace(self.result, state=state)
+            results.write(self.path, self.result)
+        return self.result
+
+    def _measure(self) -> TryState:
+        while wanting := [name for name in self.result.experiments if self._wants(name)]:
+            for name in wanting:
+                outcome = self._run(name)
+                if outcome is None or outcome.state is RoundState.BUDGET:
+                    return self._end_early()
+                self._count(outcome)
+                results.write(self.path, self.result)
+        return TryState.DONE
+
+    def _end_early(self) -> TryState:
+        for name in self.result.experiments:
+            if not self.result.runs.get(name):
+                self._give_up(name, f"the {self.request.budget_s:.0f} s for measuring ended before its first run did")
+        return TryState.OVER
+
+    def _wants(self, name: str) -> bool:
+        if name in self.result.errors:
+            return False
+        return not self.result.runs.get(name) or bool(self._list_wanted(name))
+
+    def _list_wanted(self, name: str) -> Sequence[str]:
+        return [item.id for item in results.list_wanted(self.result, name) if item.id not in self._lost]
+
+    def _run(self, name: str) -> RoundOutcome | None:
+        """One run of the experiment, of the points that are not known well enough; None where the time is over."""
+        left_s = self.request.budget_s - self._used_s
+        if left_s <= self._took_s.get(name, 0.0):
+            return None
+        ids = set(self._list_wanted(name))
+        points = results.list_points(item for item in self.result.series if item.id in ids)
+        number = sum(self.result.runs.values())
+        seed = None if self.request.seed is None else self.request.seed + number
+        with _open_turn(self.home, replace(self.request, budget_s=left_s, seed=seed), self.code) as session:
+            session.budget.restart()
+            outcome = session.measure(Round(name, (self.candidate,), points, number, beside=self.base))
+            if outcome.is_measured and session.runner.fingerprint(name) != self.result.experiments[name]:
+                text = "its code or config was changed meanwhile; the same command begins anew"
+                outcome = replace(outcome, state=RoundState.FAILED, error=text)
+        self._used_s += outcome.elapsed_s
+        self._took_s[name] = outcome.elapsed_s
+        return outcome
+
+    def _count(self, outcome: RoundOutcome) -> None:
+        name = outcome.round.experiment
+        if not outcome.is_measured:
+            return self._give_up(name, outcome.error)
+        before = {item.id: len(item.runs) for item in self.result.series}
+        wanted = set(self._list_wanted(name))
+        self.result = results.add_run(self.result, name, outcome.runs[0], outcome.elapsed_s)
+        after = {item.id: len(item.runs) for item in self.result.series if item.experiment == name}
+        if not after:
+            return self._give_up(name, "no number was measured in turn with the base")
+        self._lost |= {item for item in wanted if after[item] == before[item]}
+        _log.info("%s: run %d, %s", name, self.result.runs[name], self._describe_progress(name))
+        return None
+
+    def _give_up(self, name: str, why: str) -> None:
+        _log.info("%s: %s", name, why)
+        self.result = replace(self.result, errors={**self.result.errors, name: why})
+
+    def _describe_progress(self, name: str) -> str:
+        wide = [item for item in results.list_wanted(self.result, name) if item.id not in self._lost]
+        widest = max((item.change.within if item.change else math.inf for item in wide), default=0.0)
+        return f"{len(wide)} series to go, the widest ±{100 * widest:.2g} %" if wide else "known well enough"

@@ -1,0 +1,101 @@
+"""What `try` leaves, results/tries/<stamp>.json: what was measured in turn, and what that says of each series."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tvmdash.stats.pooled import Change, RunOfPairs
+
+SCHEMA_VERSION = 1
+
+
+class TryState(enum.StrEnum):
+    """How far it came: measuring, or killed at it; all intervals narrow enough; out of time; interrupted."""
+
+    RUNNING = "running"
+    DONE = "done"
+    OVER = "budget"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class TriedTvm:
+    """One of the two TVMs: as it was asked for, the key of the artifact, what it is.
+
+    note: why it was taken, where nobody named it, or how it is not quite what was asked for.
+    """
+
+    asked: str
+    key: str
+    version: str
+    commit: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class TriedSeries:
+    """One series of times or rates: what each run's pairs gave, and what they say together.
+
+    change: null with fewer than two pairs.
+    """
+
+    id: str
+    experiment: str
+    metric: str
+    labels: Mapping[str, Any]
+    direction: Literal["lower", "higher", "none"] = "lower"
+    title: str = ""
+    name: str = ""
+    runs: tuple[RunOfPairs, ...] = ()
+    change: Change | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class TriedNumber:
+    """A number without noise, as a size: on the base and on the candidate. It varies where runs disagree about it."""
+
+    id: str
+    experiment: str
+    metric: str
+    labels: Mapping[str, Any]
+    base: float
+    candidate: float
+    unit: str = ""
+    direction: Literal["lower", "higher", "none"] = "lower"
+    title: str = ""
+    name: str = ""
+    varies: bool = False
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the two differ, in every run."""
+        return not self.varies and self.base != self.candidate
+
+
+@dataclass(frozen=True)
+class Try:
+    """What came of it. until: how far the 95 % interval of every series was to reach at most, as a fraction.
+
+    experiments: the fingerprint of the code and config of each that takes part. runs: how many each had. errors: why
+    one could not go on. left_out: why one cannot be measured in turn. alone: series that were measured on the candidate
+    only. measured_s: the time that measuring took, over all calls.
+    """
+
+    stamp: str
+    state: TryState
+    candidate: TriedTvm
+    base: TriedTvm
+    until: float
+    machine: str
+    experiments: Mapping[str, str]
+    runs: Mapping[str, int] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    alone: tuple[str, ...] = ()
+    series: tuple[TriedSeries, ...] = ()
+    numbers: tuple[TriedNumber, ...] = ()
+    measured_s: float = 0.0

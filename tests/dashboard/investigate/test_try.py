@@ -1,0 +1,336 @@
+"""A TVM tried against another, as a person calls it: what is measured and told, how it ends, goes on and gives way."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard.artifacts.artifact import Artifact
+from dashboard.artifacts.build_context import BuildContext
+from dashboard.artifacts.git import build_tools
+from dashboard.artifacts.git.mirror import Mirror
+from dashboard.artifacts.locks import Deadline
+from dashboard.cli.arguments import CANNOT_TELL, OK_CODE, TVM_WORSE
+from dashboard.cli.investigate.try_tvm import choose_code
+from dashboard.investigate.rounds import MeasuredRun
+from dashboard.investigate.tries import text
+from dashboard.investigate.tries.base import find_base_commit
+from dashboard.investigate.tries.judging import Worse, judge
+from dashboard.investigate.tries.result import add_run
+from dashboard.night import lock
+from dashboard.plan.artifact_names import ArtifactFinder
+from dashboard.plan.home_config import read_home_config
+from tests.dashboard import homes, standin
+from tests.dashboard import remeasure_homes as labs
+from tests.dashboard.remeasure_homes import NAME, Lab
+from tvmdash import structured
+from tvmdash.contracts.tries import TriedTvm, Try, TryState
+from tvmdash.errors import DashboardError
+from tvmdash.records import PointValue, SeriesKey
+
+TIME = {"kind": "time", "unit": "ms", "direction": "lower"}
+AGAINST = ("pypi:0.27.0", "--against", "pypi:0.26.0")
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    """A lab whose experiment leaves two times; TVM 0.27.0 is 10 % slower in one of them than 0.26.0."""
+    made = labs.make_lab(tmp_path / "lab")
+    new, old = (labs.put_artifact(made.home.root / "shelf", version) for version in ("0.27.0", "0.26.0"))
+    made.change(foreign=True, sigma=0.001, slow={new.key: {"mlp": 1.1}}, new=new.key, old=old.key)
+    declare(made)
+    return made
+
+
+def declare(lab: Lab) -> None:
+    """Let the experiment be measured in turn, in five pairs a run."""
+    fields = {"beside_reference": "runs", "metrics": {"*": TIME}}
+    homes.write(lab.home.code / "experiments" / NAME / "fields.json", fields)
+    homes.write(lab.home.home.config("experiment", NAME) / "config.json", {"active": True, "pairs": 5})
+
+
+def try_tvm(lab: Lab, *words: str) -> homes.Finished:
+    return lab.home.run(*words, "--no-rebuild-tvm", "--seed", "7", verb="try")
+
+
+def kept(lab: Lab) -> list[Any]:
+    """The tries of the home."""
+    return [homes.read(path) for path in sorted((lab.home.path / "results" / "tries").iterdir())]
+
+
+def built(lab: Lab) -> list[str]:
+    return [run["build"] for run in lab.runs()]
+
+
+def test_what_changed_is_named_with_its_interval_and_nothing_is_published(lab: Lab, tmp_path: Path) -> None:
+    table, values = tmp_path / "table.md", tmp_path / "try.json"
+    files = ("--markdown", str(table), "--json", str(values))
+    done = try_tvm(lab, *AGAINST, "--until", "2%", "--fail-over", "5%", *files)
+    assert done.code == TVM_WORSE, done.output
+    new, old = lab.state["new"], lab.state["old"]
+    assert [sorted(built(lab)[at : at + 2]) for at in range(0, 20, 2)] == [[old, new]] * 10
+    (result,) = kept(lab)
+    assert homes.read(values) == result
+    found = {item["labels"]["path"]: item for item in result["series"]}
+    assert found["$.mlp"]["change"]["low"] < 0.1 < found["$.mlp"]["change"]["high"]
+    assert [found[path]["change"]["real"] for path in ("$.mlp", "$.bert")] == [True, False]
+    assert (result["state"], found["$.mlp"]["change"]["pairs"]) == ("done", 10)
+    assert "1 of 2 series changed." in done.output
+    assert "Without a change: 1, known to within ±" in done.output
+    assert "| speed $.mlp |" in table.read_text()
+    assert structured.from_json(Try, result, "result").base.version == "0.26.0"
+    assert not lab.home.home.data(NAME).exists()
+    assert not lab.home.home.night_stamps()
+    assert list((lab.home.root / "tmp").glob("remeasure*")) == []
+
+
+def test_it_measures_until_every_interval_is_narrow_and_only_what_is_not_yet(lab: Lab) -> None:
+    lab.change(sigma=0.01)
+    done = try_tvm(lab, *AGAINST, "--until", "1.5%")
+    assert done.code == 0, done.output
+    (result,) = kept(lab)
+    assert all(item["change"]["within"] <= 0.015 for item in result["series"])
+    assert result["runs"][NAME] > 1
+    assert lab.runs()[0]["points"] is None
+    wide = [
+        item["labels"]["path"].removeprefix("$.")
+        for item in result["series"]
+        if len(item["runs"]) == result["runs"][NAME]
+    ]
+    assert sorted(lab.runs()[-1]["points"]) == sorted(wide)
+
+
+def test_a_budget_too_short_for_one_run_is_told_and_is_no_success(lab: Lab) -> None:
+    done = try_tvm(lab, *AGAINST, "--budget", "1s", "--fail-over", "30%")
+    assert done.code == 1, done.output
+    assert "speed ended after 0 runs: the 1 s for measuring ended before its first run did" in done.output
+    assert (kept(lab)[0]["state"], lab.runs()) == ("budget", [])
+
+
+def test_what_was_measured_before_an_interrupt_is_kept_and_the_same_command_goes_on(lab: Lab) -> None:
+    lab.change(sigma=0.2, hang=True)  # the second run names points, and hangs
+    process = lab.home.start(*AGAINST, "--no-rebuild-tvm", verb="try")
+    with homes.killed_at_end(process):
+        homes.wait_for((lab.home.root / "hangs").exists, "the second run")
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert "It was interrupted. The same command goes on from here." in output
+    before = kept(lab)[0]
+    assert (before["state"], before["runs"]) == ("interrupted", {NAME: 1})
+    lab.change(hang=False, sigma=0.0001)
+    assert try_tvm(lab, *AGAINST, "--until", "60%").code == 0
+    (after,) = kept(lab)
+    assert (after["state"], after["stamp"]) == ("done", before["stamp"])
+    assert all(new["runs"][:1] == old["runs"] for new, old in zip(after["series"], before["series"], strict=True))
+    runs = len(lab.runs())
+    assert try_tvm(lab, *AGAINST, "--until", "60%").code == 0
+    assert len(lab.runs()) == runs, "a finished try measures nothing again"
+    assert try_tvm(lab, *AGAINST, "--until", "60%", "--fresh").code == 0
+    assert (len(kept(lab)), len(lab.runs()) > runs) == (2, True)
+
+
+def test_a_night_that_begins_meanwhile_waits_for_the_run_and_passes_before_the_next(lab: Lab) -> None:
+    lab.change(sigma=0.2)
+    slow = labs.RUN.replace("import json,", "import time; time.sleep(0.1)\nimport json,", 1)
+    lab.home.experiment(NAME, run=slow, analyze=labs.ANALYZE, config={"pairs": 2})
+    process = lab.home.start(*AGAINST, "--no-rebuild-tvm", verb="try")
+    with homes.killed_at_end(process):
+        homes.wait_for(lambda: bool(lab.runs()), "the first run")
+        night = lab.home.run()
+        assert night.code == 0, night.output
+        (stamp,) = lab.home.stamps()
+        at = [run["night"] for run in lab.runs()].index(stamp)
+        homes.wait_for(lambda: lab.runs()[-1]["night"] != stamp, "a run after the night")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    nights = [run["night"] for run in lab.runs()]
+    length = nights.count(stamp)
+    assert (at % 4, nights[at : at + length]) == (0, [stamp] * length), "no run of either is inside one of the other"
+    assert kept(lab)[0]["runs"][NAME] >= 1
+
+
+def test_it_waits_while_a_night_holds_the_home(lab: Lab) -> None:
+    with lock.night_lock(lab.home.home):
+        process = lab.home.start(*AGAINST, "--until", "2%", "--no-rebuild-tvm", verb="try")
+        with homes.killed_at_end(process):
+            assert process.stdout is not None
+            assert "Waiting: " in process.stdout.readline()
+            assert not lab.runs()
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
+def test_what_cannot_be_measured_in_turn_is_left_out_and_named(lab: Lab) -> None:
+    lab.home.experiment("other")
+    done = try_tvm(lab, *AGAINST, "--until", "2%", "--fail-over", "20%")
+    assert done.code == 0, done.output
+    assert (
+        "Left out, because they cannot be measured in turn: other (does not declare beside_reference)." in done.output
+    )
+    alone = try_tvm(lab, *AGAINST, "--experiments", "other")
+    assert alone.code == 2
+    assert (
+        "No experiment can be measured in turn: other does not declare beside_reference. Use compare." in alone.output
+    )
+
+
+def test_runs_of_a_config_that_was_changed_meanwhile_are_not_mixed_with_those_before(lab: Lab) -> None:
+    lab.change(sigma=0.2)
+    config = 'home.joinpath("config/experiments/speed/config.json").write_text(\'{"active": true, "pairs": 4}\')\n'
+    lab.home.experiment(NAME, run=f"{labs.RUN}if number == 9:\n    {config}", analyze=labs.ANALYZE, config={"pairs": 5})
+    done = try_tvm(lab, *AGAINST)
+    assert done.code == 1, done.output
+    assert "speed ended after 1 run: its code or config was changed meanwhile" in done.output
+    assert [item["change"]["pairs"] for item in kept(lab)[0]["series"]] == [5, 5]
+
+
+@pytest.mark.parametrize("broken", ["new", "old"])
+def test_a_build_that_crashes_is_told_and_the_exit_code_says_so(lab: Lab, broken: str) -> None:
+    lab.change(broken=[lab.state[broken]])
+    done = try_tvm(lab, *AGAINST)
+    assert done.code == 1, done.output
+    assert "speed ended after " in done.output
+    assert "Nothing can be said" in done.output
+
+
+def test_without_a_base_it_is_what_the_last_night_measured(lab: Lab) -> None:
+    lab.home.configure(tvm_branch="0.26.0")
+    refused = try_tvm(lab, "pypi:0.27.0")
+    assert refused.code == 2
+    assert "no night has measured 0.26.0 from pypi yet. Name what to measure against with --against." in refused.output
+    lab.home.night()
+    done = try_tvm(lab, "pypi:0.27.0", "--until", "2%")
+    assert done.code == 0, done.output
+    assert f"TVM 0.26.0 (the TVM of {lab.home.stamps()[0]})" in done.output
+    assert "1 of 2 series changed." in done.output
+
+
+def test_a_percentage_that_is_none_is_refused(lab: Lab) -> None:
+    done = try_tvm(lab, *AGAINST, "--until", "little")
+    assert done.code == 2
+    assert "'little' is no percentage above 0. Write it like 1% or 0.5%." in done.output
+
+
+def test_the_base_of_a_commit_is_where_it_left_the_branch_also_from_a_fork(tmp_path: Path) -> None:
+    remotes = standin.make(tmp_path / "remotes")
+    fork, before = tmp_path / "fork", standin.git(remotes.tvm, "rev-parse", "HEAD")
+    standin.git(tmp_path, "clone", "--quiet", str(remotes.tvm), str(fork))
+    standin.git(fork, "commit", "--quiet", "--allow-empty", "-m", "Mine")
+    mine, main = standin.git(fork, "rev-parse", "HEAD"), remotes.commit("Main goes on")
+    home = homes.make_home(tmp_path / "lab", Path("../shelf"), tvm_remote=str(remotes.tvm), tvm_branch="main")
+    finder = ArtifactFinder(read_home_config(home.home), tmp_path / "logs", rebuild=True)
+    (tmp_path / "logs").mkdir()
+    context = BuildContext(finder.config.artifacts, tmp_path / "logs", Deadline(60.0))
+    for remote in (remotes.tvm, fork):
+        Mirror.of(finder.config.artifacts, str(remote)).fetch(context)
+    assert find_base_commit(str(fork), mine, finder) == (before, "the last commit that it has in common with main")
+    assert find_base_commit(str(remotes.tvm), main, finder) == (before, "the commit before it")
+    with pytest.raises(DashboardError, match=r"has no commit before it\. Name what to measure against"):
+        find_base_commit(str(remotes.tvm), before, finder)
+
+
+@pytest.mark.slow
+def test_a_pull_request_is_built_and_tried_against_where_it_left_the_branch(tmp_path: Path) -> None:
+    remotes = standin.make(tmp_path / "remotes")
+    left = standin.git(remotes.tvm, "rev-parse", "HEAD")
+    pull = remotes.commit("Proposed", {"src/product.cc": "// proposed\n"})
+    standin.git(remotes.tvm, "update-ref", "refs/pull/7/head", pull)
+    standin.git(remotes.tvm, "reset", "--quiet", "--hard", left)
+    remotes.commit("Main goes on")
+    lab = labs.make_lab(
+        tmp_path / "lab", tvm_remote=str(remotes.tvm), tvm_branch="main", tvm_options={"USE_LLVM": "OFF"}
+    )
+    declare(lab)
+    lab.change(foreign=True, sigma=0.001)
+    kept_tools, shelf = os.environ.get("TVMDASH_TEST_ARTIFACTS"), lab.home.root / "shelf"
+    shelf.mkdir()
+    tools = build_tools.install(BuildContext(Path(kept_tools) if kept_tools else shelf, tmp_path, Deadline(300)))
+    if kept_tools:
+        (shelf / ".tools").symlink_to(tools.parent)
+    done = lab.home.run("git:pull/7", "--until", "5%", verb="try")
+    assert done.code == 0, done.output
+    (result,) = kept(lab)
+    assert (result["candidate"]["commit"], result["base"]["commit"]) == (pull, left), "main itself went on"
+    assert "the last commit that it has in common with main" in done.output
+
+
+# Pure parts
+
+
+def point_of(metric: str, value: float, **fields: Any) -> PointValue:
+    return PointValue(SeriesKey("e", metric, {"workload": "network.mlp"}), "", "lower", value, **fields)
+
+
+def result_of(*runs: tuple[PointValue, ...]) -> Try:
+    """A try of one experiment with these runs."""
+    sides = (TriedTvm("pypi:0.27.0", "new", "0.27.0"), TriedTvm("pypi:0.26.0", "old", "0.26.0"))
+    result = Try("20261121T000000Z", TryState.DONE, *sides, 0.01, "vm (AMD)", {"e": "f"})
+    artifact = Artifact("new", "wheel", "0.27.0", None, Path(), (), (), {}, {}, {})
+    for values in runs:
+        result = add_run(result, "e", MeasuredRun(artifact, {}, values), 1.0)
+    return result
+
+
+TIMED = (point_of("run_time", 1.0), point_of("run_time_ratio", 1.001, kind="ratio", std=0.002, samples=5))
+
+
+def size_of(value: float, reference: float | None) -> PointValue:
+    return replace(point_of("code_size", value, kind="exact", reference=reference), unit="bytes")
+
+
+def test_sizes_of_both_are_compared_to_the_byte_and_what_varies_is_not_called_changed() -> None:
+    done = text.format_table(result_of((*TIMED, size_of(2100.0, 2000.0))))
+    assert "e mlp code size" in done
+    assert "2,000 to 2,100 bytes" in done
+    assert "None of 1 series changed." in done
+    same = text.format_table(result_of((*TIMED, size_of(2000.0, 2000.0))))
+    assert "Sizes and counts: 1 of 1 are the same on both." in same
+    varying = text.format_table(result_of((*TIMED, size_of(2100.0, 2000.0)), (*TIMED, size_of(2110.0, 2000.0))))
+    assert "Sizes and counts that differ from run to run: 1." in varying
+    assert "bytes" not in varying
+    assert not result_of((*TIMED, size_of(2100.0, None))).numbers
+
+
+def test_a_size_that_grew_by_more_than_is_allowed_is_worse_and_a_time_that_the_base_lacks_is_named() -> None:
+    grown = result_of((*TIMED, size_of(2100.0, 2000.0)))
+    assert [judge(grown, most) for most in (0.04, 0.06)] == [Worse.YES, Worse.NO]
+    alone = result_of((point_of("run_time", 1.0),))
+    assert alone.alone == ("e mlp run time",)
+    assert "Measured on the candidate only: e mlp run time." in text.format_table(alone)
+    assert judge(alone, 0.5) is Worse.MAYBE
+
+
+@pytest.mark.parametrize(
+    ("ratio", "std", "most", "code"),
+    [
+        (1.1, 0.001, 0.05, TVM_WORSE),
+        (1.1, 0.001, 0.2, OK_CODE),
+        (1.1, 0.2, 0.2, CANNOT_TELL),
+        (0.9, 0.001, 0.05, OK_CODE),
+        (1.0, 0.02, 0.01, CANNOT_TELL),
+    ],
+)
+def test_worse_is_what_is_really_slower_by_more_and_perhaps_what_its_interval_allows(
+    ratio: float, std: float, most: float, code: int
+) -> None:
+    run = (point_of("run_time", 1.0), point_of("run_time_ratio", ratio, kind="ratio", std=std, samples=10))
+    assert choose_code(result_of(run), most) == code
+    assert choose_code(result_of(run), None) == OK_CODE
+
+
+def test_what_is_not_known_well_enough_is_named_with_what_could_have_been_seen() -> None:
+    wide = (point_of("run_time", 1.0), point_of("run_time_ratio", 1.0, kind="ratio", std=0.05, samples=10))
+    over = replace(result_of(wide), state=TryState.OVER)
+    done = text.format_table(over)
+    assert "The time was over before every interval was narrow enough" in done
+    assert "Not known well enough, with the least change that would have been seen: e mlp run time (3.6 %)." in done
+    assert "Without a change" not in done
+    few = (point_of("run_time", 1.0), point_of("run_time_ratio", 1.0, kind="ratio", std=0.001, samples=5))
+    assert "Not known well enough" in text.format_table(result_of(few)), "of five pairs that may be luck"
