@@ -26,7 +26,8 @@ from tvmdash.series.store import Series, code_number
 
 REACH = 300
 """Nights of history that a night is judged with."""
-SCALE_NIGHTS = 60
+SCALE_NIGHTS, CHAINED_SCALE_NIGHTS = 60, 3
+"""A level is the median of so many nights; of few, where places wander with the errors that add up."""
 GONE_NIGHTS = 30
 """A series without a value for so many nights has ended."""
 
@@ -146,8 +147,9 @@ class Table:
         """
         if row not in self.paired or not before > 0:
             return 1.0
-        values = self.values[row, max(0, begin - SCALE_NIGHTS - self.offset) : max(0, begin - self.offset)]
-        known = values[np.isfinite(values)]
+        nights = CHAINED_SCALE_NIGHTS if row in self.chained else SCALE_NIGHTS
+        values = self.values[row, : max(0, begin - self.offset)]
+        known = values[np.isfinite(values)][-nights:]
         return float(np.median(known)) / before if len(known) else 1.0
 
     def index_of(self, stamp: str) -> int:

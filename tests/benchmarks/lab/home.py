@@ -154,7 +154,7 @@ class LabHome:
         rng = self.world.rng(4, night, self._asked[night])
         beside = builds[1] if len(builds) > 1 else None
         rows = [at for at, row in enumerate(self.world.rows) if row.experiment.name == asked.experiment]
-        rows = [at for at in rows if asked.asks_for(self._labels[at])]
+        rows = [at for at in rows if at in self._labels and asked.asks_for(self._labels[at])]
         done = data.measure(self.world, night, builds[0], rows, rng, beside=beside)
         if self.again_s[night] + done.seconds > BUDGET_S:
             return RoundOutcome(asked, RoundState.BUDGET, error="the time is over", artifact=builds[0].key)

@@ -21,7 +21,8 @@ SUSPECT_P = 0.05
 """The same for a suspicion, over all series of the night."""
 MOST_LUCK_FREEDOM = 16.0
 """Luck has a heavier tail than a normal distribution, however often it was seen."""
-LEAST_EFFECT = 0.01
+LEAST_EFFECT, LEAST_OF_ONE_BUILD = 0.01, 0.02
+"""Smaller steps are not told; of one build alone, whose luck nobody knows, not those smaller than the second."""
 WORTH_MEASURING, CLEARLY_NOTHING = 2.0, 1.5
 """Standard errors from which on two builds are measured again, and below which that is at an end."""
 
@@ -146,7 +147,7 @@ def decide_by(evidence: RatioEvidence) -> RatioDecision:
     needed, z = normal(allowed / tries), normal(rarest)
     reach = points(error.freedom) * error.sd
     effect = math.expm1(best.shift)
-    large = abs(effect) >= LEAST_EFFECT
+    large = abs(effect) >= (LEAST_EFFECT if best.builds > 1 else LEAST_OF_ONE_BUILD)
     return RatioDecision(
         is_told=large and not evidence.precedent.explains(best) and z >= needed,
         is_suspect=large and rarest * evidence.series * tries <= SUSPECT_P,
