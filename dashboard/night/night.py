@@ -18,8 +18,9 @@ from dashboard.artifacts.git import since
 from dashboard.artifacts.provide import Provided, provide
 from dashboard.artifacts.spec import WHEEL
 from dashboard.night import engine, folders, publish, raw_data, recovery, repository
+from dashboard.night.beside.measured import count_measured
 from dashboard.night.context import Context
-from dashboard.night.environment import count_measured, write_reference
+from dashboard.night.environment import write_reference
 from dashboard.night.journal import Journal
 from dashboard.night.lock import night_lock
 from dashboard.night.progress import Progress

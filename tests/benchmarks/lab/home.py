@@ -16,7 +16,7 @@ from unittest import mock
 from dashboard.artifacts.artifact import Artifact
 from dashboard.investigate.remeasure import files
 from dashboard.investigate.rounds import MeasuredRun, Round, RoundOutcome, RoundState, TvmOfNight
-from dashboard.night.environment import count_measured
+from dashboard.night.beside.measured import count_measured
 from tests.benchmarks.lab import data
 from tests.benchmarks.lab.data import IDENTITY, Measured, night_of, stamp_of
 from tests.benchmarks.lab.world import World

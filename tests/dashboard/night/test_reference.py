@@ -23,7 +23,7 @@ from dashboard.artifacts.artifact import (
 )
 from dashboard.artifacts.artifact_store import artifacts_in
 from dashboard.artifacts.returned import take_in
-from dashboard.night.environment import count_measured
+from dashboard.night.beside.measured import count_measured
 from dashboard.plan import reference
 from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import Alone, CodeFolders, Job
