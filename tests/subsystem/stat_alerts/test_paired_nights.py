@@ -240,6 +240,17 @@ def test_beside_last_nights_artifact_the_ratio_itself_is_the_step(tmp_path: Path
     assert [verdict.level for verdict in said[4:]] == [Level.REGRESSION] * (count - 4)
 
 
+def test_beside_last_nights_artifact_a_step_stays_open_though_many_small_ones_led_the_other_way(tmp_path: Path) -> None:
+    """Places add up: the median of all nights before the step is where tonight is; the builds just before are not."""
+    artifacts = [f"build{night}" for night in range(38)]
+    home = Nights(38, artifacts=artifacts, references=[OLD, *artifacts[:-1]], scatter=0.004)
+    home.slower("mlp", 0, 0.997, 1, 30).slower("mlp", 0, 1.05, 30, 31)
+    filled = home.fill(tmp_path)
+    verdicts(filled, 38)
+    regressions = [incident for incident in opened(filled) if incident.way == "worse"]
+    assert [(incident.begin, incident.is_open) for incident in regressions] == [(stamp_of(30), True)]
+
+
 def test_a_home_with_a_long_history_is_judged_by_its_times_until_there_are_twenty_ratios(tmp_path: Path) -> None:
     alone = frozenset(range(25))
     home = Nights(48, alone=alone, scatter=0.008).slower("mlp", 0, 1.1, 47).fill(tmp_path)

@@ -166,3 +166,11 @@ def test_what_was_measured_alone_before_is_the_build_that_the_first_ratio_is_hel
     assert [build.artifact for build in located.builds] == [1, 2]
     assert located.places == pytest.approx([0.0, 0.06])
     assert located.errors.tolist() == [[0], [1]]
+
+
+def test_one_build_alone_tells_no_step_below_two_percent_and_two_builds_do() -> None:
+    """However well it is measured: nobody knows the luck of one build so well."""
+    told = [
+        decided(fleet(10, night, shift=0.016, at=12, chain=False, scatter=0.002))["s0"].is_told for night in (13, 14)
+    ]
+    assert told == [False, True]
