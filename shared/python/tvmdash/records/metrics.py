@@ -38,6 +38,7 @@ _WITHIN_TOLERANCE = math.inf
 """A point whose error is beyond the tolerance of its data type has failed, and has no value."""
 ENOUGH_RATIOS, FEWEST_ALONE = 20, 18
 """A series that was judged by its times is judged by its ratios once it has so many; one with fewer times, at once."""
+LARGEST_ERROR = Metric("largest_error", "", "lower", ("additional_info", "max_error"), "accuracy", _WITHIN_TOLERANCE)
 RUN_TIME, RUN_TIME_RATIO = "run_time", "run_time_ratio"
 """The time of a point, and its ratio to that of the reference, measured in turn."""
 METRICS = (
@@ -48,7 +49,7 @@ METRICS = (
     Metric("planned_memory", "bytes", "lower", ("additional_info", "device_memory_usage"), "exact"),
     Metric("memory_traffic", "bytes", "lower", ("additional_info", "memory_traffic"), "exact"),
     Metric("accuracy", "", "higher", ("additional_info", "validation_accuracy"), "accuracy"),
-    Metric("largest_error", "", "lower", ("additional_info", "max_error"), "accuracy", _WITHIN_TOLERANCE),
+    LARGEST_ERROR,
 )
 MAY_BE_EXACT = frozenset({"exact", "accuracy"})
 """Kinds of numbers that have no noise where all processes of a night agree."""
