@@ -64,7 +64,9 @@ def end(leader: int, mark: str) -> int:
     """End the background processes of an ended leader; how many there were."""
     group = _group_members(leader) if signal_group(leader, 0) else set()
     signal_group(leader, signal.SIGKILL)
-    return len(group | _end_orphans(mark, ours=leader))
+    for pid in group:  # one that has left the group since
+        _kill(pid)
+    return len(_end_orphans(mark, ours=leader, dying=group))
 
 
 def _group_members(group: int) -> set[int]:
@@ -77,10 +79,12 @@ def _group_members(group: int) -> set[int]:
     return members
 
 
-def _end_orphans(mark: str, ours: int) -> set[int]:
-    """End the adopted processes that carry `mark` or belong to no living stage; their numbers."""
-    ended: set[int] = set()
-    dying: set[int] = set()  # these carry no mark any more, so nobody else would know whose they were
+def _end_orphans(mark: str, ours: int, dying: set[int]) -> set[int]:
+    """End the adopted processes that carry `mark` or belong to no living stage; their numbers and those of `dying`.
+
+    What is dying carries no mark any more, so nobody else would know whose it was: it is waited for by its number.
+    """
+    ended = set(dying)
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
         dying = {pid for pid in dying if not _has_ended(pid)}
@@ -90,19 +94,23 @@ def _end_orphans(mark: str, ours: int) -> set[int]:
         for pid in orphans:
             if not _has_ended(pid):
                 dying.add(pid)
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                _kill(pid)
         ended |= dying
         time.sleep(0.001)
     raise DashboardError(f"Processes {sorted(ended)[:5]} cannot be ended. Look for them with ps and end them.")
 
 
-def _has_ended(child: int) -> bool:
-    """Whether the adopted child is already gone; it is then forgotten."""
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether the process is already gone; an adopted one is then forgotten, another one is its parent's until then."""
     try:
-        return os.waitpid(child, os.WNOHANG)[0] == child
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
-        return True
+        return not os.path.exists(f"/proc/{pid}")
 
 
 def _list_children() -> list[int]:
@@ -133,8 +141,17 @@ def mark_of(pid: int) -> str | None:
     """The stage id that the process carries in its environment, if it can be read."""
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
+        while not environment and _becomes_another_program(pid):
+            time.sleep(0.001)
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return None
     prefix = os.fsencode(f"{MARK}=")
     marks = (item[len(prefix) :] for item in environment.split(b"\0") if item.startswith(prefix))
     return next((os.fsdecode(text) for text in marks), None)
+
+
+def _becomes_another_program(pid: int) -> bool:
+    """Whether execve(2) has not yet laid out the process's arguments: its environment reads as empty until then."""
+    state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return state not in "ZX" and not Path(f"/proc/{pid}/cmdline").read_bytes()

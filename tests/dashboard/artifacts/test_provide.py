@@ -215,9 +215,8 @@ def test_a_build_that_is_killed_leaves_nothing_that_counts_and_the_next_cleans_u
         for name in NOWHERE:
             reachable.delenv(name)
         night = ask_elsewhere(folder, tmp_path / "logs")
-    children = wait_for_child(night, folder)
-    for pid in (night.pid, *children):
-        os.kill(pid, signal.SIGKILL)
+    wait_for_child(night, folder)
+    kill_with_descendants(night.pid)
     night.communicate(timeout=TIMEOUT_S)
     assert any((folder / ".building").iterdir())
     assert artifact_store.artifacts_in(folder) == []
@@ -226,15 +225,32 @@ def test_a_build_that_is_killed_leaves_nothing_that_counts_and_the_next_cleans_u
     assert not any((folder / ".building").iterdir())
 
 
-def wait_for_child(night: subprocess.Popen[str], folder: Path) -> list[int]:
-    """The processes that `night` has started, as soon as it has begun to build in `folder`."""
+def wait_for_child(night: subprocess.Popen[str], folder: Path) -> None:
+    """Return as soon as `night` has begun to build in `folder`."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        children = [int(pid) for pid in Path(f"/proc/{night.pid}/task/{night.pid}/children").read_text().split()]
-        if children and any(folder.glob(".building/*/*/scratch")):
-            return children
+        if children_of(night.pid) and any(folder.glob(".building/*/*/scratch")):
+            return
         time.sleep(0.02)
     raise AssertionError("the night did not begin to build")
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that the threads of `pid` have started."""
+    listed: list[int] = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        listed += map(int, children.read_text().split())
+    return listed
+
+
+def kill_with_descendants(pid: int) -> None:
+    """Each is stopped before its children are listed, so that none is started unseen."""
+    os.kill(pid, signal.SIGSTOP)
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "TZX":
+        time.sleep(0.001)
+    for child in children_of(pid):
+        kill_with_descendants(child)
+    os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture

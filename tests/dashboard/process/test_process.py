@@ -138,8 +138,9 @@ beside.join()
 """
 
 
-def test_what_was_ended_while_another_program_runs_leaves_no_zombie(tmp_path: Path) -> None:
-    argv = [sys.executable, "-c", BESIDE, str(tmp_path), "(setsid sleep 300 &) ; exit 0"]
+@pytest.mark.parametrize("orphan", ["(setsid sleep 300 &) ; exit 0", "(sleep 300 &) ; exit 0", "sleep 300 & exit 0"])
+def test_what_was_ended_while_another_program_runs_leaves_no_zombie(tmp_path: Path, orphan: str) -> None:
+    argv = [sys.executable, "-c", BESIDE, str(tmp_path), orphan]
     done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "1 1\n", done.stdout + done.stderr
 
