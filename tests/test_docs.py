@@ -16,7 +16,17 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from dashboard.cli import main as cli
-from dashboard.cli.arguments import BUG, CANNOT_TELL, HELD, OK_CODE, SOME_FAILED, STOPPED, TVM_WORSE, USAGE
+from dashboard.cli.arguments import (
+    BUG,
+    CANNOT_TELL,
+    HELD,
+    OK_CODE,
+    REFUSED,
+    SOME_FAILED,
+    STOPPED,
+    TVM_WORSE,
+    USAGE,
+)
 from tvmdash import common, config_util, records
 from tvmdash.stages import PIPELINES
 
@@ -81,7 +91,7 @@ def test_every_verb_of_the_command_line_is_in_the_readme_or_the_docs() -> None:
 
 def test_every_exit_code_is_documented() -> None:
     page = text("operations.md")
-    codes = (OK_CODE, SOME_FAILED, USAGE, BUG, CANNOT_TELL, TVM_WORSE, HELD, STOPPED)
+    codes = (OK_CODE, SOME_FAILED, USAGE, BUG, CANNOT_TELL, TVM_WORSE, HELD, REFUSED, STOPPED)
     assert not [code for code in codes if not re.search(rf"\b{code}\b", page)]
 
 

@@ -21,6 +21,8 @@ FLOORS: dict[str, str] = {
     "text": "redaction",
     "common": "errors files",
     "structured": "common errors",
+    "http_util": "common errors",
+    "secret_file": "errors",
     "stats": "errors",
     "detect": "errors stats structured",
     "networks": "errors",
@@ -45,7 +47,8 @@ FLOORS: dict[str, str] = {
     "traces": "common convert errors machine measure records text",
     "incidents": "common contracts dashboard_info detect errors files records structured text",
     "backfill": "common dashboard_info errors records series stats structured text",
-    "slack_util": "common config_util dashboard_info errors files redaction stages structured text verdict",
+    "slack_util": "common config_util dashboard_info errors files http_util redaction secret_file stages structured"
+    " text verdict",
     "experiment": "analysis_util common config_util dashboard_info errors files machine measure plot_util records"
     " series stages stats structured summary_util text trial_util",
     "relax_util": "common errors experiment machine measure networks trial_util",
@@ -64,8 +67,9 @@ ROOMS: dict[str, str] = {
     "report": "plan",
     "night": "archive artifacts plan process",
     "investigate": "artifacts night plan process",
+    "github": "artifacts investigate",
     "authoring": "artifacts night plan",
-    "cli": "archive artifacts authoring importing investigate night plan process report",
+    "cli": "archive artifacts authoring github importing investigate night plan process report",
 }
 """The packages of dashboard from the ground up, and what each imports of the others."""
 
@@ -104,8 +108,8 @@ HEAVY: dict[str, set[str]] = {
     "jsonschema_rs": {"json_schema"},
     "cattrs": {"structured"},
     "jinja2": set(),
-    "requests": {"slack_util.transport"},
-    "urllib3": {"slack_util.transport"},
+    "requests": {"http_util"},
+    "urllib3": {"http_util"},
 }
 """Heavy packages, and the packages and modules of tvmdash behind which each stands."""
 LAZY_EVERYWHERE = frozenset(HEAVY)

@@ -14,7 +14,7 @@ from dashboard.plan.job import REPOSITORY, CodeFolders
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, Night
 from tvmdash.errors import DashboardError
 
-OK_CODE, SOME_FAILED, USAGE, BUG, CANNOT_TELL, TVM_WORSE, HELD, STOPPED = 0, 1, 2, 3, 4, 5, 75, 130
+OK_CODE, SOME_FAILED, USAGE, BUG, CANNOT_TELL, TVM_WORSE, HELD, REFUSED, STOPPED = 0, 1, 2, 3, 4, 5, 75, 77, 130
 
 Verbs = argparse._SubParsersAction  # noqa: SLF001 - argparse gives its type no public name
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)?", re.ASCII)

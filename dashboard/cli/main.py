@@ -21,6 +21,7 @@ from dashboard.cli import (
     new,
     notify,
     plan,
+    pull_request,
     results,
     run,
     serve,
@@ -44,6 +45,7 @@ COMMANDS = (
     importing,
     remeasure,
     try_tvm,
+    pull_request,
     compare,
     bisect,
     backfill,
@@ -63,7 +65,7 @@ def _make_parser() -> argparse.ArgumentParser:
         description="The nightly TVM benchmark dashboard.",
         epilog="Exit codes: 0 all well; 1 some job or backup failed; 2 usage or top-level config; 3 a bug of ours; "
         "4 it cannot be told (reproduce, try); 5 TVM is worse (--fail-on, --fail-over); "
-        "75 another night holds this home; 130 interrupted.",
+        "75 another night holds this home; 77 not allowed (try-request); 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"tvm-dashboard {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True)

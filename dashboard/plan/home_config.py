@@ -13,7 +13,7 @@ from typing import Any
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.spec import check_spec, parse
 from dashboard.plan import home_machine
-from dashboard.plan.settings import HomeConfig, ReferenceRule
+from dashboard.plan.settings import GitHubSettings, HomeConfig, ReferenceRule
 from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import OF_REFERENCE, VARIANT_SIGN, Home
@@ -106,6 +106,8 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         env=value["env"],
         env_name=value["env_name"] or home_machine.name_of(home),
         heartbeat_url=value["heartbeat_url"],
+        website_url=value["website_url"],
+        github=GitHubSettings(tuple(value["github_may_ask"]), value["github_token_file"], value["github_login"]),
     )
 
 

@@ -21,6 +21,15 @@ class ReferenceRule(enum.StrEnum):
 
 
 @dataclass(frozen=True)
+class GitHubSettings:
+    """Who may ask for a try in a pull request; the token that answers, and its account, empty where not stated."""
+
+    may_ask: tuple[str, ...]
+    token_file: str
+    login: str
+
+
+@dataclass(frozen=True)
 class HomeConfig:
     """What config/config.json says; every folder absolute. env_name: where it says none, the home's machine's.
 
@@ -47,6 +56,8 @@ class HomeConfig:
     env: Mapping[str, str]
     env_name: str
     heartbeat_url: str
+    website_url: str
+    github: GitHubSettings
 
     @property
     def folders(self) -> tuple[Path, ...]:

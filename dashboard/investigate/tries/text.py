@@ -9,7 +9,15 @@ from dashboard.investigate.tries.result import is_known
 from tvmdash.contracts.tries import TriedNumber, TriedSeries, TriedTvm, Try, TryState
 from tvmdash.records.metrics import RUN_TIME, is_worse, way
 from tvmdash.stats.pooled import Change
-from tvmdash.text import elide, format_duration, format_exact, format_list, format_percent, format_percent_range
+from tvmdash.text import (
+    elide,
+    escape_markdown,
+    format_duration,
+    format_exact,
+    format_list,
+    format_percent,
+    format_percent_range,
+)
 
 _NAME_COLUMNS = 70
 _MOST_NAMES = 3
@@ -39,12 +47,12 @@ def format_table(done: Try) -> str:
 
 
 def format_markdown(done: Try) -> str:
-    """The same as Markdown."""
-    lines = ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in _list_rows(done)]
+    """The same as Markdown, in which names and errors of the candidate's are text and nothing else."""
+    lines = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in _list_rows(done)]
     lines.insert(1, "|---|---:|---:|---|")
     table = [*lines, ""] if len(lines) > 2 else []
-    facts = (f"- {line}" for line in _format_facts(done))
-    return "\n".join([" ".join(_format_verdict(done)), "", *table, *facts]) + "\n"
+    facts = (f"- {escape_markdown(line)}" for line in _format_facts(done))
+    return "\n".join([escape_markdown(" ".join(_format_verdict(done))), "", *table, *facts]) + "\n"
 
 
 def _format_facts(done: Try) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +15,9 @@ TIME_UNITS = ("ns", "µs", "us", "ms", "s")
 _SMALLER = {"s": ("ms", 1000.0), "ms": ("µs", 1000.0), "µs": ("ns", 1000.0), "us": ("ns", 1000.0)}
 _LARGER = {"ns": ("µs", 1000.0), "µs": ("ms", 1000.0), "us": ("ms", 1000.0), "ms": ("s", 1000.0)}
 _NOTHING_PERCENT = 1e-9
+_MARKUP = re.compile(r"[\\`*\[\]<>|~&]")
+_AUTOLINKS = re.compile(r"@|#(?=\d)|:(?=//)|www(?=\.)", re.IGNORECASE)
+"""After these, a character without width keeps GitHub from making a link or a mention."""
 
 
 def clean(text: str) -> str:
@@ -51,6 +55,12 @@ def _cut(text: str, limit: int) -> str:
         if limit < 0:
             return text[:index]
     return text
+
+
+def escape_markdown(text: str) -> str:
+    """`text` on one line as GitHub's Markdown shows it by the letter: no markup, link, mention or reference."""
+    marked = _MARKUP.sub(r"\\\g<0>", clean(" ".join(text.split())))
+    return _AUTOLINKS.sub("\\g<0>\u200b", marked)
 
 
 def three_digits(value: float) -> str:

@@ -17,6 +17,7 @@ import pytest
 
 from tests.slack import server
 from tests.slack.server import CHANNEL, HOOK_PATH, TOKEN, Fault, State
+from tvmdash import http_util
 from tvmdash.errors import DashboardError
 from tvmdash.slack_util import Slack, transport
 from tvmdash.slack_util.errors import BusyError, RefusedError, SlackError, UncertainError
@@ -263,7 +264,7 @@ def test_an_upload_address_of_another_scheme_is_not_used(state: State) -> None:
 
 def test_nothing_is_sent_after_the_time_for_it() -> None:
     with pytest.raises(TimeoutError):
-        transport._Body(b"{}", time.monotonic() - 0.001).read(16384)
+        http_util._Body(b"{}", time.monotonic() - 0.001).read(16384)
 
 
 def test_a_request_that_broke_off_while_it_was_sent_was_certainly_not_taken() -> None:

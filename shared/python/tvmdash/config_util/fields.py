@@ -199,6 +199,24 @@ HOME_FIELDS: Fields = {
     ),
     "heartbeat_url": Field("str", "Fetched when a night ends (`/fail` added where a job failed).", default="", min=0),
     "website_url": Field("str", "Where the website is served, for links in messages.", default="", min=0),
+    "github_may_ask": Field(
+        "list",
+        "Who may ask for a `try` in a pull request on GitHub.",
+        default=[],
+        of=Field("str", "A login of GitHub.", min=1),
+    ),
+    "github_token_file": Field(
+        "str",
+        "File of the token that answers there (mode 600, outside the home); GITHUB_TOKEN comes first.",
+        default="~/.config/tvmdash/github_token",
+        min=1,
+    ),
+    "github_login": Field(
+        "str",
+        "The account that answers; by default GitHub is asked. For a workflow's own token: `github-actions[bot]`.",
+        default="",
+        min=0,
+    ),
 }
 FIELD_SETS: Mapping[str, Fields] = {
     "timing": {

@@ -19,11 +19,12 @@ from typing import Any
 from tvmdash.common import Json, read_json
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.http_util import Answer, is_safe
 from tvmdash.slack_util.errors import RefusedError, SlackError, UncertainError, make_status_error
 from tvmdash.slack_util.patience import Patience
 from tvmdash.slack_util.payloads import Message, build, escape
-from tvmdash.slack_util.token import DEFAULT_FILE, Secrets, find_secrets, is_safe
-from tvmdash.slack_util.transport import Answer, WebApi, Webhook
+from tvmdash.slack_util.token import DEFAULT_FILE, Secrets, find_secrets
+from tvmdash.slack_util.transport import WebApi, Webhook
 from tvmdash.slack_util.transport import post as post_bytes
 
 API_URL_VARIABLE, API_URL = "SLACK_API_URL", "https://slack.com/api/"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from tvmdash.errors import DashboardError
+from tvmdash.http_util import is_safe
+from tvmdash.secret_file import SecretFile
 
 TOKEN_VARIABLE, WEBHOOK_VARIABLE = "SLACK_BOT_TOKEN", "SLACK_WEBHOOK_URL"
 DEFAULT_FILE = "~/.config/tvmdash/slack_token"
 _TOKEN = re.compile(r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{8,400}")
-_MAX_BYTES = 8192
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def find_secrets(token_file: str, home: Path, environment: Mapping[str, str] | N
         given = " and ".join(name for name, value in secrets.items() if value)
         return _check(secrets[TOKEN_VARIABLE], secrets[WEBHOOK_VARIABLE], f"the environment ({given})")
     path = home / Path(token_file).expanduser()
-    lines = _read_lines(path, home) if token_file else None
+    lines = SecretFile(path, "Slack token", DEFAULT_FILE).read_lines(home) if token_file else None
     return None if lines is None else _parse(lines, path)
 
 
@@ -50,37 +49,6 @@ def refuse_in_config(env: Mapping[str, str], where: str) -> None:
                 f"{where}: $.env.{name}: a config is no place for a secret: it is copied and archived every night."
                 f" Put it into a file with mode 600 ({DEFAULT_FILE}), name that in token_file, and make a new secret."
             )
-
-
-def _read_lines(path: Path, home: Path) -> list[str] | None:
-    try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            status = os.fstat(file.fileno())
-            _refuse_readable(path, status, home)
-            return file.read(_MAX_BYTES).decode("ascii").splitlines()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except UnicodeDecodeError:
-        problem = "holds more than ASCII. Write the token, or the webhook's URL, on a line by itself."
-        raise DashboardError(f"{path}: {problem}") from None
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror}. Make it a file of this user with mode 600."
-        raise DashboardError(f"{path}: {problem}") from None
-
-
-def _refuse_readable(path: Path, status: os.stat_result, home: Path) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise DashboardError(f"{path}: not a regular file. Write the token into one, with mode 600.")
-    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        mode = stat.S_IMODE(status.st_mode)
-        raise DashboardError(f"{path}: mode {mode:03o} lets others read the Slack token. Run: chmod 600 {path}")
-    if status.st_uid not in {os.getuid(), 0}:
-        raise DashboardError(f"{path}: belongs to another user. Run: chown {os.getuid()} {path}")
-    if home.resolve() in path.resolve().parents:
-        raise DashboardError(
-            f"{path}: lies inside the home, which is archived every night, the token with it. Move it out:"
-            f" mkdir -p ~/.config/tvmdash && mv {path} {DEFAULT_FILE}"
-        )
 
 
 def _parse(lines: list[str], path: Path) -> Secrets:
@@ -108,19 +76,3 @@ def _check(token: str, webhook: str, origin: str) -> Secrets:
         problem = "the webhook is not an https:// address. Copy it from the app's Incoming Webhooks."
         raise DashboardError(f"{origin}: {problem}")
     return Secrets(token, webhook, origin)
-
-
-def is_safe(url: str) -> bool:
-    """Whether a secret may be sent to `url`: over TLS, or on this machine alone."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-    except ValueError:
-        return False
-    clean = url.isascii() and url.isprintable() and " " not in url and "@" not in parts.netloc
-    return clean and bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_local(host)))
-
-
-def is_local(host: str) -> bool:
-    """Whether `host` is this machine."""
-    return host in {"127.0.0.1", "::1", "localhost"}

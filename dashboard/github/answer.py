@@ -1,0 +1,76 @@
+"""The one comment that answers in a pull request: written once, found again by a hidden mark, edited in place."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+
+from dashboard.github.api import BusyError, Comment, GitHub, PullRequest, RefusedError
+
+MOST_CHARS = 60_000
+"""Of a comment. GitHub takes 65,536."""
+_ATTEMPTS, _FIRST_PAUSE_S, _MOST_PAUSE_S = 5, 1.0, 120.0
+_GONE = 404
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The comment as it stands now, and whether it is a new one."""
+
+    comment: Comment
+    is_new: bool
+
+
+def make_mark(machine: str) -> str:
+    """What the comment of this machine begins with, which GitHub does not show."""
+    return f"<!-- tvm-dashboard try on {re.sub(r'[^A-Za-z0-9._]+', '-', machine).strip('-') or 'a machine'} -->"
+
+
+def answer(github: GitHub, pull: PullRequest, machine: str, text: str, *, login: str = "") -> Answered:
+    """Write the answer of this machine, or put `text` in the place of the one that it wrote earlier.
+
+    Its own is what begins with its mark and was written by `login`, by default the token's owner: anybody can write
+    the mark. While GitHub is busy, it is asked again. What is there is looked up before each attempt, so that nothing
+    is said twice after a failure whose outcome is not known. GitHubError where it fails for good.
+    """
+    mark = make_mark(machine)
+    body = f"{mark}\n{cut(text, MOST_CHARS - len(mark) - 1)}"
+    pause_s = _FIRST_PAUSE_S
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            login = login or github.get_login()
+            return _write(github, pull, _find_own(github, pull, mark, login), body)
+        except BusyError as error:
+            wait_s = max(pause_s, error.wait_s)
+            if attempt == _ATTEMPTS or wait_s > _MOST_PAUSE_S:
+                raise
+        time.sleep(wait_s)
+        pause_s *= 2
+    raise AssertionError
+
+
+def _find_own(github: GitHub, pull: PullRequest, mark: str, login: str) -> Comment | None:
+    for comment in github.list_comments(pull):
+        if comment.body.startswith(mark) and comment.author.casefold() == login.casefold():
+            return comment
+    return None
+
+
+def _write(github: GitHub, pull: PullRequest, own: Comment | None, body: str) -> Answered:
+    if own is None:
+        return Answered(github.add_comment(pull, body), is_new=True)
+    try:
+        return Answered(github.edit_comment(pull, own, body), is_new=False)
+    except RefusedError as error:
+        if error.status != _GONE:
+            raise
+    return Answered(github.add_comment(pull, body), is_new=True)  # somebody removed it meanwhile
+
+
+def cut(text: str, limit: int) -> str:
+    """The text without its last lines, where it is longer, and then with a line that says so."""
+    if len(text) <= limit:
+        return text
+    note = "\n\n(Cut here: the rest is too long for a comment.)\n"
+    return text[: limit - len(note)].rpartition("\n")[0] + note

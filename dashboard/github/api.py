@@ -1,0 +1,187 @@
+"""GitHub's REST API, as far as comments of a pull request need it; no error holds the token."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tvmdash import http_util
+from tvmdash.common import Json
+from tvmdash.errors import DashboardError
+from tvmdash.http_util import Answer, NoAnswerError
+from tvmdash.secret_file import SecretFile
+from tvmdash.text import elide
+
+TOKEN_VARIABLE, URL_VARIABLE = "GITHUB_TOKEN", "GITHUB_API_URL"
+DEFAULT_URL = "https://api.github.com"
+DEFAULT_FILE = "~/.config/tvmdash/github_token"
+_REPOSITORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
+_TOKEN = re.compile(r"[\x21-\x7e]{8,1024}")
+_PAGE, _MOST_PAGES = 50, 200
+_REQUEST_S = 20.0
+_MAX_BYTES = 32 << 20
+"""Of one answer: a page of comments of the greatest length."""
+_REMEDIES = {
+    401: "The token counts no longer: make a new one.",
+    403: 'The token must be allowed to write to pull requests (in a workflow: "permissions: pull-requests: write").',
+    404: "There is no such repository or pull request, or the token may not see it.",
+}
+
+
+class GitHubError(DashboardError):
+    """GitHub did not do what it was asked."""
+
+
+class BusyError(GitHubError):
+    """It may do so later: after `wait_s`, where it says how long."""
+
+    def __init__(self, text: str, wait_s: float = 0.0) -> None:
+        super().__init__(text)
+        self.wait_s = wait_s
+
+
+class RefusedError(GitHubError):
+    """It will not; `status` is that of its answer."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Comment:
+    """One comment of a pull request, as GitHub tells it."""
+
+    id: int
+    author: str
+    body: str
+    url: str
+
+
+@dataclass(frozen=True)
+class PullRequest:
+    """One pull request of a repository, `OWNER/NAME`."""
+
+    repository: str
+    number: int
+
+    def __post_init__(self) -> None:
+        if not _REPOSITORY.fullmatch(self.repository) or ".." in self.repository:
+            raise DashboardError(f"--repository: {self.repository[:100]!r} is not OWNER/NAME, as apache/tvm.")
+
+    @property
+    def path(self) -> str:
+        """Where the API has its comments; a pull request is an issue there."""
+        return f"/repos/{self.repository}/issues/{self.number}/comments"
+
+
+@dataclass(frozen=True)
+class GitHub:
+    """The API at `url`, as the owner of a token."""
+
+    url: str
+    token: str = field(repr=False)
+
+    def get_login(self) -> str:
+        """Whose token this is."""
+        try:
+            value = self._call("GET", "/user")
+        except RefusedError as error:
+            if error.status != 403:
+                raise
+            text = "GitHub does not say to whom this token belongs; it says so to no workflow's own token."
+            raise RefusedError(f'{text} Write "github_login": "github-actions[bot]" into the config.', 403) from None
+        return str(_get(value, "login"))
+
+    def list_comments(self, pull: PullRequest) -> Iterator[Comment]:
+        """All comments of the pull request, the oldest first."""
+        for page in range(1, _MOST_PAGES + 1):
+            values = self._call("GET", f"{pull.path}?per_page={_PAGE}&page={page}")
+            if not isinstance(values, list):
+                raise GitHubError("GitHub's list of comments is no list.")
+            yield from map(_parse_comment, values)
+            if len(values) < _PAGE:
+                return
+
+    def add_comment(self, pull: PullRequest, body: str) -> Comment:
+        """A new comment."""
+        return _parse_comment(self._call("POST", pull.path, {"body": body}))
+
+    def edit_comment(self, pull: PullRequest, comment: Comment, body: str) -> Comment:
+        """The comment with another text."""
+        path = f"/repos/{pull.repository}/issues/comments/{comment.id}"
+        return _parse_comment(self._call("PATCH", path, {"body": body}))
+
+    def _call(self, method: str, path: str, body: Json = None) -> Json:
+        headers = {
+            "Authorization": f"Bearer {self.token}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+            "User-Agent": "tvm-dashboard",
+            **({} if body is None else {"Content-Type": "application/json"}),
+        }
+        content = b"" if body is None else json.dumps(body).encode()
+        try:
+            answer = http_util.send(method, f"{self.url}{path}", content, headers, _REQUEST_S, max_bytes=_MAX_BYTES)
+        except NoAnswerError as error:
+            raise BusyError(f"GitHub gave no answer ({error.cause}).") from None
+        if 200 <= answer.status < 300:
+            return answer.parsed()
+        raise _make_refusal(answer, f"{method} {path.partition('?')[0]}")
+
+
+def open_github(token_file: str, home: Path) -> GitHub:
+    """The API with the token of the environment, else of the file; DashboardError where there is no good one."""
+    url = (os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
+    if not http_util.is_safe(url):
+        raise DashboardError(f"{URL_VARIABLE}: not an https:// address. Unset it, or write the API's address into it.")
+    path = home / Path(token_file).expanduser()
+    token, origin = os.environ.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE
+    if not token:
+        lines = SecretFile(path, "GitHub token", DEFAULT_FILE).read_lines(home) or []
+        token, origin = next((line.strip() for line in lines if line.strip()), ""), str(path)
+    if not token:
+        raise DashboardError(
+            f"There is no GitHub token: neither in {TOKEN_VARIABLE} nor in {path} (github_token_file)."
+        )
+    if not _TOKEN.fullmatch(token):
+        raise DashboardError(f"{origin}: what stands there is not a GitHub token. Copy it again, the whole of it.")
+    return GitHub(url, token)
+
+
+def _make_refusal(answer: Answer, asked: str) -> GitHubError:
+    value = answer.parsed()
+    said = value.get("message") if isinstance(value, dict) else None
+    text = f"{asked}: GitHub answered {answer.status}{f' ({elide(said, 200)})' if isinstance(said, str) else ''}."
+    if answer.status >= 500 or answer.status == 429 or (answer.status == 403 and _is_limit(answer)):
+        return BusyError(text, _parse_wait(answer.headers.get("retry-after", "")))
+    return RefusedError(" ".join(filter(None, (text, _REMEDIES.get(answer.status)))), answer.status)
+
+
+def _is_limit(answer: Answer) -> bool:
+    """Whether it refuses because it was asked too often, which is also a 403."""
+    return "retry-after" in answer.headers or answer.headers.get("x-ratelimit-remaining") == "0"
+
+
+def _parse_wait(text: str) -> float:
+    return float(text) if text.isascii() and text.isdecimal() and len(text) < 6 else 0.0
+
+
+def _parse_comment(value: Json) -> Comment:
+    number, body = _get(value, "id"), _get(value, "body")
+    user, url = _get(value, "user"), _get(value, "html_url")
+    if not isinstance(number, int):
+        raise GitHubError("GitHub told of a comment without a number.")
+    author = _get(user, "login") if user else "ghost"  # of an account that was deleted
+    return Comment(number, str(author), str(body or ""), str(url))
+
+
+def _get(value: Any, name: str) -> Any:
+    if not isinstance(value, dict) or name not in value:
+        raise GitHubError(f"GitHub's answer has no {name}. Is {URL_VARIABLE} the address of its API?")
+    return value[name]

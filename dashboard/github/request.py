@@ -1,0 +1,90 @@
+"""What a comment in a pull request asks for: who may ask, and its words as arguments of `try`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Collection
+from typing import NoReturn
+
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.artifacts.git.names import may_be_commit
+from dashboard.artifacts.spec import GIT, PYPI
+from dashboard.github.api import PullRequest
+from tvmdash.errors import DashboardError
+
+COMMAND = "/tvm-try"
+SERVER = "https://github.com"
+USAGE = f"{COMMAND} [COMMIT] [--against BASE] [--experiments NAME ...] [--until 1%] [--budget 2h] [--fresh]"
+_WORD = re.compile(r"-{0,2}[A-Za-z0-9][A-Za-z0-9._:/+%-]{0,99}", re.ASCII)
+"""No word can leave its place as an argument, name a file on this disk, or be a remote."""
+_MOST_CHARS = 1000
+
+
+class NotAllowedError(DashboardError):
+    """Who asks is not on the list."""
+
+
+class NotUnderstoodError(DashboardError):
+    """The comment asks for nothing that can be done."""
+
+
+def check_asker(login: str, allowed: Collection[str], shown: str) -> None:
+    """NotAllowedError where `login` is not among those who may ask; shown: the config that names them."""
+    if login.casefold() in {name.casefold() for name in allowed}:
+        return
+    who = repr(login[:100])
+    if not allowed:
+        raise NotAllowedError(f"{who} may not ask for a try: {shown}: $.github_may_ask names nobody.")
+    raise NotAllowedError(f"{who} may not ask for a try. Who may is in {shown}: $.github_may_ask.")
+
+
+def parse_comment(text: str, pull: PullRequest, own: ArtifactSpec, *, server: str = SERVER) -> list[str]:
+    """The arguments of `try` for the first line of a comment; NotUnderstoodError where it makes no sense.
+
+    What is tried is the pull request as it is when it is fetched, or the COMMIT that is named.
+    """
+    line = text.lstrip().partition("\n")[0].strip()[:_MOST_CHARS]
+    words = line.split()
+    if not words or words[0] != COMMAND:
+        raise NotUnderstoodError(f"The comment does not begin with {COMMAND}. Write {USAGE}.")
+    for word in words[1:]:
+        if not _WORD.fullmatch(word):
+            raise NotUnderstoodError(f"{word[:100]!r} cannot stand there. Write {USAGE}.")
+    asked = _Parser(prog=COMMAND, add_help=False, allow_abbrev=False).parse(words[1:])
+    return [_name_candidate(asked.commit, pull, own, server), *_list_options(asked)]
+
+
+class _Parser(argparse.ArgumentParser):
+    def parse(self, words: list[str]) -> argparse.Namespace:
+        self.add_argument("commit", nargs="?", default="")
+        self.add_argument("--against", default="")
+        self.add_argument("--experiments", nargs="+", default=[])
+        self.add_argument("--until", default="")
+        self.add_argument("--budget", default="")
+        self.add_argument("--fresh", action="store_true")
+        return self.parse_args(words)
+
+    def error(self, message: str) -> NoReturn:
+        """Where argparse would end the program."""
+        raise NotUnderstoodError(f"{message}. Write {USAGE}.")
+
+
+def _name_candidate(commit: str, pull: PullRequest, own: ArtifactSpec, server: str) -> str:
+    if commit and not may_be_commit(commit):
+        raise NotUnderstoodError(f"{commit[:100]!r} is no commit: 7 to 40 hexadecimal digits. Write {USAGE}.")
+    revision = commit or f"pull/{pull.number}"
+    remote = f"{server.rstrip('/')}/{pull.repository}"
+    if own.remote.removesuffix(".git").casefold() == remote.casefold():
+        return f"{GIT}:{revision}"
+    return f"{remote}@{revision}"
+
+
+def _list_options(asked: argparse.Namespace) -> list[str]:
+    against = asked.against
+    if against and not against.startswith((f"{PYPI}:", f"{GIT}:")):
+        against = f"{GIT}:{against}"
+    values = {"--against": against, "--until": asked.until, "--budget": asked.budget}
+    words = [word for name, value in values.items() if value for word in (name, value)]
+    words += ["--experiments", *asked.experiments] if asked.experiments else []
+    return [*words, "--fresh"] if asked.fresh else words

@@ -1,0 +1,51 @@
+"""What the comment in a pull request says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dashboard.investigate.tries.text import format_markdown
+from tvmdash.contracts.tries import Try
+from tvmdash.text import escape_markdown
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """Where a try was made and who asked for it; the addresses are empty where there are none."""
+
+    machine: str
+    asked_by: str = ""
+    run_url: str = ""
+    site_url: str = ""
+
+
+def format_begun(where: Circumstances) -> str:
+    """While it is built and measured."""
+    text = f"TVM with this pull request is built and measured on {escape_markdown(where.machine)}."
+    return _join(where, f"{text} This comment is edited when that is done.")
+
+
+def format_result(done: Try, where: Circumstances) -> str:
+    """What was measured."""
+    return _join(where, f"On {escape_markdown(where.machine)}:\n\n{format_markdown(done).strip()}")
+
+
+def format_nothing(where: Circumstances) -> str:
+    """Where there is no result."""
+    text = f"There is no result from {escape_markdown(where.machine)}: TVM could not be built or measured."
+    return _join(where, f"{text} The log of the run says why." if where.run_url else text)
+
+
+def _join(where: Circumstances, text: str) -> str:
+    ends = " · ".join(_list_ends(where))
+    return f"{text}\n\n{ends}\n" if ends else f"{text}\n"
+
+
+def _list_ends(where: Circumstances) -> Iterator[str]:
+    if where.site_url:
+        yield f"[dashboard]({where.site_url})"
+    if where.run_url:
+        yield f"[log of this run]({where.run_url})"
+    if where.asked_by:
+        yield f"asked for by {escape_markdown(where.asked_by)}"

@@ -1,0 +1,158 @@
+"""Requests to a server that may be down, slow or hostile: bounded in time and size, never redirected or repeated."""
+
+from __future__ import annotations
+
+import enum
+import io
+import json
+import logging
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from tvmdash.common import Json
+from tvmdash.errors import DashboardError
+
+MAX_ANSWER_BYTES = 4 << 20
+logging.getLogger("urllib3").setLevel(logging.ERROR)  # its debug messages hold the path, which may be a secret
+
+
+class Loss(enum.Enum):
+    """Why there is no answer. Only what was not sent was certainly not taken."""
+
+    NOT_SENT = enum.auto()
+    LATE = enum.auto()
+    BROKEN = enum.auto()
+    TOO_LONG = enum.auto()
+
+
+class NoAnswerError(DashboardError):
+    """A request without an answer; cause: the name of what went wrong. Nothing of the request is in it."""
+
+    def __init__(self, loss: Loss, cause: str) -> None:
+        super().__init__(f"no answer ({cause})")
+        self.loss = loss
+        self.cause = cause
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server answered; the names of `headers` are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def parsed(self) -> Json:
+        """The body as JSON, None where it is none."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+
+def send(
+    method: str,
+    url: str,
+    content: bytes,
+    headers: Mapping[str, str],
+    timeout_s: float,
+    *,
+    max_bytes: int = MAX_ANSWER_BYTES,
+) -> Answer:
+    """The answer to one request, of any status; NoAnswerError where there is none."""
+    import requests
+    import urllib3
+
+    body = _Body(content, time.monotonic() + timeout_s)
+    try:
+        with requests.Session() as session:
+            session.trust_env = False  # else a .netrc puts its own authorization in the token's place
+            with session.request(
+                method,
+                url,
+                data=body if content else None,
+                headers={**headers, "Accept-Encoding": "identity", "Connection": "close"},
+                timeout=timeout_s,
+                allow_redirects=False,  # the token would go wherever a redirection points
+                proxies=_find_proxies(url),
+                verify=_find_authorities(),
+                stream=True,
+            ) as answer:
+                answer_headers = {name.lower(): value for name, value in answer.headers.items()}
+                return Answer(answer.status_code, answer_headers, _read(answer.raw, body.end, max_bytes))
+    except (OSError, urllib3.exceptions.HTTPError) as error:  # what requests raises is an OSError
+        fault = _make_fault(error, body)
+    raise fault  # out here: the exceptions of requests hold the request, and with it the token
+
+
+def is_safe(url: str) -> bool:
+    """Whether a secret may be sent to `url`: over TLS, or on this machine alone."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    clean = url.isascii() and url.isprintable() and " " not in url and "@" not in parts.netloc
+    return clean and bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and _is_local(host)))
+
+
+def _is_local(host: str) -> bool:
+    return host in {"127.0.0.1", "::1", "localhost"}
+
+
+class _Body(io.BytesIO):
+    """A request's body: not sent after `end`, by which the caller gave up; `is_sent` once all of it is on its way."""
+
+    def __init__(self, content: bytes, end: float) -> None:
+        super().__init__(content)
+        self.end = end
+        self.is_sent = not content
+
+    def read(self, size: int | None = -1) -> bytes:
+        """The next part; TimeoutError after `end`."""
+        _refuse_after(self.end)
+        part = super().read(size)
+        self.is_sent = not part
+        return part
+
+
+def _refuse_after(end: float) -> None:
+    if time.monotonic() > end:
+        raise TimeoutError
+
+
+def _find_proxies(url: str) -> dict[str, str]:
+    """The proxies of the environment; none for this machine itself."""
+    import requests.utils
+
+    return {} if _is_local(urlsplit(url).hostname or "") else requests.utils.get_environ_proxies(url)
+
+
+def _find_authorities() -> str | bool:
+    """The certificates that this machine trusts, which may be a company's own; where it has none, those of requests."""
+    known = ssl.get_default_verify_paths()
+    return known.cafile or known.capath or True
+
+
+def _read(answer: Any, end: float, max_bytes: int) -> bytes:
+    body = bytearray()
+    while part := answer.read1(65536):
+        body += part
+        if len(body) > max_bytes:
+            raise NoAnswerError(Loss.TOO_LONG, f"more than {max_bytes} bytes")
+        _refuse_after(end)
+    return bytes(body)
+
+
+def _make_fault(error: Exception, body: _Body) -> NoAnswerError:
+    cause: BaseException = error
+    while inner := cause.__cause__ or cause.__context__:
+        cause = inner
+    loss = Loss.BROKEN if body.is_sent else Loss.NOT_SENT
+    if body.is_sent and isinstance(cause, TimeoutError):
+        loss = Loss.LATE
+    return NoAnswerError(loss, type(cause).__name__)

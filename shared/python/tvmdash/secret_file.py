@@ -1,0 +1,51 @@
+"""A file that holds a secret: refused where others can read it, or where the night's archives would take it in."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvmdash.errors import DashboardError
+
+_MAX_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class SecretFile:
+    """Where a secret lies; `name` says what it is, as `Slack token`, `good_place` where it should lie."""
+
+    path: Path
+    name: str
+    good_place: str
+
+    def read_lines(self, home: Path) -> list[str] | None:
+        """Its lines; None where it is not there. DashboardError, without anything of it, where it is not safe."""
+        try:
+            with open(self.path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+                self._refuse_readable(os.fstat(file.fileno()), home)
+                return file.read(_MAX_BYTES).decode("ascii").splitlines()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except UnicodeDecodeError:
+            problem = f"holds more than ASCII. Write the {self.name} on a line by itself."
+            raise DashboardError(f"{self.path}: {problem}") from None
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror}. Make it a file of this user with mode 600."
+            raise DashboardError(f"{self.path}: {problem}") from None
+
+    def _refuse_readable(self, status: os.stat_result, home: Path) -> None:
+        path = self.path
+        if not stat.S_ISREG(status.st_mode):
+            raise DashboardError(f"{path}: not a regular file. Write the {self.name} into one, with mode 600.")
+        if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            mode = stat.S_IMODE(status.st_mode)
+            raise DashboardError(f"{path}: mode {mode:03o} lets others read the {self.name}. Run: chmod 600 {path}")
+        if status.st_uid not in {os.getuid(), 0}:
+            raise DashboardError(f"{path}: belongs to another user. Run: chown {os.getuid()} {path}")
+        if home.resolve() in path.resolve().parents:
+            raise DashboardError(
+                f"{path}: lies inside the home, which is archived every night, the {self.name} with it. Move it out:"
+                f" mkdir -p ~/.config/tvmdash && mv {path} {self.good_place}"
+            )
