@@ -6,11 +6,13 @@ set -euo pipefail
 usage() {
   cat <<'USAGE'
 usage: run_dashboard.sh HOME [options]
+       run_dashboard.sh --command VERB [arguments]
        run_dashboard.sh --version
 
 Runs one night on the dashboard home HOME (a folder with config/config.json), such as sample-dashboard-home.
 The first start makes a virtual environment in .venv beside this script. `run_dashboard.sh HOME --help` lists
-the options, all of `python -m dashboard run`.
+the options, all of `python -m dashboard run`. With --command it is `python -m dashboard VERB` in that environment,
+such as `run_dashboard.sh --command tries HOME work`.
 
 Environment:
   TVMDASH_PYTHON     the Python to use; else the first python3, python3.14, ..., python3.11 from 3.11 to 3.14
@@ -22,6 +24,7 @@ dashboard, 75 another night holds the home, 130 interrupted. With --fail-on: 5 T
 USAGE
 }
 
+COMMAND=(run "$@")
 REPO=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 
 case ${1:-} in
@@ -33,6 +36,7 @@ case ${1:-} in
     sed -n 's/^__version__ = "\(.*\)"$/tvm-dashboard \1/p' "$REPO/shared/python/tvmdash/__init__.py"
     exit 0
     ;;
+  --command) COMMAND=("${@:2}") ;;
   "")
     usage >&2
     exit 2
@@ -45,4 +49,4 @@ esac
 set_environment "$REPO"
 prepare_environment "$REPO" "$REPO/requirements.txt"
 export PATH="$VENV/bin:$PATH"
-exec "$VENV_PYTHON" -m dashboard run "$@"
+exec "$VENV_PYTHON" -m dashboard "${COMMAND[@]}"

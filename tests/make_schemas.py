@@ -22,7 +22,7 @@ from tvmdash.contracts.remeasured import Remeasured
 from tvmdash.contracts.reproduction import ReproductionResult
 from tvmdash.contracts.scores import ScorePage, Scores
 from tvmdash.contracts.telemetry import TelemetryPage
-from tvmdash.contracts.tries import Try
+from tvmdash.contracts.tries import Try, TryRequest
 from tvmdash.dashboard_info import Night
 from tvmdash.incidents.ledger import Incidents
 from tvmdash.machine.identity import MachineIdentity
@@ -59,6 +59,7 @@ FILES = (
     File("backfill_v1.json", "results/backfills/<stamp>.json", Call, version=None),
     File("bisection_v1.json", "results/bisections/NAME.json", Bisection),
     File("try_v1.json", "results/tries/<stamp>.json", Try),
+    File("try_request_v1.json", "results/tries/queue/<id>.json", TryRequest),
     File("reproduction_v2.json", "results/reproductions/<stamp>.json", ReproductionResult, version=2),
     File("scores_v1.json", f"{_OUTPUT}/score/scores.json", Scores),
     File("score_page_v1.json", f"{_OUTPUT}/score/page.json", ScorePage),

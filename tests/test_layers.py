@@ -45,6 +45,7 @@ FLOORS: dict[str, str] = {
     "plot_util": "common errors text",
     "check_prerequisites": "common config_util dashboard_info errors stages text",
     "traces": "common convert errors machine measure records text",
+    "tries": "common contracts dashboard_info errors files records stats structured text",
     "incidents": "common contracts dashboard_info detect errors files records structured text",
     "backfill": "common dashboard_info errors records series stats structured text",
     "slack_util": "common config_util dashboard_info errors files http_util redaction secret_file stages structured"
@@ -67,7 +68,7 @@ ROOMS: dict[str, str] = {
     "report": "plan",
     "night": "archive artifacts plan process",
     "investigate": "artifacts night plan process",
-    "github": "artifacts investigate",
+    "github": "artifacts",
     "authoring": "artifacts night plan",
     "cli": "archive artifacts authoring github importing investigate night plan process report",
 }

@@ -29,7 +29,7 @@ from dashboard.cli import (
     status,
 )
 from dashboard.cli.arguments import BUG, HELD, OK_CODE, STOPPED, USAGE
-from dashboard.cli.investigate import backfill, bisect, compare, remeasure, reproduce, try_tvm
+from dashboard.cli.investigate import backfill, bisect, compare, remeasure, reproduce, tries, try_tvm
 from dashboard.night import lock
 from tvmdash import __version__
 from tvmdash.errors import DashboardError
@@ -45,6 +45,7 @@ COMMANDS = (
     importing,
     remeasure,
     try_tvm,
+    tries,
     pull_request,
     compare,
     bisect,

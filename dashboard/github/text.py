@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dashboard.investigate.tries.text import format_markdown
 from tvmdash.contracts.tries import Try
 from tvmdash.text import escape_markdown
+from tvmdash.tries.text import format_markdown
 
 
 @dataclass(frozen=True)

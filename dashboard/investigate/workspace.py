@@ -79,20 +79,8 @@ class MeasuringWorkspace:
         return Job("experiment", name, kept.code, kept.config, config, ArtifactSpec(folders.REMEASURE, ""))
 
     def select_experiments(self, asked: Sequence[str]) -> list[str]:
-        """The experiments that take part, in the order of a night; DashboardError where one asked for does not run.
-
-        Each counts once: what the home measures on a TVM beside its own takes part only where it is asked for.
-        """
-        there = [job.name for job in self.plan.experiments]
-        for name in asked:
-            if name not in there:
-                rejected = {job.name: "; ".join(job.faults) for job in self.plan.rejected}
-                why = rejected.get(name, f"The active experiments are: {', '.join(there) or 'none'}.")
-                raise DashboardError(f"--experiments: {name} does not run in {self.home.root}. {why}")
-        selected = [name for name in there if (name in asked if asked else not variant_of(name))]
-        if not selected:
-            raise DashboardError(f"{self.home.root}: no experiment is active.")
-        return selected
+        """The experiments that take part, as `select_experiments` says."""
+        return select_experiments(self.plan, asked)
 
     def _read_tonight(self, name: str) -> Mapping[str, Any] | None:
         """What the experiment measured tonight, as published; None where it has not."""
@@ -105,6 +93,23 @@ class MeasuringWorkspace:
     def read_fingerprint(self, name: str) -> str | None:
         """Of the code as the running night copied it: what its setup is kept under."""
         return Workspace(self.night / f"experiment-{name}").fingerprint.read_text("ascii") if self.night else None
+
+
+def select_experiments(plan: Plan, asked: Sequence[str]) -> list[str]:
+    """The experiments that take part, in the order of a night; DashboardError where one asked for does not run.
+
+    Each counts once: what the home measures on a TVM beside its own takes part only where it is asked for.
+    """
+    there, home = [job.name for job in plan.experiments], plan.home.root
+    for name in asked:
+        if name not in there:
+            rejected = {job.name: "; ".join(job.faults) for job in plan.rejected}
+            why = rejected.get(name, f"The active experiments are: {', '.join(there) or 'none'}.")
+            raise DashboardError(f"--experiments: {name} does not run in {home}. {why}")
+    selected = [name for name in there if (name in asked if asked else not variant_of(name))]
+    if not selected:
+        raise DashboardError(f"{home}: no experiment is active.")
+    return selected
 
 
 @contextlib.contextmanager

@@ -175,3 +175,22 @@ def make_lab(root: Path, **config: Any) -> Lab:
     home.experiment(NAME, run=RUN, analyze=ANALYZE, setup=SETUP)
     homes.write(home.root / "lab.json", {"slow": {}, "workloads": WORKLOADS, "sigma": SIGMA})
     return Lab(home)
+
+
+def make_lab_for_tries(root: Path, pairs: int = 5) -> Lab:
+    """A lab whose experiment is measured in turn, so many pairs a run, and leaves two times.
+
+    TVM 0.27.0 (`new` in its state) is 10 % slower in one of them than 0.26.0 (`old`).
+    """
+    lab = make_lab(root)
+    new, old = (put_artifact(lab.home.root / "shelf", version) for version in ("0.27.0", "0.26.0"))
+    lab.change(foreign=True, sigma=0.001, slow={new.key: {"mlp": 1.1}}, new=new.key, old=old.key)
+    measure_in_turn(lab, pairs)
+    return lab
+
+
+def measure_in_turn(lab: Lab, pairs: int = 5) -> None:
+    """Let the experiment be measured in turn, in so many pairs a run."""
+    fields = {"beside_reference": "runs", "metrics": {"*": {"kind": "time", "unit": "ms", "direction": "lower"}}}
+    homes.write(lab.home.code / "experiments" / NAME / "fields.json", fields)
+    homes.write(lab.home.home.config("experiment", NAME) / "config.json", {"active": True, "pairs": pairs})

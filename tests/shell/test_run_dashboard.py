@@ -49,6 +49,13 @@ def test_a_link_to_the_script_and_sh_start_it_as_well(ready_repo: Any, tmp_path:
         assert '"argv": ["run", "home"]' in stdout
 
 
+def test_another_command_runs_in_the_same_environment(ready_repo: Any) -> None:
+    process = ready_repo.popen([str(ready_repo.script), "--command", "tries", "höme of mine", "work", ""])
+    stdout, stderr = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, stderr
+    assert '"argv": ["tries", "h\\u00f6me of mine", "work", ""]' in stdout
+
+
 def test_files_in_the_callers_folder_shadow_no_module(ready_repo: Any, tmp_path: Path) -> None:
     for name in ("json.py", "dashboard.py", "tvmdash_probe.py"):
         (tmp_path / name).write_text("raise SystemExit(99)\n")

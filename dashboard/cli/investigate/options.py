@@ -25,6 +25,18 @@ def count(text: str) -> int:
     return int(text)
 
 
+def parse_percent(text: str) -> float:
+    """A fraction in a text like `1%`, `0.5 %` or `1`, which is a percentage as well."""
+    number = text.removesuffix("%").strip()
+    try:
+        percent = float(number)
+    except ValueError:
+        percent = 0.0
+    if not 0 < percent < 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage above 0. Write it like 1% or 0.5%.")
+    return percent / 100
+
+
 def make_request(
     arguments: argparse.Namespace, *, tvms: tuple[str, ...] = (), least_rounds: int = 1
 ) -> MeasuringRequest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dashboard.cli.arguments import (
@@ -19,12 +20,13 @@ from dashboard.cli.arguments import (
     make_absolute,
     parse_duration_s,
 )
-from dashboard.cli.investigate.options import TVM_NAMES, add_no_rebuild, make_request
+from dashboard.cli.investigate.options import TVM_NAMES, add_no_rebuild, parse_percent
 from tvmdash import common
 from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
 
 if TYPE_CHECKING:
-    from tvmdash.contracts.tries import Try
+    from tvmdash.contracts.tries import Try, TryRequest
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
@@ -37,7 +39,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     attempt.add_argument("--experiments", nargs="+", default=[], metavar="NAME", help="only these; by default all")
     attempt.add_argument(
-        "--until", type=_parse_percent, default=0.01, metavar="PERCENT", help="how far a 95%% interval may reach; 1%%"
+        "--until", type=parse_percent, default=0.01, metavar="PERCENT", help="how far a 95%% interval may reach; 1%%"
     )
     attempt.add_argument(
         "--budget", type=parse_duration_s, default=7200.0, metavar="TIME", help="for measuring, as 90s, 10m, 3h; 2h"
@@ -46,32 +48,24 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     attempt.add_argument("--markdown", type=make_absolute, metavar="FILE", help="write the table for a pull request")
     attempt.add_argument("--json", type=make_absolute, metavar="FILE", help="write every value there as well")
     attempt.add_argument(
-        "--fail-over", type=_parse_percent, metavar="PERCENT",
+        "--fail-over", type=parse_percent, metavar="PERCENT",
         help=f"end with {TVM_WORSE} where something is worse by more, {CANNOT_TELL} where something may be",
     )  # fmt: skip
+    attempt.add_argument("--queue", action="store_true", help="measure it when `tries HOME work` comes to it")
     add_no_rebuild(attempt)
 
 
-def _parse_percent(text: str) -> float:
-    """A fraction in a text like `1%`, `0.5 %` or `1`, which is a percentage as well."""
-    number = text.removesuffix("%").strip()
-    try:
-        percent = float(number)
-    except ValueError:
-        percent = 0.0
-    if not 0 < percent < 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage above 0. Write it like 1% or 0.5%.")
-    return percent / 100
-
-
 def _try(arguments: argparse.Namespace) -> int:
-    from dashboard.investigate.tries import text, tries
+    from dashboard.investigate.tries import asking, tries
+    from tvmdash.tries import text
 
+    request = _make_request(arguments)
+    if arguments.queue:
+        name = asking.put_into_queue(Home(arguments.home), request, find_code(arguments))
+        print(f"{name} waits. `tries {arguments.home} work` measures it, `tries {arguments.home}` lists what waits.")
+        return OK_CODE
     signal.signal(signal.SIGTERM, interrupt)
-    named = (arguments.candidate, *([arguments.against] if arguments.against else []))
-    request = make_request(arguments, tvms=named)
-    options = {"until": arguments.until, "fresh": arguments.fresh}
-    done, path = tries.try_tvm(Home(arguments.home), request, code=find_code(arguments), **options)
+    done, path = tries.try_tvm(Home(arguments.home), request, code=find_code(arguments))
     print(text.format_table(done))
     print(f"Every value: {path}")
     if arguments.markdown:
@@ -79,6 +73,22 @@ def _try(arguments: argparse.Namespace) -> int:
     if arguments.json:
         common.write_json(arguments.json, common.read_json(path))
     return choose_code(done, arguments.fail_over)
+
+
+def _make_request(arguments: argparse.Namespace) -> TryRequest:
+    from dashboard.investigate.tries import asking
+
+    if arguments.queue and (arguments.markdown or arguments.json or arguments.fail_over):
+        raise DashboardError("--queue: does not wait for the end, so it takes no --markdown, --json, --fail-over.")
+    return replace(
+        asking.make_request(arguments.candidate, arguments.against),
+        experiments=tuple(arguments.experiments),
+        until=arguments.until,
+        budget_s=arguments.budget,
+        rebuild=not arguments.no_rebuild_tvm,
+        seed=arguments.seed,
+        fresh=arguments.fresh,
+    )
 
 
 def choose_code(done: Try, most: float | None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,13 +13,12 @@ from dashboard.investigate.rounds import MeasuredRun
 from tvmdash import common, structured
 from tvmdash.contracts.tries import SCHEMA_VERSION, TriedNumber, TriedSeries, Try
 from tvmdash.dashboard_info import Home
-from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
 from tvmdash.records.metrics import RATIOS
 from tvmdash.series import naming
 from tvmdash.stats.pooled import RunOfPairs, find_changes
+from tvmdash.tries import files
 
-FOLDER = "tries"
 _Named = TypeVar("_Named", TriedSeries, TriedNumber)
 
 
@@ -92,14 +90,9 @@ def _name(items: Sequence[_Named]) -> tuple[_Named, ...]:
     return tuple(replace(item, name=name) for item, name in zip(items, naming.names(items), strict=True))
 
 
-def is_known(series: TriedSeries, until: float) -> bool:
-    """Whether its interval is as narrow as it should be."""
-    return series.change is not None and series.change.is_known(until)
-
-
 def list_wanted(result: Try, experiment: str) -> list[TriedSeries]:
     """The series of the experiment whose intervals are still too wide."""
-    return [item for item in result.series if item.experiment == experiment and not is_known(item, result.until)]
+    return [item for item in result.series if item.experiment == experiment and not item.is_known(result.until)]
 
 
 def list_points(series: Iterable[TriedSeries]) -> tuple[Point, ...]:
@@ -114,10 +107,5 @@ def write(path: Path, result: Try) -> None:
 
 def find_earlier(home: Home, wanted: Callable[[Try], bool]) -> tuple[Try, Path] | None:
     """The newest try in the home that is `wanted`, and its file. What cannot be read is passed over."""
-    folder = home.root / "results" / FOLDER
-    for path in sorted(folder.glob("*.json"), reverse=True):
-        with contextlib.suppress(DashboardError):
-            result = structured.read(Try, path)
-            if result is not None and wanted(result):
-                return result, path
-    return None
+    found = map(files.read, reversed(files.list_files(home)))
+    return next(((item.result, item.path) for item in found if item.result and wanted(item.result)), None)

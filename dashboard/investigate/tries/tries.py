@@ -13,18 +13,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dashboard.artifacts.artifact import Artifact
+from dashboard.artifacts.artifact import MANIFEST, Artifact
 from dashboard.investigate.request import MeasuringRequest
 from dashboard.investigate.rounds import Round, RoundOutcome, RoundState
 from dashboard.investigate.session import MeasuringSession, open_session
 from dashboard.investigate.tries import result as results
+from dashboard.investigate.tries import turn
 from dashboard.investigate.tries.base import Found, find_base, find_named
+from dashboard.investigate.tries.turn import Claim
 from dashboard.night import lock
 from dashboard.plan.job import Alone, CodeFolders
-from tvmdash.contracts.tries import Try, TryState
+from tvmdash.contracts.tries import TriedTvm, Try, TryRequest, TryState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import hardware
+from tvmdash.tries import files
 
 _POLL_S = 2.0
 _WHY_ALONE = {
@@ -36,37 +39,52 @@ _WHY_ALONE = {
 _log = logging.getLogger("try")
 
 
-def try_tvm(
-    home: Home, request: MeasuringRequest, *, code: CodeFolders, until: float, fresh: bool = False
-) -> tuple[Try, Path]:
-    """Measure the request's first TVM against its second one or, without, what suits it; the result and its file.
+def try_tvm(home: Home, request: TryRequest, *, code: CodeFolders) -> tuple[Try, Path]:
+    """Measure now what is asked for, after whatever else is being tried in the home; the result and its file.
 
-    The request's budget counts measuring alone, neither builds nor waiting. What an earlier call measured of the same
-    two TVMs, with the same code on the same machine, counts, unless it is to begin `fresh`. DashboardError where a
-    TVM cannot be had or no experiment can be measured in turn.
+    DashboardError where a TVM cannot be had or no experiment can be measured in turn.
     """
+    with turn.take_turn(home), turn.claim(home, request, files.find_free_id(home)) as claim:
+        return measure(home, claim, code=code)
+
+
+def measure(home: Home, claim: Claim, *, code: CodeFolders) -> tuple[Try, Path]:
+    """Measure the candidate against its base or, where none is named, against what suits it; the result and its file.
+
+    The budget counts measuring alone, neither builds nor waiting. What an earlier call measured of the same two TVMs,
+    with the same code on the same machine, counts, unless it is to begin `fresh`; so does what this very request had
+    measured before it was stopped, whatever its names mean by now. DashboardError as in `try_tvm`.
+    """
+    asked = claim.request
+    request = MeasuringRequest(asked.experiments, budget_s=asked.budget_s, rebuild=asked.rebuild, seed=asked.seed)
     with contextlib.ExitStack() as leases:
         with _open_turn(home, request, code) as session:
             names, left_out = _choose_experiments(session, request)
-            candidate, base = _find_tvms(session, request, leases)
-            result, path = _begin(session, candidate, base, names, fresh=fresh)
-            result = replace(result, until=until, left_out=left_out)
+            candidate, base = _find_tvms(session, claim, leases)
+            result, path = _begin(session, candidate, base, names, claim)
+            result = replace(result, until=asked.until, left_out=left_out)
+        used_s = result.measured_s - result.requests[claim.id].measured_s
+        request = replace(request, budget_s=max(0.0, asked.budget_s - used_s))
         return _Trying(home, request, code, candidate.artifact, base.artifact, path, result).measure(), path
 
 
-def _find_tvms(
-    session: MeasuringSession, request: MeasuringRequest, leases: contextlib.ExitStack
-) -> tuple[Found, Found]:
+def _find_tvms(session: MeasuringSession, claim: Claim, leases: contextlib.ExitStack) -> tuple[Found, Found]:
     """The candidate and its base, which nobody removes before `leases` are released."""
-    candidate = find_named(request.tvms[0], session.finder)
+    home, asked = session.workspace.home, claim.request
+    earlier = results.find_earlier(home, lambda old: claim.id in old.requests or old.stamp == asked.goes_on)
+    names = [_name_again(tvm, session) for tvm in (earlier[0].candidate, earlier[0].base)] if earlier else []
+    candidate = find_named(names[0] if names else asked.candidate, session.finder)
     leases.enter_context(candidate.provided)
-    named = request.tvms[1:]
-    if named:
-        base = find_named(named[0], session.finder)
-    else:
-        base = find_base(session.workspace.home, candidate.artifact, session.finder)
+    named = names[1] if names else asked.base
+    base = find_named(named, session.finder) if named else find_base(home, candidate.artifact, session.finder)
     leases.enter_context(base.provided)
     return candidate, base
+
+
+def _name_again(tvm: TriedTvm, session: MeasuringSession) -> str:
+    """What names the same build, or, where that was removed, one of the same commit or version."""
+    is_here = (session.finder.config.artifacts / tvm.key / MANIFEST).is_file()
+    return tvm.key if is_here else tvm.exact_name
 
 
 @contextlib.contextmanager
@@ -89,18 +107,30 @@ def _open_turn(home: Home, request: MeasuringRequest, code: CodeFolders) -> Iter
 
 
 def _begin(
-    session: MeasuringSession, candidate: Found, base: Found, names: Sequence[str], *, fresh: bool
+    session: MeasuringSession, candidate: Found, base: Found, names: Sequence[str], claim: Claim
 ) -> tuple[Try, Path]:
     """The try of these experiments that an earlier call began, or a new one; and its file."""
-    workspace, here = session.workspace, hardware.facts()
+    home, here = session.workspace.home, hardware.facts()
     machine = f"{here['host']} ({here['hw_model']})"
     fingerprints = {name: session.runner.fingerprint(name) for name in names}
-    new = Try(workspace.stamp, TryState.RUNNING, candidate.tvm, base.tvm, 0.0, machine, fingerprints)
-    earlier = None if fresh else results.find_earlier(workspace.home, lambda old: _is_same_question(old, new))
+    new = Try(claim.id, TryState.RUNNING, candidate.tvm, base.tvm, 0.0, machine, fingerprints)
+    earlier = results.find_earlier(home, lambda old: _counts(old, new, claim))
     if earlier is None:
-        return new, workspace.result_file(results.FOLDER)
-    _log.info("Going on with what %s holds: %d runs.", earlier[1], sum(earlier[0].runs.values()))
-    return replace(earlier[0], state=TryState.RUNNING, errors={}), earlier[1]
+        is_taken = (home.tries / f"{claim.id}.json").exists()
+        stamp = files.find_free_id(home) if is_taken else claim.id
+        return replace(new, stamp=stamp, requests={claim.id: claim.asked(0.0)}), home.tries / f"{stamp}.json"
+    old, path = earlier
+    _log.info("Going on with what %s holds: %d runs.", path, sum(old.runs.values()))
+    requests = {**old.requests, claim.id: old.requests.get(claim.id, claim.asked(old.measured_s))}
+    return replace(old, state=TryState.RUNNING, errors={}, requests=requests), path
+
+
+def _counts(old: Try, new: Try, claim: Claim) -> bool:
+    """Whether what the old one measured answers the new one."""
+    is_same = (old.candidate.key, old.base.key, old.machine, old.experiments) == (
+        new.candidate.key, new.base.key, new.machine, new.experiments,
+    )  # fmt: skip
+    return is_same and (not claim.request.fresh or claim.id in old.requests)
 
 
 def _choose_experiments(session: MeasuringSession, request: MeasuringRequest) -> tuple[list[str], dict[str, str]]:
@@ -113,12 +143,6 @@ def _choose_experiments(session: MeasuringSession, request: MeasuringRequest) ->
         reasons = "; ".join(f"{name} {why}" for name, why in left_out.items())
         raise DashboardError(f"No experiment can be measured in turn: {reasons}. Use compare.")
     return names, left_out
-
-
-def _is_same_question(old: Try, new: Try) -> bool:
-    return (old.candidate.key, old.base.key, old.machine, old.experiments) == (
-        new.candidate.key, new.base.key, new.machine, new.experiments,
-    )  # fmt: skip
 
 
 @dataclass

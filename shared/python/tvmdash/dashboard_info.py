@@ -305,6 +305,11 @@ class Home:
         """The folder of one <stamp>.json for each call of `backfill`."""
         return self.root / "results" / "backfills"
 
+    @property
+    def tries(self) -> Path:
+        """The folder of one <stamp>.json for each `try`, with its queue."""
+        return self.root / "results" / "tries"
+
     def summary(self, experiment: str) -> Path:
         """The folder of the latest summary."""
         return self._result("experiment", "summary", experiment)

@@ -18,7 +18,6 @@ from dashboard.artifacts.locks import Deadline
 from dashboard.cli.arguments import CANNOT_TELL, OK_CODE, TVM_WORSE
 from dashboard.cli.investigate.try_tvm import choose_code
 from dashboard.investigate.rounds import MeasuredRun
-from dashboard.investigate.tries import text
 from dashboard.investigate.tries.base import find_base_commit
 from dashboard.investigate.tries.judging import Worse, judge
 from dashboard.investigate.tries.result import add_run
@@ -32,26 +31,14 @@ from tvmdash import structured
 from tvmdash.contracts.tries import TriedTvm, Try, TryState
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue, SeriesKey
+from tvmdash.tries import text
 
-TIME = {"kind": "time", "unit": "ms", "direction": "lower"}
 AGAINST = ("pypi:0.27.0", "--against", "pypi:0.26.0")
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
-    """A lab whose experiment leaves two times; TVM 0.27.0 is 10 % slower in one of them than 0.26.0."""
-    made = labs.make_lab(tmp_path / "lab")
-    new, old = (labs.put_artifact(made.home.root / "shelf", version) for version in ("0.27.0", "0.26.0"))
-    made.change(foreign=True, sigma=0.001, slow={new.key: {"mlp": 1.1}}, new=new.key, old=old.key)
-    declare(made)
-    return made
-
-
-def declare(lab: Lab) -> None:
-    """Let the experiment be measured in turn, in five pairs a run."""
-    fields = {"beside_reference": "runs", "metrics": {"*": TIME}}
-    homes.write(lab.home.code / "experiments" / NAME / "fields.json", fields)
-    homes.write(lab.home.home.config("experiment", NAME) / "config.json", {"active": True, "pairs": 5})
+    return labs.make_lab_for_tries(tmp_path / "lab")
 
 
 def try_tvm(lab: Lab, *words: str) -> homes.Finished:
@@ -60,7 +47,7 @@ def try_tvm(lab: Lab, *words: str) -> homes.Finished:
 
 def kept(lab: Lab) -> list[Any]:
     """The tries of the home."""
-    return [homes.read(path) for path in sorted((lab.home.path / "results" / "tries").iterdir())]
+    return [homes.read(path) for path in sorted(lab.home.home.tries.glob("*.json"))]
 
 
 def built(lab: Lab) -> list[str]:
@@ -247,7 +234,7 @@ def test_a_pull_request_is_built_and_tried_against_where_it_left_the_branch(tmp_
     lab = labs.make_lab(
         tmp_path / "lab", tvm_remote=str(remotes.tvm), tvm_branch="main", tvm_options={"USE_LLVM": "OFF"}
     )
-    declare(lab)
+    labs.measure_in_turn(lab)
     lab.change(foreign=True, sigma=0.001)
     kept_tools, shelf = os.environ.get("TVMDASH_TEST_ARTIFACTS"), lab.home.root / "shelf"
     shelf.mkdir()

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tvmdash.stats.pooled import Change, RunOfPairs
+from tvmdash.structured import Stamp
 
 SCHEMA_VERSION = 1
+REQUEST_VERSION = 1
 
 
 class TryState(enum.StrEnum):
@@ -34,6 +36,16 @@ class TriedTvm:
     commit: str | None = None
     note: str = ""
 
+    @property
+    def exact_name(self) -> str:
+        """What asks for this very commit or version again, also after a branch has moved."""
+        if self.asked.startswith("pypi:"):
+            return f"pypi:{self.version}"
+        remote, sign, _ = self.asked.rpartition("@")
+        if self.commit and self.asked.startswith("git:"):
+            return f"git:{self.commit}"
+        return f"{remote}@{self.commit}" if self.commit and sign else self.asked
+
 
 @dataclass(frozen=True)
 class TriedSeries:
@@ -52,6 +64,10 @@ class TriedSeries:
     runs: tuple[RunOfPairs, ...] = ()
     change: Change | None = None
     unit: str = ""
+
+    def is_known(self, until: float) -> bool:
+        """Whether its interval is as narrow as it should be."""
+        return self.change is not None and self.change.is_known(until)
 
 
 @dataclass(frozen=True)
@@ -77,12 +93,21 @@ class TriedNumber:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """Who asked for a try and when, and how long had been measured before."""
+
+    by: str
+    at: Stamp
+    measured_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class Try:
     """What came of it. until: how far the 95 % interval of every series was to reach at most, as a fraction.
 
     experiments: the fingerprint of the code and config of each that takes part. runs: how many each had. errors: why
     one could not go on. left_out: why one cannot be measured in turn. alone: series that were measured on the candidate
-    only. measured_s: the time that measuring took, over all calls.
+    only. measured_s: the time that measuring took, over all calls. requests: who asked for it, by the request's ID.
     """
 
     stamp: str
@@ -99,3 +124,28 @@ class Try:
     series: tuple[TriedSeries, ...] = ()
     numbers: tuple[TriedNumber, ...] = ()
     measured_s: float = 0.0
+    requests: Mapping[str, Asked] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TryRequest:
+    """What somebody asked for: results/tries/queue/<id>.json, and results/tries/running/<id>.json while it is measured.
+
+    candidate, base: as people name TVMs; without a base it is what suits the candidate. experiments: none of them means
+    all. until: as a fraction. budget_s: for measuring. rebuild: get what is not at hand. fresh: what earlier calls
+    measured does not count. goes_on: the stamp of the try that it goes on with. failed: why nothing could be measured;
+    it then waits until somebody resumes or cancels it.
+    """
+
+    candidate: str
+    asked_by: str
+    asked_at: Stamp
+    base: str | None = None
+    experiments: tuple[str, ...] = ()
+    until: float = 0.01
+    budget_s: float = 7200.0
+    rebuild: bool = True
+    seed: int | None = None
+    fresh: bool = False
+    goes_on: str = ""
+    failed: str = ""

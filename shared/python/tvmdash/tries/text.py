@@ -1,13 +1,13 @@
-"""A try for people: a short table for the terminal, the same as Markdown for a pull request."""
+"""A try for people: a short table for the terminal, the same as Markdown for a pull request, one line for a list."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dashboard.investigate.tries.result import is_known
 from tvmdash.contracts.tries import TriedNumber, TriedSeries, TriedTvm, Try, TryState
-from tvmdash.records.metrics import RUN_TIME, is_worse, way
+from tvmdash.records.metrics import RUN_TIME, Way, is_worse, way
 from tvmdash.stats.pooled import Change
 from tvmdash.text import (
     elide,
@@ -21,7 +21,7 @@ from tvmdash.text import (
 
 _NAME_COLUMNS = 70
 _MOST_NAMES = 3
-_HEAD = ("series", "change", "95 %", "")
+HEAD = ("series", "change", "95 %", "")
 _ENDS = {
     TryState.RUNNING: "It has not ended. The same command goes on from here.",
     TryState.OVER: "The time was over before every interval was narrow enough. The same command goes on from here.",
@@ -38,12 +38,28 @@ class _Known:
     change: Change
 
 
+@dataclass(frozen=True)
+class Changed:
+    """A number that changed, in words: its name, by how much, with which interval, and what that is called."""
+
+    name: str
+    size: str
+    interval: str
+    word: str
+    way: Way
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Those of `HEAD`."""
+        return elide(self.name, _NAME_COLUMNS), self.size, self.interval, self.word
+
+
 def format_table(done: Try) -> str:
     """The try for a terminal: what changed, and what could have been seen of the rest."""
     rows = _list_rows(done)
-    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(HEAD))]
     table = [_format_line(row, widths) for row in rows] if len(rows) > 1 else []
-    return "\n".join([*_format_facts(done), "", *table, *_format_verdict(done)])
+    return "\n".join([*format_facts(done), "", *table, *format_verdict(done)])
 
 
 def format_markdown(done: Try) -> str:
@@ -51,21 +67,59 @@ def format_markdown(done: Try) -> str:
     lines = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in _list_rows(done)]
     lines.insert(1, "|---|---:|---:|---|")
     table = [*lines, ""] if len(lines) > 2 else []
-    facts = (f"- {escape_markdown(line)}" for line in _format_facts(done))
-    return "\n".join([escape_markdown(" ".join(_format_verdict(done))), "", *table, *facts]) + "\n"
+    facts = (f"- {escape_markdown(line)}" for line in format_facts(done))
+    return "\n".join([escape_markdown(" ".join(format_verdict(done))), "", *table, *facts]) + "\n"
 
 
-def _format_facts(done: Try) -> Iterator[str]:
+def summarize(done: Try) -> str:
+    """What came of it, on one line."""
+    failed = [f"{name} failed" for name in done.errors]
+    return "; ".join([_summarize_numbers(done), *([format_list(failed, _MOST_NAMES)] if failed else [])])
+
+
+def _summarize_numbers(done: Try) -> str:
+    changes, judged = list_changes(done), [item.change for item in done.series if item.change]
+    if changes:
+        shown = [f"{elide(item.name, _NAME_COLUMNS)} {item.size} {item.word}" for item in changes]
+        return f"{len(changes)} of {len(judged) + len(done.numbers)} changed: {format_list(shown, _MOST_NAMES)}"
+    if not judged:
+        return "nothing can be said"
+    within = max(change.within for change in judged)
+    return f"none of {len(judged)} series changed, known to within ±{format_least(within)}"
+
+
+def format_command(done: Try) -> str:
+    """What measures the same two TVMs anew."""
+    words = [done.candidate.exact_name, "--against", done.base.exact_name, "--until", f"{100 * done.until:g}%"]
+    named = ["--experiments", *done.experiments]
+    return f"python3 -m dashboard try HOME {shlex.join([*words, *named, '--fresh'])}"
+
+
+def list_changes(done: Try) -> list[Changed]:
+    """The times that changed, the largest change first, and then the sizes that did."""
+    real = [item for item in done.series if item.change and item.change.real]
+    real.sort(key=lambda item: -abs(item.change.effect) if item.change else 0.0)
+    changed = [number for number in done.numbers if number.is_changed]
+    return [*map(_describe_series, real), *map(_describe_number, changed)]
+
+
+def format_facts(done: Try) -> Iterator[str]:
+    """What was measured: the TVMs, how often, where, and what is missing."""
     yield f"Candidate: {_format_tvm(done.candidate)}"
     yield f"Base: {_format_tvm(done.base)}"
+    runs, took = count_runs(sum(done.runs.values())), format_duration(done.measured_s)
+    yield f"{runs}, {_count_pairs(done.series)} pairs of processes a series, on {done.machine}, measured in {took}."
+    yield from format_remarks(done)
+
+
+def format_remarks(done: Try) -> Iterator[str]:
+    """How it ended, and what is missing."""
     if done.candidate.key == done.base.key:
         yield "Both are the same build: what differs here is noise."
-    runs, took = _count_runs(sum(done.runs.values())), format_duration(done.measured_s)
-    yield f"{runs}, {_count_pairs(done.series)} pairs of processes a series, on {done.machine}, measured in {took}."
     if _ENDS[done.state]:
         yield _ENDS[done.state]
     for name, error in done.errors.items():
-        yield f"{name} ended after {_count_runs(done.runs.get(name, 0))}: {error}"
+        yield f"{name} ended after {count_runs(done.runs.get(name, 0))}: {error}"
     if done.left_out:
         reasons = format_list([f"{name} ({why})" for name, why in done.left_out.items()], 5)
         yield f"Left out, because they cannot be measured in turn: {reasons}. Use compare for these."
@@ -73,7 +127,8 @@ def _format_facts(done: Try) -> Iterator[str]:
         yield f"Measured on the candidate only: {format_list(done.alone, 5)}."
 
 
-def _count_runs(count: int) -> str:
+def count_runs(count: int) -> str:
+    """As in "3 runs"."""
     return f"{count} run{'' if count == 1 else 's'}"
 
 
@@ -88,17 +143,14 @@ def _format_tvm(tvm: TriedTvm) -> str:
 
 
 def _list_rows(done: Try) -> list[tuple[str, ...]]:
-    """The head, the times that changed, the largest change first, and the sizes that did."""
-    real = [item for item in done.series if item.change and item.change.real]
-    real.sort(key=lambda item: -abs(item.change.effect) if item.change else 0.0)
-    changed = [number for number in done.numbers if number.is_changed]
-    return [_HEAD, *map(_format_series, real), *map(_format_number, changed)]
+    return [HEAD, *(item.cells for item in list_changes(done))]
 
 
-def _format_series(item: TriedSeries) -> tuple[str, ...]:
+def _describe_series(item: TriedSeries) -> Changed:
     assert item.change is not None
     interval = format_percent_range(item.change.low, item.change.high)
-    return elide(item.name, _NAME_COLUMNS), format_percent(item.change.effect), interval, _name_way(item)
+    worse = is_worse(item.change.effect, item.direction)
+    return Changed(item.name, format_percent(item.change.effect), interval, _name_way(item), way(worse))
 
 
 def _name_way(item: TriedSeries) -> str:
@@ -110,10 +162,10 @@ def _name_way(item: TriedSeries) -> str:
     return ("higher" if is_up else "lower") + ("" if worse is None else f", {way(worse)}")
 
 
-def _format_number(number: TriedNumber) -> tuple[str, ...]:
+def _describe_number(number: TriedNumber) -> Changed:
     values = f"{format_exact(number.base, '')} to {format_exact(number.candidate, number.unit)}"
     word = way(is_worse(number.candidate - number.base, number.direction))
-    return elide(number.name, _NAME_COLUMNS), values, "exact", word
+    return Changed(number.name, values, "exact", word, word)
 
 
 def _format_line(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -122,7 +174,8 @@ def _format_line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join((name.ljust(widths[0]), *cells, word)).rstrip()
 
 
-def _format_verdict(done: Try) -> list[str]:
+def format_verdict(done: Try) -> list[str]:
+    """How much changed, and what could have been seen of the rest."""
     judged = [(item, _Known(item.name, item.change)) for item in done.series if item.change]
     if not judged:
         return ["Nothing can be said: no series has two pairs of processes."]
@@ -130,8 +183,8 @@ def _format_verdict(done: Try) -> list[str]:
     lines = [f"{real} of {len(judged)} series changed." if real else f"None of {len(judged)} series changed."]
     calm = [(item, known) for item, known in judged if not known.change.real]
     lines += _format_calm(
-        [known for item, known in calm if is_known(item, done.until)],
-        [known for item, known in calm if not is_known(item, done.until)],
+        [known for item, known in calm if item.is_known(done.until)],
+        [known for item, known in calm if not item.is_known(done.until)],
     )
     return [*lines, *_format_numbers(done)]
 
@@ -140,11 +193,11 @@ def _format_calm(narrow: Sequence[_Known], wide: Sequence[_Known]) -> Iterator[s
     """What could have been seen of what did not change."""
     if narrow:
         within, least = (max(values) for values in zip(*map(_get_reach, narrow), strict=True))
-        known = f"known to within ±{_format_least(within)}; a change of {_format_least(least)} would have been seen"
+        known = f"known to within ±{format_least(within)}; a change of {format_least(least)} would have been seen"
         yield f"Without a change: {len(narrow)}, {known}."
     if wide:
         ordered = sorted(wide, key=lambda known: -known.change.visible)
-        shown = [f"{elide(known.name, _NAME_COLUMNS)} ({_format_least(known.change.visible)})" for known in ordered]
+        shown = [f"{elide(known.name, _NAME_COLUMNS)} ({format_least(known.change.visible)})" for known in ordered]
         listed = format_list(shown, _MOST_NAMES)
         yield f"Not known well enough, with the least change that would have been seen: {listed}."
 
@@ -162,6 +215,7 @@ def _format_numbers(done: Try) -> Iterator[str]:
         yield f"Sizes and counts that differ from run to run: {varying}."
 
 
-def _format_least(fraction: float) -> str:
+def format_least(fraction: float) -> str:
+    """How small a change could be seen, as in "1.2 %"."""
     percent = max(0.01, 100 * fraction)
     return f"{percent:.{2 if percent < 0.995 else 1 if percent < 9.95 else 0}f} %"

@@ -1,0 +1,129 @@
+"""`tries`: the queue of `try`, and what came of the tries of a home."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dashboard.cli.arguments import (
+    OK_CODE,
+    SOME_FAILED,
+    STOPPED,
+    Verbs,
+    add_home_verb,
+    find_code,
+    find_home,
+    interrupt,
+    parse_duration_s,
+)
+from dashboard.cli.investigate.options import parse_percent
+from tvmdash.errors import DashboardError
+
+if TYPE_CHECKING:
+    from dashboard.investigate.tries.work import Worked
+
+_SHOWN = 20
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add it to the command line."""
+    tries = add_home_verb(verbs, "tries", _list, "what is tried in a home: list, show, cancel, resume, work")
+    tries.set_defaults(all=False)
+    actions = tries.add_subparsers(title="actions", metavar="ACTION", description="without one: list")
+    listing = actions.add_parser("list", help=f"the last {_SHOWN}, and all that have not ended")
+    listing.add_argument("--all", action="store_true", help="every try of the home")
+    listing.set_defaults(verb=_list)
+    _add_action(actions, "show", _show, "print what came of one")
+    _add_action(actions, "cancel", _cancel, "take one out of the queue, or end it; what it measured is kept")
+    resume = _add_action(actions, "resume", _resume, "go on with one that has not ended, or measure it to the end")
+    resume.add_argument("--until", type=parse_percent, metavar="PERCENT", help="how far a 95%% interval may reach")
+    resume.add_argument("--budget", type=parse_duration_s, metavar="TIME", help="for measuring, as 90s, 10m, 3h")
+    resume.add_argument("--queue", action="store_true", help="leave it to `tries HOME work`")
+    work = actions.add_parser("work", help="perform the queue, one by one, until it is empty")
+    work.set_defaults(verb=_work)
+
+
+def _add_action(
+    actions: Verbs[argparse.ArgumentParser], name: str, verb: Callable[[argparse.Namespace], int], help_text: str
+) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=help_text)
+    parser.add_argument("id", metavar="ID", help="its ID, or the beginning of it")
+    parser.set_defaults(verb=verb)
+    return parser
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from dashboard.investigate.tries import listing
+
+    rows = listing.list_tries(find_home(arguments))
+    hidden = [] if arguments.all else [row for row in rows[:-_SHOWN] if row.has_ended]
+    shown = [row for row in rows if row not in hidden]
+    print(listing.format_rows(shown) if shown else "Nothing has been tried here yet.")
+    if hidden:
+        print(f"{len(hidden)} older ones: list --all")
+    return OK_CODE
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from dashboard.investigate.tries import listing
+    from tvmdash.tries import text
+
+    row = listing.find(find_home(arguments), arguments.id)
+    print(listing.format_rows([row]))
+    if row.result is not None:
+        print(f"\n{text.format_table(row.result)}")
+    return OK_CODE
+
+
+def _cancel(arguments: argparse.Namespace) -> int:
+    from dashboard.investigate.tries import listing
+    from tvmdash.tries import files
+
+    home = find_home(arguments)
+    row = listing.find(home, arguments.id)
+    if row.has_ended or not files.take_away(home, row.id):
+        raise DashboardError(f"{row.id} has ended: it neither waits nor runs.")
+    is_running = row.standing is listing.Standing.RUNNING
+    print(f"{row.id} " + ("ends, and keeps what it has measured." if is_running else "does not wait any more."))
+    return OK_CODE
+
+
+def _resume(arguments: argparse.Namespace) -> int:
+    from dashboard.investigate.tries import asking, listing, turn, work
+    from tvmdash.tries import files, text
+
+    home = find_home(arguments)
+    row = listing.find(home, arguments.id)
+    name = asking.ask_again(home, row, until=arguments.until, budget_s=arguments.budget)
+    if arguments.queue:
+        print(f"{name} waits.")
+        return OK_CODE
+    signal.signal(signal.SIGTERM, interrupt)
+    done = work.Worked()
+    with turn.take_turn(home):
+        work.perform(home, name, done, code=find_code(arguments))
+    if done.interrupted and row.has_ended:
+        files.take_away(home, name)  # it did not wait before either
+    print(text.format_table(done.results[name]) if name in done.results else done.faults.get(name, ""))
+    return _choose_code(done)
+
+
+def _work(arguments: argparse.Namespace) -> int:
+    from dashboard.investigate.tries import work
+    from tvmdash.tries import text
+
+    signal.signal(signal.SIGTERM, interrupt)
+    done = work.perform_queue(find_home(arguments), code=find_code(arguments))
+    for name, result in done.results.items():
+        print(f"{name}: {result.candidate.asked} against {result.base.asked}: {text.summarize(result)}")
+    for name, fault in done.faults.items():
+        print(f"{name}: {fault}")
+    return _choose_code(done)
+
+
+def _choose_code(done: Worked) -> int:
+    if done.interrupted:
+        return STOPPED
+    return SOME_FAILED if done.faults or any(result.errors for result in done.results.values()) else OK_CODE

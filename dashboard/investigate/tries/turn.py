@@ -1,0 +1,92 @@
+"""One try at a time in a home, and how it is cancelled: whoever removes its file in results/tries/running ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from tvmdash.common import remove_unfinished, stamp_of, utc_now
+from tvmdash.contracts.tries import Asked, TryRequest
+from tvmdash.dashboard_info import Home
+from tvmdash.files import lock
+from tvmdash.tries import files
+
+_POLL_S = 2.0
+_GLANCE_S = 1.0
+"""How often to look whether somebody cancelled it."""
+_log = logging.getLogger("try")
+
+
+@dataclass
+class Claim:
+    """A request that is being measured. cancelled: somebody wanted it to end."""
+
+    id: str
+    request: TryRequest
+    cancelled: bool = False
+
+    def asked(self, measured_s: float) -> Asked:
+        """Who asked, where so much had been measured before."""
+        return Asked(self.request.asked_by, self.request.asked_at, measured_s)
+
+
+@contextlib.contextmanager
+def take_turn(home: Home) -> Iterator[None]:
+    """Try alone in the home, after whatever else is being tried there."""
+    path = files.lock_of(home)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _wait(path):
+        for left in files.running_of(home).glob("*.json"):  # of one that was killed
+            left.unlink(missing_ok=True)
+        yield
+
+
+def _wait(path: Path) -> lock.Lock:
+    told = False
+    while (held := lock.take(path, f"since {stamp_of(utc_now())}")) is None:
+        if not told:
+            _log.info("Waiting: %s tries another TVM here.", lock.read_holder(path) or "another process")
+        told = True
+        time.sleep(_POLL_S)
+    return held
+
+
+@contextlib.contextmanager
+def claim(home: Home, request: TryRequest, name: str) -> Iterator[Claim]:
+    """Be listed as running; KeyboardInterrupt in the block where somebody cancels it. Only in one's turn."""
+    folder = files.running_of(home)
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(folder)
+    path, made = folder / f"{name}.json", Claim(name, request)
+    files.write(path, request)
+    try:
+        with _watch(path, made):
+            yield made
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _watch(path: Path, made: Claim) -> Iterator[None]:
+    """Interrupt this process, as ^C does, when the file is gone."""
+
+    def look(_number: int, _frame: FrameType | None) -> None:
+        if not path.exists():
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            made.cancelled = True
+            _log.info("%s was cancelled.", made.id)
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, _GLANCE_S, _GLANCE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,157 @@
+"""The tries of a home as files: what was measured, what waits for its turn, what is being measured now."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tvmdash import common, structured
+from tvmdash.contracts.tries import REQUEST_VERSION, Try, TryRequest
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.files import lock
+
+_MEND = "Mend the file, or remove the request with `tries HOME cancel`."
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The file of a try: what it holds, or why it cannot be read."""
+
+    path: Path
+    result: Try | None
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The file of a request: what it holds, or why it cannot be read."""
+
+    id: str
+    request: TryRequest | None
+    fault: str = ""
+
+
+def queue_of(home: Home) -> Path:
+    """The folder of one <id>.json for each request that is not finished."""
+    return home.tries / "queue"
+
+
+def running_of(home: Home) -> Path:
+    """The folder of the one <id>.json that is being measured, if the lock beside it is held."""
+    return home.tries / "running"
+
+
+def lock_of(home: Home) -> Path:
+    """Held by what tries something in the home."""
+    return home.tries / ".lock"
+
+
+def list_files(home: Home) -> list[Path]:
+    """The files of the home's tries, oldest first."""
+    return sorted(home.tries.glob("*.json"))
+
+
+def read_all(home: Home) -> Iterator[Measured]:
+    """The tries of the home, oldest first."""
+    return map(read, list_files(home))
+
+
+def read(path: Path) -> Measured:
+    """The try in that file."""
+    try:
+        result = structured.from_json(Try, common.read_json(path), path)
+    except DashboardError as error:
+        return Measured(path, None, str(error))
+    return Measured(path, result)
+
+
+def list_requests(home: Home) -> list[Waiting]:
+    """The requests of the home, oldest first."""
+    paths = sorted(queue_of(home).glob("*.json"))
+    return [found for path in paths if (found := _read_waiting(path)) is not None]
+
+
+def read_request(home: Home, name: str) -> TryRequest | None:
+    """The request of that ID; None where there is none any more. DashboardError where it cannot be read."""
+    found = _read_waiting(queue_of(home) / f"{name}.json")
+    if found is not None and found.request is None:
+        raise DashboardError(found.fault)
+    return found.request if found else None
+
+
+def find_running(home: Home) -> Waiting | None:
+    """What is being measured now; None where nothing is."""
+    if not lock.is_held(lock_of(home)):
+        return None
+    paths = sorted(running_of(home).glob("*.json"))
+    return next((found for path in paths if (found := _read_waiting(path)) is not None), None)
+
+
+def _read_waiting(path: Path) -> Waiting | None:
+    try:
+        return Waiting(path.stem, _parse(path))
+    except DashboardError as error:
+        return Waiting(path.stem, None, str(error)) if os.path.lexists(path) else None  # cancelled, or done
+
+
+def _parse(path: Path) -> TryRequest:
+    value = common.read_json(path)
+    structured.check_version(value, REQUEST_VERSION, path, remedy=_MEND)
+    request = structured.from_json(TryRequest, value, path, remedy=_MEND)
+    for name, number in (("until", request.until), ("budget_s", request.budget_s)):
+        if number <= 0:
+            raise DashboardError(f"{path}: $.{name}: {number:g} is not above 0. {_MEND}")
+    return request
+
+
+def add(home: Home, request: TryRequest) -> str:
+    """Put a request into the queue; its ID."""
+    folder = queue_of(home)
+    folder.mkdir(parents=True, exist_ok=True)
+    with lock.wait_for(folder / ".lock"):
+        name = find_free_id(home)
+        write(folder / f"{name}.json", request)
+    return name
+
+
+def put_back(home: Home, name: str, request: TryRequest) -> str:
+    """Put a request that has its ID into the queue; the ID."""
+    with lock.wait_for(queue_of(home) / ".lock"):
+        write(queue_of(home) / f"{name}.json", request)
+    return name
+
+
+def find_free_id(home: Home) -> str:
+    """An ID that no try and no request has: the present moment, or the next second that is free."""
+    moment = common.utc_now()
+    folders = (home.tries, queue_of(home), running_of(home))
+    while any((folder / f"{common.stamp_of(moment)}.json").exists() for folder in folders):
+        moment += datetime.timedelta(seconds=1)
+    return common.stamp_of(moment)
+
+
+def write(path: Path, request: TryRequest) -> None:
+    """Write a request; who is killed meanwhile leaves what was there."""
+    common.write_json(path, {"schema_version": REQUEST_VERSION, **structured.to_json(request)})
+
+
+def keep_failure(home: Home, name: str, why: str) -> None:
+    """Note at a request why it could not be measured, if nobody cancelled it meanwhile."""
+    with contextlib.suppress(DashboardError), lock.wait_for(queue_of(home) / ".lock"):  # a broken one says so itself
+        request = read_request(home, name)
+        if request is not None:
+            write(queue_of(home) / f"{name}.json", replace(request, failed=why))
+
+
+def take_away(home: Home, name: str) -> bool:
+    """Remove a request from the queue, and end it where it is being measured; whether it was there."""
+    with lock.wait_for(queue_of(home) / ".lock"):
+        there = [path for path in (queue_of(home) / f"{name}.json", running_of(home) / f"{name}.json") if path.exists()]
+        for path in there:
+            path.unlink(missing_ok=True)
+    return bool(there)
