@@ -48,6 +48,14 @@ def mark(path: Path) -> str:
 
 
 @functools.cache
+def library_version() -> str:
+    """Changes with the code of the library, which judges and words what pages show."""
+    folder = Path(common.__file__).parent
+    paths = sorted(path for pattern in ("*.py", "*.json") for path in folder.rglob(pattern))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+@functools.cache
 def code_version() -> str:
     """Changes with the code that makes the data files: then all of them are made anew."""
     digest = hashlib.sha256()

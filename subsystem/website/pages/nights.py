@@ -78,7 +78,8 @@ def write_nights(context: SiteContext, results: NightResults, new: Path) -> Writ
     (new / "nights").mkdir()
     stamps = [stamp for stamp in context.home.night_stamps() if _is_stamp(stamp)]
     names = sorted({stamp[:4] for stamp in stamps}, reverse=True)
-    years = {year: _read_catalogue(context.old / "nights" / f"{year}.json") for year in names}
+    frame = context.lasting_frame("nights", "../")
+    years = {year: _read_catalogue(context.old / "nights" / f"{year}.json", frame) for year in names}
     rows: dict[str, Row] = {}
     changed = []
     for stamp in stamps:
@@ -94,7 +95,8 @@ def write_nights(context: SiteContext, results: NightResults, new: Path) -> Writ
         rows.update(written)
     done = Written(len(rows), [page.stamp for page in changed], list(years), rows)
     for year, known in years.items():
-        _write_year(year, {stamp: row for stamp, row in rows.items() if stamp[:4] == year}, known, context.old, new)
+        own = {stamp: row for stamp, row in rows.items() if stamp[:4] == year}
+        _write_year(year, own, known, context.old, new, frame)
     _write_index(context, done, new)
     return done
 
@@ -139,7 +141,7 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
     verdict = night_views.judge(night, context.now if stamp == context.tonight.stamp else None)
     text = pages.render(
         "night.html",
-        Frame("nights", "../"),
+        context.lasting_frame("nights", "../"),
         night=night,
         stamp=stamp,
         verdict=verdict,
@@ -164,20 +166,20 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
     )
 
 
-def _write_year(year: str, rows: Mapping[str, Row], known: _Known, old: Path, new: Path) -> None:
+def _write_year(year: str, rows: Mapping[str, Row], known: _Known, old: Path, new: Path, frame: Frame) -> None:
     names = (f"nights/{year}.html", f"nights/{year}.json")
     if rows == known.rows and all((old / name).is_file() for name in names):
         for name in names:
             carry_over(f"{old}/{name}", f"{new}/{name}")
         return
-    text = pages.render("year.html", Frame("nights", "../"), year=year, rows=sorted(rows.items(), reverse=True))
+    text = pages.render("year.html", frame, year=year, rows=sorted(rows.items(), reverse=True))
     (new / names[0]).write_text(text, encoding="utf-8")
     nights = {stamp: {**vars(row), "kept": vars(row.kept)} for stamp, row in sorted(rows.items())}
-    value = {"schema_version": SCHEMA_VERSION, "renderer": pages.renderer_version(), "nights": nights}
+    value = {"schema_version": SCHEMA_VERSION, "renderer": pages.version_of(frame), "nights": nights}
     write_data(f"{new}/{names[1]}", value)
 
 
-def _read_catalogue(path: Path) -> _Known:
+def _read_catalogue(path: Path, frame: Frame) -> _Known:
     """A list that this code wrote; of one that other code wrote, what was kept; nothing of any other file."""
     rows: dict[str, Row] = {}
     kept: dict[str, Kept] = {}
@@ -185,7 +187,7 @@ def _read_catalogue(path: Path) -> _Known:
         value = common.read_json(path)
         nights = value["nights"].items()
         kept = {stamp: Kept.from_json(row.get("kept", {}), row.get("headline", "")) for stamp, row in nights}
-        if value["renderer"] == pages.renderer_version():
+        if value["renderer"] == pages.version_of(frame):
             rows = {
                 stamp: Row(
                     **{

@@ -18,6 +18,7 @@ from pages.index_page import make_index_page
 from pages.machines import write_machines
 from pages.nights import Written, write_nights
 from pages.scores import write_scores
+from pages.tries import write_tries
 from pages.versions import write_versions
 from tvmdash.series.naming import file_name_of
 
@@ -57,6 +58,7 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite) -> Written:
     titles = [(view.name, view.title, view.page) for view in views]
     write_engines(site, titles, new)
     write_versions(site, titles, carrier)
+    write_tries(site, carrier)
     first = file_name_of(site.series[0].id) if site.series else ""  # what the explorer shows unasked
     for page, template in pages.WITH_SCRIPTS.items():
         if page in pages.pages_with_scripts():

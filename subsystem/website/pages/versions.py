@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from files.incremental import IncrementalSite, fingerprint, mark
+from files.incremental import IncrementalSite, fingerprint, library_version, mark
 from markup.version_charts import Spot, axis, line
 from markupsafe import Markup
 from render import page as pages
 from views.context import SiteContext
-from views.frame import Frame
 
-from tvmdash import common
 from tvmdash.backfill import history as version_history
 from tvmdash.backfill import history_text as words
 from tvmdash.backfill.history import Course, History, Step
@@ -93,7 +89,7 @@ def write_versions(context: SiteContext, titles: Sequence[tuple[str, str, str]],
     values = _values(history, {name: (title, page) for name, title, page in titles}) if history.versions else {}
     text = pages.render(
         PAGE,
-        Frame("versions"),
+        context.lasting_frame("versions"),
         history=history,
         about=words.MEASURED_AFTER_ONE_ANOTHER,
         command=words.format_command(),
@@ -106,10 +102,7 @@ def write_versions(context: SiteContext, titles: Sequence[tuple[str, str, str]],
 def _made_from(context: SiteContext, titles: Sequence[tuple[str, str, str]]) -> str:
     """Changes with the files that backfill left, the experiments, and the code that judges and shows them."""
     files = [f"{path} {mark(path)}" for path in version_history.files(context.home)]
-    folder = Path(common.__file__).parent
-    library = sorted(path for pattern in ("*.py", "*.json") for path in folder.rglob(pattern))
-    code = hashlib.sha256(b"".join(path.read_bytes() for path in library)).hexdigest()
-    return fingerprint(pages.renderer_version(), code, repr(titles), *files)
+    return fingerprint(pages.version_of(context.lasting_frame("versions")), library_version(), repr(titles), *files)
 
 
 def _values(history: History, titles: Mapping[str, tuple[str, str]]) -> dict[str, object]:

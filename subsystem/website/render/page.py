@@ -22,6 +22,7 @@ SITE = Path(__file__).resolve().parents[1]
 STATIC = SITE / "static"
 TEMPLATES = SITE / "templates"
 
+TRIES = "tries"
 # page, its place, its name for people; those whose template is not there are left out
 NAVIGATION = (
     ("index", "index.html", "Tonight"),
@@ -29,6 +30,7 @@ NAVIGATION = (
     ("compare", "compare.html", "Compare"),
     ("engines", "engines.html", "Engines"),
     ("versions", "versions.html", "Versions"),
+    (TRIES, "tries.html", "Tries"),
     ("scores", "scores.html", "Scores"),
     ("alerts", "alerts.html", "Alerts"),
     ("machines", "machines.html", "Machines"),
@@ -44,9 +46,10 @@ def pages_with_scripts() -> frozenset[str]:
     return frozenset(page for page, name in WITH_SCRIPTS.items() if (TEMPLATES / name).is_file())
 
 
-def navigation() -> list[tuple[str, str, str]]:
+def navigation(*, tries: bool) -> list[tuple[str, str, str]]:
     """The pages that the header leads to."""
-    return [item for item in NAVIGATION if item[0] not in WITH_SCRIPTS or item[0] in pages_with_scripts()]
+    missing = {*WITH_SCRIPTS} - pages_with_scripts() | (set() if tries else {TRIES})
+    return [item for item in NAVIGATION if item[0] not in missing]
 
 
 @functools.cache
@@ -60,16 +63,21 @@ def renderer_version() -> str:
     return digest.hexdigest()[:16]
 
 
+def version_of(frame: Frame) -> str:
+    """Changes with all that a page has from elsewhere: then it is rendered anew."""
+    return f"{renderer_version()}{' with tries' if frame.tries else ''}"
+
+
 def render(template: str, frame: Frame, **values: Any) -> str:
     """The page as HTML."""
-    header = _header(frame.page, frame.root)
+    header = _header(frame.page, frame.root, tries=frame.tries)
     return _environment().get_template(template).render(frame=frame, root=frame.root, header=header, **values) + "\n"
 
 
 @functools.cache
-def _header(page: str, root: str) -> Markup:
+def _header(page: str, root: str, *, tries: bool) -> Markup:
     """The top of a page, the same on many."""
-    values = {"page": page, "root": root, "navigation": navigation()}
+    values = {"page": page, "root": root, "navigation": navigation(tries=tries)}
     return Markup(_environment().get_template("header.html").render(values))  # noqa: S704 - escaped by the template
 
 

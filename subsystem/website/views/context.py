@@ -14,6 +14,7 @@ from inputs.scores import Scores, read_scores
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night
+from tvmdash.tries import files
 from views.frame import Frame
 from views.series import NIGHTS, Measured, SeriesView, read_measured
 from views.tally import ReadVerdict, read_tonights
@@ -87,6 +88,11 @@ class SiteContext:
         """The nights that the series' values are of, oldest first."""
         return self.stamps[-NIGHTS:]
 
+    @functools.cached_property
+    def tries(self) -> list[Path]:
+        """The files of what was tried, oldest first."""
+        return files.list_files(self.home)
+
     def telemetry_file(self, name: str) -> Path:
         """A file that the telemetry subsystem names; outside of its output folder there is none."""
         folder = self.home.output(TELEMETRY).resolve()
@@ -95,7 +101,11 @@ class SiteContext:
 
     def frame(self, page: str, root: str = "") -> Frame:
         """Of a page that is written anew by each publish."""
-        return Frame(page, root, f"{self.now:%Y-%m-%dT%H:%M:%SZ}", self.max_age_hours)
+        return Frame(page, root, f"{self.now:%Y-%m-%dT%H:%M:%SZ}", self.max_age_hours, bool(self.tries))
+
+    def lasting_frame(self, page: str, root: str = "") -> Frame:
+        """Of a page that is carried over until what it shows has changed."""
+        return Frame(page, root, tries=bool(self.tries))
 
     @property
     def written(self) -> str:

@@ -5,7 +5,7 @@
  */
 
 import { readCatalogue, root, SiteError } from "./data.js";
-import { el } from "./dom.js";
+import { copyButton, el } from "./dom.js";
 
 /** @type {Record<string, () => Promise<{start: () => Promise<void>}>>} */
 const PAGES = {
@@ -138,5 +138,13 @@ function openHelp() {
   dialog.showModal();
 }
 
+/** A button at each text that is there to be copied. */
+function offerCopies() {
+  for (const text of document.querySelectorAll("pre[data-copy]")) {
+    text.before(copyButton("Copy", () => text.textContent ?? ""));
+  }
+}
+
 startKeys();
+offerCopies();
 void startPage();

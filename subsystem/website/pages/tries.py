@@ -1,0 +1,158 @@
+"""What was tried: a page each, and the list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from files.files import safe_name
+from files.incremental import IncrementalSite, fingerprint, library_version, mark
+from render import page as pages
+from views.context import SiteContext
+
+from tvmdash import common
+from tvmdash.contracts.tries import Asked, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.records.metrics import is_worse, way
+from tvmdash.text import format_duration, format_percent, format_percent_range
+from tvmdash.tries import files
+from tvmdash.tries import text as words
+from tvmdash.tries.files import Measured
+from tvmdash.tries.text import Changed
+
+PAGE = "tries.html"
+FOLDER = "tries"
+_STATES = {
+    TryState.RUNNING: ("unfinished", "has not ended"),
+    TryState.DONE: ("ok", "done"),
+    TryState.OVER: ("partial", "out of time"),
+    TryState.INTERRUPTED: ("unfinished", "interrupted"),
+}
+
+
+@dataclass(frozen=True)
+class TryRow:
+    """A try in the list: its page, when it was asked for, the two TVMs, what came of it, or why it cannot be read."""
+
+    page: str
+    moment: str
+    candidate: str
+    base: str
+    state: str
+    told: str
+    result: str
+    fault: str
+
+
+@dataclass(frozen=True)
+class SeriesRow:
+    """A series of a try, in words; `state` is empty where it did not change."""
+
+    name: str
+    state: str
+    size: str
+    interval: str
+    visible: str
+    pairs: int
+
+
+@dataclass(frozen=True)
+class TryView:
+    """The page of a try."""
+
+    candidate: str
+    base: str
+    verdict: tuple[str, ...]
+    changes: tuple[Changed, ...]
+    rows: tuple[SeriesRow, ...]
+    facts: tuple[tuple[str, str], ...]
+    remarks: tuple[str, ...]
+    command: str
+    markdown: str
+
+
+def write_tries(context: SiteContext, carrier: IncrementalSite) -> None:
+    """Have tries.html and the pages that it leads to; nothing where nothing was tried. Those that stay are carried."""
+    if not context.tries:
+        return
+    made_of = fingerprint(pages.version_of(context.lasting_frame(FOLDER)), library_version())
+    carrier.folder(FOLDER)
+    for path in context.tries:
+        _write_one(context, carrier, path, fingerprint(made_of, mark(path)))
+    whole = fingerprint(made_of, *(f"{path.name} {mark(path)}" for path in context.tries))
+    if not carrier.carry(PAGE, whole):
+        rows = [_describe(files.read(path)) for path in reversed(context.tries)]
+        text = pages.render(PAGE, context.lasting_frame(FOLDER), rows=rows)
+        carrier.write(PAGE, text.encode(), whole)
+
+
+def _write_one(context: SiteContext, carrier: IncrementalSite, path: Path, made_from: str) -> None:
+    name = _page_of(path)
+    if carrier.carry(name, made_from):
+        return
+    result = files.read(path).result
+    if result is not None:
+        text = pages.render("try.html", context.lasting_frame(FOLDER, "../"), view=_view(result))
+        carrier.write(name, text.encode(), made_from)
+
+
+def _page_of(path: Path) -> str:
+    name = path.stem if common.is_stamp(path.stem) else safe_name(path.stem)
+    return f"{FOLDER}/{name}.html"
+
+
+def _describe(item: Measured) -> TryRow:
+    moment, result = item.path.stem, item.result
+    if result is None:
+        return TryRow("", moment, "", "", "failed", "cannot be read", "", item.fault)
+    state, told = _STATES[result.state]
+    candidate, base = result.candidate.asked, result.base.asked
+    return TryRow(_page_of(item.path), moment, candidate, base, state, told, words.summarize(result), "")
+
+
+def _view(done: Try) -> TryView:
+    return TryView(
+        done.candidate.asked,
+        done.base.asked,
+        tuple(words.format_verdict(done)),
+        tuple(words.list_changes(done)),
+        tuple(_describe_series(item) for item in done.series),
+        tuple(_list_facts(done)),
+        tuple(words.format_remarks(done)),
+        words.format_command(done),
+        words.format_markdown(done),
+    )
+
+
+def _list_facts(done: Try) -> Iterator[tuple[str, str]]:
+    yield "Candidate", _describe_tvm(done.candidate)
+    yield "Base", _describe_tvm(done.base)
+    yield "Machine", done.machine
+    yield "Measured", f"{words.count_runs(sum(done.runs.values()))}, {format_duration(done.measured_s)}"
+    yield "Intervals", f"within ±{100 * done.until:g} % where it was long enough"
+    yield "Experiments", ", ".join(done.experiments)
+    for asked in done.requests.values():
+        yield "Asked for by", _describe_asked(asked)
+
+
+def _describe_tvm(tvm: TriedTvm) -> str:
+    parts = (f"TVM {tvm.version}", f"commit {tvm.commit}" if tvm.commit else "", f"build {tvm.key}", tvm.note)
+    return ", ".join(filter(None, parts))
+
+
+def _describe_asked(asked: Asked) -> str:
+    return f"{asked.by}, {common.parse_stamp(asked.at):%Y-%m-%d %H:%M} UTC"
+
+
+def _describe_series(item: TriedSeries) -> SeriesRow:
+    change = item.change
+    if change is None:
+        return SeriesRow(item.name, "", "", "", "", sum(run.pairs for run in item.runs))
+    return SeriesRow(
+        item.name,
+        way(is_worse(change.effect, item.direction)) if change.real else "",
+        format_percent(change.effect),
+        format_percent_range(change.low, change.high),
+        words.format_least(change.visible),
+        change.pairs,
+    )

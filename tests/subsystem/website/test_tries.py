@@ -1,0 +1,141 @@
+"""The pages of tries: a list, a page each, in the navigation only where something was tried."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job
+from tvmdash import common, structured
+from tvmdash.contracts.tries import Asked, TriedNumber, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.dashboard_info import Home
+from tvmdash.stats.pooled import Change, RunOfPairs
+
+COMMIT = "7b5acb32b" + "0" * 31
+PAIRS = (RunOfPairs(0.1, 0.001, 12),)
+SLOWER = Change(0.1, 0.098, 0.102, 0.002, 0.004, 12, real=True)
+SAME = Change(0.001, -0.002, 0.004, 0.003, 0.005, 12, real=False)
+TRIED = Try(
+    "20261120T120000Z",
+    TryState.DONE,
+    TriedTvm("git:pull/20165", "git-new", "0.28.dev0", COMMIT),
+    TriedTvm("pypi:0.26.0", "wheel-old", "0.26.0", note="the TVM of the night before"),
+    0.01,
+    "bench (AMD EPYC x 2)",
+    {"cnn": "f"},
+    runs={"cnn": 3},
+    series=(
+        TriedSeries("a", "cnn", "run_time", {}, name="cnn mlp run time", runs=PAIRS, change=SLOWER),
+        TriedSeries("b", "cnn", "run_time", {}, name="cnn bert run time", runs=PAIRS, change=SAME),
+    ),
+    numbers=(TriedNumber("c", "cnn", "code_size", {}, 2000.0, 2100.0, "bytes", name="cnn mlp code size"),),
+    measured_s=243.0,
+    requests={"20261120T110000Z": Asked("ada", "20261120T110000Z")},
+)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    made = Site(Home(tmp_path / "home"))
+    made.night(job("cnn"))
+    return made
+
+
+def keep(site: Site, done: Try, name: str = "") -> None:
+    site.home.tries.mkdir(parents=True, exist_ok=True)
+    value = {"schema_version": 1, **structured.to_json(done)}
+    common.write_json(site.home.tries / f"{name or done.stamp}.json", value, durable=False)
+
+
+def published(site: Site, page: str = "tries.html") -> Page:
+    site.publish_here()
+    assert_whole(site)
+    return site.page(page)
+
+
+def test_the_page_says_what_changed_on_what_and_how_to_measure_it_again(site: Site) -> None:
+    keep(site, TRIED)
+    words = published(site, f"tries/{TRIED.stamp}.html").words
+    assert "git:pull/20165 against pypi:0.26.0" in words
+    assert "1 of 2 series changed. Without a change: 1, known to within ±0.30 %" in words
+    assert "cnn mlp run time ▼+10.0 % +9.8 to +10.2 % slower" in words
+    assert "cnn mlp code size ▼2,000 to 2,100 bytes exact worse" in words
+    assert f"TVM 0.28.dev0, commit {COMMIT}, build git-new" in words
+    assert "bench (AMD EPYC x 2)" in words
+    assert "3 runs, 4 min 3 s" in words
+    assert "ada, 2026-11-20 11:00 UTC" in words
+    command = f"try HOME git:{COMMIT} --against pypi:0.26.0 --until 1% --experiments cnn --fresh"
+    assert command in words
+    assert "| cnn mlp run time | +10.0 % | +9.8 to +10.2 % | slower |" in words
+    assert "cnn bert run time +0.10 % -0.20 to +0.40 % visible 0.50 % pairs 12" in words
+
+
+def test_the_list_leads_to_each_page_the_newest_first(site: Site) -> None:
+    keep(site, TRIED)
+    stamp = "20261120T130000Z"
+    errors = {"cnn": "it crashed"}
+    keep(site, replace(TRIED, stamp=stamp, state=TryState.OVER, series=(), numbers=(), errors=errors))
+    page = published(site)
+    assert page.words.index(stamp) < page.words.index(TRIED.stamp)
+    assert "!out of time nothing can be said; cnn failed" in page.words
+    assert "✓done 2 of 3 changed: cnn mlp run time +10.0 % slower and cnn mlp code size" in page.words
+    assert {f"tries/{name}.html" for name in (stamp, TRIED.stamp)} <= set(page.references)
+    told = site.page(f"tries/{stamp}.html").words
+    assert "The time was over before every interval was narrow enough." in told
+    assert "cnn ended after 3 runs: it crashed" in told
+
+
+def test_the_navigation_leads_there_on_every_page_as_soon_as_something_was_tried(site: Site) -> None:
+    site.night(job("cnn"), at="20261120T031500Z")
+    site.publish_here()
+    assert not (site.folder / "tries.html").exists()
+    assert [page.path.name for page in site.pages() if "Tries" in page.words] == []
+    keep(site, TRIED)
+    published(site)
+    assert [page.path.name for page in site.pages() if "Tries" not in page.words] == []
+
+
+def test_pages_are_carried_over_until_the_try_is_measured_further(site: Site) -> None:
+    other = "20261120T130000Z"
+    keep(site, TRIED)
+    keep(site, replace(TRIED, stamp=other))
+    names = ("tries.html", f"tries/{TRIED.stamp}.html", f"tries/{other}.html")
+
+    def publish() -> list[int]:
+        published(site)
+        return [(site.folder / name).stat().st_ino for name in names]
+
+    first = publish()
+    assert publish() == first
+    keep(site, replace(TRIED, stamp=other, measured_s=500.0))
+    assert [now == before for now, before in zip(publish(), first, strict=True)] == [False, True, False]
+
+
+def test_one_that_cannot_be_read_is_told_and_the_others_have_their_pages(site: Site) -> None:
+    keep(site, TRIED)
+    (site.home.tries / f"{STAMP}.json").write_text('{"schema_version": 1, "stamp": 5}', encoding="utf-8")
+    words = published(site).words
+    assert f"{STAMP} ✗cannot be read" in words
+    assert "$.stamp: 5 is not a text." in words
+    assert [path.name for path in (site.folder / "tries").iterdir()] == [f"{TRIED.stamp}.html"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_stay_text(site: Site, name: str) -> None:
+    sides = {side: TriedTvm(name, name, name, name, name) for side in ("candidate", "base")}
+    series: tuple[Any, ...] = tuple(replace(item, name=name, experiment=name) for item in TRIED.series)
+    told = {"machine": name, "experiments": {name: name}, "runs": {name: 1}, "errors": {name: name}}
+    asked = {name: Asked(name, STAMP)}
+    done = replace(TRIED, **sides, **told, series=series, left_out={name: name}, alone=(name,), requests=asked)
+    keep(site, done, name.replace("/", "").replace("\x00", "")[:200])
+    listed = published(site)
+    (path,) = (site.folder / "tries").iterdir()
+    page = Page.read(path)
+    assert as_shown(name) in page.words
+    for shown in (listed, page):
+        assert not set("\x00\x1b\u202e") & set(shown.path.read_text(encoding="utf-8"))
+        assert [found.get("src") for found in shown.all("img")] == [f"{'../' if shown is page else ''}icon.svg"]
+        assert not [found for found in shown.all("script") if "alert" in str(found)]
