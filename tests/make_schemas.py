@@ -21,6 +21,7 @@ from tvmdash.contracts.receipts import Receipt
 from tvmdash.contracts.remeasured import Remeasured
 from tvmdash.contracts.reproduction import ReproductionResult
 from tvmdash.contracts.scores import ScorePage, Scores
+from tvmdash.contracts.signoff import Signoff
 from tvmdash.contracts.telemetry import TelemetryPage
 from tvmdash.contracts.tries import Try, TryRequest
 from tvmdash.dashboard_info import Night
@@ -61,6 +62,7 @@ FILES = (
     File("try_v1.json", "results/tries/<stamp>.json", Try),
     File("try_request_v1.json", "results/tries/queue/<id>.json", TryRequest),
     File("reproduction_v2.json", "results/reproductions/<stamp>.json", ReproductionResult, version=2),
+    File("signoff_v1.json", "FILE of signoff --json", Signoff),
     File("scores_v1.json", f"{_OUTPUT}/score/scores.json", Scores),
     File("score_page_v1.json", f"{_OUTPUT}/score/page.json", ScorePage),
     File("telemetry_page_v1.json", f"{_OUTPUT}/telemetry/page.json", TelemetryPage),

@@ -36,7 +36,7 @@ FLOORS: dict[str, str] = {
     "dashboard_info": "common config_util errors machine records redaction stages structured",
     "home_secrets": "common config_util dashboard_info errors redaction",
     "verdict": "common dashboard_info detect structured",
-    "contracts": "detect errors machine stats structured verdict",
+    "contracts": "detect errors machine records stats structured verdict",
     "measure": "common config_util dashboard_info errors stages stats",
     "records_exchange": "common dashboard_info errors machine records",
     "trial_util": "measure",
@@ -47,6 +47,8 @@ FLOORS: dict[str, str] = {
     "traces": "common convert errors machine measure records text",
     "tries": "common contracts dashboard_info errors files records stats structured text",
     "incidents": "common contracts dashboard_info detect errors files records structured text",
+    "signoff": "common contracts dashboard_info detect errors files incidents records series stats structured text"
+    " verdict",
     "backfill": "common dashboard_info errors records series stats structured text",
     "slack_util": "common config_util dashboard_info errors files http_util redaction secret_file stages structured"
     " text verdict",

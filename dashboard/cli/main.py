@@ -29,7 +29,7 @@ from dashboard.cli import (
     status,
 )
 from dashboard.cli.arguments import BUG, HELD, OK_CODE, STOPPED, USAGE
-from dashboard.cli.investigate import backfill, bisect, compare, remeasure, reproduce, tries, try_tvm
+from dashboard.cli.investigate import backfill, bisect, compare, remeasure, reproduce, signoff, tries, try_tvm
 from dashboard.night import lock
 from tvmdash import __version__
 from tvmdash.errors import DashboardError
@@ -51,6 +51,7 @@ COMMANDS = (
     bisect,
     backfill,
     reproduce,
+    signoff,
     new,
     smoke,
     results,
@@ -65,7 +66,7 @@ def _make_parser() -> argparse.ArgumentParser:
         prog="python3 -m dashboard",
         description="The nightly TVM benchmark dashboard.",
         epilog="Exit codes: 0 all well; 1 some job or backup failed; 2 usage or top-level config; 3 a bug of ours; "
-        "4 it cannot be told (reproduce, try); 5 TVM is worse (--fail-on, --fail-over); "
+        "4 it cannot be told (reproduce, try, signoff); 5 TVM is worse (--fail-on, --fail-over, signoff); "
         "75 another night holds this home; 77 not allowed (try-request); 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"tvm-dashboard {__version__}")

@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from judging.memory import ALERT, Memory, Step
-from judging.table import REACH, Row, Table
+from judging.table import REACH, Table
 from tvmdash.detect.change_points import rebase
 from tvmdash.detect.fleet.fleet import FleetState
 from tvmdash.detect.series import SeriesState, scale_series
-from tvmdash.records.metrics import FOREIGN
 
 RECENT, MOST_CHANGES = 15, 5
 """A number that changed more often than that in its last nights is no exact one: each of its changes says nothing."""
@@ -49,16 +48,6 @@ class Exact:
         """What is said of it tonight, in words."""
         agree = f"{self.processes} processes agree" if self.processes > 1 else "it has no noise"
         return f"exact, {agree}: {'another value than before' if self.is_changed else 'as it was'}"
-
-
-def judge_change(series: Row, before: float, after: float) -> bool | None:
-    """Whether an exact number got worse, better (False), or only changed (None).
-
-    A count that got better only changed; so does any size of a template's record: nearly every change of a compiler
-    makes some code larger and some smaller.
-    """
-    worse = series.is_regression(after - before, before, after)
-    return None if series.kind == "exact" and (not worse or series.metric != FOREIGN.name) else worse
 
 
 def exact_numbers(table: Table, night: int) -> dict[int, Exact]:

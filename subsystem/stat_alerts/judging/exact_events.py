@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from judging import recovery
-from judging.exact import RECENT, Exact, by_experiment, judge_change
+from judging.exact import RECENT, Exact, by_experiment
 from judging.judge import Judged
 from judging.table import Table
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved, Opened
 from tvmdash.incidents.ledger import CHANGE, COMPILER, CONFIRMED, DETECTOR, NOT_TVMS, Event, Ledger, iso_of
 from tvmdash.records import Build
+from tvmdash.records.metrics import judge_exact_change
 
 
 def events_of(table: Table, judged: Judged, ledger: Ledger) -> list[Event]:
@@ -100,7 +101,7 @@ def _moved(table: Table, number: Exact, blame: str) -> Moved:
     series = table.rows[number.row]
     relative = number.before != 0
     effect = (number.value - number.before) / (abs(number.before) if relative else 1.0)
-    worse = None if blame in NOT_TVMS else judge_change(series, number.before, number.value)
+    worse = None if blame in NOT_TVMS else judge_exact_change(series, number.before, number.value)
     return Moved(
         series.key, series.name, series.metric, series.unit, worse, number.before, number.value, effect,
         relative=relative, nights=1, kind=series.kind, processes=number.processes,

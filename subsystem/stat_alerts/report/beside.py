@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from judging.exact import judge_change
 from judging.judge import Judged
 from judging.table import Table
 
@@ -13,7 +12,7 @@ from tvmdash import records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
-from tvmdash.records.metrics import is_worse
+from tvmdash.records.metrics import is_worse, judge_exact_change
 from tvmdash.series import naming
 from tvmdash.text import format_list
 from tvmdash.verdict import BesideReference, Difference, ExactDifference
@@ -75,7 +74,7 @@ def _exact(table: Table, night: int, on_reference: Mapping[int, float]) -> Itera
     for row, reference in on_reference.items():
         series, value = table.rows[row], float(table.values[row, night - table.offset])
         if value != reference:
-            worse = judge_change(series, reference, value)
+            worse = judge_exact_change(series, reference, value)
             yield ExactDifference(series.key, series.name, series.unit, reference, value, worse)
 
 

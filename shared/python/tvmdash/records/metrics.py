@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 Direction = Literal["lower", "higher", "none"]
 """Which way is the better one; of a number without a direction, no change is better or worse."""
@@ -74,6 +74,29 @@ def is_regression(effect: float, change: float, direction: Direction, tolerance:
     """Whether a change by `effect` is for the worse, None where it is neither or is `change` within the tolerance."""
     worse = is_worse(effect, direction)
     return None if worse and abs(change) <= tolerance * (1 + _ROUNDING) else worse
+
+
+class ExactSeries(Protocol):
+    """What decides whether another value of an exact number is a worse one."""
+
+    @property
+    def metric(self) -> str: ...
+    @property
+    def direction(self) -> Direction: ...
+    @property
+    def kind(self) -> Kind: ...
+    @property
+    def tolerance(self) -> float: ...
+
+
+def judge_exact_change(series: ExactSeries, before: float, after: float) -> bool | None:
+    """Whether an exact number got worse, better (False), or only changed (None).
+
+    A count that got better only changed; so does any size of a template's record: nearly every change of a compiler
+    makes some code larger and some smaller.
+    """
+    worse = is_regression(after - before, after - before, series.direction, series.tolerance)
+    return None if series.kind == "exact" and (not worse or series.metric != FOREIGN.name) else worse
 
 
 _ROUNDING = 1e-9

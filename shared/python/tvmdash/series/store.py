@@ -251,6 +251,11 @@ class Store:
         query = "SELECT stamp FROM nights WHERE experiment = ? AND error IS NULL ORDER BY stamp"
         return [row[0] for row in self._connection.execute(query, (experiment,))]
 
+    def faults(self, experiment: str) -> dict[str, str]:
+        """What is wrong with the data of each night that cannot be read."""
+        query = "SELECT stamp, error FROM nights WHERE experiment = ? AND error IS NOT NULL ORDER BY stamp"
+        return dict(self._connection.execute(query, (experiment,)).fetchall())
+
     def versions(self, experiment: str) -> dict[str, str]:
         """The `tvm_hash` of each night on which the experiment has readable data, oldest first."""
         query = "SELECT stamp, tvm_hash FROM nights WHERE experiment = ? AND error IS NULL ORDER BY stamp"

@@ -1,0 +1,145 @@
+"""What the nights between A and B and `bisect` have said already: incidents, their cause, the commits that did it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tvmdash import structured
+from tvmdash.contracts.alerts import PAGE_FILE, AlertsPage
+from tvmdash.contracts.bisection import Bisection
+from tvmdash.contracts.signoff import SignoffBisection, SignoffEvidence
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.incidents import file as incident_file
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents.events import Moved
+from tvmdash.incidents.ledger import FALSE_ALARM, NOT_TVMS, Incident
+from tvmdash.signoff.comparing import SeriesChange
+from tvmdash.signoff.sources import Sources
+from tvmdash.signoff.tvms import HomeTvm
+
+
+@dataclass(frozen=True)
+class NightsBetween:
+    """The nights after A and up to B; from the home's first night on where A was never its own TVM.
+
+    is_whole: both were the home's own, A before B, so that the incidents between are all that was told.
+    """
+
+    after: str
+    until: str
+    is_whole: bool
+
+    def holds(self, stamp: str) -> bool:
+        """Whether a level that began that night lies between the two."""
+        return self.after < stamp <= self.until
+
+
+def find_window(a: HomeTvm, b: HomeTvm) -> NightsBetween:
+    """The window of these two; an empty one where B was measured before A."""
+    last = max((*b.own, *b.beside), default="")
+    begin = max((stamp for stamp in a.own if not b.own or stamp < b.own[0]), default="")
+    if a.own and not begin:
+        return NightsBetween(last, last, is_whole=False)
+    return NightsBetween(begin, last, is_whole=bool(begin and b.own))
+
+
+@dataclass(frozen=True)
+class ToldBetween:
+    """What is known of the series between the two, by key: incidents that stand, and answers of `bisect` (by ID).
+
+    visible: the least change that the nights would have told of a series.
+    """
+
+    window: NightsBetween
+    moved: Mapping[str, Sequence[tuple[Incident, Moved]]]
+    bisections: Mapping[str, Sequence[Bisection]]
+    visible: Mapping[str, float]
+
+    def find_incident(self, key: str, log: float | None) -> Incident | None:
+        """The last incident in which the series moved that way."""
+        alike = [incident for incident, moved in self.moved.get(key, ()) if log is None or moved.effect * log > 0]
+        return alike[-1] if alike else None
+
+    def find_bisection(self, series: str, incident: Incident | None, log: float) -> SignoffBisection | None:
+        """What bisect found of the series, or of its incident."""
+        for found in reversed(self.bisections.get(series, ())):
+            if (found.effect or 0.0) * log > 0:
+                return SignoffBisection(series, found.suspects, found.probability, len(found.suspects))
+        said = incident.bisected if incident else None
+        return SignoffBisection(series, said.suspects, said.probability, said.count) if said else None
+
+    def compare(self, key: str) -> SeriesChange | None:
+        """What the ledger says of a series that has no pairs; None where its nights could not have told a change."""
+        moved = [each for incident, each in self.moved.get(key, ()) if _is_tvms(incident) and each.relative]
+        if moved and self.window.is_whole:
+            log = math.fsum(math.log1p(each.effect) for each in moved)
+            only = moved[0] if len(moved) == 1 else None
+            low, high = (_find_log(end) for end in ((only.low, only.high) if only else (None, None)))
+            return SeriesChange(SignoffEvidence.LEDGER, log, low, high, is_real=True)
+        if self.window.is_whole and key in self.visible:
+            return SeriesChange(SignoffEvidence.LEDGER, visible=self.visible[key], is_real=False)
+        return None
+
+
+def _find_log(end: float | None) -> float | None:
+    return None if end is None else math.log1p(end)
+
+
+def _is_tvms(incident: Incident) -> bool:
+    return incident.kind == ledgers.CHANGE and incident.blame not in NOT_TVMS
+
+
+def read_told(found: Sources, a: HomeTvm, b: HomeTvm) -> ToldBetween:
+    """What the home's ledger, its alerts page and its bisections say."""
+    window = find_window(a, b)
+    output = found.home.output(ledgers.SUBSYSTEM)
+    ledger = ledgers.fold(incident_file.read(output / ledgers.LEDGER_FILE))
+    moved: dict[str, list[tuple[Incident, Moved]]] = {}
+    for incident in sorted(ledger.incidents.values(), key=lambda incident: incident.begin):
+        if window.holds(incident.begin) and incident.state != FALSE_ALARM:
+            for each in incident.moved:
+                if not (each.recovered and each.recovered <= window.until):
+                    moved.setdefault(each.series, []).append((incident, each))
+    return ToldBetween(window, moved, _read_bisections(found, window), _read_visible(found, window))
+
+
+def _read_visible(found: Sources, window: NightsBetween) -> Mapping[str, float]:
+    path = found.home.output(ledgers.SUBSYSTEM) / PAGE_FILE
+    try:
+        page = structured.read(AlertsPage, path)
+    except DashboardError:  # of the ancestor's rule, or damaged: then the nights have said nothing
+        return {}
+    if page is None or page.night < window.until:
+        return {}
+    known = ((each.id, each.smallest_visible_change) for each in page.series)
+    return {key: visible for key, visible in known if visible is not None}
+
+
+def _read_bisections(found: Sources, window: NightsBetween) -> Mapping[str, Sequence[Bisection]]:
+    """Those that have an answer, by series, without those of what was there before A."""
+    every: dict[str, list[Bisection]] = {}
+    for result in _read_results(found, found.home):
+        own = [stamp for stamp in _list_own(found, result.bad.id) if window.after]
+        if result.is_answered and not (own and max(own) <= window.after):
+            every.setdefault(result.series, []).append(result)
+    return every
+
+
+def _read_results(found: Sources, home: Home) -> Iterable[Bisection]:
+    paths = sorted((home.root / "results" / "bisections").glob("*.json"), key=lambda path: path.stat().st_mtime)
+    for path in paths:
+        try:
+            result = structured.read(Bisection, path)
+        except DashboardError as error:
+            found.faults.append(f"Left out: {error}")
+        else:
+            if result is not None:
+                yield result
+
+
+def _list_own(found: Sources, name: str) -> Sequence[str]:
+    known = found.tvms.find_id(name) if name else None
+    return found.tvms.tvms[known].own if known else ()

@@ -1,0 +1,61 @@
+"""The commands that get the evidence that is missing, with everything filled in."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+
+from tvmdash.contracts.signoff import Signoff, SignoffSeries, SignoffState
+from tvmdash.dashboard_info import Home
+
+_MOST_BISECTIONS = 3
+_COMMIT = re.compile("[0-9a-f]{7,40}")
+
+
+def list_commands(home: Home, done: Signoff, pairable: Collection[str]) -> Iterator[str]:
+    """What to call: `try` and `compare` for what cannot be said, `bisect` for regressions that are open.
+
+    pairable: the keys of the series that can be measured in turn; `compare` measures the others.
+    """
+    unclear = [item for item in done.series if item.state is SignoffState.UNCLEAR and _is_open(item)]
+    in_turn = [item for item in unclear if item.id in pairable]
+    ends = [done.b.spec, "--against", done.a.spec]
+    if in_turn or not done.series:
+        yield _format(home, "try", *ends, *_format_experiments(in_turn))
+    others = [item for item in unclear if item.id not in pairable]
+    if others:
+        yield _format(home, "compare", done.a.spec, done.b.spec, *_format_experiments(others))
+    answered = {found.series for found in done.bisections}
+    worse = [item for item in done.series if item.state is SignoffState.WORSE and _is_open(item)]
+    first: dict[str, SignoffSeries] = {}
+    for item in sorted(worse, key=lambda item: -abs(item.effect or 0.0)):
+        if item.id not in answered and item.before is None:
+            first.setdefault(item.incident or item.experiment, item)
+    for item in list(first.values())[:_MOST_BISECTIONS]:
+        good, bad = _find_range(done, item)
+        if good.partition(":")[0] == bad.partition(":")[0]:
+            incident = ["--incident", item.incident] if item.incident else []
+            yield _format(home, "bisect", item.experiment, item.id, "--good", good, "--bad", bad, *incident)
+
+
+def _find_range(done: Signoff, item: SignoffSeries) -> tuple[str, str]:
+    """The commits that its incident lies between, else A and B."""
+    incident = next((each for each in done.incidents if each.id == item.incident), None)
+    if incident is not None and all(map(_COMMIT.fullmatch, incident.versions)):
+        good, bad = incident.versions
+        return f"git:{good}", f"git:{bad}"
+    return done.a.spec, done.b.spec
+
+
+def _is_open(item: SignoffSeries) -> bool:
+    return item.is_in_the_way and item.waiver is None
+
+
+def _format_experiments(series: Sequence[SignoffSeries]) -> list[str]:
+    names = sorted({item.experiment for item in series})
+    return ["--experiments", *names] if names else []
+
+
+def _format(home: Home, verb: str, *words: str) -> str:
+    return f"python3 -m dashboard {verb} {shlex.join([str(home.root), *words])}"

@@ -1,0 +1,199 @@
+"""Every series from A to B: which evidence counts, what is real, all series considered, and what cannot be said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tvmdash import common
+from tvmdash.contracts.signoff import SignoffDoubt, SignoffSeries, SignoffState
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.incidents.annotations import RETIRED, Annotation
+from tvmdash.records.metrics import is_worse, judge_exact_change
+from tvmdash.signoff.between import ToldBetween
+from tvmdash.signoff.comparing import SeriesChange, cannot_say
+from tvmdash.signoff.exact import compare_exact
+from tvmdash.signoff.measured import MeasuredSeries
+from tvmdash.signoff.nights import compare_nights, compare_rounds
+from tvmdash.signoff.ratios import compare_ratios
+from tvmdash.signoff.sources import Sources
+from tvmdash.verdict import SUBSYSTEM, TELL
+
+ERROR = 0.05
+"""How often any series is called changed where none did."""
+_CONTROLS = "canary"
+
+
+@dataclass(frozen=True)
+class TwoTvms:
+    """The IDs of A and B."""
+
+    a: str
+    b: str
+
+
+def judge_series(
+    found: Sources, series: Sequence[MeasuredSeries], pair: TwoTvms, told: ToldBetween, matters: float
+) -> list[SignoffSeries]:
+    """Each series of a TVM that was measured with A or B and is not retired.
+
+    matters: a change for the worse that must be excluded, as a fraction.
+    """
+    names = _read_controls(found.home)
+    controls = [each for each in series if {each.experiment, each.key} & names]
+    known = [each for each in series if (each.knows(pair.a) or each.knows(pair.b)) and each not in controls]
+    known = [each for each in known if not _is_retired(each, found.tvms.annotations)]
+    compared = _compare_all(known, controls, pair, told)
+    level = _find_level(compared.values())
+    coverage = Coverage.of(known, pair)
+    return [_judge(each, compared[each.key], coverage, level, matters) for each in known]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The experiments that were measured with each of the two, and those that were with it alone as the home's TVM."""
+
+    pair: TwoTvms
+    measured: Mapping[str, frozenset[str]]
+    own: Mapping[str, frozenset[str]]
+
+    @classmethod
+    def of(cls, series: Sequence[MeasuredSeries], pair: TwoTvms) -> Coverage:
+        """As the series of all experiments say."""
+        both = (pair.a, pair.b)
+        measured = {tvm: frozenset(each.experiment for each in series if each.knows(tvm)) for tvm in both}
+        own = {tvm: frozenset(each.experiment for each in series if each.list_values(tvm)) for tvm in both}
+        return cls(pair, measured, own)
+
+
+def _is_retired(series: MeasuredSeries, annotations: Iterable[Annotation]) -> bool:
+    """Whether the last that people said of it is that nobody misses it."""
+    said = [each.series for each in annotations if each.series and each.covers(series.experiment, series.name)]
+    return said[-1:] == [RETIRED]
+
+
+def _compare_all(
+    series: Sequence[MeasuredSeries], controls: Sequence[MeasuredSeries], pair: TwoTvms, told: ToldBetween
+) -> dict[str, SeriesChange]:
+    """By key, what the strongest evidence says that there is."""
+    by_experiment: dict[str, list[MeasuredSeries]] = {}
+    for each in series:
+        by_experiment.setdefault(each.experiment, []).append(each)
+    pairs = compare_rounds(series, pair.a, pair.b)
+    for members in by_experiment.values():
+        pairs |= compare_ratios(members, pair.a, pair.b)
+    return {each.key: _choose(each, pairs.get(each.key), controls, pair, told) for each in series}
+
+
+def _choose(
+    series: MeasuredSeries,
+    pairs: SeriesChange | None,
+    controls: Sequence[MeasuredSeries],
+    pair: TwoTvms,
+    told: ToldBetween,
+) -> SeriesChange:
+    exact = compare_exact(series, pair.a, pair.b) if series.may_be_exact else None
+    if exact is not None and exact.doubt is not SignoffDoubt.VARIES:
+        return exact
+    if pairs is not None:
+        return pairs
+    nights = compare_nights(series, pair.a, pair.b, controls)
+    if nights.doubt in {SignoffDoubt.NOT_MEASURED, SignoffDoubt.OWN_CODE}:
+        return nights
+    said = _add_ledger(nights, told.compare(series.key))
+    return cannot_say(SignoffDoubt.NOT_JOINED) if said.doubt is not None and series.ratios else said
+
+
+def _add_ledger(nights: SeriesChange, ledger: SeriesChange | None) -> SeriesChange:
+    """What the incidents say. That there are none counts for nothing where the nights themselves speak against it."""
+    if ledger is None or (not ledger.is_real and nights.p is not None and nights.p <= ERROR):
+        return nights
+    if ledger.log is None and nights.log is not None:
+        return replace(nights, visible=ledger.visible, is_real=False)
+    return ledger
+
+
+def _read_controls(home: Home) -> frozenset[str]:
+    """The experiments, or keys of series, that the config of stat_alerts names as never changing."""
+    path = home.config("subsystem", SUBSYSTEM) / "config.json"
+    try:
+        named = common.read_json(path).get("controls") if path.is_file() else None
+    except (DashboardError, AttributeError):  # `check` says what is wrong with it
+        named = None
+    return frozenset(map(str, named)) if isinstance(named, list) else frozenset({_CONTROLS})
+
+
+def _find_level(compared: Iterable[SeriesChange]) -> float:
+    """What each series may be wrong by, so that all together are by ERROR (Sidak 1967)."""
+    count = sum(said.p is not None and said.is_real is None for said in compared)
+    return -math.expm1(math.log1p(-ERROR) / max(1, count))
+
+
+def _judge(
+    series: MeasuredSeries, said: SeriesChange, coverage: Coverage, level: float, matters: float
+) -> SignoffSeries:
+    outline = series.outline
+    facts = (series.key, series.name, series.experiment, outline.metric, outline.unit, outline.direction)
+    made = SignoffSeries(*facts, outline.labels, SignoffState.UNCLEAR, doubt=SignoffDoubt.NOT_MEASURED)
+    if said.doubt is SignoffDoubt.NOT_MEASURED:
+        return _judge_alone(series, made, coverage)
+    effect, low, high = (None if log is None else math.expm1(log) for log in (said.log, said.low, said.high))
+    state, doubt = _find_state(series, said, level, matters)
+    return replace(
+        made, state=state, evidence=said.evidence, effect=_find_effect(said, effect), low=low, high=high,
+        before=said.before, after=said.after, p=said.p, pairs=said.pairs, nights=said.nights, visible=said.visible,
+        doubt=doubt,
+    )  # fmt: skip
+
+
+def _judge_alone(series: MeasuredSeries, made: SignoffSeries, coverage: Coverage) -> SignoffSeries:
+    """A series that is not known of both: it cannot be said, or it is new or lost where its experiment had both."""
+    a, b = coverage.pair.a, coverage.pair.b
+    if series.experiment in coverage.own[a] & coverage.own[b]:
+        if not series.knows(b):
+            return replace(made, state=SignoffState.LOST, doubt=None, lacks="B")
+        if not series.knows(a):
+            return replace(made, state=SignoffState.NEW, doubt=None, lacks="A")
+    if series.experiment not in coverage.measured[a] or not series.list_values(a):
+        return replace(made, lacks="A")
+    return replace(made, lacks="B")
+
+
+def _find_effect(said: SeriesChange, effect: float | None) -> float | None:
+    """Of exact numbers as well, where there is one."""
+    if said.before is None or said.after is None:
+        return effect
+    return said.after / said.before - 1 if said.before else None
+
+
+def _find_state(
+    series: MeasuredSeries, said: SeriesChange, level: float, matters: float
+) -> tuple[SignoffState, SignoffDoubt | None]:
+    if said.doubt is not None:
+        return SignoffState.UNCLEAR, said.doubt
+    if said.before is not None and said.after is not None:
+        worse = judge_exact_change(series.outline, said.before, said.after)
+        return (_name_change(worse) if said.is_real else SignoffState.SAME), None
+    is_beyond_chance = said.is_real if said.is_real is not None else said.p is not None and said.p <= level
+    if is_beyond_chance and said.effect is not None and abs(said.effect) >= TELL:
+        return _name_change(is_worse(said.effect, series.outline.direction)), None
+    if _may_matter(series, said, matters):
+        return SignoffState.UNCLEAR, SignoffDoubt.WIDE
+    return SignoffState.SAME, None
+
+
+def _may_matter(series: MeasuredSeries, said: SeriesChange, matters: float) -> bool:
+    """Whether a change for the worse (of a number without a better way, any) that matters is not excluded."""
+    if said.visible is not None:
+        return said.visible > matters
+    ends = [math.expm1(end) for end in (said.low, said.high) if end is not None]
+    worse = [end for end in ends if is_worse(end, series.outline.direction) is not False]
+    return any(abs(end) >= matters for end in worse)
+
+
+def _name_change(worse: bool | None) -> SignoffState:  # noqa: FBT001 - what `is_worse` says
+    if worse is None:
+        return SignoffState.CHANGED
+    return SignoffState.WORSE if worse else SignoffState.BETTER

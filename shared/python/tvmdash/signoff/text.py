@@ -1,0 +1,221 @@
+"""A signoff for people: one short table, the worst first, for a terminal and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tvmdash.contracts.signoff import (
+    Signoff,
+    SignoffDoubt,
+    SignoffEvidence,
+    SignoffSeries,
+    SignoffState,
+    SignoffTvm,
+    SignoffVerdict,
+)
+from tvmdash.incidents.ledger import ACKNOWLEDGED, EXPECTED
+from tvmdash.records.metrics import is_worse
+from tvmdash.signoff.groups import SignoffGroup, group_series
+from tvmdash.text import (
+    elide,
+    format_exact,
+    format_list,
+    format_percent,
+    format_percent_range,
+)
+
+HEAD = ("", "series", "change", "95 %", "since", "")
+_NAME, _REASON, _ERROR, _ASKED = 60, 80, 100, 40
+_DIGITS = 12
+_WORDS = {
+    SignoffState.WORSE: "worse",
+    SignoffState.LOST: "only with A",
+    SignoffState.UNCLEAR: "cannot be said",
+    SignoffState.CHANGED: "changed",
+    SignoffState.BETTER: "better",
+    SignoffState.NEW: "only with B",
+    SignoffState.SAME: "",
+}
+_DOUBTS = {
+    SignoffDoubt.NOT_JOINED: "no pairs join the two",
+    SignoffDoubt.WIDE: "a change that matters is not excluded",
+    SignoffDoubt.FEW_NIGHTS: "fewer than three nights of one of them",
+    SignoffDoubt.NO_CONTROL: "other nights, and no control tells TVM from the machine",
+    SignoffDoubt.OWN_CODE: "the experiment's own code or config changed between them",
+    SignoffDoubt.VARIES: "processes of one night disagree about it",
+    SignoffDoubt.NOT_POSITIVE: "it is not above 0",
+}
+_EVIDENCE = {
+    SignoffEvidence.SAME_CODE: "{} ran the same code, byte for byte",
+    SignoffEvidence.EXACT: "{} have no noise",
+    SignoffEvidence.PAIRED: "{} by pairs of A and B",
+    SignoffEvidence.CHAIN: "{} by pairs with other TVMs that join them",
+    SignoffEvidence.COMPARED: "{} by rounds of compare",
+    SignoffEvidence.NIGHTS: "{} by values of different nights",
+    SignoffEvidence.LEDGER: "{} by the incidents of the nights between",
+}
+
+
+def format_headline(done: Signoff) -> str:
+    """What stands in the way, in one sentence."""
+    open_ones = [item for item in done.series if item.is_in_the_way and item.waiver is None]
+    parts = [
+        _count([item for item in open_ones if item.state is SignoffState.WORSE], "regression", "not waived"),
+        _count([item for item in open_ones if item.state is SignoffState.LOST], "series", "lost"),
+        _count([item for item in open_ones if item.state is SignoffState.UNCLEAR], "series", "cannot be said"),
+        _count([item for item in done.series if item.waiver is not None], "series", "waived"),
+    ]
+    said = [part for part in parts if part]
+    if done.verdict is SignoffVerdict.UNCLEAR and not open_ones:
+        said = ["nothing was measured with both", *said]
+    return f"{_name_tvm(done.a)} → {_name_tvm(done.b)}: {', '.join(said) or 'nothing got worse'}."
+
+
+def _count(items: Sequence[SignoffSeries], noun: str, what: str) -> str:
+    plural = noun if noun.endswith("s") or len(items) == 1 else f"{noun}s"
+    return f"{len(items)} {plural} {what}" if items else ""
+
+
+def _name_tvm(tvm: SignoffTvm) -> str:
+    return tvm.asked[:_DIGITS] if tvm.asked == tvm.commit else elide(tvm.asked, _ASKED)
+
+
+def format_facts(done: Signoff) -> Iterator[str]:
+    """What the two are, and what of the home could not be read."""
+    for letter, tvm in (("A", done.a), ("B", done.b)):
+        commit = f"commit {tvm.commit[:_DIGITS]}" if tvm.commit and tvm.commit != tvm.asked else ""
+        version = f"TVM {tvm.version}" if tvm.version not in {tvm.commit, tvm.asked} else ""
+        yield f"{letter}: {', '.join(filter(None, (_name_tvm(tvm), version, commit, _count_nights(tvm))))}."
+    yield from done.faults
+
+
+def _count_nights(tvm: SignoffTvm) -> str:
+    words = [f"measured on {tvm.own} {_nights(tvm.own)}"] if tvm.own else []
+    words += [f"beside another on {tvm.beside} {_nights(tvm.beside)}"] if tvm.beside else []
+    return " and ".join(words) or "measured outside the nights only"
+
+
+def _nights(count: int) -> str:
+    return "night" if count == 1 else "nights"
+
+
+def list_rows(done: Signoff) -> list[tuple[str, ...]]:
+    """A row for each group of series that is not the same on both, the worst first."""
+    return [_format_group(done, group) for group in group_series(done)]
+
+
+def _format_group(done: Signoff, group: SignoffGroup) -> tuple[str, ...]:
+    first = group.series[0]
+    word = "waived" if first.waiver else _WORDS[first.state]
+    more = f" and {len(group.series) - 1} more" if len(group.series) > 1 else ""
+    name = f"{elide(first.name, _NAME)}{more}"
+    return (
+        word,
+        name,
+        _format_change(first),
+        _format_interval(first),
+        _format_since(done, first),
+        _format_notes(done, group),
+    )
+
+
+def _format_change(item: SignoffSeries) -> str:
+    if item.before is not None and item.after is not None:
+        return f"{format_exact(item.before, '')} to {format_exact(item.after, item.unit)}"
+    return "" if item.effect is None else format_percent(item.effect)
+
+
+def _format_interval(item: SignoffSeries) -> str:
+    if item.before is not None:
+        return "exact"
+    return "" if item.low is None or item.high is None else format_percent_range(item.low, item.high)
+
+
+def _format_since(done: Signoff, item: SignoffSeries) -> str:
+    """The commits between which it came, as far as a night told it; otherwise it is open."""
+    incident = next((each for each in done.incidents if each.id == item.incident), None)
+    if incident is not None:
+        return "..".join(version[:_DIGITS] for version in incident.versions)
+    return "open" if item.state in (SignoffState.WORSE, SignoffState.CHANGED, SignoffState.BETTER) else ""
+
+
+def _format_notes(done: Signoff, group: SignoffGroup) -> str:
+    first = group.series[0]
+    return "; ".join(filter(None, (_format_waiver(first), _format_bisection(done, group), _format_reason(first))))
+
+
+def _format_waiver(item: SignoffSeries) -> str:
+    if item.waiver is not None:
+        return f"by {item.waiver.who}, {item.waiver.at[:10]}: {elide(item.waiver.reason, _REASON)}"
+    if item.outgrown is None:
+        return ""
+    size = "" if item.outgrown.effect is None else f" at {format_percent(item.outgrown.effect)}"
+    return f"waived{size} by {item.outgrown.who}, and worse now"
+
+
+def _format_bisection(done: Signoff, group: SignoffGroup) -> str:
+    names = {item.id for item in group.series}
+    found = next((each for each in done.bisections if each.series in names), None)
+    if found is None or not found.suspects:
+        asks = group.series[0].state is SignoffState.WORSE
+        return ", ".join(filter(None, (_format_incident(done, group), "not bisected" if asks else "")))
+    of = "" if found.count == 1 else f"one of {found.count}, at the latest "
+    return f"bisected: {of}{elide(found.suspects[-1].text, _REASON)}"
+
+
+def _format_incident(done: Signoff, group: SignoffGroup) -> str:
+    """Its ID, and what somebody said of it, who does not thereby answer for the release."""
+    incident = next((each for each in done.incidents if each.id == group.series[0].incident), None)
+    if incident is None:
+        return ""
+    is_said = incident.state in (ACKNOWLEDGED, EXPECTED)
+    said = f" ({incident.state} by {incident.who}: {elide(incident.words, _REASON)})" if is_said else ""
+    return f"incident {incident.id}{said}"
+
+
+def _format_reason(item: SignoffSeries) -> str:
+    """Why it cannot be said, or what is known of a series that is there on one side only."""
+    if item.state is SignoffState.LOST:
+        return f"fails with B: {elide(item.error, _ERROR)}" if item.error else "no value with B"
+    if item.doubt is SignoffDoubt.NOT_MEASURED:
+        return f"not measured with {item.lacks}"
+    return _DOUBTS[item.doubt] if item.doubt else ""
+
+
+def format_rest(done: Signoff) -> Iterator[str]:
+    """What is known of the series that are the same."""
+    same = [item for item in done.series if item.state is SignoffState.SAME]
+    if same:
+        counts = {kind: sum(item.evidence is kind for item in same) for kind in SignoffEvidence}
+        how = [_EVIDENCE[kind].format(count) for kind, count in counts.items() if count]
+        yield f"No real change: {len(same)} of {len(done.series)} series; {format_list(how, len(how))}."
+        noisy = [_find_reach(item) for item in same if item.evidence is not SignoffEvidence.EXACT]
+        reach = max((each for each in noisy if each is not None), default=0.0)
+        if reach:
+            yield f"Each of these is known to be worse by less than {100 * reach:.2g} %."
+
+
+def _find_reach(item: SignoffSeries) -> float | None:
+    """How much worse it may be, at most."""
+    if item.visible is not None:
+        return item.visible
+    ends = [end for end in (item.low, item.high) if end is not None and is_worse(end, item.direction) is not False]
+    return max((abs(end) for end in ends), default=None)
+
+
+def format_table(done: Signoff) -> str:
+    """The signoff for a terminal."""
+    rows = list_rows(done)
+    table = [HEAD, *rows] if rows else []
+    widths = [max((len(row[at]) for row in table), default=0) for at in range(len(HEAD))]
+    lines = [_format_line(row, widths) for row in table]
+    commands = [f"    {command}" for command in done.commands]
+    last = ["To know more:", *commands] if commands else []
+    return "\n".join([*format_facts(done), "", *lines, *format_rest(done), *last, format_headline(done)])
+
+
+def _format_line(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(
+        cell.rjust(width) if at in (2, 3) else cell.ljust(width)
+        for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ).rstrip()

@@ -1,0 +1,154 @@
+"""The TVMs that a home has measured, found by what people call them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.incidents.annotations import Annotation
+from tvmdash.text import format_list
+
+_COMMIT = re.compile("[0-9a-f]{4,40}")
+_DATE = re.compile(r"\d{4}-?\d{2}-?\d{2}")
+_RELEASE = "release"
+_LISTED, _AMBIGUOUS = 8, 5
+_FORMS = ("pypi:", "git:")
+
+
+@dataclass
+class ArtifactFacts:
+    """What is known of one artifact, from wherever. said: by the running TVM. names: every other text that means it."""
+
+    key: str
+    provider: str = ""
+    version: str = ""
+    commit: str | None = None
+    said: str = ""
+    names: set[str] = field(default_factory=set)
+
+    def add(
+        self, *, provider: str = "", version: str = "", commit: str | None = None, names: Iterable[str] = ()
+    ) -> None:
+        """What another file says of it; what is known already stays."""
+        self.provider, self.version = self.provider or provider, self.version or version
+        self.commit = self.commit or commit or None
+        self.names.update(filter(None, (*names, version, commit)))
+
+    @property
+    def id(self) -> str:
+        """The same for two artifacts of one TVM: a git build goes by its commit, a wheel by its version."""
+        known = {"git": self.commit, "wheel": self.version}
+        return known.get(self.provider, self.said) or self.key
+
+
+@dataclass(frozen=True)
+class HomeTvm:
+    """One TVM: its artifacts, the nights that measured it (own) and those that measured another beside it."""
+
+    id: str
+    version: str
+    commit: str | None
+    provider: str
+    artifacts: tuple[str, ...]
+    names: frozenset[str]
+    own: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+
+    @property
+    def spec(self) -> str:
+        """What `try`, `compare` and `bisect` call it."""
+        if self.provider == "git" and self.commit:
+            return f"git:{self.commit}"
+        release = f"pypi:{self.version}"
+        return release if self.provider == "wheel" or release in self.names else self.artifacts[0]
+
+
+@dataclass(frozen=True)
+class HomeTvms:
+    """All of them, the one measured last at the end. nights: by stamp, the IDs of what it measured as its own."""
+
+    tvms: Mapping[str, HomeTvm]
+    nights: Mapping[str, frozenset[str]]
+    annotations: Sequence[Annotation] = ()
+
+    def find(self, name: str, home: object) -> HomeTvm:
+        """The TVM of that name; DashboardError where the home knows none, or several."""
+        for found in self._search(name):
+            if len(found) == 1:
+                return self.tvms[found.pop()]
+            if found:
+                which = format_list(sorted(map(self._describe, found)), _AMBIGUOUS)
+                raise DashboardError(f"{name}: may be {which}. Give a commit or an artifact's key.")
+        known = format_list([self._describe(each) for each in reversed(tuple(self.tvms))], _LISTED)
+        raise DashboardError(f"{name}: nothing in {home} measured it. It has: {known or 'no TVM yet'}.")
+
+    def find_id(self, name: str) -> str | None:
+        """The ID of the TVM of that version or commit; None where the home knows none."""
+        return next((found.pop() for found in self._search(name) if len(found) == 1), None)
+
+    def _search(self, name: str) -> Iterator[set[str]]:
+        """The IDs that the name may mean, the plainest meaning first."""
+        plain = name.rpartition("@")[2] if "/" in name else name
+        for form in _FORMS:
+            plain = plain.removeprefix(form)
+        yield {tvm.id for tvm in self.tvms.values() if plain in tvm.artifacts}
+        yield {tvm.id for tvm in self.tvms.values() if tvm.names & {plain, plain.removeprefix("v")}}
+        if _COMMIT.fullmatch(plain):
+            yield {tvm.id for tvm in self.tvms.values() if any(text.startswith(plain) for text in _hex_names(tvm))}
+        yield self._of_night(plain)
+        yield self._of_release(plain)
+
+    def _of_night(self, text: str) -> set[str]:
+        is_night = common.is_stamp(text) or _DATE.fullmatch(text)
+        begin = text.replace("-", "")
+        return {each for stamp, ids in self.nights.items() for each in ids if is_night and stamp.startswith(begin)}
+
+    def _of_release(self, text: str) -> set[str]:
+        """What the night of the release measured that somebody annotated by that name."""
+        places = [note.place for note in self.annotations if note.kind == _RELEASE and text in note.words.split()]
+        first = [min((stamp for stamp in self.nights if stamp >= place), default="") for place in places]
+        return {each for stamp in first for each in self.nights.get(stamp, ())}
+
+    def _describe(self, name: str) -> str:
+        tvm = self.tvms[name]
+        counts = [
+            f"{len(stamps)} nights{word}" for stamps, word in ((tvm.own, ""), (tvm.beside, " beside it")) if stamps
+        ]
+        version = f"TVM {tvm.version} " if tvm.version not in {"", tvm.id} else ""
+        return f"{version}{tvm.id[:12] if tvm.id == tvm.commit else tvm.id} ({' and '.join(counts) or 'tried'})"
+
+
+def _hex_names(tvm: HomeTvm) -> list[str]:
+    return [text for text in (*tvm.names, tvm.id) if _COMMIT.fullmatch(text)]
+
+
+def group_facts(
+    facts: Iterable[ArtifactFacts], own: Mapping[str, set[str]], beside: Mapping[str, set[str]]
+) -> dict[str, HomeTvm]:
+    """The TVMs that these artifacts are, by ID, in the order in which they were measured last.
+
+    own, beside: by artifact, the nights that measured it, and those that measured another beside it.
+    """
+    groups: dict[str, list[ArtifactFacts]] = {}
+    for each in facts:
+        groups.setdefault(each.id, []).append(each)
+    made = [_make_tvm(name, members, own, beside) for name, members in groups.items()]
+    made.sort(key=lambda tvm: max((*tvm.own, *tvm.beside), default=""))
+    return {tvm.id: tvm for tvm in made}
+
+
+def _make_tvm(
+    name: str, members: Sequence[ArtifactFacts], own: Mapping[str, set[str]], beside: Mapping[str, set[str]]
+) -> HomeTvm:
+    keys = tuple(dict.fromkeys(each.key for each in members))
+
+    def nights(of: Mapping[str, set[str]]) -> tuple[str, ...]:
+        return tuple(sorted(set().union(*(of.get(key, set()) for key in keys))))
+
+    first = members[0]
+    names = frozenset(text for each in members for text in each.names)
+    commit = next((each.commit for each in members if each.commit), None)
+    return HomeTvm(name, first.version, commit, first.provider, keys, names, nights(own), nights(beside))

@@ -1,0 +1,263 @@
+"""What says how a series stands from A to B, and what it takes to say it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dashboard import result_homes
+from tests.dashboard.signoff_homes import PlantedHome, PlantedTvm, point, stamp_of
+from tvmdash import common, structured
+from tvmdash.contracts.alerts import AlertsPage, Honesty, SeriesVerdict
+from tvmdash.contracts.signoff import (
+    Signoff,
+    SignoffDoubt,
+    SignoffEvidence,
+    SignoffSeries,
+    SignoffState,
+    SignoffWaiver,
+)
+from tvmdash.incidents import annotations
+from tvmdash.incidents import file as incident_file
+from tvmdash.incidents.events import Moved, Opened
+from tvmdash.incidents.ledger import DETECTOR, LEDGER_FILE, OPENED, Event, iso_of
+from tvmdash.signoff.signoff import sign_off
+from tvmdash.signoff.waivers import covers
+from tvmdash.verdict import Standing
+
+A, B = PlantedTvm("a" * 40), PlantedTvm("c" * 40, {"mlp": 1.1})
+STEADY = ("vgg", "conv", "attention", "dqn", "lstm")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> PlantedHome:
+    return PlantedHome(tmp_path / "home")
+
+
+def signed(home: PlantedHome, a: PlantedTvm = A, b: PlantedTvm = B) -> Signoff:
+    return sign_off(home.home, (a.commit, b.commit), matters=0.05)
+
+
+def known(home: PlantedHome, a: PlantedTvm = A, b: PlantedTvm = B) -> dict[str, SignoffSeries]:
+    """Each series by its name."""
+    return {item.name: item for item in signed(home, a, b).series}
+
+
+def kinds(item: SignoffSeries) -> tuple[Any, ...]:
+    return item.state, item.evidence, item.doubt
+
+
+def test_pairs_with_other_tvms_are_a_chain_whose_error_adds_up(home: PlantedHome) -> None:
+    steps = [A, PlantedTvm("1" * 40), PlantedTvm("2" * 40, {"mlp": 1.1}), B]
+    for night, (old, new) in enumerate(itertools.pairwise(steps)):
+        home.add_night(night, new, {"nets": [point(name, new, old) for name in ("mlp", *STEADY)]}, old)
+    chained = known(home)["nets mlp run time"]
+    assert kinds(chained) == (SignoffState.WORSE, SignoffEvidence.CHAIN, None)
+    assert chained.effect == pytest.approx(0.1)
+    home.add_night(4, B, {"nets": [point(name, B, A) for name in ("mlp", *STEADY)]}, A)
+    direct = known(home)["nets mlp run time"]
+    assert kinds(direct) == (SignoffState.WORSE, SignoffEvidence.PAIRED, None)
+    assert (direct.pairs, direct.effect) == (5, pytest.approx(0.1))
+    assert direct.low is not None
+    assert chained.low is not None
+    assert chained.low < direct.low < 0.1
+
+
+def test_what_ran_the_same_bytes_is_the_same_whatever_was_measured(home: PlantedHome) -> None:
+    for night, tvm in ((0, A), (1, B)):
+        nets = [point("mlp", tvm, content={"hash": "one", "pairs": 5}), point("dqn", tvm)]
+        home.add_night(night, tvm, {"nets": nets})
+    assert known(home)["nets mlp run time"].evidence is SignoffEvidence.NONE  # no pairs, so no content either
+    nets = [point("mlp", A, B, content={"hash": "one", "pairs": 5})]
+    home.add_night(2, A, {"nets": nets}, B)
+    assert kinds(known(home)["nets mlp run time"]) == (SignoffState.SAME, SignoffEvidence.SAME_CODE, None)
+
+
+def add_nights_alone(home: PlantedHome, canary: tuple[float, float] | None, code: str = "code") -> None:
+    """Four nights of A and four of B without pairs; the canary's time on those, where there is one."""
+    for night in range(8):
+        tvm, machine = (A, 0) if night < 4 else (B, 1)
+        wobble = 1 + 0.002 * (-1) ** night
+        nets = [result_homes.record(f"network.{name}", tvm.time(name) * wobble) for name in ("mlp", "dqn")]
+        home.add_night(night, tvm, {"nets": nets}, code=code if tvm is B else "code")
+        if canary is not None:
+            fixed = [result_homes.record("canary.copy", canary[machine] * wobble)]
+            home.add_night(night, tvm, {"nets": nets, "canary": fixed}, code=code if tvm is B else "code")
+
+
+def test_values_of_different_nights_say_something_where_a_control_says_that_the_machine_stood_still(
+    home: PlantedHome,
+) -> None:
+    add_nights_alone(home, canary=(1.0, 1.0))
+    found = known(home)
+    assert kinds(found["nets mlp run time"]) == (SignoffState.WORSE, SignoffEvidence.NIGHTS, None)
+    assert kinds(found["nets dqn run time"]) == (SignoffState.SAME, SignoffEvidence.NIGHTS, None)
+    assert not [name for name in found if "canary" in name]
+
+
+def test_a_machine_that_moved_as_its_control_says_is_no_regression_and_not_knowing_is_no_green(
+    home: PlantedHome,
+) -> None:
+    add_nights_alone(home, canary=(1.0, 1.1))
+    found = known(home)["nets mlp run time"]
+    assert kinds(found) == (SignoffState.UNCLEAR, SignoffEvidence.NIGHTS, SignoffDoubt.WIDE)
+
+
+@pytest.mark.parametrize(("code", "doubt"), [("code", SignoffDoubt.NO_CONTROL), ("other", SignoffDoubt.OWN_CODE)])
+def test_without_a_control_or_with_other_code_of_the_experiment_nights_say_nothing(
+    home: PlantedHome, code: str, doubt: SignoffDoubt
+) -> None:
+    add_nights_alone(home, None, code)
+    done = signed(home)
+    assert {kinds(item) for item in done.series} == {(SignoffState.UNCLEAR, SignoffEvidence.NONE, doubt)}
+    assert done.verdict == "unclear"
+    compare = f"compare {home.root} git:{A.commit} git:{B.commit} --experiments nets"
+    assert done.commands == (f"python3 -m dashboard {compare}",)
+
+
+def judge_nights(home: PlantedHome, visible: float) -> None:
+    """What stat_alerts leaves: the least change it would have told of each series."""
+    found = known(home)
+    series = tuple(
+        SeriesVerdict(item.id, name, "steady", "", stamp_of(0), "good", 0.01, visible, False, Standing.STEADY, None)
+        for name, item in found.items()
+    )
+    page = AlertsPage(stamp_of(7), series, (), Honesty(), ())
+    output = home.home.output("stat_alerts")
+    output.mkdir(parents=True)
+    common.write_json(output / "page.json", structured.to_json(page))
+
+
+@pytest.mark.parametrize(("visible", "state"), [(0.03, SignoffState.SAME), (0.08, SignoffState.UNCLEAR)])
+def test_without_pairs_the_incidents_between_count_where_the_nights_would_have_told_a_change_that_matters(
+    home: PlantedHome, visible: float, state: SignoffState
+) -> None:
+    add_nights_alone(home, None)
+    judge_nights(home, visible)
+    found = known(home)
+    assert (found["nets dqn run time"].state, found["nets dqn run time"].visible) == (state, visible)
+    moved = Moved(found["nets mlp run time"].id, "mlp", "run_time", "ms", True, 2.0, 2.2, 0.1, 0.08, 0.12)
+    opened = Opened("change", stamp_of(4), stamp_of(3), stamp_of(4), (A.commit, B.commit), "compiler", (moved,))
+    event = Event.of(iso_of(stamp_of(4)), DETECTOR, OPENED, "i1", opened)
+    incident_file.append(home.home.output("stat_alerts") / LEDGER_FILE, [event])
+    mlp = known(home)["nets mlp run time"]
+    assert kinds(mlp) == (SignoffState.WORSE, SignoffEvidence.LEDGER, None)
+    assert (mlp.incident, mlp.effect) == ("i1", pytest.approx(0.1))
+    recovered = replace(moved, recovered=stamp_of(6))
+    event = Event.of(iso_of(stamp_of(4)), DETECTOR, OPENED, "i1", replace(opened, moved=(recovered,)))
+    (home.home.output("stat_alerts") / LEDGER_FILE).unlink()
+    incident_file.append(home.home.output("stat_alerts") / LEDGER_FILE, [event])
+    assert known(home)["nets mlp run time"].state is state
+
+
+def test_rounds_of_compare_say_what_no_pairs_were_measured_of(home: PlantedHome) -> None:
+    add_nights_alone(home, None)
+    folder = home.root / "results" / "comparisons"
+    folder.mkdir()
+    sides = {letter: {"asked": tvm.commit, "artifact": tvm.artifact} for letter, tvm in (("a", B), ("b", A))}
+    series = [
+        {
+            **{name: getattr(item, name) for name in ("id", "experiment", "metric", "unit", "direction")},
+            "labels": item.labels,
+            "rounds": [[slower * 1.001**at, 2.0] for at in range(-4, 5)],
+        }
+        for item, slower in ((item, 2.2 if "mlp" in name else 2.0) for name, item in known(home).items())
+    ]
+    common.write_json(folder / f"{stamp_of(9)}.json", {"schema_version": 1, **sides, "series": series})
+    found = known(home)
+    assert kinds(found["nets mlp run time"]) == (SignoffState.WORSE, SignoffEvidence.COMPARED, None)
+    assert kinds(found["nets dqn run time"]) == (SignoffState.SAME, SignoffEvidence.COMPARED, None)
+    assert found["nets mlp run time"].effect == pytest.approx(0.1)
+    assert known(home, B, A)["nets mlp run time"].effect == pytest.approx(1 / 1.1 - 1)
+
+
+def test_an_experiment_that_a_never_ran_is_not_green_and_a_new_point_of_one_that_it_did_is_no_doubt(
+    home: PlantedHome,
+) -> None:
+    home.add_night(0, A, {"nets": [point("dqn", A, A)]}, A)
+    nets = [point("dqn", B, A), result_homes.record("network.new", 3.0)]
+    home.add_night(1, B, {"nets": nets, "solo": [point("mlp", B)]}, A)
+    done = signed(home)
+    found = {item.name: item for item in done.series}
+    assert (found["nets new run time"].state, found["nets new run time"].is_in_the_way) == (SignoffState.NEW, False)
+    solo = found["solo mlp run time"]
+    assert (kinds(solo)[2], solo.lacks, done.verdict) == (SignoffDoubt.NOT_MEASURED, "A", "unclear")
+
+
+def test_nothing_that_both_measured_is_not_green(home: PlantedHome) -> None:
+    home.add_night(0, A, {"one": [point("mlp", A)]})
+    home.add_night(1, B, {"two": [result_homes.record("network.mlp", 2.0)]})
+    done = signed(home)
+    assert (done.verdict, replace(done, series=()).verdict) == ("unclear", "unclear")
+
+
+def test_what_was_retired_is_missed_by_nobody(home: PlantedHome) -> None:
+    home.add_night(0, A, {"nets": [point("dqn", A, A), point("old", A, A)]}, A)
+    home.add_night(1, B, {"nets": [point("dqn", B, A)]}, A)
+    assert known(home)["nets old run time"].state is SignoffState.LOST
+    note = annotations.make(
+        "night", stamp_of(1), "taken out", who="ann", at="2026-11-02T00:00:00Z", scope="nets old*", series="retired"
+    )
+    annotations.append(home.root, structured.to_json(note))
+    assert "nets old run time" not in known(home)
+
+
+@pytest.mark.parametrize(("code", "doubt"), [("code", None), ("other", SignoffDoubt.OWN_CODE)])
+def test_another_size_with_other_code_of_the_experiment_may_be_its_own(
+    home: PlantedHome, code: str, doubt: SignoffDoubt | None
+) -> None:
+    for night, (tvm, size) in enumerate(((A, 100), (B, 101))):
+        record = point("mlp", tvm, code_size=size, alike={"code_size": 5})
+        home.add_night(night, tvm, {"nets": [record]}, code=code if tvm is B else "code")
+    found = known(home)["nets mlp code size"]
+    assert found.doubt is doubt
+    assert found.state is (SignoffState.UNCLEAR if doubt else SignoffState.CHANGED)
+
+
+def test_one_tvm_of_several_is_joined_with_the_homes_own(home: PlantedHome) -> None:
+    for night in (0, 1, 2):
+        home.add_night(night, A, {"nets@release": [point("mlp", A), point("dqn", A)]})
+        home.add_night(night, B, {"nets": [point("mlp", B), point("dqn", B)]})
+    found = known(home)["nets mlp run time"]
+    assert kinds(found) == (SignoffState.WORSE, SignoffEvidence.NIGHTS, None)
+    assert found.effect == pytest.approx(0.1)
+
+
+GIVEN = SignoffWaiver("2026-11-01T00:00:00Z", "ann", "why", "*", "a", "b", "s", "s", SignoffState.WORSE, effect=0.05)
+NOW = SignoffSeries("s", "s", "e", "run_time", "ms", "lower", {}, SignoffState.WORSE, effect=0.05, low=0.03, high=0.07)
+
+
+@pytest.mark.parametrize(
+    ("item", "covered"),
+    [
+        (NOW, True),
+        (replace(NOW, effect=0.08, low=0.04, high=0.12), True),
+        (replace(NOW, effect=0.08, low=0.06, high=0.1), False),
+        (replace(NOW, effect=0.055, low=0.052, high=0.058), True),
+        (replace(NOW, state=SignoffState.UNCLEAR, effect=0.04, low=-0.01, high=0.09), True),
+        (replace(NOW, state=SignoffState.LOST, effect=None, low=None, high=None), False),
+    ],
+)
+def test_a_waiver_covers_what_is_not_clearly_worse_than_it_was(item: SignoffSeries, covered: bool) -> None:
+    assert covers(GIVEN, item) is covered
+
+
+def test_a_rate_is_worse_where_it_is_lower() -> None:
+    rate = replace(NOW, direction="higher", effect=-0.05, low=-0.07, high=-0.03)
+    given = replace(GIVEN, effect=-0.05)
+    assert covers(given, rate)
+    assert not covers(given, replace(rate, effect=-0.08, low=-0.09, high=-0.07))
+
+
+def test_a_waiver_for_what_cannot_be_said_covers_no_regression_and_one_of_bytes_not_a_byte_more() -> None:
+    unclear = replace(GIVEN, state=SignoffState.UNCLEAR, effect=None)
+    assert covers(unclear, replace(NOW, state=SignoffState.UNCLEAR))
+    assert not covers(unclear, NOW)
+    exact = replace(GIVEN, value=100.0)
+    sized = replace(NOW, before=90.0, after=100.0, effect=100 / 90 - 1, low=None, high=None)
+    assert covers(exact, sized)
+    assert not covers(exact, replace(sized, after=101.0))
