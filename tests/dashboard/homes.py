@@ -8,12 +8,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from tests.warm import Order, Warm
 from tvmdash.dashboard_info import Home
 
 REPO = Path(__file__).resolve().parent.parent.parent
@@ -29,6 +31,17 @@ WORK = {
     "subsystem": 'echo "page of $TVMDASH_NIGHT" > "$2/.new"; mv "$2/.new" "$2/index.html"',
 }
 DEADLINE_S = 180.0
+_PARTS = ("archive.archive", "authoring.smoke", "cli.main", "night.night")
+_INVESTIGATIONS = ("bisect.bisect", "compare.compare", "remeasure.remeasure", "reproduce.reproduce", "tries.tries")
+_WARM = Warm(
+    [
+        "cattrs",
+        "jsonschema_rs",
+        *(f"dashboard.{part}" for part in _PARTS),
+        *(f"dashboard.investigate.{part}" for part in _INVESTIGATIONS),
+    ],
+    [REPO, REPO / "shared" / "python"],
+)
 
 
 def says(stage: str, message: str = "done", *, success: bool = True) -> str:
@@ -90,23 +103,22 @@ class HomeForTests:
 
     def command(self, verb: str, *options: str) -> list[str]:
         """The command line of a verb on this home."""
-        folders = ["--experiments-dir", f"{self.code}/experiments", "--subsystem-dir", f"{self.code}/subsystem"]
-        argv = [sys.executable, "-m", "dashboard", verb, str(self.path)]
-        return [*argv, *([] if verb == "status" else folders), *options]
+        return [sys.executable, "-m", "dashboard", *self._words(verb, *options)]
+
+    def _words(self, verb: str, *options: str) -> list[str]:
+        return [verb, str(self.path), *([] if verb == "status" else self._folders()), *options]
+
+    def _folders(self) -> list[str]:
+        return ["--experiments-dir", f"{self.code}/experiments", "--subsystem-dir", f"{self.code}/subsystem"]
 
     def smoke(self, *words: str) -> Finished:
         """Try a job; the scratch home is `root`/scratch."""
-        argv = [sys.executable, "-m", "dashboard", "smoke", *words, "--scratch", str(self.root / "scratch")]
-        argv += ["--experiments-dir", f"{self.code}/experiments", "--subsystem-dir", f"{self.code}/subsystem"]
-        begun = time.monotonic()
-        done = subprocess.run(argv, env=environment(), capture_output=True, text=True, check=False, timeout=DEADLINE_S)
-        return Finished(done.returncode, done.stdout + done.stderr, time.monotonic() - begun)
+        return _run(["smoke", *words, "--scratch", str(self.root / "scratch"), *self._folders()])
 
     def start(self, *options: str, verb: str = "run", env: dict[str, str] | None = None) -> subprocess.Popen[str]:
         """Start a verb (a night), which does not build TVM, in a session of its own."""
-        options = ("--no-rebuild-tvm", *options) if verb == "run" else options
         return subprocess.Popen(
-            self.command(verb, *options),
+            self.command(verb, *_unbuilt(verb), *options),
             cwd="/",
             env={**environment(), **(env or {})},
             stdin=subprocess.DEVNULL,
@@ -116,8 +128,12 @@ class HomeForTests:
             start_new_session=True,
         )
 
-    def run(self, *options: str, verb: str = "run", env: dict[str, str] | None = None) -> Finished:
-        """Run a verb (a night) to its end."""
+    def run(self, *options: str, verb: str = "run") -> Finished:
+        """Run a verb (a night, which does not build TVM) to its end."""
+        return _run(self._words(verb, *_unbuilt(verb), *options))
+
+    def run_with(self, env: dict[str, str], *options: str, verb: str = "run") -> Finished:
+        """The same in a Python of its own, started with these variables as well."""
         begun = time.monotonic()
         process = self.start(*options, verb=verb, env=env)
         try:
@@ -165,6 +181,25 @@ def make_home(root: Path, artifacts: Path, **config: Any) -> HomeForTests:
     rest = {"artifact_dir": str(artifacts), "min_free_mb": 0, "randomize": False, "parallel_stages": 2}
     write(made.home.config_file, {**folders, **rest, **config})
     return made
+
+
+def _unbuilt(verb: str) -> list[str]:
+    return ["--no-rebuild-tvm"] if verb == "run" else []
+
+
+def _run(words: list[str]) -> Finished:
+    begun, order = time.monotonic(), Order(["-m", "dashboard", *words], environment(), "/")
+    with tempfile.TemporaryFile() as file:
+        try:
+            code = _WARM.run(order, file, timeout_s=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{words[0]} did not end:\n{_read_again(file)}") from None
+        return Finished(code, _read_again(file), time.monotonic() - begun)
+
+
+def _read_again(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode()
 
 
 def environment() -> dict[str, str]:

@@ -276,7 +276,7 @@ def test_a_relative_home_and_a_link_to_a_home_are_the_same_home(home: homes.Home
 
 def test_the_last_words_are_said_on_a_terminal_that_knows_only_ascii(home: homes.HomeForTests) -> None:
     home.experiment("cnn", config={"title": "größer"}, run=f"{homes.BEGIN}{homes.says('run', 'µs', success=False)}\n")
-    done = home.run(env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    done = home.run_with({"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert (done.code, "is a bug" in done.output) == (1, False)
 
 

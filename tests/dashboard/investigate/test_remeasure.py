@@ -231,7 +231,7 @@ def test_a_stage_that_only_says_it_is_in_a_night_waits_for_nobodys_lock(lab: Lab
         homes.wait_for((lab.home.root / "hangs").exists, "the run begins")
         env = {"TVMDASH_NIGHT": lab.home.stamps()[-1], "TVMDASH_HOME": str(lab.home.path)}
         names = (str(lab.home.root / "request.json"), str(lab.home.root / "b.json"))
-        assert lab.home.run(*names, verb="remeasure", env=env).code == 75
+        assert lab.home.run_with(env, *names, verb="remeasure").code == 75
     homes.wait_for(lambda: not lab.home.processes(), "the watchdog ends what is left")
 
 

@@ -144,8 +144,8 @@ def run(home: homes.HomeForTests, *, switched: bool) -> Ran:
     with pytest.MonkeyPatch.context() as patch:
         if switched:
             patch.setattr(homes.HomeForTests, "command", _switched)
-        done = home.run()
-        status = home.run(verb="status")
+        done = home.run_with({})
+        status = home.run_with({}, verb="status")
     assert "This is a bug of the dashboard" not in done.output + status.output, done.output
     lines, log_ends = len(status.output.splitlines()), status.output.count("Its output ends with")
     return Ran(home, done.code, status.code, lines, log_ends)

@@ -201,7 +201,7 @@ def test_scripts_run_from_private_folders_in_a_home_with_spaces_and_umlauts(
 def test_a_stage_sees_the_stated_environment_and_nothing_of_the_caller(home: homes.HomeForTests) -> None:
     home.configure(env={"FROM_HOME": "1", "BOTH": "home"})
     home.experiment("cnn", config={"env": {"BOTH": "job"}}, run=homes.good("run", f'env > "{home.root}/env"'))
-    assert home.run(env={"SECRET_OF_CALLER": "x", "LC_ALL": "C"}).code == 0
+    assert home.run_with({"SECRET_OF_CALLER": "x", "LC_ALL": "C"}).code == 0
     lines = dict(line.partition("=")[::2] for line in (home.root / "env").read_text().splitlines())
     assert "SECRET_OF_CALLER" not in lines
     assert (lines["FROM_HOME"], lines["BOTH"], lines["LC_ALL"]) == ("1", "job", "C.UTF-8")

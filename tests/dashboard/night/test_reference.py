@@ -339,9 +339,9 @@ def test_plan_says_what_the_next_night_would_measure_against(home: HomeForTests)
 def test_check_says_that_a_named_reference_cannot_be_had(home: HomeForTests) -> None:
     index = make_index(home.root / "index", {"0.27.0": HEALTHY, "0.25.0": HEALTHY})
     home.configure(reference="pypi:0.25.0")
-    assert home.run(verb="check", env=index).code == 0
+    assert home.run_with(index, verb="check").code == 0
     home.configure(reference="pypi:0.1.0")
-    done = home.run(verb="check", env=index)
+    done = home.run_with(index, verb="check")
     assert done.code == 2
     assert "config.json: $.reference: There is no apache-tvm 0.1.0 for Python" in done.output
     home.configure(reference=f"{home.root}/no-repository@main")
