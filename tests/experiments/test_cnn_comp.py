@@ -21,7 +21,7 @@ from tvmdash.summary_util import Section, SectionKind, Summary
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 ENGINES = ["tvm untuned", "tvm tuned", "onnxruntime", "torch eager"]
-CONFIG = {"networks": ["mlp", "dcgan"], "engines": ENGINES, "number": 1}
+CONFIG = {"networks": ["mlp", "dqn"], "engines": ENGINES, "number": 1}
 BUILD = "of-the-tests"
 INSTALL_TIMEOUT_S = 300
 
@@ -65,7 +65,7 @@ def by_engine(data, network):
 def test_each_engine_gives_the_reference_answer_under_the_same_conditions(night):
     _, data = night
     assert by_engine(data, "mlp").keys() == {("tvm", "untuned"), ("tvm", "tuned"), ("onnxruntime", "default")}
-    assert by_engine(data, "dcgan").keys() == {("tvm", "untuned"), ("onnxruntime", "default")}
+    assert by_engine(data, "dqn").keys() == {("tvm", "untuned"), ("onnxruntime", "default")}
     for record in data.records:
         assert 0 <= record.additional_info["max_error"] <= record.additional_info["tolerance"]
         assert (record.workload_args, record.runtime_config) == ({"batch": 1}, {"threads": 1})
@@ -85,8 +85,8 @@ def test_tuned_is_what_the_databases_schedules_make(night, tuned):
 def test_what_is_not_tuned_or_not_installed_fails_alone_and_says_why(night):
     _, data = night
     errors = {(failure.workload, failure.values["variant"]): failure.error for failure in data.failures}
-    assert errors.keys() == {("network.dcgan", "tuned"), ("network.mlp", "eager"), ("network.dcgan", "eager")}
-    assert "not tuned: this TVM build has no database for dcgan" in errors["network.dcgan", "tuned"]
+    assert errors.keys() == {("network.dqn", "tuned"), ("network.mlp", "eager"), ("network.dqn", "eager")}
+    assert "not tuned: this TVM build has no database for dqn" in errors["network.dqn", "tuned"]
     assert "the engine torch is not here" in errors["network.mlp", "eager"]
 
 

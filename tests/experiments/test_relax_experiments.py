@@ -4,67 +4,31 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.experiments.trying import modules
+from tests.experiments.trying import EXPERIMENTS, Tried, modules
 from tvmdash import config_util, records
 from tvmdash.experiment.info import History
 from tvmdash.networks import NETWORKS
 from tvmdash.series.store import Series
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
-EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 STAMP = "20261121T000000Z"
-QUICK = {"active": True, "size": "smoke", "number": 1}
-
-
-class Night:
-    """One experiment's stages in one folder."""
-
-    def __init__(self, root: Path, experiment: str, config: dict[str, Any]) -> None:
-        self.root, self.code = root, EXPERIMENTS / experiment
-        for folder in ("config", "raw", "analysis", "data", "graph", "summary"):
-            (root / folder).mkdir(parents=True)
-        (root / "config" / "config.json").write_text(json.dumps({**QUICK, **config}))
-
-    def stage(self, name: str, *folders: str) -> dict[str, Any]:
-        paths = [self.root / folder for folder in ("config", *folders)]
-        environment = {
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        }
-        argv = [self.code / f"{name}.sh", *paths]
-        subprocess.run(argv, cwd=self.code, env=environment, check=False, capture_output=True)
-        status: dict[str, Any] = json.loads((paths[-1] / "status.json").read_text())
-        return status
-
-    def measured(self) -> records.NightData:
-        """What the run and analyze stages leave, read as the dashboard reads it."""
-        for status in (self.stage("run", "raw"), self.stage("analyze", "raw", "analysis")):
-            assert status["success"], status["message"]
-        path = self.root / "data" / f"data_{STAMP}.json"
-        path.write_bytes((self.root / "analysis" / "data.json").read_bytes())
-        return records.read_data(path, self.code.name)
 
 
 @pytest.fixture(scope="module")
 def relax_opt(tmp_path_factory):
-    config = {"variants": ["zero", "default"], "opt_levels": [0, 3]}
-    night = Night(tmp_path_factory.mktemp("relax_opt"), "relax_opt", config)
-    return night, night.measured()
+    config = {"variants": ["zero", "default"], "opt_levels": [0, 3], "number": 1}
+    tried = Tried(tmp_path_factory.mktemp("relax_opt"), "relax_opt", config)
+    return tried, tried.analyzed(tried.stage("run", "raw"))
 
 
 @pytest.fixture(scope="module")
 def pass_comparison(tmp_path_factory):
     changes = ["-FoldConstant", "-FuseOps  -FuseTIR", "-s_tir.LowerOpaqueBlock", "-FuseOp", "+EliminateCommonSubexpr"]
-    night = Night(tmp_path_factory.mktemp("pass_comparison"), "pass_comparison", {"changes": changes})
-    return night, night.measured()
+    tried = Tried(tmp_path_factory.mktemp("pass_comparison"), "pass_comparison", {"changes": changes, "number": 1})
+    return tried, tried.measured()
 
 
 def test_relax_opt_measures_every_variant_at_every_level(relax_opt):
@@ -106,11 +70,10 @@ def test_the_commit_is_that_of_the_imported_tvm(relax_opt):
 
 
 def test_relax_opt_draws_and_says(relax_opt):
-    night, _ = relax_opt
-    assert night.stage("visualize", "data", "graph")["success"]
-    assert night.stage("summarize", "data", "summary")["success"]
-    assert list((night.root / "graph").glob("*.svg"))
-    assert "mlp" in json.loads((night.root / "summary" / "summary.json").read_text())["value"]
+    tried, data = relax_opt
+    assert data.records
+    assert "mlp" in tried.told()
+    assert list((tried.root / "graph").glob("*.svg"))
 
 
 def by_passes(data: records.NightData) -> dict[str, records.Record]:
@@ -140,8 +103,7 @@ def test_a_change_that_crashes_tvm_or_is_misspelt_costs_itself_alone(pass_compar
 
 
 def test_a_change_without_a_sign_is_refused_with_its_remedy(tmp_path):
-    night = Night(tmp_path / "night", "pass_comparison", {"changes": ["FuseOps"]})
-    status = night.stage("run", "raw")
+    status = Tried(tmp_path, "pass_comparison", {"changes": ["FuseOps"]}).run_here()
     assert not status["success"]
     assert "$.changes: 'FuseOps': write +Name to add a pass before, -Name to switch one off." in status["message"]
 

@@ -1,10 +1,12 @@
 """An experiment's stages tried as a night does, in a copy of its folder; its modules imported as its script does.
 
+Importing TVM takes longer than measuring a small network: processes that measure it have imported it already.
 Engines are installed once into the test cache, for all experiments: what one of their setups names stays in the store.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -12,7 +14,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -20,17 +23,36 @@ from typing import Any
 import pytest
 
 from tests import artifact_for_tests
+from tests.warm import Order, Warm
 from tvmdash import config_util, records
 from tvmdash.exp_templates import Experiment
+from tvmdash.experiment import processes
+from tvmdash.experiment.measure import TASK_FILE
 
-EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+REPO = Path(__file__).resolve().parents[2]
+EXPERIMENTS = REPO / "experiments"
 STAMP = "20261121T000000Z"
 FOLDERS = ("config", "raw", "analysis", "data", "graph", "summary")
 
 
-def modules(experiment: str) -> SimpleNamespace:
-    """The experiment's modules by their names, seen by nobody else."""
-    folder = EXPERIMENTS / experiment
+@functools.cache
+def _warm_tvm() -> Warm:
+    artifact = artifact_for_tests.find()
+    own = artifact.pythonpath if artifact else ()
+    return Warm(["tvm", "tvmdash.relax_templates", "tvmdash.relax_util"], [*own, REPO / "shared" / "python"])
+
+
+def _run_warm(argv: Sequence[str], *, env: Mapping[str, str], check: bool, timeout: float) -> SimpleNamespace:
+    """What subprocess.run does for a measuring process; one that measures TVM has imported it already."""
+    if json.loads(Path(argv[-1], TASK_FILE).read_text())["engine"] != "tvm":
+        return SimpleNamespace(returncode=subprocess.run(argv, env=env, check=check, timeout=timeout).returncode)
+    with tempfile.TemporaryFile() as output:
+        return SimpleNamespace(returncode=_warm_tvm().run(Order(argv[1:], env, os.getcwd()), output, timeout_s=timeout))
+
+
+def modules(experiment: str, folder: Path | None = None) -> SimpleNamespace:
+    """The experiment's modules by their names, seen by nobody else; by default those in the repository."""
+    folder = folder or EXPERIMENTS / experiment
     names = sorted(path.stem for path in folder.glob("*.py"))
     hidden = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     sys.path.insert(0, str(folder))
@@ -81,8 +103,8 @@ class Tried:
         return self._stage(name, *(self.root / folder for folder in folders), **variables)
 
     def stage_here(self, name: str, *folders: str) -> dict[str, Any]:
-        """The status of a stage that measures nothing, done in this process, which is faster."""
-        own = modules(self.name)
+        """The status of a stage, done in this process, which is faster."""
+        own = modules(self.name, self.code)
         paths = [self.root / folder for folder in ("config", *folders)]
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(self.code)
@@ -93,24 +115,37 @@ class Tried:
         return status
 
     def _stage(self, name: str, *paths: Path, **variables: str) -> dict[str, Any]:
-        environment = {
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            **variables,
-        }
+        environment = {**os.environ, **self._environment(variables)}
         argv = [self.code / f"{name}.sh", self.root / "config", *paths]
         subprocess.run(argv, cwd=self.code, env=environment, check=False, capture_output=True)
         status: dict[str, Any] = json.loads((paths[-1] / "status.json").read_text())
         return status
 
+    def run_here(self, **variables: str) -> dict[str, Any]:
+        """The status of the run stage, done in this process."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self._environment(variables).items():
+                patch.setenv(name, value)
+            warm = SimpleNamespace(run=_run_warm, TimeoutExpired=subprocess.TimeoutExpired)
+            patch.setattr(processes, "subprocess", warm)
+            return self.stage_here("run", "raw")
+
     def measured(self, **variables: str) -> records.NightData:
-        """What the run and analyze stages leave, read as the dashboard reads it."""
-        for status in (self.stage("run", "raw", **variables), self.stage_here("analyze", "raw", "analysis")):
-            assert status["success"], status["message"]
+        """What the run and analyze stages leave."""
+        return self.analyzed(self.run_here(**variables))
+
+    def analyzed(self, run: Mapping[str, Any]) -> records.NightData:
+        """What the analyze stage leaves of a run with this status, read as the dashboard reads it."""
+        assert run["success"], run["message"]
+        status = self.stage_here("analyze", "raw", "analysis")
+        assert status["success"], status["message"]
         path = self.root / "data" / f"data_{STAMP}.json"
         path.write_bytes((self.root / "analysis" / "data.json").read_bytes())
         return records.read_data(path, self.name)
+
+    def _environment(self, own: Mapping[str, str]) -> dict[str, str]:
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        return {"PATH": path, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **own}
 
     def told(self) -> str:
         """The summary's text; the graphs are drawn as well."""
