@@ -69,7 +69,7 @@ _COMPILED: dict[str, Compiled] = {}
 
 def compiled(network: Network, **options) -> Compiled:
     """As `compile_anew`, but each thing once in this module's life: seconds each."""
-    key = f"{network.name} {sorted(options.items())}"
+    key = f"{network.name} {CompileOptions(**options)}"
     if key not in _COMPILED:
         _COMPILED[key] = compile_anew(network, **options)
     return _COMPILED[key]
