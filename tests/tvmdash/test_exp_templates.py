@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sqlite3
@@ -12,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tvmdash.stages_here import run_here
 from tvmdash import records
-from tvmdash.exp_templates import Experiment
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "python"
 SOURCE = """
@@ -80,30 +79,12 @@ class Toy:
         (self.config / "config.json").write_text(json.dumps({"active": True, "groups": groups, **timing, **config}))
 
     def stage(self, verb: str, *folders: Path, **variables: str) -> dict[str, object]:
-        """The status that a stage leaves; only the run stage needs a process of its own."""
+        """The status that a stage, done in this process, leaves."""
         folders[-1].mkdir(exist_ok=True)
-        arguments = [verb, str(self.config), *map(str, folders)]
-        if verb == "run":
-            environment = {**os.environ, "PYTHONPATH": str(SHARED), "TVMDASH_SEED": "3", **variables}
-            argv = [sys.executable, "toy.py", *arguments]
-            subprocess.run(argv, cwd=self.code, env=environment, check=False, capture_output=True)
-        else:
-            self._main(arguments)
+        own = {"PYTHONPATH": str(SHARED), "TVMDASH_SEED": "3", **variables}
+        run_here(self.code / "toy.py", [verb, str(self.config), *map(str, folders)], own)
         status: dict[str, object] = json.loads((folders[-1] / "status.json").read_text())
         return status
-
-    def _main(self, arguments: list[str]) -> None:
-        spec = importlib.util.spec_from_file_location("toy", self.code / "toy.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(self.code)
-            patch.setitem(sys.modules, "toy", module)
-            spec.loader.exec_module(module)
-            defined = [value for value in vars(module).values() if isinstance(value, type)]
-            (own,) = [kind for kind in defined if issubclass(kind, Experiment) and kind.__module__ == "toy"]
-            own().main(arguments)
 
     def night(self, stamp: str) -> records.NightData:
         raw, analysis = self.root / f"raw_{stamp}", self.root / f"analysis_{stamp}"

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.dashboard import homes
+from tests.tvmdash.stages_here import run_here
 from tvmdash import records
 from tvmdash.experiment.paired import pairs
 from tvmdash.measure.capture import Sample, Trial, read_trials
@@ -134,7 +135,7 @@ class Toy:
     def run_until_killed(self, tonight: Work, reference: Work, moment: Path) -> None:
         """Kill the run stage and all its processes as soon as the file `moment` is there."""
         argv = [sys.executable, "toy.py", "run", str(self.config), str(self.raw)]
-        environment = self._prepare(tonight, reference)
+        environment = {**os.environ, **self._prepare(tonight, reference)}
         process = subprocess.Popen(
             argv, cwd=self.code, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
         )
@@ -147,8 +148,8 @@ class Toy:
     def _prepare(
         self, tonight: Work, reference: Work | None, measured: Mapping[str, int] | None = None
     ) -> dict[str, str]:
-        """The environment of a run between the two compilers; `raw` is empty."""
-        environment = {**os.environ, "PYTHONPATH": f"{SHARED}:{self.compiler('2.0', tonight)}", "TVMDASH_SEED": "3"}
+        """The variables of a run between the two compilers; `raw` is empty."""
+        environment = {"PYTHONPATH": f"{SHARED}:{self.compiler('2.0', tonight)}", "TVMDASH_SEED": "3"}
         environment["TVMDASH_JOB"] = "toy"
         if reference is not None:
             folder = self.compiler("1.0", reference)
@@ -167,16 +168,15 @@ class Toy:
     def analyze(self) -> NightData:
         analysis = self.root / "analysis"
         analysis.mkdir(exist_ok=True)
-        self._stage("analyze", self.raw, {**os.environ, "PYTHONPATH": str(SHARED)}, analysis)
+        self._stage("analyze", self.raw, {}, analysis)
         status = json.loads((analysis / "status.json").read_text())
         assert status["success"], status
         path = self.root / "data_20260101T000000Z.json"
         path.write_bytes((analysis / "data.json").read_bytes())
         return records.read_data(path, "toy")
 
-    def _stage(self, verb: str, raw: Path, environment: dict[str, str], *more: Path) -> None:
-        argv = [sys.executable, "toy.py", verb, str(self.config), str(raw), *map(str, more)]
-        subprocess.run(argv, cwd=self.code, env=environment, check=False, capture_output=True)
+    def _stage(self, verb: str, raw: Path, variables: dict[str, str], *more: Path) -> None:
+        run_here(self.code / "toy.py", [verb, str(self.config), str(raw), *map(str, more)], variables)
 
 
 def paired_of(night: NightData) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -16,6 +17,7 @@ import pytest
 
 from tests.tvmdash.traces.test_seal import write_data, write_night
 from tests.tvmdash.traces.traces_for_tests import BEGIN_NS, write_raw
+from tvmdash.traces.__main__ import main
 from tvmdash.traces.commands import COMMANDS
 from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.views import VIEWS
@@ -26,13 +28,15 @@ STAMP = "20261121T031500Z"
 
 
 def run(folder: Path, *arguments: str, code: int = 0) -> str:
-    """What the command prints: its output, or its errors where it fails."""
-    environment = {**os.environ, "PYTHONPATH": str(REPO / "shared" / "python")}
-    argv = [sys.executable, "-m", "tvmdash.traces", *arguments]
-    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert code == 0 or "Traceback" not in done.stderr
-    return done.stdout if code == 0 else done.stderr
+    """What the command, done in this process, prints: its output, or its errors where it fails."""
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            ended = main(arguments)
+        except SystemExit as usage:
+            ended = usage.code
+    assert ended == code, errors.getvalue()
+    return output.getvalue() if code == 0 else errors.getvalue()
 
 
 @pytest.fixture(scope="module")
