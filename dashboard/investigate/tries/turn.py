@@ -17,9 +17,11 @@ from tvmdash.dashboard_info import Home
 from tvmdash.files import lock
 from tvmdash.tries import files
 
-_POLL_S = 2.0
+_POLL_S = 0.5
 _GLANCE_S = 1.0
 """How often to look whether somebody cancelled it."""
+_BRIEFLY_S = 0.2
+"""Who asks whether somebody waits holds that lock for an instant."""
 _log = logging.getLogger("try")
 
 
@@ -37,24 +39,33 @@ class Claim:
 
 
 @contextlib.contextmanager
-def take_turn(home: Home) -> Iterator[None]:
-    """Try alone in the home, after whatever else is being tried there."""
-    path = files.lock_of(home)
+def take_turn(home: Home, *, lets_others_pass: bool = False) -> Iterator[None]:
+    """Try alone in the home, after whatever else is being tried there.
+
+    What `lets_others_pass` comes after everybody who waits: it has much to do, and they one thing.
+    """
+    path, waiting = files.lock_of(home), home.tries / ".waiting"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _wait(path):
+    with _wait(path, waiting, lets_others_pass=lets_others_pass):
         for left in files.running_of(home).glob("*.json"):  # of one that was killed
             left.unlink(missing_ok=True)
         yield
 
 
-def _wait(path: Path) -> lock.Lock:
+def _wait(path: Path, waiting: Path, *, lets_others_pass: bool) -> lock.Lock:
     told = False
-    while (held := lock.take(path, f"since {stamp_of(utc_now())}")) is None:
-        if not told:
-            _log.info("Waiting: %s tries another TVM here.", lock.read_holder(path) or "another process")
-        told = True
-        time.sleep(_POLL_S)
-    return held
+    with contextlib.ExitStack() as stack:
+        while True:
+            gives_way = lets_others_pass and lock.is_held(waiting)
+            held = None if gives_way else lock.take(path, f"since {stamp_of(utc_now())}")
+            if held is not None:
+                return held
+            if not told:
+                _log.info("Waiting: %s tries another TVM here.", lock.read_holder(path) or "another process")
+                if not lets_others_pass:
+                    stack.enter_context(lock.take(waiting, within_s=_BRIEFLY_S) or contextlib.nullcontext())
+            told = True
+            time.sleep(_POLL_S)
 
 
 @contextlib.contextmanager

@@ -39,7 +39,7 @@ def perform_queue(home: Home, *, code: CodeFolders) -> Worked:
     worked = Worked()
     with _be_the_only_one(home):
         while (name := _choose_next(home, worked)) is not None and not worked.interrupted:
-            with turn.take_turn(home):
+            with turn.take_turn(home, lets_others_pass=True):
                 perform(home, name, worked, code=code)
     return worked
 

@@ -6,6 +6,7 @@ import getpass
 import re
 import shutil
 import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from dashboard.cli.arguments import HELD, OK_CODE, SOME_FAILED, USAGE
 from dashboard.cli.main import main
+from dashboard.investigate.tries import turn
 from tests.dashboard import homes
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.remeasure_homes import NAME, Lab
@@ -173,6 +175,23 @@ def test_the_budget_counts_what_was_measured_before_and_who_wants_more_resumes_i
     after = read_tries(home)[name]
     assert (after.state, len(lab.runs()), len(after.requests)) == (TryState.DONE, runs, 2)
     assert not read_queue(home)
+
+
+def test_who_waits_at_a_terminal_comes_before_the_rest_of_the_queue(home: Home) -> None:
+    order, threads = [], []
+
+    def wait(name: str, *, lets_others_pass: bool) -> None:
+        with turn.take_turn(home, lets_others_pass=lets_others_pass):
+            order.append(name)
+
+    with turn.take_turn(home):
+        for name, lets_others_pass in (("worker", True), ("person", False)):
+            threads.append(threading.Thread(target=wait, args=(name,), kwargs={"lets_others_pass": lets_others_pass}))
+            threads[-1].start()
+        homes.wait_for(lambda: lock.is_held(home.tries / ".waiting"), "the person")
+    for thread in threads:
+        thread.join()
+    assert order == ["person", "worker"]
 
 
 def test_a_second_worker_leaves_the_queue_to_the_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
