@@ -107,6 +107,7 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         env_name=value["env_name"] or home_machine.name_of(home),
         heartbeat_url=value["heartbeat_url"],
         website_url=value["website_url"],
+        bisect_when_idle=value["bisect_when_idle"],
         github=GitHubSettings(tuple(value["github_may_ask"]), value["github_token_file"], value["github_login"]),
     )
 

@@ -57,6 +57,7 @@ class HomeConfig:
     env_name: str
     heartbeat_url: str
     website_url: str
+    bisect_when_idle: bool
     github: GitHubSettings
 
     @property

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from dashboard.artifacts.artifact import Artifact
+from dashboard.artifacts.artifact import MANIFEST, Artifact
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.provide import Provided
 from dashboard.artifacts.spec import GIT, PYPI
@@ -28,6 +29,11 @@ class Found:
     def artifact(self) -> Artifact:
         """What is measured."""
         return self.provided.artifact
+
+
+def name_again(tvm: TriedTvm, store: Path) -> str:
+    """What names the same build, or, where that is in the store no more, one of the same commit or version."""
+    return tvm.key if (store / tvm.key / MANIFEST).is_file() else tvm.exact_name
 
 
 def find_named(name: str, finder: ArtifactFinder) -> Found:

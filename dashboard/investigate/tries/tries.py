@@ -13,17 +13,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dashboard.artifacts.artifact import MANIFEST, Artifact
+from dashboard.artifacts.artifact import Artifact
 from dashboard.investigate.request import MeasuringRequest
 from dashboard.investigate.rounds import Round, RoundOutcome, RoundState
 from dashboard.investigate.session import MeasuringSession, open_session
 from dashboard.investigate.tries import result as results
 from dashboard.investigate.tries import turn
-from dashboard.investigate.tries.base import Found, find_base, find_named
+from dashboard.investigate.tries.base import Found, find_base, find_named, name_again
+from dashboard.investigate.tries.idle import plan_search
 from dashboard.investigate.tries.turn import Claim
 from dashboard.night import lock
 from dashboard.plan.job import Alone, CodeFolders
-from tvmdash.contracts.tries import TriedTvm, Try, TryRequest, TryState
+from tvmdash.contracts.tries import Try, TryRequest, TryState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import hardware
@@ -63,28 +64,28 @@ def measure(home: Home, claim: Claim, *, code: CodeFolders) -> tuple[Try, Path]:
             candidate, base = _find_tvms(session, claim, leases)
             result, path = _begin(session, candidate, base, names, claim)
             result = replace(result, until=asked.until, left_out=left_out)
+            wants_commit = session.finder.config.bisect_when_idle
         used_s = result.measured_s - result.requests[claim.id].measured_s
         request = replace(request, budget_s=max(0.0, asked.budget_s - used_s))
-        return _Trying(home, request, code, candidate.artifact, base.artifact, path, result).measure(), path
+        done = _Trying(home, request, code, candidate.artifact, base.artifact, path, result).measure()
+    if wants_commit and done.search is None:
+        done = replace(done, search=plan_search(done, candidate.artifact, base.artifact))
+        results.write(path, done)
+    return done, path
 
 
 def _find_tvms(session: MeasuringSession, claim: Claim, leases: contextlib.ExitStack) -> tuple[Found, Found]:
     """The candidate and its base, which nobody removes before `leases` are released."""
     home, asked = session.workspace.home, claim.request
     earlier = results.find_earlier(home, lambda old: claim.id in old.requests or old.stamp == asked.goes_on)
-    names = [_name_again(tvm, session) for tvm in (earlier[0].candidate, earlier[0].base)] if earlier else []
+    store = session.finder.config.artifacts
+    names = [name_again(tvm, store) for tvm in (earlier[0].candidate, earlier[0].base)] if earlier else []
     candidate = find_named(names[0] if names else asked.candidate, session.finder)
     leases.enter_context(candidate.provided)
     named = names[1] if names else asked.base
     base = find_named(named, session.finder) if named else find_base(home, candidate.artifact, session.finder)
     leases.enter_context(base.provided)
     return candidate, base
-
-
-def _name_again(tvm: TriedTvm, session: MeasuringSession) -> str:
-    """What names the same build, or, where that was removed, one of the same commit or version."""
-    is_here = (session.finder.config.artifacts / tvm.key / MANIFEST).is_file()
-    return tvm.key if is_here else tvm.exact_name
 
 
 @contextlib.contextmanager

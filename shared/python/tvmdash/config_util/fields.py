@@ -199,6 +199,11 @@ HOME_FIELDS: Fields = {
     ),
     "heartbeat_url": Field("str", "Fetched when a night ends (`/fail` added where a job failed).", default="", min=0),
     "website_url": Field("str", "Where the website is served, for links in messages.", default="", min=0),
+    "bisect_when_idle": Field(
+        "bool",
+        "Whether `tries HOME work` bisects what a `try` found slower between two builds of source.",
+        default=False,
+    ),
     "github_may_ask": Field(
         "list",
         "Who may ask for a `try` in a pull request on GitHub.",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tvmdash.contracts.tries import TriedNumber, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.contracts.tries import CommitSearch, SearchState, TriedNumber, TriedSeries, TriedTvm, Try, TryState
 from tvmdash.records.metrics import RUN_TIME, Way, is_worse, way
 from tvmdash.stats.pooled import Change
 from tvmdash.text import (
@@ -74,7 +74,17 @@ def format_markdown(done: Try) -> str:
 def summarize(done: Try) -> str:
     """What came of it, on one line."""
     failed = [f"{name} failed" for name in done.errors]
-    return "; ".join([_summarize_numbers(done), *([format_list(failed, _MOST_NAMES)] if failed else [])])
+    parts = (_summarize_numbers(done), format_list(failed, _MOST_NAMES) if failed else "", _summarize_search(done))
+    return "; ".join(filter(None, parts))
+
+
+def _summarize_search(done: Try) -> str:
+    if done.search is None or done.search.state in (SearchState.FAILED, SearchState.NO_STEP):
+        return ""
+    if done.search.state is SearchState.WAITING:
+        return "to be bisected"
+    suspects = done.search.suspects
+    return f"it was {suspects[0].id[:12]}" if len(suspects) == 1 else f"it was one of {len(suspects)} commits"
 
 
 def _summarize_numbers(done: Try) -> str:
@@ -125,6 +135,22 @@ def format_remarks(done: Try) -> Iterator[str]:
         yield f"Left out, because they cannot be measured in turn: {reasons}. Use compare for these."
     if done.alone:
         yield f"Measured on the candidate only: {format_list(done.alone, 5)}."
+    if done.search is not None:
+        yield _format_search(done.search, {item.id: item.name for item in done.series})
+
+
+def _format_search(search: CommitSearch, names: Mapping[str, str]) -> str:
+    """Which commit it was, as far as that is known."""
+    name = elide(names.get(search.series, search.series), _NAME_COLUMNS)
+    if search.state is SearchState.WAITING:
+        return f"Which commit made {name} worse is searched for when nothing else is to be measured."
+    if search.state is SearchState.FAILED:
+        return f"Which commit made {name} worse cannot be searched for: {search.error}"
+    if search.state is SearchState.NO_STEP:
+        return f"Bisecting found no step in {name}."
+    suspects = [suspect.text for suspect in search.suspects]
+    one = suspects[0] if len(suspects) == 1 else f"one of {len(suspects)}: {format_list(suspects, _MOST_NAMES)}"
+    return f"{name} became worse with {one} ({100 * min(search.probability, 0.999):.3g} % sure; {search.file})."
 
 
 def count_runs(count: int) -> str:
