@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+from dashboard.night import machine_lock
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -20,22 +21,30 @@ _log = logging.getLogger("night")
 
 
 class HeldError(DashboardError):
-    """Another night holds the home."""
+    """Another night holds the home, or another home's the machine."""
 
 
 @contextlib.contextmanager
-def night_lock(home: Home, *, waits: bool = False) -> Iterator[None]:
-    """Hold the home, or raise HeldError. The system lets go of it when this process ends, however it ends.
+def night_lock(home: Home, *, waits: bool = False, patience_s: float = machine_lock.PATIENCE_S) -> Iterator[None]:
+    """Hold the home and its machine, or raise HeldError. The system lets go of both when this process ends.
 
-    It raises at once, or with `waits` only where the holder does not let nights pass (`take_turn`).
+    It raises at once, or with `waits` only where the home's holder does not let nights pass (`take_turn`), or another
+    home's measurement has the machine for `patience_s`.
     """
     with _naming(home.lock_file):
         held = _wait_for_turn(home) if waits else _take(home, _GLANCE_S)
     if held is None:
         holder = lock.read_holder(home.lock_file) or "an unknown process"
         raise HeldError(f"{home.root}: another night holds this home: {holder}. Wait for it, or end it.")
-    with held:
+    with held, _hold_machine(home, patience_s if waits else 0.0):
         yield
+
+
+def _hold_machine(home: Home, patience_s: float) -> contextlib.AbstractContextManager[object]:
+    held = machine_lock.hold(home, patience_s)
+    if held is None:
+        raise HeldError(f"{machine_lock.describe_holder()} Wait for it, or end it.")
+    return held
 
 
 @contextlib.contextmanager
@@ -74,6 +83,8 @@ def take_turn(home: Home) -> Iterator[None]:
     with held:
         if lock.is_held(home.waiting_file):  # asked after the turn is taken, as the night asks after it waits
             raise HeldError(f"{home.root}: a night waits for this home.")
+        if machine_lock.is_waited_for():
+            raise HeldError(f"{machine_lock.node()}: a night of another home waits for this machine.")
         yield
 
 

@@ -204,7 +204,8 @@ def _read_again(file: BinaryIO) -> str:
 
 def environment() -> dict[str, str]:
     """What `python -m dashboard` needs, and nothing else."""
-    return {"PATH": os.environ["PATH"], "HOME": "/tmp", "PYTHONPATH": f"{REPO}:{REPO}/shared/python"}
+    path, node = os.environ["PATH"], os.environ["TVMDASH_NODE"]
+    return {"PATH": path, "HOME": "/tmp", "PYTHONPATH": f"{REPO}:{REPO}/shared/python", "TVMDASH_NODE": node}
 
 
 def script(path: Path, text: str) -> None:

@@ -38,14 +38,17 @@ class Lock:
         self.release()
 
 
-def take(path: Path, purpose: str = "", *, shared: bool = False, within_s: float = 0.0) -> Lock | None:
+def take(
+    path: Path, purpose: str = "", *, shared: bool = False, within_s: float = 0.0, everyone: bool = False
+) -> Lock | None:
     """The lock on the file `path`, which is made where it is not there; None where others hold it for `within_s`.
 
     A `shared` lock is held by any number of processes together while nobody holds it alone. With a
-    `purpose`, who holds it is written into the file, for `read_holder`. OSError where the file cannot be opened.
+    `purpose`, who holds it is written into the file, for `read_holder`. `everyone`: all users of the machine can take
+    it. OSError where the file cannot be opened.
     """
     end = time.monotonic() + within_s
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = _open_for_everyone(path) if everyone else os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         while not try_descriptor(descriptor, shared=shared):
             left_s = end - time.monotonic()
@@ -60,6 +63,17 @@ def take(path: Path, purpose: str = "", *, shared: bool = False, within_s: float
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{_PROCESS}{os.getpid()} on {socket.gethostname()}, {purpose}".encode(), 0)
     return Lock(descriptor)
+
+
+def _open_for_everyone(path: Path) -> int:
+    """In a sticky folder of all users Linux opens another user's file with O_CREAT only for that user (proc(5))."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    with contextlib.suppress(FileExistsError):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        os.fchmod(descriptor, 0o666)
+        return descriptor
+    return os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
 
 
 def is_held(path: Path) -> bool:
