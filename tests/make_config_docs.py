@@ -30,6 +30,7 @@ def _lines() -> Iterator[str]:
     yield from _table("config/config.json", config_util.HOME_FIELDS)
     yield from _table("config/experiments/NAME/config.json", config_util.EXPERIMENT_FIELDS)
     yield from _table("config/subsystem/NAME/config.json", config_util.SUBSYSTEM_FIELDS)
+    yield from _table("A host (home's hosts.NAME)", config_util.HOST_FIELDS)
     for name, fields in config_util.FIELD_SETS.items():
         what = {"timing": "Timing of a point", "target": "Target of TVM"}[name]
         yield from _table(f'{what} (`"include": ["{name}"]` in fields.json)', fields)

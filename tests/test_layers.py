@@ -68,11 +68,13 @@ ROOMS: dict[str, str] = {
     "artifacts": "process",
     "plan": "artifacts",
     "report": "plan",
-    "night": "archive artifacts plan process",
+    "hosts": "artifacts plan process",
+    "night": "archive artifacts hosts plan process",
+    "worker": "hosts night plan",
     "investigate": "artifacts night plan process",
     "github": "artifacts",
     "authoring": "artifacts night plan",
-    "cli": "archive artifacts authoring github importing investigate night plan process report",
+    "cli": "archive artifacts authoring github hosts importing investigate night plan process report worker",
 }
 """The packages of dashboard from the ground up, and what each imports of the others."""
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec
@@ -15,6 +16,7 @@ from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.reference import check_offered
 from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
 from dashboard.cli.references import summarize_references
+from dashboard.hosts import probe
 from dashboard.night.environment import stage_environment
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
@@ -52,10 +54,11 @@ def find_faults(home: Home, code: CodeFolders) -> list[str]:
         own = [*error.faults] if isinstance(error, ConfigError) else [str(error)]
         return [*own, *(fault for job in listed for fault in job.faults)]
     rejected = [fault for job in plan.rejected for fault in job.faults]
-    jobs = [job for job in (*plan.experiments, *plan.subsystems) if not job.variant]
+    jobs = [job for job in (*plan.experiments, *plan.away, *plan.subsystems) if not job.variant]
+    jobs = list({(job.kind, job.experiment): job for job in jobs}.values())
     own = [fault for job in jobs for fault in _find_own_faults(job, plan)]
     elsewhere = [*_find_folder_faults(plan), *_find_reference_faults(plan), *_find_tool_faults(), *_report_empty(plan)]
-    return [*rejected, *own, *elsewhere]
+    return [*rejected, *own, *elsewhere, *_find_host_faults(plan)]
 
 
 def _find_own_faults(job: Job, plan: Plan) -> Iterator[str]:
@@ -115,6 +118,15 @@ def _find_reference_faults(plan: Plan) -> Iterator[str]:
                 yield f"{plan.home.config_file}: $.reference: {error}"
 
 
+def _find_host_faults(plan: Plan) -> Iterator[str]:
+    """What is in the way of each host, of those that have something to measure."""
+    names = {job.host for job in plan.away}
+    hosts = [host for name, host in plan.config.hosts.items() if name in names]
+    with ThreadPoolExecutor(max(1, len(hosts))) as pool:
+        for faults in pool.map(probe.find_faults, hosts):
+            yield from faults
+
+
 def _find_first_existing(path: Path) -> Path:
     """The nearest folder above `path` that is there; one that this user may not look into counts."""
     return next(candidate for candidate in (path, *path.parents) if os.path.lexists(candidate))
@@ -128,5 +140,5 @@ def _find_tool_faults() -> Iterator[str]:
 
 
 def _report_empty(plan: Plan) -> Iterator[str]:
-    if not plan.experiments and not plan.rejected:
+    if not plan.experiments and not plan.away and not plan.rejected:
         yield f"{plan.home.configs('experiment')}: no experiment is active. Set active to true in one's config.json."

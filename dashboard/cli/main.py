@@ -27,6 +27,7 @@ from dashboard.cli import (
     serve,
     smoke,
     status,
+    work,
 )
 from dashboard.cli.arguments import BUG, HELD, OK_CODE, STOPPED, USAGE
 from dashboard.cli.investigate import backfill, bisect, compare, remeasure, reproduce, signoff, tries, try_tvm
@@ -57,6 +58,7 @@ COMMANDS = (
     results,
     serve,
     backup,
+    work,
 )
 """A module each, in the order of `--help`: its `add_verbs` adds what it holds, with the help and the action."""
 

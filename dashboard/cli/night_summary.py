@@ -9,9 +9,23 @@ from typing import Any
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.cli.references import summarize_references
 from dashboard.night import estimate, progress
+from dashboard.plan.hosts import Launcher
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
-from tvmdash.dashboard_info import BLOCKED, FAILED, INTERRUPTED, OK, RUNNING, SKIPPED, Home, JobResult, Night
+from tvmdash.dashboard_info import (
+    BLOCKED,
+    FAILED,
+    HOST_SIGN,
+    INTERRUPTED,
+    OK,
+    RUNNING,
+    SKIPPED,
+    Home,
+    HostNight,
+    HostState,
+    JobResult,
+    Night,
+)  # fmt: skip
 from tvmdash.errors import DashboardError
 from tvmdash.stages import EXPERIMENT, SUBSYSTEM
 from tvmdash.text import describe_missing_backups, elide, format_duration, format_list
@@ -32,6 +46,8 @@ def summarize_night(home: Home, night: Night) -> str:
     lines += [f"  Note: {note}" for note in night.untold_notes]
     if night.artifacts:
         lines.append(f"Measured TVM: {format_list([_format_artifact(item, night) for item in night.artifacts], 5)}.")
+    if night.hosts:
+        lines.append(f"Hosts: {', '.join(map(_format_host_night, night.hosts))}.")
     if night.jobs:
         lines.append("Longest: " + format_list([_format_longest(job) for job in _sort_by_time(night)[:3]], 3) + ".")
     page = home.page()
@@ -118,6 +134,11 @@ def _format_artifact(artifact: Mapping[str, Any], night: Night) -> str:
     return " ".join(filter(None, (f"{artifact.get('version', '?')}{commit}", night.describe_references(artifact))))
 
 
+def _format_host_night(host: HostNight) -> str:
+    measured = host.state is HostState.MEASURED
+    return f"{host.name} {f'measured in {format_duration(host.elapsed_s)}' if measured else f'did not ({host.state})'}"
+
+
 def _sort_by_time(night: Night) -> list[JobResult]:
     return sorted(night.jobs, key=lambda job: -job.elapsed_s)
 
@@ -149,8 +170,9 @@ def summarize_plan(plan: Plan) -> str:
     order = f"in random order ({seed})" if plan.config.randomize else "by priority, then name"
     own = [job for job in plan.experiments if not job.variant]
     lines = [f"Home {plan.home.root}: {len(own)} experiments {order}, {len(plan.subsystems)} subsystems."]
+    lines += [_format_host(plan, host) for host in dict.fromkeys(job.host for job in plan.away)]
     lines += [f"TVM: {spec.branch} from {spec.remote}{_format_named(plan, spec)}" for spec in plan.artifacts]
-    if plan.experiments and not plan.artifacts:
+    if (plan.experiments or plan.away) and not plan.artifacts:
         lines.append("TVM: none; no experiment needs one.")
     lines += summarize_references(plan)
     if len(own) < len(plan.experiments):
@@ -162,6 +184,16 @@ def summarize_plan(plan: Plan) -> str:
     for job in plan.rejected:
         lines += [f"Rejected: {job.kind} {job.name}", *(f"  {fault}" for fault in job.faults)]
     return "\n".join(lines)
+
+
+def _format_host(plan: Plan, name: str) -> str:
+    """What a host measures, how it is reached, and at most how long."""
+    host = plan.config.hosts[name]
+    jobs = [job.name.replace(f"{HOST_SIGN}{name}", "") for job in plan.away if job.host == name]
+    way = (
+        f"ssh {host.address}" if host.launcher is Launcher.SSH else f"Slurm{f', node {host.node}' if host.node else ''}"
+    )
+    return f"Host {name} ({way}): {', '.join(jobs)} (at most {format_duration(host.time_limit_s)})."
 
 
 def _format_named(plan: Plan, spec: ArtifactSpec) -> str:

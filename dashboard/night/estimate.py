@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dashboard.night import setup_cache
@@ -36,7 +36,7 @@ class Estimate:
 
 def estimates(plan: Plan) -> list[Estimate]:
     """One for each job that takes part, in order."""
-    return [_estimate(plan.home, job) for job in (*plan.experiments, *plan.subsystems)]
+    return [_estimate(plan.home, job) for job in (*plan.experiments, *plan.away, *plan.subsystems)]
 
 
 def summarize(plan: Plan) -> list[str]:
@@ -44,11 +44,17 @@ def summarize(plan: Plan) -> list[str]:
     estimated = estimates(plan)
     if not estimated:
         return []
+    hosts = dict.fromkeys(item.job.host for item in estimated)
+    together = [_sum_up([item for item in estimated if item.job.host == host], host) for host in hosts]
+    return ["Time:", *(f"  {item}" for item in estimated), *together]
+
+
+def _sum_up(estimated: Sequence[Estimate], host: str) -> str:
     known = [item.seconds for item in estimated if item.seconds is not None]
     unknown = len(estimated) - len(known)
     rest = f", and {unknown} of {len(estimated)} jobs whose time is unknown" if unknown else ""
     total = format_duration(sum(known)) if known else "unknown"
-    return ["Time:", *(f"  {item}" for item in estimated), f"  Together {total}{rest}; without the time to get TVM."]
+    return f"  Together{f' on {host}, at the same time,' if host else ''} {total}{rest}; without the time to get TVM."
 
 
 def _estimate(home: Home, job: Job) -> Estimate:

@@ -101,23 +101,28 @@ _one_writer = threading.Lock()
 
 def index(context: Context, job: Job) -> None:
     """Bring the home's index up to date with the experiment's data files; DashboardError where that cannot be."""
+    index_name(context, job.name)
+
+
+def index_name(context: Context, experiment: str) -> None:
+    """The same for the experiment of this name, whether or not it takes part tonight."""
     path = context.home.store_file
     try:
         with _one_writer, store.open_for_writing(path) as opened:
-            for name in _list_to_take_in(context, job, opened):
+            for name in _list_to_take_in(context, experiment, opened):
                 opened.ingest(context.home.data(name), name)
     except (sqlite3.Error, OSError) as error:
         raise DashboardError(
-            f"{path}: the index could not take in {job.name}: {error}."
+            f"{path}: the index could not take in {experiment}: {error}."
             " The data files are whole; the next night adds them."
         ) from error
 
 
-def _list_to_take_in(context: Context, job: Job, opened: store.Store) -> list[str]:
-    """The job; with an index that is made anew also the experiments that do not run tonight."""
+def _list_to_take_in(context: Context, experiment: str, opened: store.Store) -> list[str]:
+    """The experiment; with an index that is made anew also those that do not run tonight."""
     if not opened.is_empty:
-        return [job.name]
-    return sorted({job.name, *context.home.experiments_with_data()})
+        return [experiment]
+    return sorted({experiment, *context.home.experiments_with_data()})
 
 
 def _check_report(path: Path) -> None:

@@ -7,12 +7,14 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.spec import check_spec, parse
 from dashboard.plan import home_machine
+from dashboard.plan.hosts import read_hosts
 from dashboard.plan.settings import GitHubSettings, HomeConfig, ReferenceRule
 from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
@@ -32,7 +34,7 @@ def read_home_config(home: Home) -> HomeConfig:
     broken = [name for name, item in value.items() if isinstance(item, str) and "\0" in item]
     if broken:
         raise ConfigError([f"{home.config_file}: $.{name}: holds a NUL. Leave it out." for name in broken])
-    config = _parse(home, value)
+    config = replace(_parse(home, value), hosts=read_hosts(value["hosts"], str(home.config_file)))
     faults = [
         *find_spec_faults(config.tvm, str(home.config_file)),
         *_find_tvms_faults(value["tvms"], config.tvm, str(home.config_file)),

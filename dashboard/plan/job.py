@@ -11,7 +11,7 @@ from typing import Any
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan.settings import HomeConfig
 from tvmdash.config_util import Beside
-from tvmdash.dashboard_info import experiment_of, variant_of
+from tvmdash.dashboard_info import experiment_of, host_of, variant_of
 from tvmdash.stages import EXPERIMENT, SUBSYSTEM, Pipeline, Stage, pipeline
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -56,6 +56,7 @@ class Job:
     tvm: what it is measured on. others: the TVMs on which it is measured as well, each as a job of its own.
     Without needs_tvm the night does not get that TVM for it; where another job does, its results name it.
     beside: how it can be measured beside a reference, where it says so.
+    hosts: the machines that measure it, each in a job of its own; the home's own is the empty name.
     """
 
     kind: str
@@ -68,10 +69,11 @@ class Job:
     others: tuple[tuple[str, ArtifactSpec], ...] = ()
     needs_tvm: bool = True
     beside: Beside | None = None
+    hosts: tuple[str, ...] = ("",)
 
     @property
     def experiment(self) -> str:
-        """The name of its code and config, whatever TVM it is measured on."""
+        """The name of its code and config, whatever TVM it is measured on, and by whichever host."""
         return experiment_of(self.name)
 
     @property
@@ -83,6 +85,11 @@ class Job:
     def variant(self) -> str:
         """The name of the TVM beside the home's own that it is measured on; empty for the own one."""
         return variant_of(self.name)
+
+    @property
+    def host(self) -> str:
+        """The host that measures it; empty for the home's own machine."""
+        return host_of(self.name)
 
     @property
     def alone(self) -> Alone | None:
@@ -98,9 +105,9 @@ class Job:
 
     @property
     def title(self) -> str:
-        """Its name for people; the TVM's name first, because lists cut a title's end off."""
+        """Its name for people; the host's and the TVM's first, because lists cut a title's end off."""
         title = str(self.config.get("title") or self.experiment)
-        return f"{self.variant}: {title}" if self.variant else title
+        return ": ".join((*filter(None, (self.host, self.variant)), title))
 
     @property
     def description(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
-from tvmdash.dashboard_info import VARIANT_SIGN, variant_of
+from tvmdash.dashboard_info import HOST_SIGN, VARIANT_SIGN, variant_of
 from tvmdash.errors import DashboardError
 from tvmdash.stages import EXPERIMENT, SUBSYSTEM, pipeline
 
@@ -29,6 +29,8 @@ def read(kind: str, folder: Path, path: Path, shown: str) -> dict[str, Any]:
         raise DashboardError(f"{shown!r}: the name is not UTF-8. Rename the folder.") from None
     if pipeline(kind).measures and variant_of(path.name):
         raise DashboardError(f"{shown}: an {VARIANT_SIGN!r} parts an experiment from its TVM. Rename the folder.")
+    if pipeline(kind).measures and HOST_SIGN in path.name:
+        raise DashboardError(f"{shown}: a {HOST_SIGN!r} parts an experiment from its host. Rename the folder.")
     file = path / config_util.CONFIG_FILE
     if not file.exists():
         raise DashboardError(f"{shown}: holds no config.json. Add one, or move the folder away.")

@@ -15,6 +15,7 @@ from tvmdash.dashboard_info import Home
 class Plan:
     """What one night will do. `experiments` and `subsystems` are in the order in which they run.
 
+    away: the experiments that other hosts measure, in that order on each of them.
     drawn: nobody gave the seed, so that another night has another one.
     """
 
@@ -26,11 +27,12 @@ class Plan:
     rejected: tuple[Job, ...]
     inactive: tuple[str, ...]
     drawn: bool = False
+    away: tuple[Job, ...] = ()
 
     @property
     def artifacts(self) -> tuple[ArtifactSpec, ...]:
         """Each TVM that an experiment wants, once; those beside the home's own come last."""
-        return wanted_by(self.experiments)
+        return wanted_by((*self.experiments, *self.away))
 
 
 def wanted_by(jobs: Sequence[Job]) -> tuple[ArtifactSpec, ...]:

@@ -5,54 +5,79 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan import job_config, tvm_matrix
 from dashboard.plan.home_config import find_env_faults, find_spec_faults, find_timeout_faults, read_home_config
+from dashboard.plan.hosts import Host, choose
+from dashboard.plan.hosts import find_faults as find_host_faults
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
 from tvmdash import config_util
 from tvmdash.config_util import ConfigError
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import HOST_SIGN, Home
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PIPELINES, Pipeline, Stage, pipeline
 
-_Tvms = tuple[ArtifactSpec, Mapping[str, ArtifactSpec] | None]
 _FIRST_LINE = 256
 """The bytes of a script's first line that Linux reads."""
 
 
-def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None) -> Plan:
-    """The plan for a home. Faults of one job reject that job; faults of the top-level config raise DashboardError."""
+@dataclass(frozen=True)
+class _Known:
+    """What the home's config says that jobs' configs name; None where it cannot be read, so that no name is a fault."""
+
+    tvm: ArtifactSpec
+    tvms: Mapping[str, ArtifactSpec] | None = None
+    hosts: Mapping[str, Host] | None = None
+
+
+def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None, host: str = "") -> Plan:
+    """The plan for a home. Faults of one job reject that job; faults of the top-level config raise DashboardError.
+
+    host: the one on which this is; empty for the home's own machine.
+    """
     config = read_home_config(home)
     chosen = next(item for item in (seed, config.seed, _draw_seed()) if item is not None)
-    jobs = find_jobs(home, code, config.tvm, config.tvms)
-    taking_part = tvm_matrix.add_variants([job for job in jobs if not job.faults and job.config["active"]])
+    jobs = _find_jobs(home, code, _Known(config.tvm, config.tvms, config.hosts))
+    taking_part = tvm_matrix.add_variants(_spread([job for job in jobs if not job.faults and job.config["active"]]))
+    ordered = _order_jobs(taking_part, "experiment", chosen if config.randomize else None)
+    measured = tvm_matrix.interleave(ordered, turn=len(home.night_stamps()))
     return Plan(
         home=home,
         config=config,
         seed=chosen,
-        experiments=tvm_matrix.interleave(
-            _order_jobs(taking_part, "experiment", chosen if config.randomize else None), turn=len(home.night_stamps())
-        ),
+        experiments=tuple(job for job in measured if job.host == host),
         subsystems=_order_jobs(taking_part, "subsystem", None),
         rejected=tuple(job for job in jobs if job.faults),
         inactive=tuple(f"{job.kind} {job.name}" for job in jobs if not job.faults and not job.config["active"]),
         drawn=seed is None and config.seed is None,
+        away=tuple(job for job in measured if job.host != host),
     )
 
 
-def find_jobs(
-    home: Home, code: CodeFolders, tvm: ArtifactSpec, tvms: Mapping[str, ArtifactSpec] | None = None
-) -> list[Job]:
+def find_jobs(home: Home, code: CodeFolders, tvm: ArtifactSpec) -> list[Job]:
     """Every job in the config tree, also the inactive ones, and with their faults the rejected ones.
 
-    tvm, tvms: the home's own and those beside it; None where they are not known, so that no name of one is a fault.
+    For a home whose own config cannot be read: no name of another TVM or host is a fault.
     """
-    return [job for row in PIPELINES for job in _jobs(home, (tvm, tvms), code, row)]
+    return _find_jobs(home, code, _Known(tvm))
+
+
+def _find_jobs(home: Home, code: CodeFolders, known: _Known) -> list[Job]:
+    return [job for row in PIPELINES for job in _jobs(home, known, code, row)]
+
+
+def _spread(jobs: Sequence[Job]) -> list[Job]:
+    """Each job once for each host that measures it."""
+    return [_put_on_host(job, host) for job in jobs for host in (job.hosts if job.measures else ("",))]
+
+
+def _put_on_host(job: Job, host: str) -> Job:
+    return replace(job, name=f"{job.name}{HOST_SIGN}{host}") if host else job
 
 
 def _draw_seed() -> int:
@@ -66,7 +91,7 @@ def _order_jobs(jobs: Sequence[Job], kind: str, seed: int | None) -> tuple[Job, 
     return tuple(ordered)
 
 
-def _jobs(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline) -> Iterator[Job]:
+def _jobs(home: Home, known: _Known, code: CodeFolders, row: Pipeline) -> Iterator[Job]:
     folder = home.configs(row.kind)
     if not folder.is_dir():
         return
@@ -95,8 +120,8 @@ def _format_stray_fault(home: Home, row: Pipeline, strays: Sequence[Path]) -> st
     )
 
 
-def _job(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline, path: Path) -> Job:
-    (tvm, tvms), folder = known, code.of(row, path.name)
+def _job(home: Home, known: _Known, code: CodeFolders, row: Pipeline, path: Path) -> Job:
+    tvm, tvms, folder = known.tvm, known.tvms, code.of(row, path.name)
     spec = tvm if any(stage.needs_tvm for stage in row.stages) else None
     job = Job(row.kind, path.name, folder, path, {}, spec)
     try:
@@ -117,10 +142,13 @@ def _job(home: Home, known: _Tvms, code: CodeFolders, row: Pipeline, path: Path)
     tvm_faults = [
         *find_spec_faults(spec, shown),
         *(tvm_matrix.find_faults(values, tvms, shown) if tvms is not None else ()),
+        *(find_host_faults(values["hosts"], known.hosts, shown) if known.hosts is not None else ()),
     ]
     others = tvm_matrix.read_wanted(values, tvms or {})
-    del values["tvms"]  # what it says is in `others`; a change of it changes nothing about how each one is measured
-    job = replace(job, config=values, tvm=spec, others=others, needs_tvm=needs_tvm, beside=beside)
+    hosts = choose(values["hosts"], known.hosts or {})
+    for name in ("tvms", "hosts"):  # what they say is in `others` and `hosts`, and nothing about how each is measured
+        del values[name]
+    job = replace(job, config=values, tvm=spec, others=others, needs_tvm=needs_tvm, beside=beside, hosts=hosts)
     return replace(job, faults=(*tvm_faults, *_find_value_faults(job, values, shown), *_find_script_faults(job)))
 
 

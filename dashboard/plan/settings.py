@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.spec import TIMEOUT_S, provider_of
+from dashboard.plan.hosts import Host
 
 
 class ReferenceRule(enum.StrEnum):
@@ -33,7 +34,7 @@ class GitHubSettings:
 class HomeConfig:
     """What config/config.json says; every folder absolute. env_name: where it says none, the home's machine's.
 
-    reference: the TVM that tonight's is measured against, or the rule that finds one.
+    reference: the TVM that tonight's is measured against, or the rule that finds one. hosts: the machines by name.
     """
 
     tmp_data: Path
@@ -59,6 +60,7 @@ class HomeConfig:
     website_url: str
     bisect_when_idle: bool
     github: GitHubSettings
+    hosts: Mapping[str, Host] = field(default_factory=dict)
 
     @property
     def folders(self) -> tuple[Path, ...]:

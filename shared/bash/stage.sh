@@ -5,7 +5,7 @@
 set -euo pipefail
 stage=${0##*/}
 name=${TVMDASH_JOB:-${PWD##*/}}
-script=${name%%@*}.py # cnn@release is the experiment cnn on another TVM
+script=${name%%[@~]*}.py # cnn~desk@release is the experiment cnn, on the host desk, on another TVM
 if [ ! -f "$script" ]; then
   echo "$0: there is no $script in $PWD. Name the experiment's Python file as its folder." >&2
   exit 2

@@ -22,18 +22,25 @@ RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
 _NO_RECORD = "It is not a night's record. Move it away; it is told as missing."
 VARIANT_SIGN = "@"
 """Between an experiment's name and the name of the TVM, of those beside the home's own, that it is measured on."""
+HOST_SIGN = "~"
+"""Between an experiment's name and the name of the host, beside the home's own machine, that measures it."""
 OF_REFERENCE = "reference"
 """In traces the processes of the reference are those of the experiment's variant of this name."""
 
 
 def experiment_of(name: str) -> str:
-    """The experiment whose code and config the job of this name has: that of `cnn@release` is `cnn`."""
-    return name.partition(VARIANT_SIGN)[0]
+    """The experiment whose code and config the job of this name has: that of `cnn~desk@release` is `cnn`."""
+    return name.partition(VARIANT_SIGN)[0].partition(HOST_SIGN)[0]
 
 
 def variant_of(name: str) -> str:
     """The name of the TVM that this job is measured on; empty for the home's own."""
     return name.partition(VARIANT_SIGN)[2]
+
+
+def host_of(name: str) -> str:
+    """The host that measures this job; empty for the home's own machine."""
+    return name.partition(VARIANT_SIGN)[0].partition(HOST_SIGN)[2]
 
 
 class StepReason(enum.StrEnum):
@@ -46,6 +53,8 @@ class StepReason(enum.StrEnum):
     """The job's stage `subject` did not go well."""
     NO_TVM = "no_tvm"
     """The TVM `subject` cannot be had."""
+    HOST_AWAY = "host_away"
+    """The host `subject` did not measure it, or what it measured did not come home."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +162,36 @@ class PartialData:
     planned: int
 
 
+class HostState(enum.StrEnum):
+    """How a night went on a host."""
+
+    MEASURED = "measured"
+    """What it measured came home."""
+    AWAY = "away"
+    """It could not be reached, or its worker did not start."""
+    REFUSED = "refused"
+    """Its worker could not begin the night."""
+    LOST = "lost"
+    """It was lost while it measured or handed over; what it has measured comes home with its next night."""
+
+
+@dataclass(frozen=True)
+class HostNight:
+    """One host on one night. `why` it has no results of the night, for people; empty where they came home.
+
+    clock_offset_s: how far its clock is ahead. late: the stamps of earlier nights that it handed in tonight.
+    """
+
+    name: str
+    state: HostState
+    why: str
+    node: str = ""
+    hw_model: str = ""
+    clock_offset_s: float = 0.0
+    elapsed_s: float = 0.0
+    late: tuple[str, ...] = ()
+
+
 class ReferenceChoice(enum.StrEnum):
     """Who chose the reference of a night."""
 
@@ -203,6 +242,8 @@ class Night:
     """Which of the notes, counted from 0, the failures of jobs tell as well."""
     references: tuple[Reference, ...] = ()
     """What its artifacts were measured against."""
+    hosts: tuple[HostNight, ...] = ()
+    """The other machines that measured, or should have."""
 
     @property
     def untold_notes(self) -> tuple[str, ...]:

@@ -116,6 +116,13 @@ EXPERIMENT_FIELDS: Fields = {
         of=Field("str", "A name in the home's `tvms`.", min=1),
         nullable=True,
     ),
+    "hosts": Field(
+        "list",
+        "Which hosts measure it, by their names or tags in the home's `hosts`; by default the home's own machine.",
+        default=None,
+        of=Field("str", "A name or a tag in the home's `hosts`; `local` is the home's own machine.", min=1),
+        nullable=True,
+    ),
     "size": Field(
         "choice",
         "Which defaults count: those of a night, or small ones that show in seconds whether all works.",
@@ -163,6 +170,12 @@ HOME_FIELDS: Fields = {
         " before), `none`, a TVM as in `tvms`, or a name in `tvms`.",
         default="auto",
         min=1,
+    ),
+    "hosts": Field(
+        "map",
+        "The machines that measure, by a name of yours (docs/hosts.md); an experiment names those that measure it.",
+        default={},
+        of=Field("map", "A host.", of=Field("any", "")),
     ),
     "randomize": Field(
         "bool", "Run experiments in random order (the seed is recorded), else by priority, name.", default=True
@@ -223,6 +236,38 @@ HOME_FIELDS: Fields = {
         min=0,
     ),
 }
+HOST_FIELDS: Fields = {
+    "launcher": Field(
+        "choice",
+        "How the dashboard works there: `ssh`, `slurm` (by srun), or `local`, which gives the home's own machine tags.",
+        choices=("local", "ssh", "slurm"),
+    ),
+    "address": Field("str", "`ssh`: the destination that the command ssh is given.", default="", min=0),
+    "folder": Field(
+        "str",
+        "`ssh`, `slurm`: the dashboard's own folder there, absolute; it is made. Code, TVM and raw data lie in it.",
+        default="",
+        min=0,
+    ),
+    "tags": Field("list", "Names for several hosts together.", default=[], of=Field("str", "A tag.", min=1)),
+    "node": Field(
+        "str",
+        "`slurm`: the node (srun --nodelist). The machine is locked under this name while it measures; by default under"
+        " its host name.",
+        default="",
+        min=0,
+    ),
+    "partition": Field("str", "`slurm`: srun --partition.", default="", min=0),
+    "constraint": Field("str", "`slurm`: srun --constraint.", default="", min=0),
+    "account": Field("str", "`slurm`: srun --account.", default="", min=0),
+    "time_limit_minutes": Field(
+        "int", "Minutes allowed to all that it measures in a night (`slurm`: srun --time).", default=480, min=1
+    ),
+    "patience_minutes": Field(
+        "int", "Minutes to wait until the host, or Slurm's queue, lets the night begin there.", default=60, min=1
+    ),
+}
+"""What the config says of one host."""
 FIELD_SETS: Mapping[str, Fields] = {
     "timing": {
         "number": Field("int", "Calls in one sample; 0 = as many as fill `min_repeat_ms`.", default=0, min=0),

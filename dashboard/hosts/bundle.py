@@ -1,0 +1,186 @@
+"""What is sent to a host: the dashboard's code, which it keeps under its hash, and each night the home's configs."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts.artifact import Artifact, ArtifactSpec
+from dashboard.artifacts.spec import GIT, provider_of
+from dashboard.plan.hosts import Host
+from dashboard.plan.job import REPOSITORY, Job
+from dashboard.plan.night_plan import Plan
+from dashboard.plan.settings import ReferenceRule
+from tvmdash import common, config_util
+from tvmdash.errors import DashboardError
+
+OWN = "own"
+"""The folder of the code that holds the experiments which are not of this repository."""
+_PARTS = ("dashboard", "experiments", "shared", "requirements.txt")
+_LEFT_OUT = {"__pycache__", ".git", ".venv", "setup"}
+_SENT = (
+    "hosts", "tvm_options", "randomize", "timeouts", "artifact_timeout_s", "max_artifacts_gb", "parallel_stages",
+    "min_free_mb", "env", "telemetry_rate",
+)  # fmt: skip
+"""The fields of the home's config that hold on a host as well; no other one goes there."""
+_KEPT_RAW_NIGHTS = 3
+
+
+@dataclass(frozen=True)
+class Code:
+    """The dashboard's code as a tar archive, `file`, and the hash of all that is in it; has_own: the folder OWN."""
+
+    hash: str
+    file: Path
+    has_own: bool
+
+
+def pack_code(jobs: Iterable[Job], folder: Path) -> Code:
+    """Pack this repository, without subsystems, and the experiments of `jobs` that lie elsewhere, into `folder`."""
+    if not (REPOSITORY / "requirements.txt").is_file():
+        raise DashboardError(
+            f"{REPOSITORY}: holds no requirements.txt. Hosts need a checkout of the dashboard: clone it."
+        )
+    files = dict(_list_code(jobs))
+    digest = hashlib.sha256()
+    for name, path in files.items():
+        content = os.readlink(path).encode() if _is_link(name, path) else path.read_bytes()
+        digest.update(f"{name}\0{_mode(path)}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+    has_own = any(name.startswith(f"{OWN}/") for name in files)
+    code = Code(digest.hexdigest()[:24], folder / f"code-{digest.hexdigest()[:24]}.tar", has_own)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(code.file, "w", format=tarfile.PAX_FORMAT) as archive:
+        for name, path in files.items():
+            archive.dereference = not _is_link(name, path)
+            archive.add(path, name, recursive=False)
+        _add_text(archive, "hash", code.hash)
+    return code
+
+
+def _list_code(jobs: Iterable[Job]) -> Iterator[tuple[str, Path]]:
+    for part in _PARTS:
+        yield from _list_files(REPOSITORY / part, part)
+    for folder in sorted({job.folder for job in jobs}):
+        if not folder.is_relative_to(REPOSITORY):
+            yield from _list_files(folder, f"{OWN}/{folder.name}")
+
+
+def _list_files(path: Path, name: str) -> Iterator[tuple[str, Path]]:
+    if path.is_file():
+        yield name, path
+        return
+    for root, folders, files in os.walk(path):
+        folders[:] = sorted(set(folders) - _LEFT_OUT)
+        for file in sorted(files):
+            whole = Path(root, file)
+            if not file.endswith(".pyc") and (whole.is_file() or whole.is_symlink()):
+                yield f"{name}/{whole.relative_to(path).as_posix()}", whole
+
+
+def _is_link(name: str, path: Path) -> bool:
+    """Whether it travels as a link: inside the repository what it leads to travels as well."""
+    return path.is_symlink() and not name.startswith(f"{OWN}/")
+
+
+def _mode(path: Path) -> int:
+    return path.lstat().st_mode & 0o111
+
+
+def _add_text(archive: tarfile.TarFile, name: str, text: str) -> None:
+    content = text.encode("utf-8", "surrogateescape")
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    archive.addfile(member, io.BytesIO(content))
+
+
+@dataclass(frozen=True)
+class Tvms:
+    """Tonight's TVMs and what each is measured against, as they were got here: hosts get just these.
+
+    rebuild: they get them from where they come from, else from what they have at hand.
+    """
+
+    have: Mapping[ArtifactSpec, Artifact]
+    references: Mapping[ArtifactSpec, Artifact]
+    rebuild: bool
+
+
+def pack_config(plan: Plan, host: Host, jobs: Sequence[Job], code: Code, tvms: Tvms) -> bytes:
+    """The config folder of the host's own home, as a tar archive: the home's, as far as it is about `jobs`."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        _add_text(archive, config_util.CONFIG_FILE, json.dumps(_make_home_config(plan, host, code, tvms)))
+        for folder in sorted({job.config_folder for job in jobs}):
+            for name, path in _list_files(folder, f"experiments/{folder.name}"):
+                if name == f"experiments/{folder.name}/{config_util.CONFIG_FILE}":
+                    _add_text(archive, name, json.dumps(_pin_job(common.read_json(path), plan, tvms.have)))
+                else:
+                    archive.dereference = True
+                    archive.add(path, name, recursive=False)
+    return buffer.getvalue()
+
+
+def _make_home_config(plan: Plan, host: Host, code: Code, tvms: Tvms) -> Mapping[str, Any]:
+    config, value = plan.config, common.read_json(plan.home.config_file)
+    spec = _pin(config.tvm, tvms.have)
+    return {
+        **{name: value[name] for name in _SENT if name in value},
+        "tmp_data_dir": "tmp",
+        "backup_dir": "backup",
+        "setup_dir": "setup",
+        "artifact_dir": "artifacts",
+        "experiment_dirs": [f"../code/{code.hash}/{OWN}"] if code.has_own else [],
+        "tvm_remote": spec.remote,
+        "tvm_branch": spec.branch,
+        "tvms": {name: _write_spec(_pin(item, tvms.have)) for name, item in config.tvms.items()},
+        "reference": _write_reference(config.reference, tvms),
+        "seed": plan.seed,
+        "env_name": host.name,
+        "keep_raw_nights": min(config.keep_raw_nights, _KEPT_RAW_NIGHTS),
+    }
+
+
+def _pin_job(value: dict[str, Any], plan: Plan, have: Mapping[ArtifactSpec, Artifact]) -> Mapping[str, Any]:
+    """The experiment's config, with the version or commit of a TVM of its own."""
+    if value.get("tvm_remote") or value.get("tvm_branch"):
+        own, options = plan.config.tvm, value.get("tvm_options")
+        asked = ArtifactSpec.of(
+            value.get("tvm_remote") or own.remote,
+            value.get("tvm_branch") or own.branch,
+            dict(own.options) if options is None else options,
+        )
+        spec = _pin(asked, have)
+        return {**value, "tvm_remote": spec.remote, "tvm_branch": spec.branch}
+    return value
+
+
+def _pin(spec: ArtifactSpec, have: Mapping[ArtifactSpec, Artifact]) -> ArtifactSpec:
+    artifact = have.get(spec)
+    if artifact is None:
+        return spec
+    exact = artifact.commit if provider_of(spec) == GIT else artifact.version
+    return ArtifactSpec(spec.remote, exact or spec.branch, spec.options)
+
+
+def _write_spec(spec: ArtifactSpec) -> str:
+    return f"{spec.remote}@{spec.branch}" if provider_of(spec) == GIT else f"pypi:{spec.branch}"
+
+
+def _write_reference(reference: ArtifactSpec | ReferenceRule, tvms: Tvms) -> str:
+    """What the config names or, where it names none, what was found here; several are found on the host anew."""
+    if not isinstance(reference, ReferenceRule):
+        return _write_spec(reference)
+    found = {_write_spec(_to_spec(tvm, artifact)) for tvm, artifact in tvms.references.items()}
+    return found.pop() if len(found) == 1 else str(reference)
+
+
+def _to_spec(tvm: ArtifactSpec, artifact: Artifact) -> ArtifactSpec:
+    exact = artifact.commit if artifact.provider == GIT else artifact.version
+    return ArtifactSpec(str(artifact.facts.get("remote") or tvm.remote), str(exact), tvm.options)

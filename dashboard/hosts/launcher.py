@@ -1,0 +1,47 @@
+"""The command that reaches a host: ssh, or srun; what it runs there speaks over its standard input and output."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from dashboard.plan.hosts import Host, Launcher
+
+_BOOTSTRAP = Path(__file__).with_name("bootstrap.sh")
+_SSH = (
+    "ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=15",
+    "-o", "ServerAliveCountMax=4",
+)  # fmt: skip
+
+
+def make_command(host: Host, code: str) -> list[str]:
+    """What is executed here so that the worker of this code, a content hash, runs there."""
+    script = ["sh", "-c", _BOOTSTRAP.read_text(encoding="utf-8"), "bootstrap", host.folder, code, host.node]
+    return [*_make_srun(host), *script] if host.launcher is Launcher.SLURM else _make_ssh(host, script)
+
+
+def make_probe(host: Host, words: Sequence[str]) -> list[str]:
+    """What is executed here so that these words are executed there, at once or not at all."""
+    return [*_make_srun(host, at_once=True), *words] if host.launcher is Launcher.SLURM else _make_ssh(host, words)
+
+
+def _make_ssh(host: Host, words: Sequence[str]) -> list[str]:
+    return [*_SSH, host.address, shlex.join(words)]
+
+
+def _make_srun(host: Host, *, at_once: bool = False) -> list[str]:
+    minutes = math.ceil(host.time_limit_s / 60)
+    options = {
+        "immediate": 20 if at_once else math.ceil(host.patience_s),
+        "time": 5 if at_once else minutes,
+        "nodelist": host.node,
+        "partition": host.partition,
+        "constraint": host.constraint,
+        "account": host.account,
+    }
+    given = [f"--{name}={value}" for name, value in options.items() if value]
+    # Of the variables here only those that any login has: as through ssh, and no secret of the operator's goes along.
+    return ["srun", "--quiet", "--unbuffered", "--nodes=1", "--ntasks=1", "--exclusive", "--kill-on-bad-exit=1",
+            "--job-name=tvm-dashboard", "--export=PATH,HOME,USER", *given]  # fmt: skip

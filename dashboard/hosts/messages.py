@@ -1,0 +1,96 @@
+"""What a night and the worker on a host say to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PROTOCOL = 1
+MARK = "tvm-dashboard-worker"
+"""Begins the line with which a host answers; what its login shell prints before is passed over."""
+HAVE, WANT = "have", "want"
+"""What follows the mark: whether the host has the dashboard's code of tonight."""
+BEAT_S = 15.0
+"""Each side says at least this often that it is there."""
+SILENCE_S = 120.0
+"""A side that says nothing for so long is gone."""
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The worker is ready. unix_s: its clock; free_bytes: of the disk that holds its folder."""
+
+    protocol: int
+    node: str
+    hw_model: str
+    python: str
+    unix_s: float
+    free_bytes: int
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Measure a night of this stamp with the configs that follow, a tar archive.
+
+    rebuild: get TVMs from where they come from, else only what is at hand counts.
+    """
+
+    stamp: str
+    host: str
+    seed: int
+    patience_s: float
+    rebuild: bool
+    repository: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Beat:
+    """Whoever says it is there."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The night there is over, or could not begin; what there is can be handed over. why: it went wrong, for people."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The worker cannot begin to work; `why` is for people."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class HandOver:
+    """Hand over every parcel that was not acknowledged."""
+
+
+@dataclass(frozen=True)
+class Holds:
+    """So many parcels will be offered, each once the one before is acknowledged."""
+
+    parcels: int
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A parcel, whose bytes follow; id: their SHA-256, in hexadecimal."""
+
+    id: str
+    stamp: str
+
+
+@dataclass(frozen=True)
+class Acknowledge:
+    """The parcel is kept at home, on its disk; it need not be offered again."""
+
+    id: str
+
+
+Message = Hello | Begin | Beat | Ended | Refused | HandOver | Holds | Offer | Acknowledge
+KINDS: Mapping[str, type[Message]] = {
+    kind.__name__: kind for kind in (Hello, Begin, Beat, Ended, Refused, HandOver, Holds, Offer, Acknowledge)
+}

@@ -1,0 +1,72 @@
+"""Whether a host could measure tonight: reached as a night reaches it, and asked what it has."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dashboard.hosts.launcher import make_probe
+from dashboard.plan.hosts import Host, Launcher
+from dashboard.process import process
+from tvmdash.errors import DashboardError
+
+_SCRIPT = Path(__file__).with_name("probe.sh")
+_MARK = "tvm-dashboard "
+_LIMIT_S = 60.0
+_LEAST_FREE_BYTES = 2_000_000_000
+_MOST_OFFSET_S = 60.0
+_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+_TOOLS = ("bash", "flock", "tar", "head")
+
+
+def find_faults(host: Host) -> list[str]:
+    """A sentence with the remedy for each thing in the way of a night there."""
+    begun = time.time()
+    try:
+        said = _ask(host)
+    except DashboardError as error:
+        return [str(error)]
+    return [f"Host {host.name}: {fault}" for fault in _judge(host, said, begun)]
+
+
+def _ask(host: Host) -> list[list[str]]:
+    """The words of each line that the host said; DashboardError where it cannot be reached."""
+    argv = make_probe(host, ["sh", "-c", _SCRIPT.read_text(encoding="utf-8"), "probe", host.folder])
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = process.run(argv, cwd=Path("/"), env=os.environ, timeout_s=_LIMIT_S, log=Path(folder, "log"))
+        lines = Path(folder, "log").read_text(encoding="utf-8", errors="replace").splitlines()
+    said = [line.removeprefix(_MARK).split() for line in lines if line.startswith(_MARK)]
+    if said:
+        return said
+    why = f"no answer came within {_LIMIT_S:.0f} s" if outcome.timed_out else " ".join(lines[-2:]) or "it says nothing"
+    remedy = (
+        f"Look at: sinfo -N -l{f' -n {host.node}' if host.node else ''}"
+        if host.launcher is Launcher.SLURM
+        else f"Try: ssh {host.address} true"
+    )
+    raise DashboardError(f"Host {host.name}: cannot be reached: {why}. {remedy}")
+
+
+def _judge(host: Host, said: Sequence[Sequence[str]], begun: float) -> Iterator[str]:
+    facts = {words[0]: words[1] for words in said if len(words) == 2}
+    if "folder" not in facts:
+        yield f"{host.folder} cannot be made or written. Change its owner, or $.hosts.{host.name}.folder."
+    free = int(facts.get("free_kb", "0")) * 1024
+    if free < _LEAST_FREE_BYTES:
+        yield f"{host.folder}: {free / 1e9:.1f} GB free there, and a night needs about 2 GB. Make room."
+    ahead = int(facts.get("clock", "0")) - (begun + time.time()) / 2
+    if abs(ahead) > _MOST_OFFSET_S:
+        which = "ahead" if ahead > 0 else "behind"
+        yield f"its clock is {abs(ahead):.0f} s {which}. Let it follow a time server (chrony, systemd-timesyncd)."
+    tools = {words[1] for words in said if words[0] == "has"}
+    yield from (f"{name} is missing there. Install it." for name in _TOOLS if name not in tools)
+    pythons = {words[1] for words in said if words[0] == "python"}
+    if not pythons & set(_PYTHONS):
+        there = f"only {', '.join(sorted(pythons))}" if pythons else "none that makes virtual environments"
+        yield (
+            f"Python {_PYTHONS[0]} to {_PYTHONS[-1]} is needed, and there is {there}. Install it (Debian, Ubuntu:"
+            " apt install python3 python3-venv)."
+        )

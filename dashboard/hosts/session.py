@@ -1,0 +1,181 @@
+"""The conversation of one night with the worker on one host. It ends when this process does, and the worker with it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from dashboard.hosts import launcher, messages, parcels
+from dashboard.hosts.bundle import Code
+from dashboard.hosts.channel import Channel, ChannelError
+from dashboard.hosts.messages import (
+    BEAT_S,
+    SILENCE_S,
+    Acknowledge,
+    Beat,
+    Begin,
+    Ended,
+    HandOver,
+    Hello,
+    Holds,
+    Message,
+    Offer,
+    Refused,
+)  # fmt: skip
+from dashboard.plan.hosts import Host
+from dashboard.process import orphans
+from dashboard.process.orphans import MARK
+from tvmdash.errors import DashboardError
+
+_ANSWER_S = 120.0
+_ENVIRONMENT_S = 1800.0
+"""The worker's Python packages are installed at its first start."""
+_PACKING_S = 600.0
+_END_S = 10.0
+_TAIL_BYTES = 2000
+_Wanted = TypeVar("_Wanted", bound=Message)
+
+
+class Session:
+    """What a night says to one host and hears of it. Every method but `close` raises DashboardError, with the name."""
+
+    def __init__(self, host: Host, mark: str, log: Path) -> None:
+        self._host, self._mark, self._log = host, mark, log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._closing = threading.Event()
+        self._sending_beats: threading.Thread | None = None
+
+    def open(self, code: Code) -> Hello:
+        """Reach the host, see to it that it has the code, and start its worker there."""
+        argv = launcher.make_command(self._host, code.hash)
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("wb") as errors:
+            self._process = orphans.start(lambda: self._start(argv, errors.fileno()), self._mark)
+        assert self._process.stdin
+        assert self._process.stdout
+        self._channel = Channel(self._process.stdout.fileno(), self._process.stdin.fileno(), self._host.name)
+        with self._explained():
+            self._send_code(code)
+            return self._receive(Hello, _ENVIRONMENT_S)
+
+    def _start(self, argv: list[str], errors: int) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, MARK: self._mark},
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise DashboardError(f"{self._host.name}: {argv[0]} cannot be started: {error.strerror}.") from error
+
+    def _send_code(self, code: Code) -> None:
+        patience_s = self._host.patience_s + _ANSWER_S
+        while not (line := self._channel.receive_line(patience_s)).startswith(messages.MARK):
+            pass  # what a login shell prints
+        if line.split()[1:] == [messages.WANT]:
+            with code.file.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                self._channel.send_raw(str(size), file, size)
+
+    def measure(self, begin: Begin, config: bytes) -> Ended:
+        """Let it measure, and wait until that is over."""
+        with self._explained():
+            self._channel.send(begin, io.BytesIO(config), len(config))
+            self._sending_beats = threading.Thread(target=self._send_beats, name=f"host-{self._host.name}", daemon=True)
+            self._sending_beats.start()
+            return self._receive(Ended, self._host.patience_s + self._host.time_limit_s)
+
+    def _send_beats(self) -> None:
+        with contextlib.suppress(ChannelError):  # whoever receives says so
+            while not self._closing.wait(BEAT_S):
+                self._channel.send(Beat())
+
+    def collect(self, folder: Path, take_in: Callable[[Path], None]) -> None:
+        """Fetch each parcel into `folder`, and acknowledge it once `take_in` has it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with self._explained():
+            self._channel.send(HandOver())
+            for _ in range(self._receive(Holds, _ANSWER_S).parcels):
+                offer = self._receive(Offer, _PACKING_S, into=folder)
+                file = folder / f"{offer.id}.tar"
+                take_in(file)
+                file.unlink()
+                self._channel.send(Acknowledge(offer.id))
+
+    def _receive(self, wanted: type[_Wanted], within_s: float, into: Path | None = None) -> _Wanted:
+        """The next message that is no beat; once the worker is there, no silence may be long."""
+        end = time.monotonic() + within_s
+        silence_s = within_s if wanted is Hello else SILENCE_S  # it beats from then on
+        while True:
+            left_s = end - time.monotonic()
+            if left_s <= 0:
+                raise ChannelError(f"{self._host.name}: it was not done within {within_s / 60:.0f} minutes.")
+            message, size = self._channel.receive(min(silence_s, left_s))
+            if isinstance(message, Offer) and into is not None:
+                self._fetch(message, size, into)
+            if isinstance(message, wanted):
+                return message
+            if isinstance(message, Refused):
+                raise DashboardError(f"{self._host.name}: {message.why}")
+            if not isinstance(message, Beat):
+                raise ChannelError(f"{self._host.name}: {type(message).__name__} is not what was asked for.")
+
+    def _fetch(self, offer: Offer, size: int, folder: Path) -> None:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".tmp", delete=False) as file:
+            self._channel.receive_bytes(size, file, SILENCE_S)
+        path = Path(file.name)
+        if parcels.hash_file(path) != offer.id:
+            path.unlink()
+            raise ChannelError(
+                f"{self._host.name}: the parcel {offer.id[:12]} was damaged on its way. It comes with the next night."
+            )
+        os.replace(path, folder / f"{offer.id}.tar")
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """An error of the conversation with what the host, or what reaches it, said last."""
+        try:
+            yield
+        except ChannelError as error:
+            said = self._read_last_words()
+            raise DashboardError(f"{error}{f' It said: {said}' if said else ''} (log: {self._log})") from error
+
+    def _read_last_words(self) -> str:
+        with contextlib.suppress(OSError), self._log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            lines = file.read().decode("utf-8", errors="replace").splitlines()
+            return " ".join(line.strip() for line in lines[-3:] if line.strip())
+        return ""
+
+    def close(self) -> None:
+        """End the conversation; the worker ends as well. Safe to be called at any time, from any thread, twice."""
+        self._closing.set()
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin
+        assert process.stdout
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                orphans.signal_group(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_END_S)
+                break
+        orphans.end(process.pid, self._mark)
+        orphans.forget(process.pid)
+        process.stdout.close()

@@ -1,0 +1,59 @@
+"""The archives of the home before and after a night; one that cannot be made is told, and costs the night nothing."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from dashboard.archive import archive
+from dashboard.artifacts.spec import WHEEL
+from dashboard.night.context import Context
+from dashboard.night.journal import Journal
+from dashboard.plan.reference import NIGHTS_BACK
+from tvmdash.dashboard_info import MissingBackup
+from tvmdash.errors import DashboardError
+from tvmdash.text import format_list
+
+_log = logging.getLogger("night")
+
+
+def make_archive(context: Context, journal: Journal, moment: str) -> None:
+    """Archive the home; `moment`: before or after the night."""
+    config = context.plan.config
+    try:
+        done = archive.archive(
+            context.home.root,
+            config.backup,
+            f"{context.stamp}-{moment}",
+            exclude=(*config.folders,),
+            beside=_list_references_to_keep(context, journal),
+        )
+    except DashboardError as error:
+        _log.warning("%s", error)
+        missing = (*journal.night.missing_backups, MissingBackup(moment, str(error)))
+        journal.change(missing_backups=missing)
+        journal.note(f"The home could not be archived {moment} the night: {error}")
+        return
+    if not done.complete:
+        journal.note(f"The archive {moment} the night is incomplete: {format_list(done.skipped, 3)}")
+    _log.info("archived the home %s the night: %d new files, %d bytes", moment, done.new_files, done.new_bytes)
+    _prune(context, journal)
+
+
+def _list_references_to_keep(context: Context, journal: Journal) -> dict[str, Path]:
+    """The releases that this night or the last one measured against, which the package index may drop one day."""
+    home, config = context.home, context.plan.config
+    nights = (journal.night, *home.last_nights(NIGHTS_BACK))
+    newest = next((night.references for night in nights if night.references), ())
+    keys = {reference.key for reference in newest if reference.provider == WHEEL}
+    place = home.references.relative_to(home.root)
+    return {f"{place}/{key}": config.artifacts / key for key in sorted(keys)}
+
+
+def _prune(context: Context, journal: Journal) -> None:
+    config = context.plan.config
+    try:
+        archive.prune(config.backup, config.keep_archives)
+    except DashboardError as error:
+        _log.warning("%s", error)
+        journal.note(f"Old archives could not be removed: {error}")

@@ -1,0 +1,193 @@
+"""The hosts of a night: each measures on its own while this machine does, and what they measured comes home after."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dashboard.hosts import bundle, parcels
+from dashboard.hosts.bundle import Code, Tvms
+from dashboard.hosts.messages import Begin
+from dashboard.hosts.parcels import Parcel
+from dashboard.hosts.session import Session
+from dashboard.night import publish
+from dashboard.night.context import Context
+from dashboard.night.journal import Journal
+from dashboard.night.tvms import TvmSupply
+from dashboard.plan.hosts import Host
+from dashboard.plan.job import Job
+from tvmdash.dashboard_info import HostNight, HostState, StepResult
+from tvmdash.errors import DashboardError
+from tvmdash.files import removal
+
+_log = logging.getLogger("night")
+_HAND_OVER_S = 3600.0
+_FULL_BYTES = 64 << 20
+JobAtHome = tuple[Job, Sequence[StepResult], str]
+"""A job, its steps on its host, and why the others are missing, where they are."""
+
+
+@dataclass
+class _Visit:
+    """What goes on with one host tonight. record: what is known of it so far; parcel: tonight's, where it came home."""
+
+    host: Host
+    jobs: Sequence[Job]
+    session: Session
+    record: HostNight
+    future: Future[None] | None = None
+    parcel: Parcel | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+class HostsTonight:
+    """Begin them all, then `collect`; `close` ends what is still under way."""
+
+    def __init__(self, context: Context, journal: Journal) -> None:
+        self._context, self._journal = context, journal
+        self._visits: list[_Visit] = []
+        self._may_come = threading.Event()
+        self._taking = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    @property
+    def _folder(self) -> Path:
+        return self._context.plan.config.tmp_data / "hosts"
+
+    def begin(self, jobs: Sequence[Job], tvms: TvmSupply) -> None:
+        """Let each host measure its jobs; this returns at once."""
+        if not jobs:
+            return
+        code = bundle.pack_code(jobs, self._folder)
+        names = dict.fromkeys(job.host for job in jobs)
+        self._visits = [self._make(name, [job for job in jobs if job.host == name]) for name in names]
+        self._pool = ThreadPoolExecutor(len(self._visits), thread_name_prefix="host")
+        have = Tvms(self._context.artifacts, tvms.references, tvms.rebuild)
+        for visit in self._visits:
+            visit.future = self._pool.submit(self._attend, visit, code, have)
+
+    def _make(self, name: str, jobs: Sequence[Job]) -> _Visit:
+        config = self._context.plan.config
+        log = config.tmp_data / "logs" / self._context.stamp / f"host-{name}.log"
+        session = Session(config.hosts[name], f"{self._context.mark}/host-{name}", log)
+        return _Visit(config.hosts[name], jobs, session, HostNight(name, HostState.AWAY, ""))
+
+    def _attend(self, visit: _Visit, code: Code, tvms: Tvms) -> None:
+        """The whole conversation with one host; whatever fails is in its record."""
+        begun = time.monotonic()
+        try:
+            self._converse(visit, code, tvms)
+        except DashboardError as error:
+            _log.warning("%s", error)
+            visit.record = replace(visit.record, why=str(error))
+        except OSError as error:
+            visit.record = replace(
+                visit.record, why=f"{visit.host.name}: {error.filename or 'a file'}: {error.strerror}."
+            )
+        finally:
+            visit.record = replace(visit.record, elapsed_s=round(time.monotonic() - begun, 3))
+            visit.session.close()
+
+    def _converse(self, visit: _Visit, code: Code, tvms: Tvms) -> None:
+        plan, name = self._context.plan, visit.host.name
+        hello = visit.session.open(code)
+        offset_s = round(hello.unix_s - time.time(), 1)
+        visit.record = replace(
+            visit.record, state=HostState.LOST, node=hello.node, hw_model=hello.hw_model, clock_offset_s=offset_s
+        )
+        _log.info("host %s (%s) begins to measure", name, hello.node)
+        begin = Begin(
+            self._context.stamp, name, plan.seed, visit.host.patience_s, tvms.rebuild, self._context.repository
+        )
+        end = visit.session.measure(begin, bundle.pack_config(plan, visit.host, visit.jobs, code, tvms))
+        if end.why:
+            visit.record = replace(visit.record, state=HostState.REFUSED, why=f"{name}: {end.why}")
+        self._may_come.wait()  # what comes home would disturb what is measured here
+        visit.session.collect(self._folder, lambda file: self._take_in(visit, file))
+        if visit.parcel:
+            visit.record = replace(visit.record, state=HostState.MEASURED, why="")
+
+    def _take_in(self, visit: _Visit, file: Path) -> None:
+        """Take in a parcel; visit that cannot be is set aside, so that it does not stand in the way of the next."""
+        config = self._context.plan.config
+        with self._taking:
+            try:
+                parcel = parcels.take_in(file, visit.host.name, self._context.home, config.tmp_data)
+            except DashboardError as error:
+                if shutil.disk_usage(file.parent).free < _FULL_BYTES:
+                    raise
+                aside = file.with_name(f"refused-{visit.host.name}-{file.name}")
+                os.replace(file, aside)
+                file.touch()
+                visit.notes.append(f"{error} It is kept as {aside}.")
+                return
+        if parcel.kept:
+            visit.notes.append(
+                f"{visit.host.name}: what it sent of {', '.join(parcel.kept)}, {parcel.night.stamp}, is not what"
+                " was here already, and is left out."
+            )
+        if parcel.night.stamp == self._context.stamp:
+            visit.parcel = parcel
+            return
+        visit.record = replace(visit.record, late=(*visit.record.late, parcel.night.stamp))
+        for experiment in parcel.taken:
+            publish.index_name(self._context, experiment)
+        removal.remove_tree(parcel.folder)
+
+    def collect(self, jobs: Sequence[Job]) -> Iterator[JobAtHome]:
+        """Wait for every host; each of these jobs with its steps, and why it has no others."""
+        self._may_come.set()
+        for visit in self._visits:
+            assert visit.future is not None
+            visit.future.result()
+            self._keep_record(visit)
+        for visit in self._visits:
+            for job in jobs:
+                if job.host == visit.host.name:
+                    yield self._settle(visit, job)
+            if visit.parcel:
+                removal.remove_tree(visit.parcel.folder)
+
+    def _keep_record(self, visit: _Visit) -> None:
+        self._journal.change(hosts=(*self._journal.night.hosts, visit.record))
+        for note in visit.notes:
+            self._journal.note(note)
+        if visit.record.why:
+            self._journal.note(visit.record.why, told=True)
+        if visit.record.late:
+            self._journal.note(f"{visit.host.name} handed in what it had measured on {', '.join(visit.record.late)}.")
+
+    def _settle(self, visit: _Visit, job: Job) -> JobAtHome:
+        found = (
+            next((item for item in visit.parcel.night.experiments if item.name == job.name), None)
+            if visit.parcel
+            else None
+        )
+        if found is None:
+            return job, (), visit.record.why or f"{visit.host.name}: it did not measure {job.experiment}."
+        assert visit.parcel is not None
+        steps = [step for step in found.steps if step.stage in {stage.name for stage in job.stages}]
+        for step in steps:
+            log = visit.parcel.log(job.name, step.stage)
+            if log.is_file():
+                shutil.copyfile(log, self._context.workspace(job).log(step.stage))
+        return job, steps, ""
+
+    def close(self) -> None:
+        """End every conversation that is still open, and wait for its end."""
+        self._may_come.set()
+        for visit in self._visits:
+            visit.session.close()
+        if self._pool:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+        with contextlib.suppress(OSError):
+            for path in self._folder.glob("code-*.tar"):
+                path.unlink()

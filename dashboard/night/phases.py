@@ -1,0 +1,180 @@
+"""The phases of one night in their order: TVMs, setup, run, then each experiment's tail, then subsystems."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from dashboard.night import engine, publish, raw_data
+from dashboard.night.archives import make_archive
+from dashboard.night.context import Context
+from dashboard.night.hosts_tonight import HostsTonight
+from dashboard.night.journal import Journal
+from dashboard.night.progress import Progress
+from dashboard.night.tvms import TvmSupply
+from dashboard.plan.job import Job
+from dashboard.process import process
+from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, OK, StepReason, StepResult
+from tvmdash.errors import DashboardError
+from tvmdash.stages import PRECHECK, Stage, pipeline
+
+_log = logging.getLogger("night")
+_SETUP, _RUN, _ANALYZE = "setup", "run", "analyze"
+
+
+class Phases:
+    """The phases of one night.
+
+    is_ordered: it is a host's, and ends once its measurements are analyzed. opened: what ends with the night.
+    """
+
+    def __init__(
+        self, context: Context, journal: Journal, opened: contextlib.ExitStack, *, rebuild: bool, is_ordered: bool
+    ) -> None:
+        self._context, self._journal, self._plan = context, journal, context.plan
+        self._is_ordered = is_ordered
+        self._tvms = TvmSupply(context, journal, opened, rebuild=rebuild)
+        self._hosts = HostsTonight(context, journal)
+        opened.callback(self._hosts.close)
+
+    def perform(self) -> None:
+        """All of them."""
+        self._archive("before")
+        away = [] if self._is_ordered else self._plan.away
+        jobs = (*self._plan.experiments, *away, *self._plan.subsystems)
+        total = sum(1 + len(job.stages) for job in (*jobs, *self._plan.rejected))
+        with Progress(total, self._context.home, self._context.stamp) as self._progress:
+            going = self._precheck(jobs)
+            measured = self._provide([job for job in going if job.measures])
+            experiments = [job for job in measured if job not in away]
+            self._hosts.begin([job for job in measured if job in away], self._tvms)
+            experiments = self._each(experiments, _SETUP)
+            experiments = self._each(experiments, _RUN)
+            self._tails(experiments, after=_RUN)
+            self._tails(self._take_home([job for job in measured if job in away]), after=_ANALYZE)
+            self._journal.write_whole()
+            self._each([job for job in going if not job.measures], _RUN)
+        self._tvms.prune()
+        # Closed first: the archive holds the whole record, and a folder half removed is not taken for a killed night's.
+        self._journal.close(COMPLETE)
+        self._archive("after")
+
+    def _archive(self, moment: str) -> None:
+        if not self._is_ordered:  # what a host measured is archived at home
+            make_archive(self._context, self._journal, moment)
+
+    def _precheck(self, jobs: Iterable[Job]) -> list[Job]:
+        """Record the verdict of the plan on each job and copy the code of those that go on."""
+        for job in self._plan.rejected:
+            self._end(job, StepResult(PRECHECK, FAILED, "\n".join(job.faults), self._context.stamp))
+            self._block(job, "its precheck failed", StepReason.PRECHECK_FAILED)
+        going = []
+        for job in jobs:
+            try:
+                engine.take_copy(self._context, job)
+                result = StepResult(PRECHECK, OK, "config and scripts are in order", self._context.stamp)
+                going.append(job)
+            except (OSError, shutil.Error) as error:
+                result = StepResult(PRECHECK, FAILED, f"{job.folder}: cannot be copied: {error}", self._context.stamp)
+            self._end(job, result)
+            if not result.success:
+                self._block(job, "its precheck failed", StepReason.PRECHECK_FAILED)
+        return going
+
+    def _provide(self, jobs: list[Job]) -> list[Job]:
+        """Get each TVM that is wanted; the experiments whose TVM is there."""
+        lack = self._tvms.provide(jobs, self._progress)
+        for job in jobs:
+            if job.needs_tvm and job.tvm and job.tvm in lack:
+                subject = f"{job.tvm.branch} from {job.tvm.remote}"
+                self._block(job, f"no TVM to measure: {lack[job.tvm]}", StepReason.NO_TVM, subject)
+        return [job for job in jobs if not job.needs_tvm or job.tvm not in lack]
+
+    def _each(self, jobs: Sequence[Job], name: str) -> list[Job]:
+        """Run one stage of each job, one after the other; the jobs that go on."""
+        return [job for job in jobs if self._step(job, name)]
+
+    def _step(self, job: Job, name: str) -> bool:
+        stage = next((stage for stage in job.stages if stage.name == name), None)
+        if stage is None:
+            return True
+        result = self._perform(job, stage)
+        if not result.success:
+            self._block(job, f"{name} failed", StepReason.STAGE_FAILED, name, after=name)
+            if job.measures:
+                self._keep_raw(job)
+        return result.success
+
+    def _perform(self, job: Job, stage: Stage) -> StepResult:
+        self._progress.begin(job, stage)
+        result = engine.perform(self._context, job, stage)
+        self._end(job, result)
+        return result
+
+    def _end(self, job: Job, result: StepResult) -> None:
+        log = self._context.workspace(job).log(result.stage)
+        self._journal.record(job, result, log)
+        self._progress.end(job, result)
+
+    def _block(self, job: Job, message: str, reason: StepReason, subject: str = "", *, after: str = "") -> None:
+        names = [stage.name for stage in job.stages]
+        for name in names[names.index(after) + 1 :] if after else names:
+            result = StepResult(name, BLOCKED, message, self._context.stamp, reason=reason, subject=subject)
+            self._end(job, result)
+
+    def _take_home(self, jobs: Sequence[Job]) -> list[Job]:
+        """What the hosts measured, taken into the home; the experiments that go on."""
+        going = []
+        for job, steps, why in self._hosts.collect(jobs):
+            for result in steps:
+                self._end(job, result)
+            if why:
+                self._block(job, why, StepReason.HOST_AWAY, job.host, after=steps[-1].stage if steps else "")
+            elif all(result.success for result in steps):
+                self._index(job)
+                going.append(job)
+            else:
+                last = steps[-1].stage
+                self._block(job, f"{last} failed", StepReason.STAGE_FAILED, last, after=last)
+        return going
+
+    def _tails(self, jobs: list[Job], after: str) -> None:
+        """The stages after that one; jobs side by side, because nothing is timed any more."""
+        with ThreadPoolExecutor(self._plan.config.parallel_stages, thread_name_prefix="tail") as pool:
+            futures = [pool.submit(self._tail, job, after) for job in jobs]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:
+                process.cancel_all()
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _tail(self, job: Job, after: str) -> None:
+        names = [stage.name for stage in pipeline(job.kind).stages]
+        for name in names[names.index(after) + 1 :]:
+            if not self._step(job, name):
+                return
+            if name == _ANALYZE:
+                self._index(job)
+                self._keep_raw(job)
+                if self._is_ordered:
+                    return
+
+    def _index(self, job: Job) -> None:
+        try:
+            publish.index(self._context, job)
+        except DashboardError as error:
+            _log.warning("%s", error)
+            self._journal.note(str(error))
+
+    def _keep_raw(self, job: Job) -> None:
+        raw = self._context.workspace(job).of(_RUN)
+        try:
+            raw_data.keep_raw(self._context, job, raw)
+        except (DashboardError, OSError) as error:
+            _log.warning("%s", error)
+            self._journal.note(f"The raw measurements of {job.name} could not be zipped: {error}")

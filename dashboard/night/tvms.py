@@ -1,0 +1,100 @@
+"""The TVMs of a night and what each is measured against: got, leased while the night runs, the oldest removed after."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+
+from dashboard.artifacts import artifact_store, returned
+from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
+from dashboard.artifacts.git import since
+from dashboard.artifacts.provide import Provided, provide
+from dashboard.night.beside.measured import count_measured
+from dashboard.night.context import Context
+from dashboard.night.environment import write_reference
+from dashboard.night.journal import Journal
+from dashboard.night.progress import Progress
+from dashboard.plan.job import Job
+from dashboard.plan.night_plan import wanted_by
+from dashboard.plan.reference import NIGHTS_BACK, TvmsTonight, list_paired
+
+_log = logging.getLogger("night")
+
+
+class TvmSupply:
+    """Gets the TVMs; nobody removes one before `leases` are released. `rebuild`: else only what is at hand counts."""
+
+    def __init__(self, context: Context, journal: Journal, leases: contextlib.ExitStack, *, rebuild: bool) -> None:
+        self._context, self._journal, self._leases, self.rebuild = context, journal, leases, rebuild
+        self._config = context.plan.config
+        self._logs = self._config.tmp_data / "logs" / context.stamp
+        self.references: Mapping[ArtifactSpec, Artifact] = {}
+        """What each TVM is measured against."""
+
+    def provide(self, jobs: Sequence[Job], progress: Progress) -> Mapping[ArtifactSpec, str]:
+        """Get each TVM that the jobs want, and its reference; why each that is missing cannot be had."""
+        for key in returned.take_in(self._context.home.references, self._config.artifacts):
+            self._journal.note(f"The TVM {key} came back with the restored home.")
+        have: dict[ArtifactSpec, Artifact] = {}
+        lack: dict[ArtifactSpec, str] = {}
+        for spec in wanted_by(jobs):
+            progress.report(f"getting TVM {spec.branch} from {spec.remote}")
+            try:
+                provided = self._provide_one(spec)
+            except ArtifactError as error:
+                lack[spec] = str(error)
+                self._journal.note(f"TVM {spec.branch} from {spec.remote} cannot be had: {error}", told=True)
+                continue
+            self._leases.callback(provided.lease.release)
+            have[spec] = provided.artifact
+            if provided.note:
+                self._journal.note(provided.note)
+        self._context.artifacts.update(have)
+        for job in jobs:
+            if job.tvm in have:
+                with contextlib.suppress(OSError):  # only a recovery reads it; a full disk speaks up elsewhere
+                    self._context.workspace(job).artifact.write_text(have[job.tvm].key, encoding="utf-8")
+        earlier = [night for night in self._context.home.last_nights(NIGHTS_BACK) if night.stamp < self._context.stamp]
+        self._journal.change(artifacts=since.describe_artifacts(have, earlier, self._config.artifacts))
+        progress.report("getting the reference")
+        self._provide_references(jobs, TvmsTonight(self._config, have, lack, earlier, self._logs, self.rebuild))
+        progress.report("")
+        return lack
+
+    def _provide_references(self, jobs: Sequence[Job], tonight: TvmsTonight) -> None:
+        """Get what each TVM is measured against; what cannot be had costs nothing else."""
+        references = tonight.provide_references(list_paired(jobs, self._config), self._leases)
+        for note in references.notes:
+            self._journal.note(note)
+        self._journal.change(references=references.records)
+        self.references = references.artifacts
+        for record in references.records:
+            _log.info("%s is measured against %s", record.artifact, record.key)
+        for job in jobs:
+            reference = self.references.get(job.tvm) if job.tvm and job.alone is None else None
+            if reference:
+                with contextlib.suppress(OSError):  # its run is then measured alone
+                    measured = count_measured(self._context.home, job.name, reference)
+                    write_reference(self._context.workspace(job).reference, reference, measured)
+
+    def _provide_one(self, spec: ArtifactSpec) -> Provided:
+        config = self._config
+        where = spec.remote if self.rebuild else f"what is in {config.artifacts}"
+        _log.info("getting TVM %s from %s", spec.branch, where)
+        timeout_s = config.getting_s(spec)
+        provided = provide(spec, config.artifacts, rebuild=self.rebuild, log_folder=self._logs, timeout_s=timeout_s)
+        _log.info("TVM %s (%s) is ready", provided.artifact.version, provided.artifact.commit or "no commit known")
+        return provided
+
+    def prune(self) -> None:
+        """Remove what was not used for longest, beyond the limit."""
+        used = (*self._context.artifacts.values(), *self.references.values())
+        keep = {artifact.key for artifact in used}
+        try:
+            removed = artifact_store.prune(self._config.artifacts, self._config.max_artifacts_bytes, keep).removed
+        except OSError as error:
+            self._journal.note(f"Old artifacts in {self._config.artifacts} could not be removed: {error}")
+            return
+        for key in removed:
+            _log.info("removed the artifact %s: it was not used for longest", key)

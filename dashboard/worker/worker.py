@@ -1,0 +1,198 @@
+"""The worker of a host: one night in a home of its own, whose config comes with the order, then the parcels.
+
+It speaks over its standard input and descriptor 3. When its input ends or is silent for long, whoever ordered the night
+is gone: it ends the night as an interrupt does. What was measured by then is saved by the next night.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import platform
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from dashboard.hosts import parcels
+from dashboard.hosts.channel import Channel, ChannelError
+from dashboard.hosts.messages import (
+    BEAT_S,
+    PROTOCOL,
+    SILENCE_S,
+    Acknowledge,
+    Beat,
+    Begin,
+    Ended,
+    HandOver,
+    Hello,
+    Holds,
+    Message,
+    Offer,
+    Refused,
+)  # fmt: skip
+from dashboard.night import machine_lock, night
+from dashboard.night.order import NightOrder
+from dashboard.plan.home_config import code_folders
+from dashboard.plan.job import REPOSITORY, CodeFolders
+from dashboard.plan.plan import make_plan
+from tvmdash import common
+from tvmdash.dashboard_info import COMPLETE, Home
+from tvmdash.errors import DashboardError
+from tvmdash.files import lock, removal
+from tvmdash.machine import hardware
+
+_OUTPUT = 3
+_FIRST_WORD_S = 120.0
+_LONGEST_S = 24 * 3600.0
+_KEPT_CODES = 2
+
+
+def work(folder: Path) -> None:
+    """Do what whoever is at the other end says, until it is said that all parcels are at home."""
+    channel = Channel(sys.stdin.fileno(), _OUTPUT, "the home")
+    held = lock.take(folder / ".lock", "the worker", within_s=SILENCE_S)
+    if held is None:
+        channel.send(Refused(f"another worker is at work in {folder}: {lock.read_holder(folder / '.lock')}."))
+        return
+    with held:
+        try:
+            _Worker(folder, channel).work()
+        except ChannelError:
+            _give_back_allocation()
+            raise
+
+
+def _give_back_allocation() -> None:
+    """End the job of Slurm that this is: where its srun was killed, it may hold the node until its time is over."""
+    job = os.environ.get("SLURM_JOB_ID")
+    if job:
+        subprocess.run(["scancel", job], check=False, timeout=60, stdin=subprocess.DEVNULL)
+
+
+class _Worker:
+    def __init__(self, folder: Path, channel: Channel) -> None:
+        self._folder, self._channel = folder, channel
+        self._home = Home(folder / "home")
+        self._inbox = _Inbox(channel)
+        self._acknowledged = folder / "acknowledged"
+
+    def work(self) -> None:
+        """The whole conversation."""
+        self._channel.send(self._make_hello())
+        threading.Thread(target=self._send_beats, name="beats", daemon=True).start()
+        begin, config = self._inbox.take(_FIRST_WORD_S)
+        if not isinstance(begin, Begin):
+            raise DashboardError(f"{type(begin).__name__} is not what a conversation begins with.")
+        try:
+            self._channel.send(self._measure(begin, config))
+        except (DashboardError, OSError) as error:
+            self._channel.send(Ended(str(error)))
+        self._hand_over()
+        _remove_old_codes(self._folder / "code")
+
+    def _make_hello(self) -> Hello:
+        free = shutil.disk_usage(self._folder).free
+        return Hello(PROTOCOL, machine_lock.node(), hardware.hw_model(), platform.python_version(), time.time(), free)
+
+    def _send_beats(self) -> None:
+        while True:
+            time.sleep(BEAT_S)
+            try:
+                self._channel.send(Beat())
+            except ChannelError:
+                return  # whoever listens to the home says so
+
+    def _measure(self, begin: Begin, config: bytes) -> Ended:
+        self._write_config(config)
+        code = CodeFolders(of_home=code_folders(self._home))
+        plan = make_plan(self._home, code, seed=begin.seed, host=begin.host)
+        order = NightOrder(begin.stamp, begin.repository, begin.patience_s)
+        with self._inbox.watched():
+            done = night.run_night(plan, rebuild=begin.rebuild, order=order)
+        return Ended("" if done.state == COMPLETE else "the night there was interrupted.")
+
+    def _write_config(self, config: bytes) -> None:
+        self._home.root.mkdir(exist_ok=True)
+        with (
+            common.folder_beside(self._home.root / "config") as new,
+            tarfile.open(fileobj=io.BytesIO(config)) as archive,
+        ):
+            archive.extractall(new, filter="data")
+        (self._home.root / "config" / "experiments").mkdir(exist_ok=True)
+
+    def _hand_over(self) -> None:
+        message, _ = self._inbox.take(_LONGEST_S)
+        if not isinstance(message, HandOver):
+            raise DashboardError(f"{type(message).__name__} is not what was to come after the night.")
+        self._acknowledged.mkdir(exist_ok=True)
+        tmp_data = self._home.root / "tmp"
+        stamps = parcels.list_unacknowledged(self._home, self._acknowledged)
+        self._channel.send(Holds(len(stamps)))
+        for stamp in stamps:
+            file = self._folder / "outbox" / f"{stamp}.tar"
+            name = parcels.pack(self._home, tmp_data, stamp, file)
+            with file.open("rb") as content:
+                self._channel.send(Offer(name, stamp), content, file.stat().st_size)
+            answer, _ = self._inbox.take(SILENCE_S)
+            if not isinstance(answer, Acknowledge) or answer.id != name:
+                raise DashboardError(f"{stamp}: its parcel was not acknowledged.")
+            common.write_text(self._acknowledged / stamp, name + "\n")
+            file.unlink()
+
+
+class _Inbox:
+    """What the home says, read as it comes, so that its end is noticed at once."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._taken: queue.Queue[tuple[Message, bytes] | ChannelError] = queue.Queue()
+        self._is_watched = False
+        threading.Thread(target=self._read, name="inbox", daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            while True:
+                message, size = self._channel.receive(_FIRST_WORD_S)
+                content = io.BytesIO()
+                self._channel.receive_bytes(size, content, SILENCE_S)
+                if not isinstance(message, Beat):
+                    self._taken.put((message, content.getvalue()))
+        except ChannelError as error:
+            self._taken.put(error)
+            if self._is_watched:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    def take(self, within_s: float) -> tuple[Message, bytes]:
+        """The next message, with what follows it."""
+        try:
+            item = self._taken.get(timeout=within_s)
+        except queue.Empty:
+            raise ChannelError(f"the home said nothing within {within_s:.0f} s.") from None
+        if isinstance(item, ChannelError):
+            raise item
+        return item
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """While the block runs, an interrupt comes when the home is gone or silent for long."""
+        self._is_watched = True
+        try:
+            yield
+        finally:
+            self._is_watched = False
+
+
+def _remove_old_codes(folder: Path) -> None:
+    """Keep the code that this is and the one before."""
+    codes = sorted((path for path in folder.iterdir() if path.is_dir()), key=lambda path: -path.stat().st_mtime)
+    for path in codes[_KEPT_CODES:]:
+        if path.resolve() not in REPOSITORY.parents and path.resolve() != REPOSITORY:
+            removal.remove_tree(path)
