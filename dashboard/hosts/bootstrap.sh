@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Executed on a host by sh: gets the code there where it is not, then becomes its worker. Its arguments: the dashboard's
 # folder there, the hash of the code, the name that the machine is locked as. Speaks over its standard input and output.
 set -eu

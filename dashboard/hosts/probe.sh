@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Executed on a host by sh, for `check`: prints what the worker would meet there. Its argument: the dashboard's folder.
 mkdir -p -- "$1" && : >"$1/.probe" && rm -f -- "$1/.probe" && echo "tvm-dashboard folder yes"
 echo "tvm-dashboard clock $(date +%s)"

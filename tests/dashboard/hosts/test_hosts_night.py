@@ -64,6 +64,19 @@ def test_what_a_host_measured_comes_home_as_a_job_of_its_own(home: HomeForTests)
     assert not list((there / "outbox").iterdir())
 
 
+def test_a_host_is_not_told_what_it_does_not_need(home: HomeForTests) -> None:
+    add_experiment(home, "ours", hosts=("local",))
+    home.subsystem("website", config={"notify": ["U012"]})
+    home.configure(heartbeat_url="http://127.0.0.1:9/secret-1", website_url="http://127.0.0.1:9/")
+    env = host_homes.add_hosts(home, "box")
+    assert home.run(env={**env, "SLACK_TOKEN": "secret-2"}).code == 0
+    there = host_homes.folder(home, "box")
+    assert sorted(path.name for path in (there / "home" / "config" / "experiments").iterdir()) == ["plain"]
+    assert not (there / "home" / "config" / "subsystem").exists()
+    text = "".join(path.read_text(errors="replace") for path in (there / "home").rglob("*") if path.is_file())
+    assert "secret" not in text
+
+
 def test_a_host_gets_the_code_once_and_what_it_measured_is_kept_by_night(home: HomeForTests) -> None:
     env = host_homes.add_hosts(home, "box")
     for _ in range(2):
