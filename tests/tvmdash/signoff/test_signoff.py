@@ -67,6 +67,42 @@ def test_pairs_with_other_tvms_are_a_chain_whose_error_adds_up(home: PlantedHome
     assert chained.low < direct.low < 0.1
 
 
+def test_where_luck_alone_keeps_a_change_from_being_excluded_no_more_pairs_are_asked_for(home: PlantedHome) -> None:
+    other = PlantedTvm("c" * 40, {"mlp": 1.03})
+    for night in range(6):
+        home.add_night(night, other, {"nets": [point(name, other, A) for name in ("mlp", "vgg", "conv")]}, A)
+    found = known(home)["nets mlp run time"]
+    assert kinds(found) == (SignoffState.UNCLEAR, SignoffEvidence.PAIRED, SignoffDoubt.LUCK)
+    ends = f"--good git:{A.commit} --bad git:{B.commit}"
+    assert signed(home).commands == (f"python3 -m dashboard bisect {home.root} nets {found.id} {ends}",)
+    noisy = PlantedHome(home.root.with_name("noisy"))
+    noisy.add_night(0, other, {"nets": [point(name, other, A, noise=9.0) for name in ("mlp", "vgg", "conv")]}, A)
+    assert known(noisy)["nets mlp run time"].doubt is SignoffDoubt.WIDE
+    (command,) = signed(noisy).commands
+    assert (
+        command == f"python3 -m dashboard try {noisy.root} git:{B.commit} --against git:{A.commit} --experiments nets"
+    )
+
+
+@pytest.mark.parametrize(("of_a", "named"), [(1.0, True), (1.08, False)])
+def test_an_incident_is_behind_a_only_where_a_is_as_the_last_good_tvm_was(
+    home: PlantedHome, of_a: float, named: bool
+) -> None:
+    old, good, bad = PlantedTvm("0" * 40), PlantedTvm("1" * 40), PlantedTvm("2" * 40, {"mlp": 1.08})
+    a, b = PlantedTvm("a" * 40, {"mlp": of_a}), PlantedTvm("c" * 40, {"mlp": 1.08 * of_a})
+    nights = ((good, old), (bad, old), (bad, a), (b, a), (b, a))
+    for night, (tvm, beside) in enumerate(nights):
+        home.add_night(night, tvm, {"nets": [point(name, tvm, beside) for name in ("mlp", *STEADY)]}, beside)
+    series = known(home, a, b)["nets mlp run time"].id
+    moved = Moved(series, "mlp", "run_time", "ms", True, 2.0, 2.16, 0.08)
+    opened = Opened("change", stamp_of(1), stamp_of(0), stamp_of(1), (good.commit, bad.commit), "compiler", (moved,))
+    event = Event.of(iso_of(stamp_of(1)), DETECTOR, OPENED, "i1", opened)
+    incident_file.append(home.home.output("stat_alerts") / LEDGER_FILE, [event])
+    found = known(home, a, b)["nets mlp run time"]
+    assert found.effect == pytest.approx(0.08)
+    assert found.incident == ("i1" if named else None)
+
+
 def test_what_ran_the_same_bytes_is_the_same_whatever_was_measured(home: PlantedHome) -> None:
     for night, tvm in ((0, A), (1, B)):
         nets = [point("mlp", tvm, content={"hash": "one", "pairs": 5}), point("dqn", tvm)]

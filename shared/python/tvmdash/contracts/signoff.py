@@ -51,14 +51,16 @@ class SignoffDoubt(enum.StrEnum):
     """Why it cannot be said.
 
     not_measured: it was not measured with one of them. not_joined: pairs were measured of both, and nothing joins them.
-    wide: its interval reaches a change that matters. few_nights: fewer than three nights of one of them. no_control:
-    nothing tells TVM from the machine on other nights. own_code: the experiment's own code or config is another.
-    varies: processes of one night disagree about it. not_positive: it is 0 or below, so that no ratio can be made.
+    wide: its interval reaches a change that matters. luck: it does because two builds may differ so much by luck, and
+    no more pairs of these two would tell. few_nights: fewer than three nights of one of them. no_control: nothing tells
+    TVM from the machine on other nights. own_code: the experiment's own code or config is another. varies: processes of
+    one night disagree about it. not_positive: it is 0 or below, so that no ratio can be made.
     """
 
     NOT_MEASURED = "not_measured"
     NOT_JOINED = "not_joined"
     WIDE = "wide"
+    LUCK = "luck"
     FEW_NIGHTS = "few_nights"
     NO_CONTROL = "no_control"
     OWN_CODE = "own_code"

@@ -58,11 +58,6 @@ class ToldBetween:
     bisections: Mapping[str, Sequence[Bisection]]
     visible: Mapping[str, float]
 
-    def find_incident(self, key: str, log: float | None) -> Incident | None:
-        """The last incident in which the series moved that way."""
-        alike = [incident for incident, moved in self.moved.get(key, ()) if log is None or moved.effect * log > 0]
-        return alike[-1] if alike else None
-
     def find_bisection(self, series: str, incident: Incident | None, log: float) -> SignoffBisection | None:
         """What bisect found of the series, or of its incident."""
         for found in reversed(self.bisections.get(series, ())):

@@ -6,8 +6,10 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 
-from tvmdash.contracts.signoff import Signoff, SignoffSeries, SignoffState
+from tvmdash.contracts.signoff import Signoff, SignoffDoubt, SignoffSeries, SignoffState
 from tvmdash.dashboard_info import Home
+from tvmdash.records.metrics import is_worse
+from tvmdash.verdict import TELL
 
 _MOST_BISECTIONS = 3
 _COMMIT = re.compile("[0-9a-f]{7,40}")
@@ -19,6 +21,8 @@ def list_commands(home: Home, done: Signoff, pairable: Collection[str]) -> Itera
     pairable: the keys of the series that can be measured in turn; `compare` measures the others.
     """
     unclear = [item for item in done.series if item.state is SignoffState.UNCLEAR and _is_open(item)]
+    lucky = [item for item in unclear if item.doubt is SignoffDoubt.LUCK]
+    unclear = [item for item in unclear if item not in lucky]
     in_turn = [item for item in unclear if item.id in pairable]
     ends = [done.b.spec, "--against", done.a.spec]
     if in_turn or not done.series:
@@ -28,6 +32,9 @@ def list_commands(home: Home, done: Signoff, pairable: Collection[str]) -> Itera
         yield _format(home, "compare", done.a.spec, done.b.spec, *_format_experiments(others))
     answered = {found.series for found in done.bisections}
     worse = [item for item in done.series if item.state is SignoffState.WORSE and _is_open(item)]
+    worse += [
+        item for item in lucky if abs(item.effect or 0.0) >= TELL and is_worse(item.effect or 0.0, item.direction)
+    ]
     first: dict[str, SignoffSeries] = {}
     for item in sorted(worse, key=lambda item: -abs(item.effect or 0.0)):
         if item.id not in answered and item.before is None:

@@ -12,7 +12,8 @@ from tvmdash.contracts.signoff import SignoffDoubt, SignoffEvidence
 class SeriesChange:
     """B against A. log: of the ratio, with its 95 % interval. p: how often equal TVMs would differ so much.
 
-    is_real: known without comparing `p` with those of the other series; None where that decides.
+    measured: how far the interval would reach (log) without the luck of builds. is_real: known without comparing `p`
+    with those of the other series; None where that decides.
     """
 
     evidence: SignoffEvidence
@@ -26,6 +27,7 @@ class SeriesChange:
     nights: int = 0
     visible: float | None = None
     doubt: SignoffDoubt | None = None
+    measured: float | None = None
     is_real: bool | None = None
 
     @property

@@ -180,8 +180,17 @@ def _find_state(
     if is_beyond_chance and said.effect is not None and abs(said.effect) >= TELL:
         return _name_change(is_worse(said.effect, series.outline.direction)), None
     if _may_matter(series, said, matters):
-        return SignoffState.UNCLEAR, SignoffDoubt.WIDE
+        measured = _leave_luck_out(said)
+        is_luck = measured is not None and not _may_matter(series, measured, matters)
+        return SignoffState.UNCLEAR, SignoffDoubt.LUCK if is_luck else SignoffDoubt.WIDE
     return SignoffState.SAME, None
+
+
+def _leave_luck_out(said: SeriesChange) -> SeriesChange | None:
+    """What would be said if builds did not differ by luck; None where that is not known."""
+    if said.log is None or said.measured is None:
+        return None
+    return replace(said, low=said.log - said.measured, high=said.log + said.measured)
 
 
 def _may_matter(series: MeasuredSeries, said: SeriesChange, matters: float) -> bool:

@@ -165,7 +165,8 @@ def _learn_from_kin(joined: Mapping[str, _Joined], learned: Learned) -> Spread:
 
 
 def _conclude(each: _Joined, pair: Spread, luck: Spread) -> SeriesChange:
-    error = add((each.pairs, pair), (2.0, luck), (each.nights, Spread(NIGHT_VARIANCE)))
+    parts = (each.pairs, pair), (each.nights, Spread(NIGHT_VARIANCE))
+    error, without_luck = add(*parts, (2.0, luck)), add(*parts)
     reach = points(error.freedom) * error.sd
     is_direct = each.direct >= _MOST_BY_CHAIN
     return SeriesChange(
@@ -176,4 +177,5 @@ def _conclude(each: _Joined, pair: Spread, luck: Spread) -> SeriesChange:
         p=two_sided(each.log / error.sd, whole_freedom(error.freedom)),
         pairs=each.direct_pairs if is_direct else 0,
         nights=each.nights_used,
+        measured=points(without_luck.freedom) * without_luck.sd,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident
 from tvmdash.records.metrics import RATIOS
 from tvmdash.signoff import waivers
+from tvmdash.signoff.attribution import Attribution, find_log
 from tvmdash.signoff.between import ToldBetween, read_told
 from tvmdash.signoff.commands import list_commands
 from tvmdash.signoff.judging import TwoTvms, judge_series
@@ -40,9 +40,9 @@ def sign_off(home: Home, names: tuple[str, str], *, matters: float) -> Signoff:
         raise DashboardError(f"{names[0]} and {names[1]} are the same TVM: {a.id}. Name two.")
     measured = read_series(found, a.id, b.id)
     told = read_told(found, a, b)
-    series = [
-        _add_known(item, told, found, b) for item in judge_series(found, measured, TwoTvms(a.id, b.id), told, matters)
-    ]
+    judged = judge_series(found, measured, TwoTvms(a.id, b.id), told, matters)
+    attribution = Attribution(told, found.tvms, a, {each.key: each for each in measured})
+    series = [_add_known(item, attribution, found, b) for item in judged]
     events, faults = waivers.read(home)
     standing = waivers.list_standing(events, a.id)
     done = Signoff(
@@ -63,21 +63,14 @@ def _describe(tvm: HomeTvm, asked: str) -> SignoffTvm:
     return SignoffTvm(asked, *facts, own=len(tvm.own), beside=len(tvm.beside))
 
 
-def _add_known(item: SignoffSeries, told: ToldBetween, found: Sources, b: HomeTvm) -> SignoffSeries:
+def _add_known(item: SignoffSeries, attribution: Attribution, found: Sources, b: HomeTvm) -> SignoffSeries:
     """The series with its incident; one that is lost, with why it could not be measured."""
     if item.state in _MOVED:
-        incident = told.find_incident(item.id, _find_log(item))
+        incident = attribution.find_incident(item)
         return replace(item, incident=incident.id if incident else None)
     if item.state is SignoffState.LOST:
         return replace(item, error=_find_error(found, item, b))
     return item
-
-
-def _find_log(item: SignoffSeries) -> float:
-    """Which way it moved."""
-    if item.before is not None and item.after is not None:
-        return item.after - item.before
-    return math.log1p(item.effect or 0.0)
 
 
 def _find_error(found: Sources, item: SignoffSeries, b: HomeTvm) -> str:
@@ -102,8 +95,8 @@ def _list_incidents(series: Iterable[SignoffSeries], told: ToldBetween) -> Itera
 def _list_bisections(series: Iterable[SignoffSeries], told: ToldBetween) -> Iterator[SignoffBisection]:
     for item in series:
         if item.state in _MOVED:
-            incident = told.find_incident(item.id, _find_log(item))
-            found = told.find_bisection(item.id, incident, _find_log(item))
+            of_series = (incident for incident, _ in told.moved.get(item.id, ()) if incident.id == item.incident)
+            found = told.find_bisection(item.id, next(of_series, None), find_log(item))
             if found is not None:
                 yield found
 

@@ -38,6 +38,7 @@ _WORDS = {
 }
 _DOUBTS = {
     SignoffDoubt.NOT_JOINED: "no pairs join the two",
+    SignoffDoubt.LUCK: "two builds may differ so much by luck; waive it, bisect it, or measure another build",
     SignoffDoubt.WIDE: "a change that matters is not excluded",
     SignoffDoubt.FEW_NIGHTS: "fewer than three nights of one of them",
     SignoffDoubt.NO_CONTROL: "other nights, and no control tells TVM from the machine",
