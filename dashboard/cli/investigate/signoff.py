@@ -22,6 +22,8 @@ from tvmdash.errors import DashboardError
 from tvmdash.verdict import MATTERS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tvmdash.contracts.signoff import Signoff
     from tvmdash.dashboard_info import Home
 
@@ -61,10 +63,17 @@ def _sign_off(arguments: argparse.Namespace) -> int:
     done = _make(home, arguments)
     print(text.format_table(done))
     if arguments.markdown:
-        common.write_text(arguments.markdown, signoff_page.format_page(done))
+        _write(arguments.markdown, signoff_page.format_page(done))
     if arguments.json:
-        common.write_json(arguments.json, {"schema_version": SCHEMA_VERSION, **structured.to_json(done)})
+        _write(arguments.json, common.dump_json({"schema_version": SCHEMA_VERSION, **structured.to_json(done)}))
     return _CODES[done.verdict]
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        common.write_text(path, text)
+    except OSError as error:
+        raise DashboardError(f"{path}: {error.strerror}. Name a file in a folder that is there.") from error
 
 
 def _make(home: Home, arguments: argparse.Namespace) -> Signoff:

@@ -201,7 +201,5 @@ def test_check_says_of_each_host_what_is_in_the_way(home: HomeForTests) -> None:
     assert lines[0].startswith(
         "Host desk: cannot be reached: ssh: connect to host desk port 22: No route to host. Try: ssh desk true"
     )
-    assert lines[1] == (
-        "Host full: /proc/tvm cannot be made or written. Change its owner, or $.hosts.full.folder."
-    )
+    assert lines[1] == ("Host full: /proc/tvm cannot be made or written. Change its owner, or $.hosts.full.folder.")
     assert lines[2].startswith("Host full: /proc/tvm: 0.0 GB free there")

@@ -16,6 +16,11 @@ import pytest
 
 from dashboard.cli.arguments import CANNOT_TELL, OK_CODE, TVM_WORSE, USAGE
 from dashboard.cli.main import main
+from tests.benchmarks.lab import plant
+from tests.benchmarks.lab.home import LabHome
+from tests.benchmarks.lab.noise import calm
+from tests.benchmarks.lab.rows import Experiment
+from tests.benchmarks.lab.world import Draw, World
 from tests.dashboard.signoff_homes import PlantedHome, PlantedTvm, point, stamp_of
 from tvmdash import common, structured
 from tvmdash.contracts.bisection import Bisection, BisectionState, Suspect
@@ -105,6 +110,7 @@ def test_what_stands_what_changed_and_what_cannot_be_said_is_told_the_worst_firs
     told = [line.split()[0] for line in output.splitlines() if " nets " in line and "python3" not in line]
     assert told == ["worse", "worse", "only", "cannot", "changed", "better"]
     assert "No real change: 5 of 11 series; 5 by pairs of A and B.\n" in output
+    assert "For each of these a change for the worse by 1.2 % or more is excluded (95 %).\n" in output
     assert f"B: {'c' * 12}, TVM 0.27.dev0, measured on 3 nights.\n" in output
     stands = "2 regressions not waived, 1 series lost, 1 series cannot be said."
     assert output.endswith(f"{'a' * 12} → {'c' * 12}: {stands}\n")
@@ -156,6 +162,22 @@ def test_a_regression_that_came_and_went_before_b_is_not_told_and_one_of_before_
     assert row_of(call()[1], "bert").endswith("open not bisected")
 
 
+def test_the_incident_that_a_night_opened_itself_gives_the_range(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = Experiment("few", 6, ("run_time",))
+    world = World(Draw(3, families=(calm,), release=True), 6, (few,))
+    plant.step(world, world.pick("few", "run_time")[:1], 3, 0.3)
+    lab = LabHome(tmp_path, world)
+    lab.play()
+    ends = (world.build(2).version, world.build(5).version)
+    assert sign_off(PlantedHome(lab.home.root), ends=ends) == TVM_WORSE
+    row = row_of(capsys.readouterr().out, "few0 run time")
+    (incident,) = {event.incident for event in lab.events()}
+    assert row.startswith("worse few few0 run time +")
+    assert row.endswith(f" {ends[0]}..{world.build(3).version} incident {incident}, not bisected")
+
+
 def make_equal(root: Path, change: float = 1.0) -> PlantedHome:
     """A home of two releases that differ in nothing but in the time of one workload, where that is not 1.
 
@@ -173,7 +195,7 @@ def test_of_two_equal_releases_nothing_is_told(tmp_path: Path, capsys: pytest.Ca
     output = capsys.readouterr().out
     assert "No real change: 9 of 9 series; 1 have no noise and 8 by pairs of A and B.\n" in output
     assert output.endswith(f"{'a' * 12} → {'c' * 12}: nothing got worse.\n")
-    assert "95 %" not in output
+    assert " since" not in output
 
 
 def test_one_slower_workload_between_equal_releases_is_enough(tmp_path: Path) -> None:
@@ -225,6 +247,12 @@ def test_a_name_that_names_nothing_is_an_error(call: Callable[..., Called], word
     code, output = call(*words, "--reason", "why")
     assert code == USAGE
     assert said in output
+
+
+def test_a_file_that_cannot_be_written_is_told(call: Callable[..., Called], tmp_path: Path) -> None:
+    code, output = call("--json", str(tmp_path / "none" / "all.json"))
+    assert code == USAGE
+    assert f"{tmp_path}/none/all.json: No such file or directory. Name a file in a folder that is there." in output
 
 
 def test_a_waiver_without_a_reason_and_a_reason_without_a_waiver_are_errors(call: Callable[..., Called]) -> None:

@@ -193,7 +193,7 @@ def format_rest(done: Signoff) -> Iterator[str]:
         noisy = [_find_reach(item) for item in same if item.evidence is not SignoffEvidence.EXACT]
         reach = max((each for each in noisy if each is not None), default=0.0)
         if reach:
-            yield f"Each of these is known to be worse by less than {100 * reach:.2g} %."
+            yield f"For each of these a change for the worse by {100 * reach:.2g} % or more is excluded (95 %)."
 
 
 def _find_reach(item: SignoffSeries) -> float | None:

@@ -47,7 +47,14 @@ def read(home: Home) -> tuple[list[WaiverEvent], list[str]]:
 def append(home: Home, events: Sequence[WaiverEvent]) -> None:
     """Write them behind what is there, in one write, under a lock; they survive a power cut."""
     path = path_of(home)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, events)
+    except OSError as error:
+        raise DashboardError(f"{path}: {error.strerror}. The waiver was not recorded.") from error
+
+
+def _write(path: Path, events: Sequence[WaiverEvent]) -> None:
     lines = "".join(json.dumps(structured.to_json(event), ensure_ascii=False) + "\n" for event in events)
     with path.open("a+b") as file:
         wait_for_descriptor(file.fileno())
