@@ -222,6 +222,25 @@ class ByChance:
 
 
 @dataclass(frozen=True)
+class OverMachines:
+    """On which machines the points of an incident moved, by the names that records have for them.
+
+    calm: where they did not, although that would have been told; unknown: where that cannot be said. name: of the point
+    without its machine, where it is one. effect, low, high: from five machines on, all of which moved, the fraction
+    over them with its 95 % interval.
+    """
+
+    incident: str
+    moved: tuple[str, ...]
+    calm: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    name: str = ""
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
 class NightVerdict:
     """The night in one value. `headline` says it in words; new, open: IDs of incidents, nobody having settled them.
 
@@ -252,6 +271,8 @@ class NightVerdict:
     appeared: tuple[SeriesOf, ...] = ()
     vanished: tuple[SeriesOf, ...] = ()
     series: tuple[JudgedSeries, ...] = ()
+    machines: tuple[OverMachines, ...] = ()
+    """Of incidents that are told tonight, where several machines measure the same."""
 
     @property
     def is_green(self) -> bool:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from judging.judge import Judged
 from judging.table import Table
 
+from report import machines
 from report.standings import SeriesStanding
 from tvmdash.dashboard_info import BLOCKED, FAILED, JobResult, Night
 from tvmdash.incidents.ledger import ACKNOWLEDGED, DETECTOR, FIXED, MACHINE, Incident, Ledger, iso_of
 from tvmdash.records.metrics import BETTER, is_worse
-from tvmdash.verdict import Absence, BesideReference, Missing, Standing, Suspect
+from tvmdash.verdict import Absence, BesideReference, Missing, OverMachines, Standing, Suspect
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Findings:
     counts: Mapping[Standing, int]
     beside: BesideReference | None = None
     fixed: Sequence[Incident] = ()
+    machines: Mapping[str, OverMachines] = field(default_factory=dict)
+    """By incident."""
 
     @property
     def has_improved(self) -> bool:
@@ -76,6 +79,7 @@ def find(
     new = [part for part in news if part.is_open and part.state != ACKNOWLEDGED]
     known = {incident.id for incident in new}
     changed = [part for part in news if not part.is_worse and _has_changed(part)]
+    over_machines = machines.compare(table, stands, list({part.id: part for part in (*open_ones, *news)}.values()))
     return Findings(
         new=new,
         still=[incident for incident in open_ones if incident.id not in known],
@@ -87,6 +91,7 @@ def find(
         counts=Counter(stand.kind for stand in stands.values()),
         beside=beside,
         fixed=[incident for incident in reported if _is_fixed(incident, iso_of(stamp))],
+        machines={item.incident: item for item in over_machines},
     )
 
 

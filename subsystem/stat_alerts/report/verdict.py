@@ -58,6 +58,7 @@ def conclude(
         appeared=expected.appeared,
         vanished=expected.vanished,
         series=tuple(judged_series(table, judged, ledger, stands)),
+        machines=tuple(findings_of_night.machines.values()),
     )
     return verdict, stands
 

@@ -16,6 +16,7 @@ from tvmdash.verdict import (
     ExactDifference,
     Level,
     Missing,
+    OverMachines,
     Standing,
     Suspect,
 )
@@ -106,11 +107,10 @@ def _regression(findings: Findings) -> str:
     if findings.new:
         ours = max(findings.new, key=_size).blame == COMPILER
         direction = _direction(findings.new)
-        return (
-            f"{f'TVM got {direction}' if ours else f'{direction.capitalize()}, cause unknown'}: {_worst(findings.new)}"
-        )
+        what = f"TVM got {direction}" if ours else f"{direction.capitalize()}, cause unknown"
+        return f"{what}: {_worst(findings.new, findings)}"
     are = "1 regression is" if len(findings.still) == 1 else f"{len(findings.still)} regressions are"
-    return f"Nothing new; {are} open: {_worst(findings.still)}"
+    return f"Nothing new; {are} open: {_worst(findings.still, findings)}"
 
 
 def _direction(incidents: Sequence[Incident]) -> str:
@@ -118,18 +118,41 @@ def _direction(incidents: Sequence[Incident]) -> str:
     return "slower" if are_times else "worse"
 
 
-def _worst(incidents: Sequence[Incident]) -> str:
+def _worst(incidents: Sequence[Incident], findings: Findings) -> str:
     """The worst of them, and how many others there are."""
     first = max(incidents, key=_size)
     others = len(incidents) - 1
     more = "" if not others else ", and 1 more incident" if others == 1 else f", and {others} more incidents"
-    return incident_headline(first) + more
+    return _where(first, findings.machines.get(first.id)) + more
 
 
-def _changes(incidents: Sequence[Incident]) -> str:
+def _where(incident: Incident, over: OverMachines | None) -> str:
+    """The incident in a few words, and on which machines it is."""
+    if over is None:
+        return incident_headline(incident)
+    what, every = incident_headline(incident), [*over.moved, *over.calm, *over.unknown]
+    if over.name and len(over.moved) > 1 and not incident.is_exact:
+        what = f"{elide(over.name, _NAME)} {_size_over(incident, over)}"
+    if len(over.moved) == len(every):
+        return f"{what} on all {len(every)} machines"
+    alone = " alone" if len(over.moved) == 1 else ""
+    unknown = f" (cannot be said of {format_list(over.unknown, _NAMED)})" if over.unknown else ""
+    return f"{what} on {format_list(over.moved, _NAMED)}{alone} of {len(every)} machines{unknown}"
+
+
+def _size_over(incident: Incident, over: OverMachines) -> str:
+    """The change over all machines, or from the least to the largest of them."""
+    if over.effect is not None and over.low is not None and over.high is not None:
+        low, high = format_percent(over.low), format_percent(over.high)
+        return f"{format_percent(over.effect)} (95 %: {low} to {high})"
+    effects = sorted(moved.effect for moved in incident.moved)
+    return " to ".join(dict.fromkeys(format_percent(effect) for effect in (effects[0], effects[-1])))
+
+
+def _changes(findings: Findings) -> str:
     """The largest; a headline of several series says by itself that they changed."""
-    text = _worst(incidents)
-    return f"Changed: {text}" if len(max(incidents, key=_size).moved) == 1 else text[:1].upper() + text[1:]
+    text = _worst(findings.changed, findings)
+    return f"Changed: {text}" if len(max(findings.changed, key=_size).moved) == 1 else text[:1].upper() + text[1:]
 
 
 def _size(incident: Incident) -> float:
@@ -173,8 +196,8 @@ def _incomplete(findings: Findings) -> str:
 def _improvement(findings: Findings) -> str:
     """What got better; where nothing did, what went back to where it was."""
     if findings.better:
-        return f"TVM got better: {_worst(findings.better)}"
-    return f"Back where it was: {_worst(findings.fixed)}"
+        return f"TVM got better: {_worst(findings.better, findings)}"
+    return f"Back where it was: {_worst(findings.fixed, findings)}"
 
 
 def _absences(findings: Findings) -> str:
@@ -208,7 +231,7 @@ _MATTERS = f"{100 * MATTERS:.0f} %"
 _MAIN: Mapping[Level, Callable[[Findings], str]] = {
     Level.REGRESSION: _regression,
     Level.SUSPECT: _suspicion,
-    Level.CHANGED: lambda findings: _changes(findings.changed),
+    Level.CHANGED: _changes,
     Level.INCOMPLETE: _incomplete,
     Level.BLIND: _blind,
     Level.IMPROVED: _improvement,
