@@ -47,8 +47,8 @@ FLOORS: dict[str, str] = {
     "traces": "common convert errors machine measure records text",
     "tries": "common contracts dashboard_info errors files records stats structured text",
     "incidents": "common contracts dashboard_info detect errors files records structured text",
-    "signoff": "common contracts dashboard_info detect errors files incidents records series stats structured text"
-    " verdict",
+    "signoff": "common contracts dashboard_info detect errors files incidents machine records series stats structured"
+    " text verdict",
     "backfill": "common dashboard_info errors records series stats structured text",
     "slack_util": "common config_util dashboard_info errors files http_util redaction secret_file stages structured"
     " text verdict",

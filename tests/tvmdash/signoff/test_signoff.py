@@ -113,15 +113,17 @@ def test_what_ran_the_same_bytes_is_the_same_whatever_was_measured(home: Planted
     assert kinds(known(home)["nets mlp run time"]) == (SignoffState.SAME, SignoffEvidence.SAME_CODE, None)
 
 
-def add_nights_alone(home: PlantedHome, canary: tuple[float, float] | None, code: str = "code") -> None:
-    """Four nights of A and four of B without pairs; the canary's time on those, where there is one."""
+def add_nights_alone(
+    home: PlantedHome, canary: tuple[float, float] | None, code: str = "code", machine_of_canary: str = "test"
+) -> None:
+    """Four nights of A and four of B without pairs; the canary's time on those, where there is one, and its machine."""
     for night in range(8):
         tvm, machine = (A, 0) if night < 4 else (B, 1)
         wobble = 1 + 0.002 * (-1) ** night
         nets = [result_homes.record(f"network.{name}", tvm.time(name) * wobble) for name in ("mlp", "dqn")]
         home.add_night(night, tvm, {"nets": nets}, code=code if tvm is B else "code")
         if canary is not None:
-            fixed = [result_homes.record("canary.copy", canary[machine] * wobble)]
+            fixed = [{**result_homes.record("canary.copy", canary[machine] * wobble), "env_name": machine_of_canary}]
             home.add_night(night, tvm, {"nets": nets, "canary": fixed}, code=code if tvm is B else "code")
 
 
@@ -141,6 +143,11 @@ def test_a_machine_that_moved_as_its_control_says_is_no_regression_and_not_knowi
     add_nights_alone(home, canary=(1.0, 1.1))
     found = known(home)["nets mlp run time"]
     assert kinds(found) == (SignoffState.UNCLEAR, SignoffEvidence.NIGHTS, SignoffDoubt.WIDE)
+
+
+def test_a_control_of_another_machine_is_none(home: PlantedHome) -> None:
+    add_nights_alone(home, (1.0, 1.0), machine_of_canary="other")
+    assert known(home)["nets mlp run time"].doubt is SignoffDoubt.NO_CONTROL
 
 
 @pytest.mark.parametrize(("code", "doubt"), [("code", SignoffDoubt.NO_CONTROL), ("other", SignoffDoubt.OWN_CODE)])
@@ -261,6 +268,20 @@ def test_one_tvm_of_several_is_joined_with_the_homes_own(home: PlantedHome) -> N
     found = known(home)["nets mlp run time"]
     assert kinds(found) == (SignoffState.WORSE, SignoffEvidence.NIGHTS, None)
     assert found.effect == pytest.approx(0.1)
+
+
+def test_each_host_speaks_for_itself(home: PlantedHome) -> None:
+    there = [{**point(name, B, A), "env_name": "desk"} for name in ("mlp", "dqn")]
+    equal = replace(B, slower={})
+    here = [point(name, equal, A) for name in ("mlp", "dqn")]
+    home.add_night(0, B, {"nets": here, "nets~desk": there}, A)
+    found = known(home)
+    assert {name: item.state for name, item in found.items()} == {
+        "nets mlp run time": SignoffState.SAME,
+        "nets dqn run time": SignoffState.SAME,
+        "nets~desk mlp run time": SignoffState.WORSE,
+        "nets~desk dqn run time": SignoffState.SAME,
+    }
 
 
 GIVEN = SignoffWaiver("2026-11-01T00:00:00Z", "ann", "why", "*", "a", "b", "s", "s", SignoffState.WORSE, effect=0.05)

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 
 from tvmdash.contracts.signoff import Signoff, SignoffDoubt, SignoffSeries, SignoffState
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.records.metrics import is_worse
 from tvmdash.verdict import TELL
 
@@ -60,7 +60,7 @@ def _is_open(item: SignoffSeries) -> bool:
 
 
 def _format_experiments(series: Sequence[SignoffSeries]) -> list[str]:
-    names = sorted({item.experiment for item in series})
+    names = sorted({experiment_of(item.experiment) for item in series})
     return ["--experiments", *names] if names else []
 
 

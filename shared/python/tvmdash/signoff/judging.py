@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tvmdash import common
 from tvmdash.contracts.signoff import SignoffDoubt, SignoffSeries, SignoffState
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.annotations import RETIRED, Annotation
 from tvmdash.records.metrics import is_worse, judge_exact_change
@@ -42,7 +42,7 @@ def judge_series(
     matters: a change for the worse that must be excluded, as a fraction.
     """
     names = _read_controls(found.home)
-    controls = [each for each in series if {each.experiment, each.key} & names]
+    controls = [each for each in series if {each.experiment, experiment_of(each.experiment), each.key} & names]
     known = [each for each in series if (each.knows(pair.a) or each.knows(pair.b)) and each not in controls]
     known = [each for each in known if not _is_retired(each, found.tvms.annotations)]
     compared = _compare_all(known, controls, pair, told)
@@ -99,7 +99,8 @@ def _choose(
         return exact
     if pairs is not None:
         return pairs
-    nights = compare_nights(series, pair.a, pair.b, controls)
+    here = [each for each in controls if each.machine == series.machine]
+    nights = compare_nights(series, pair.a, pair.b, here)
     if nights.doubt in {SignoffDoubt.NOT_MEASURED, SignoffDoubt.OWN_CODE}:
         return nights
     said = _add_ledger(nights, told.compare(series.key))

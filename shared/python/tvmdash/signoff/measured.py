@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvmdash.dashboard_info import experiment_of, variant_of
+from tvmdash.dashboard_info import VARIANT_SIGN, variant_of
+from tvmdash.machine.identity import ENV_NAME
 from tvmdash.records import Build
 from tvmdash.records.metrics import MAY_BE_EXACT, RATIOS
 from tvmdash.series import naming
@@ -67,8 +68,13 @@ class MeasuredSeries:
 
     @property
     def experiment(self) -> str:
-        """Without the TVM it is measured on."""
-        return experiment_of(self.outline.experiment)
+        """With its host, and without the TVM it is measured on."""
+        return _without_tvm(self.outline.experiment)
+
+    @property
+    def machine(self) -> str:
+        """The name of the machine that it is measured on; empty where it is unknown."""
+        return str(self.outline.labels.get(ENV_NAME) or "")
 
     @property
     def may_be_exact(self) -> bool:
@@ -132,7 +138,11 @@ def read_series(found: Sources, a: str, b: str) -> list[MeasuredSeries]:
 
 def _point_of(outline: Outline) -> Point:
     labels = json.dumps(outline.labels, sort_keys=True)
-    return experiment_of(outline.experiment), RATIOS.get(outline.metric, outline.metric), labels
+    return _without_tvm(outline.experiment), RATIOS.get(outline.metric, outline.metric), labels
+
+
+def _without_tvm(name: str) -> str:
+    return name.partition(VARIANT_SIGN)[0]
 
 
 def _outline_of(item: Series) -> Outline:
