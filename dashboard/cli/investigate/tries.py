@@ -57,12 +57,10 @@ def _add_action(
 def _list(arguments: argparse.Namespace) -> int:
     from dashboard.investigate.tries import listing
 
-    rows = listing.list_tries(find_home(arguments))
-    hidden = [] if arguments.all else [row for row in rows[:-_SHOWN] if row.has_ended]
-    shown = [row for row in rows if row not in hidden]
-    print(listing.format_rows(shown) if shown else "Nothing has been tried here yet.")
-    if hidden:
-        print(f"{len(hidden)} older ones: list --all")
+    listed = listing.list_tries(find_home(arguments), None if arguments.all else _SHOWN)
+    print(listing.format_rows(listed.rows) if listed.rows else "Nothing has been tried here yet.")
+    if listed.older:
+        print(f"{listed.older} older ones: list --all")
     return OK_CODE
 
 

@@ -56,11 +56,13 @@ def _rate_clearness(item: TriedSeries) -> float:
 
 
 def search_next(home: Home, *, code: CodeFolders, gives_way: Callable[[], bool]) -> bool:
-    """Search for the commit behind the oldest try that waits for it; whether there was one.
+    """Search for the commit behind the oldest try that waits for it; whether there was one and the config wants it.
 
     It ends without an answer where a night or another try waits, or where it `gives_way`, which is asked before each
     measurement; the next call goes on from there.
     """
+    if not read_home_config(home).bisect_when_idle:
+        return False
     path = next((item.path for item in files.read_all(home) if _find_waiting(item)), None)
     if path is None:
         return False

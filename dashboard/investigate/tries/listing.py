@@ -59,17 +59,25 @@ class Row:
         return self.measured is not None and self.request is None
 
 
-def list_tries(home: Home) -> list[Row]:
-    """Every try of the home, the oldest first: each that waits or runs with what it goes on with, and all others."""
-    measured = list(files.read_all(home))
-    answers = {name: item for item in measured if item.result for name in (item.result.stamp, *item.result.requests)}
-    rows = list(_list_asked(home, answers))
-    shown = {row.measured.path for row in rows if row.measured}
-    rows += [_describe_end(item) for item in measured if item.path not in shown]
-    return sorted(rows, key=lambda row: row.id)
+@dataclass(frozen=True)
+class Listing:
+    """Tries, the oldest first, and how many older ones are left out."""
+
+    rows: Sequence[Row]
+    older: int = 0
 
 
-def _list_asked(home: Home, answers: dict[str, Measured]) -> Iterator[Row]:
+def list_tries(home: Home, most: int | None = None) -> Listing:
+    """Each that waits or runs, with what it goes on with, and of those that have ended the last `most`, or all."""
+    asked = list(_list_asked(home))
+    shown = {row.measured.path for row in asked if row.measured}
+    ended = [path for path in files.list_files(home) if path not in shown]
+    kept = ended if most is None else ended[-most:]
+    rows = [*asked, *(_describe_end(files.read(path)) for path in kept)]
+    return Listing(sorted(rows, key=lambda row: row.id), len(ended) - len(kept))
+
+
+def _list_asked(home: Home) -> Iterator[Row]:
     running, queued = files.find_running(home), files.list_requests(home)
     alone = [running] if running and running.id not in {item.id for item in queued} else []
     for item in (*queued, *alone):
@@ -77,10 +85,10 @@ def _list_asked(home: Home, answers: dict[str, Measured]) -> Iterator[Row]:
         if request is None:
             yield Row(item.id, Standing.BROKEN, fault=item.fault)
             continue
-        before = answers.get(item.id) or answers.get(request.goes_on)
         is_running = running is not None and running.id == item.id
         standing = Standing.RUNNING if is_running else Standing.FAILED if request.failed else Standing.QUEUED
-        yield Row(item.id, standing, request, before, request.failed)
+        path = files.find_file(home, request.goes_on or item.id)
+        yield Row(item.id, standing, request, files.read(path) if path else None, request.failed)
 
 
 def _describe_end(item: Measured) -> Row:
@@ -93,17 +101,23 @@ def _describe_end(item: Measured) -> Row:
 
 def find(home: Home, name: str) -> Row:
     """The try of that ID, or whose ID begins so; DashboardError where there is none, or more than one."""
-    rows = list_tries(home)
-    found = [row for row in rows if name in _list_names(row)] or [row for row in rows if row.id.startswith(name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise DashboardError(f"{name}: is the beginning of {', '.join(row.id for row in found)}. Write more of it.")
+    asked = {row.id: row for row in _list_asked(home)}
+    asked |= {row.measured.path.stem: row for row in asked.values() if row.measured}
+    ended = {path.stem: path for path in files.list_files(home) if path.stem not in asked}
+    known = [*asked, *ended]
+    found = [name] if name in known else [other for other in known if other.startswith(name)]
+    if len(found) > 1:
+        raise DashboardError(f"{name}: is the beginning of {', '.join(sorted(found))}. Write more of it.")
+    row = next((asked.get(other) or _describe_end(files.read(ended[other])) for other in found), None)
+    return row or _find_answer(home, name)
+
+
+def _find_answer(home: Home, name: str) -> Row:
+    """The try that a request of that ID was measured in."""
+    for item in files.read_all(home):
+        if item.result is not None and name in item.result.requests:
+            return _describe_end(item)
     raise DashboardError(f"{name}: {home.root} has no try of that ID. See: python3 -m dashboard tries {home.root}")
-
-
-def _list_names(row: Row) -> Sequence[str]:
-    return (row.id, *(row.result.requests if row.result else ()))
 
 
 def format_rows(rows: Sequence[Row]) -> str:

@@ -64,6 +64,7 @@ def measure(home: Home, claim: Claim, *, code: CodeFolders) -> tuple[Try, Path]:
             candidate, base = _find_tvms(session, claim, leases)
             result, path = _begin(session, candidate, base, names, claim)
             result = replace(result, until=asked.until, left_out=left_out)
+            files.note_try(home, claim.id, result.stamp)
             wants_commit = session.finder.config.bisect_when_idle
         used_s = result.measured_s - result.requests[claim.id].measured_s
         request = replace(request, budget_s=max(0.0, asked.budget_s - used_s))
@@ -77,9 +78,8 @@ def measure(home: Home, claim: Claim, *, code: CodeFolders) -> tuple[Try, Path]:
 def _find_tvms(session: MeasuringSession, claim: Claim, leases: contextlib.ExitStack) -> tuple[Found, Found]:
     """The candidate and its base, which nobody removes before `leases` are released."""
     home, asked = session.workspace.home, claim.request
-    earlier = results.find_earlier(home, lambda old: claim.id in old.requests or old.stamp == asked.goes_on)
-    store = session.finder.config.artifacts
-    names = [name_again(tvm, store) for tvm in (earlier[0].candidate, earlier[0].base)] if earlier else []
+    store, earlier = session.finder.config.artifacts, files.find(home, asked.goes_on)
+    names = [name_again(tvm, store) for tvm in (earlier.candidate, earlier.base)] if earlier else []
     candidate = find_named(names[0] if names else asked.candidate, session.finder)
     leases.enter_context(candidate.provided)
     named = names[1] if names else asked.base

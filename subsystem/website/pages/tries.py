@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from views.context import SiteContext
 
 from tvmdash import common
 from tvmdash.contracts.tries import Asked, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import is_worse, way
 from tvmdash.text import format_duration, format_percent, format_percent_range
 from tvmdash.tries import files
@@ -22,6 +25,8 @@ from tvmdash.tries.text import Changed
 
 PAGE = "tries.html"
 FOLDER = "tries"
+ROWS = "tries/rows.json"
+"""What the list says of each, so that the next publish reads only what is new."""
 _STATES = {
     TryState.RUNNING: ("unfinished", "has not ended"),
     TryState.DONE: ("ok", "done"),
@@ -79,11 +84,31 @@ def write_tries(context: SiteContext, carrier: IncrementalSite) -> None:
     carrier.folder(FOLDER)
     for path in context.tries:
         _write_one(context, carrier, path, fingerprint(made_of, mark(path)))
-    whole = fingerprint(made_of, *(f"{path.name} {mark(path)}" for path in context.tries))
-    if not carrier.carry(PAGE, whole):
-        rows = [_describe(files.read(path)) for path in reversed(context.tries)]
-        text = pages.render(PAGE, context.lasting_frame(FOLDER), rows=rows)
-        carrier.write(PAGE, text.encode(), whole)
+    whole = fingerprint(made_of, *map(_mark_of, context.tries))
+    if carrier.carry(PAGE, whole) and carrier.carry(ROWS, whole):
+        return
+    known = _read_rows(context.old / ROWS, made_of)
+    rows = {
+        _mark_of(path): known.get(_mark_of(path)) or _describe(files.read(path)) for path in reversed(context.tries)
+    }
+    text = pages.render(PAGE, context.lasting_frame(FOLDER), rows=rows.values())
+    carrier.write(PAGE, text.encode(), whole)
+    kept = {"made_of": made_of, "rows": {name: vars(row) for name, row in rows.items()}}
+    carrier.write(ROWS, json.dumps(kept).encode(), whole)
+
+
+def _mark_of(path: Path) -> str:
+    """Changes with the file of a try."""
+    return f"{path.name} {mark(path)}"
+
+
+def _read_rows(path: Path, made_of: str) -> dict[str, TryRow]:
+    """The rows of the site before, if the same code made them."""
+    with contextlib.suppress(DashboardError, KeyError, TypeError, AttributeError):
+        value = common.read_json(path)
+        if value["made_of"] == made_of:
+            return {name: TryRow(**row) for name, row in value["rows"].items()}
+    return {}
 
 
 def _write_one(context: SiteContext, carrier: IncrementalSite, path: Path, made_from: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,6 +70,18 @@ def read(path: Path) -> Measured:
     return Measured(path, result)
 
 
+def find(home: Home, stamp: str) -> Try | None:
+    """The try of that stamp; None where there is none, or it cannot be read."""
+    path = find_file(home, stamp)
+    return read(path).result if path else None
+
+
+def find_file(home: Home, stamp: str) -> Path | None:
+    """The file of the try of that stamp; None where there is none."""
+    path = home.tries / f"{stamp}.json"
+    return path if common.is_stamp(stamp) and path.exists() else None
+
+
 def list_requests(home: Home) -> list[Waiting]:
     """The requests of the home, oldest first."""
     paths = sorted(queue_of(home).glob("*.json"))
@@ -111,17 +123,15 @@ def _parse(path: Path) -> TryRequest:
 
 def add(home: Home, request: TryRequest) -> str:
     """Put a request into the queue; its ID."""
-    folder = queue_of(home)
-    folder.mkdir(parents=True, exist_ok=True)
-    with lock.wait_for(folder / ".lock"):
+    with _hold_queue(home):
         name = find_free_id(home)
-        write(folder / f"{name}.json", request)
+        write(queue_of(home) / f"{name}.json", request)
     return name
 
 
 def put_back(home: Home, name: str, request: TryRequest) -> str:
     """Put a request that has its ID into the queue; the ID."""
-    with lock.wait_for(queue_of(home) / ".lock"):
+    with _hold_queue(home):
         write(queue_of(home) / f"{name}.json", request)
     return name
 
@@ -140,17 +150,35 @@ def write(path: Path, request: TryRequest) -> None:
     common.write_json(path, {"schema_version": REQUEST_VERSION, **structured.to_json(request)})
 
 
+def note_try(home: Home, name: str, stamp: str) -> None:
+    """Note at a request the try that it is measured in: there it goes on after a kill."""
+    _change(home, name, lambda request: replace(request, goes_on=stamp))
+
+
 def keep_failure(home: Home, name: str, why: str) -> None:
     """Note at a request why it could not be measured, if nobody cancelled it meanwhile."""
-    with contextlib.suppress(DashboardError), lock.wait_for(queue_of(home) / ".lock"):  # a broken one says so itself
-        request = read_request(home, name)
-        if request is not None:
-            write(queue_of(home) / f"{name}.json", replace(request, failed=why))
+    _change(home, name, lambda request: replace(request, failed=why))
+
+
+def _change(home: Home, name: str, change: Callable[[TryRequest], TryRequest]) -> None:
+    """Change what is there of a request and can be read."""
+    with _hold_queue(home):
+        for folder in (queue_of(home), running_of(home)):
+            found = _read_waiting(folder / f"{name}.json")
+            if found is not None and found.request is not None:
+                write(folder / f"{name}.json", change(found.request))
+
+
+@contextlib.contextmanager
+def _hold_queue(home: Home) -> Iterator[None]:
+    queue_of(home).mkdir(parents=True, exist_ok=True)
+    with lock.wait_for(queue_of(home) / ".lock"):
+        yield
 
 
 def take_away(home: Home, name: str) -> bool:
     """Remove a request from the queue, and end it where it is being measured; whether it was there."""
-    with lock.wait_for(queue_of(home) / ".lock"):
+    with _hold_queue(home):
         there = [path for path in (queue_of(home) / f"{name}.json", running_of(home) / f"{name}.json") if path.exists()]
         for path in there:
             path.unlink(missing_ok=True)
