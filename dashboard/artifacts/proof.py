@@ -14,6 +14,7 @@ from dashboard.artifacts import health
 from dashboard.artifacts.artifact import ArtifactError
 from dashboard.artifacts.locks import Deadline
 from dashboard.process import process
+from dashboard.process.sandbox import Guest
 from tvmdash import common
 from tvmdash.errors import DashboardError
 
@@ -34,16 +35,27 @@ class Health:
 
 
 def prove(
-    pythonpath: Sequence[Path], library_path: Sequence[Path], *, scratch: Path, log: Path, deadline: Deadline
+    pythonpath: Sequence[Path],
+    library_path: Sequence[Path],
+    *,
+    scratch: Path,
+    log: Path,
+    deadline: Deadline,
+    guest: Guest | None = None,
 ) -> Health:
-    """The health of the build at `pythonpath`; ArtifactError says at which step and how it failed."""
+    """The health of the build at `pythonpath`; ArtifactError says at which step and how it failed.
+
+    guest: how it is run where its code is not trusted.
+    """
     scratch.mkdir(exist_ok=True)
+    visible = (Path(str(health.__file__)), *pythonpath, *library_path)
     outcome = process.run(
         [sys.executable, str(health.__file__)],
         cwd=scratch,
         env=_environment(pythonpath, library_path, home=scratch),
         timeout_s=min(HEALTH_TIMEOUT_S, deadline.left_s()),
         log=log,
+        sandbox=guest.make_sandbox(visible, (scratch,)) if guest else None,
     )
     if outcome.exit_code != 0 or outcome.timed_out:
         raise ArtifactError(_format_reason(outcome, log))

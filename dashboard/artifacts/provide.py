@@ -6,7 +6,7 @@ A provider is a row of `PROVIDERS`; nothing outside this package knows which one
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -26,6 +26,7 @@ from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.spec import GIT, WHEEL, check_spec, provider_of
 from dashboard.artifacts.wheel import wheel_provider
+from dashboard.process.sandbox import Guest
 from tvmdash.files.lock import Lock
 
 _LEASE_S = 5.0
@@ -49,6 +50,9 @@ class Provider(Protocol):
     def build(self, exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
         """The artifact, built and proved in the empty folder `place`."""
 
+
+GuestRule = Callable[[ArtifactSpec], Guest | None]
+"""How what an exact spec names is built where its code is not trusted; None where it is."""
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType({WHEEL: wheel_provider, GIT: git_provider})
 
@@ -79,9 +83,23 @@ class _Request:
     spec: ArtifactSpec
     provider: Provider
     context: BuildContext
+    guest_of: GuestRule
 
 
-def provide(spec: ArtifactSpec, folder: Path, *, rebuild: bool, log_folder: Path, timeout_s: float) -> Provided:
+def trust_all(exact: ArtifactSpec) -> Guest | None:
+    """The rule of what configs and the operator name: their code runs as this user."""
+    return None
+
+
+def provide(
+    spec: ArtifactSpec,
+    folder: Path,
+    *,
+    rebuild: bool,
+    log_folder: Path,
+    timeout_s: float,
+    guest_of: GuestRule = trust_all,
+) -> Provided:
     """The artifact that `spec` asks for, in `folder`, built where it is not there; ArtifactError where it cannot be.
 
     Without `rebuild`, the newest at hand, and the network is left alone. Logs of pip and of the health check go to
@@ -91,7 +109,8 @@ def provide(spec: ArtifactSpec, folder: Path, *, rebuild: bool, log_folder: Path
     check_spec(spec)
     if os.pathsep in str(folder.absolute()):
         raise ArtifactError(f"{folder}: a folder with {os.pathsep!r} cannot stand on PYTHONPATH. Choose another.")
-    request = _Request(spec, provider, BuildContext(folder.absolute(), log_folder.absolute(), Deadline(timeout_s)))
+    context = BuildContext(folder.absolute(), log_folder.absolute(), Deadline(timeout_s))
+    request = _Request(spec, provider, context, guest_of)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         log_folder.mkdir(parents=True, exist_ok=True)
@@ -160,7 +179,8 @@ def _build(request: _Request, exact: ArtifactSpec) -> Provided:
         taken = _take(request, exact)
         if taken is None:
             with artifact_store.workplace(folder, base) as workplace:
-                artifact = provider.build(exact, workplace, request.context)
+                context = replace(request.context, guest=request.guest_of(exact))
+                artifact = provider.build(exact, workplace, context)
                 (workplace / LAST_USED).touch()
                 write_manifest(artifact)
                 artifact_store.put(workplace, folder, artifact.key, deadline)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tvmdash import common
 from tvmdash.contracts.tries import Try
 from tvmdash.text import escape_markdown
 from tvmdash.tries.text import format_markdown
@@ -28,7 +29,9 @@ def format_begun(where: Circumstances) -> str:
 
 def format_result(done: Try, where: Circumstances) -> str:
     """What was measured."""
-    return _join(where, f"On {escape_markdown(where.machine)}:\n\n{format_markdown(done).strip()}")
+    text = f"On {escape_markdown(where.machine)}:\n\n{format_markdown(done).strip()}"
+    page = f"tries/{done.stamp}.html" if common.is_stamp(done.stamp) else ""
+    return _join(where, text, page)
 
 
 def format_nothing(where: Circumstances) -> str:
@@ -37,14 +40,18 @@ def format_nothing(where: Circumstances) -> str:
     return _join(where, f"{text} The log of the run says why." if where.run_url else text)
 
 
-def _join(where: Circumstances, text: str) -> str:
-    ends = " · ".join(_list_ends(where))
+def _join(where: Circumstances, text: str, page: str = "") -> str:
+    ends = " · ".join(_list_ends(where, page))
     return f"{text}\n\n{ends}\n" if ends else f"{text}\n"
 
 
-def _list_ends(where: Circumstances) -> Iterator[str]:
-    if where.site_url:
-        yield f"[dashboard]({where.site_url})"
+def _list_ends(where: Circumstances, page: str) -> Iterator[str]:
+    """page: where the website has the result once it is published again."""
+    site = where.site_url.rstrip("/")
+    if site and page:
+        yield f"[all numbers]({site}/{page}) (once the website is published again)"
+    elif site:
+        yield f"[dashboard]({site}/)"
     if where.run_url:
         yield f"[log of this run]({where.run_url})"
     if where.asked_by:

@@ -15,10 +15,12 @@ from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.investigate.rounds import MeasuredRun, MeasuringError, Round, RoundState
+from dashboard.investigate.trust import TRUSTED, Hosting
 from dashboard.investigate.workspace import MeasuringWorkspace, ScratchContext
-from dashboard.night import engine
+from dashboard.night import engine, setup_cache
 from dashboard.night.environment import write_reference
 from dashboard.plan.job import Job
+from dashboard.process.sandbox import Guest
 from tvmdash import common, records
 from tvmdash.dashboard_info import StepResult
 from tvmdash.stages import pipeline
@@ -69,12 +71,14 @@ class ExperimentRunner:
         if self.budget.left_s <= max(LEAST_S, (runs - 0.2) * self._took_s.get(experiment, 0.0)):
             raise MeasuringError(RoundState.BUDGET, f"the {self.budget.total_s:.0f} s for measuring are over")
 
-    def measure(self, asked: Round, artifact: Artifact, beside: Artifact | None = None) -> MeasuredRun:
+    def measure(
+        self, asked: Round, artifact: Artifact, beside: Artifact | None = None, hosting: Hosting = TRUSTED
+    ) -> MeasuredRun:
         """One run of the round on `artifact`, in turn with `beside`; MeasuringError where it fails.
 
         Hold a lease on either.
         """
-        path = self._run(asked, artifact, beside)
+        path = self._run(asked, artifact, beside, hosting)
         try:
             data = dict(common.read_json(path))
             night = records.read_data(path, asked.experiment, home=self.workspace.home.machine())
@@ -90,18 +94,19 @@ class ExperimentRunner:
             raise MeasuringError(RoundState.FAILED, "analyze: it left no value of these points")
         return MeasuredRun(artifact, data, wanted)
 
-    def _run(self, asked: Round, artifact: Artifact, beside: Artifact | None) -> Path:
+    def _run(self, asked: Round, artifact: Artifact, beside: Artifact | None, hosting: Hosting) -> Path:
         """The data file that one run leaves, in a folder that nobody reads."""
         began = time.monotonic()
         spec = ArtifactSpec("bench", artifact.key)
         self._context.artifacts[spec] = artifact
         job = self.job(asked.experiment)
         job = replace(job, tvm=spec, config=self._config(job, asked))
-        self._setup(job)
+        self._setup(job, hosting)
         self._name_reference(job, beside)
+        context = replace(self._context, guest=_show(hosting.guest, artifact, beside))
         for name in _STAGES:
             shutil.rmtree(self._context.workspace(job).of(name), ignore_errors=True)
-            self._check(name, self._perform(job, name))
+            self._check(name, engine.perform(context, job, pipeline("experiment").stage(name)))
         self._took_s[asked.experiment] = time.monotonic() - began
         return self._context.home.data_file(asked.experiment, self.workspace.stamp)
 
@@ -140,14 +145,24 @@ class ExperimentRunner:
         timeouts = {**job.config.get("timeouts", {}), "run": max(1, math.ceil(allowed_s))}
         return {**job.config, "env": {**job.config.get("env", {}), **added}, "timeouts": timeouts, "rerun_setup": False}
 
-    def _setup(self, job: Job) -> None:
+    def _setup(self, job: Job, hosting: Hosting) -> None:
         """What an earlier setup left came with the copy of the code; only where there was none it is made, or found."""
-        shown = self._context.workspace(job).code / "setup"
-        if not shown.exists() and job.has(pipeline("experiment").stage("setup")):
-            self._check("setup", self._perform(job, "setup"))
+        setup = pipeline("experiment").stage("setup")
+        if (self._context.workspace(job).code / "setup").exists() or not job.has(setup):
+            return
+        context = self._context
+        if hosting.guest:
+            self._check_host(job, hosting)
+            own = {job.tvm: hosting.setup_on} if job.tvm and hosting.setup_on else {}
+            context = replace(context, artifacts={**context.artifacts, **own})
+        self._check("setup", engine.perform(context, job, setup))
 
-    def _perform(self, job: Job, name: str) -> StepResult:
-        return engine.perform(self._context, job, pipeline("experiment").stage(name))
+    def _check_host(self, job: Job, hosting: Hosting) -> None:
+        """MeasuringError where a setup would have to be made with a TVM that is not trusted."""
+        kept = setup_cache.find(self._context.plan.config.setup, job.experiment, self.fingerprint(job.name))
+        if hosting.setup_on is None and kept is None:
+            text = "nights take what it leaves, so it is not run with TVMs of others. Run a night first"
+            raise MeasuringError(RoundState.FAILED, f"setup: {text}")
 
     def _check(self, name: str, result: StepResult) -> None:
         if result.success:
@@ -156,3 +171,10 @@ class ExperimentRunner:
             text = f"the {self.budget.total_s:.0f} s for measuring again ended in the middle of a run"
             raise MeasuringError(RoundState.BUDGET, text)
         raise MeasuringError(RoundState.FAILED, f"{name}: {result.message}")
+
+
+def _show(guest: Guest | None, *artifacts: Artifact | None) -> Guest | None:
+    """The guest, who sees these TVMs as well."""
+    if guest is None:
+        return None
+    return replace(guest, visible=(*guest.visible, *(artifact.path for artifact in artifacts if artifact)))

@@ -13,7 +13,7 @@ class MeasuringRequest:
     experiments: by name; none of them means all that run in the home. series: as people name them; none means all.
     tvms: as people name them: the two that are compared, the ends of a search, or a range. rounds: how often each is
     measured. budget_s: for measuring altogether. rebuild: get what is not at hand. seed: None draws one; within a
-    night the night's own counts.
+    night the night's own counts. isolates: TVMs that are not of the home's branch are built and run apart.
     """
 
     experiments: tuple[str, ...] = ()
@@ -23,3 +23,4 @@ class MeasuringRequest:
     budget_s: float = math.inf
     rebuild: bool = True
     seed: int | None = None
+    isolates: bool = False

@@ -12,10 +12,11 @@ from typing import Any, Self
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
-from dashboard.artifacts.provide import Provided
+from dashboard.artifacts.provide import Provided, trust_all
 from dashboard.investigate.experiment_runner import LEAST_S, ExperimentRunner, TimeBudget
 from dashboard.investigate.request import MeasuringRequest
 from dashboard.investigate.rounds import MeasuredRun, MeasuringError, Round, RoundOutcome, RoundState, Tvm, TvmOfNight
+from dashboard.investigate.trust import TRUSTED, Door, Hosting
 from dashboard.investigate.workspace import MeasuringWorkspace, open_workspace
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.job import CodeFolders
@@ -61,6 +62,7 @@ class MeasuringSession:
     budget: TimeBudget = field(init=False)
     runner: ExperimentRunner = field(init=False)
     finder: ArtifactFinder = field(init=False)
+    door: Door | None = field(init=False)
     _leases: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _obtained: dict[ArtifactSpec | str, Provided] = field(default_factory=dict)
     _failures: dict[tuple[str, str | None], list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -69,7 +71,10 @@ class MeasuringSession:
         config = self.workspace.plan.config
         self.budget = TimeBudget(self.request.budget_s)
         self.runner = ExperimentRunner(self.workspace, self.budget)
-        self.finder = ArtifactFinder(config, config.tmp_data / "logs" / self.workspace.stamp, self.request.rebuild)
+        self.door = Door(config) if self.request.isolates else None
+        guest_of = self.door.find_guest if self.door else trust_all
+        logs = config.tmp_data / "logs" / self.workspace.stamp
+        self.finder = ArtifactFinder(config, logs, self.request.rebuild, guest_of)
 
     def __enter__(self) -> Self:
         return self
@@ -81,6 +86,10 @@ class MeasuringSession:
     def lease(self, provided: Provided) -> Provided:
         """Keep the artifact from removal until the session ends."""
         return self._leases.enter_context(provided)
+
+    def receive(self, *artifacts: Artifact) -> Hosting:
+        """How these are run together; DashboardError where one of them must be isolated and cannot be."""
+        return self.door.receive(artifacts) if self.door else TRUSTED
 
     def measure(self, asked: Round) -> RoundOutcome:
         """Measure one round. Whatever goes wrong in it is in the outcome."""
@@ -118,10 +127,11 @@ class MeasuringSession:
             progress.artifact = artifacts[-1].key
         beside = self._obtain(self._source_of(asked.experiment, asked.beside), progress) if asked.beside else None
         self.runner.check_budget(asked.experiment, runs=len(sources))
+        hosting = self.receive(*artifacts, *([beside] if beside else []))
         runs = {}
         for progress.at in asked.order:
             progress.artifact = artifacts[progress.at].key
-            runs[progress.at] = self.runner.measure(asked, artifacts[progress.at], beside)
+            runs[progress.at] = self.runner.measure(asked, artifacts[progress.at], beside, hosting)
             self._failures.pop((asked.experiment, progress.artifact), None)
         return tuple(runs[at] for at in range(len(artifacts)))
 

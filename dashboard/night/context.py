@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
-from dashboard.plan.job import Job
+from dashboard.plan.job import REPOSITORY, Job
 from dashboard.plan.night_plan import Plan
+from dashboard.process.sandbox import Guest, Sandbox
 from tvmdash.common import is_stamp
 from tvmdash.dashboard_info import Home
 
@@ -69,7 +70,8 @@ class Workspace:
 class Context:
     """What every step of a night shares.
 
-    partial: the run was ended in the middle, and only what it had committed by then counts.
+    partial: the run was ended in the middle, and only what it had committed by then counts. guest: how stages are run
+    where the code of a TVM is not trusted.
     """
 
     home: Home
@@ -80,6 +82,7 @@ class Context:
     artifacts: dict[ArtifactSpec, Artifact] = field(default_factory=dict)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
     partial: bool = False
+    guest: Guest | None = None
 
     @property
     def mark(self) -> str:
@@ -89,6 +92,13 @@ class Context:
     def workspace(self, job: Job) -> Workspace:
         """The job's folder."""
         return Workspace(self.folder / f"{job.kind}-{job.name}")
+
+    def make_sandbox(self, workspace: Workspace, *written: Path) -> Sandbox | None:
+        """Where a stage of the job is run that writes to these folders (a reader of SQLite does); None if trusted."""
+        if self.guest is None:
+            return None
+        visible = (REPOSITORY / "shared", workspace.root, self.plan.config.setup)
+        return self.guest.make_sandbox(visible, (workspace.code, workspace.scratch, *written))
 
     def artifact(self, job: Job) -> Artifact | None:
         """The job's TVM, where it has one."""

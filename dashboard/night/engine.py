@@ -13,7 +13,12 @@ from dashboard.night import publish, setup_cache, telemetry
 from dashboard.night.beside import turns
 from dashboard.night.beside.halves import Half
 from dashboard.night.context import Context, Workspace
-from dashboard.night.environment import REFERENCE, read_reference_artifact, stage_environment
+from dashboard.night.environment import (
+    REFERENCE,
+    make_guests_environment,
+    read_reference_artifact,
+    stage_environment,
+)
 from dashboard.plan.job import Job
 from dashboard.process import process
 from dashboard.process.orphans import MARK
@@ -105,6 +110,7 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
             env={**_environment(context, job, workspace), **_name_reference(context, job, stage)},
             timeout_s=timeout_s,
             log=workspace.log(stage.name),
+            sandbox=context.make_sandbox(workspace, left_in, paths["raw"]),
         )
     try:
         message = judge(outcome, left_in, stage, timeout_s) + _compare(context, job, stage, left_in)
@@ -155,6 +161,7 @@ def _perform_half(context: Context, job: Job, stage: Stage, half: Half, timeout_
         env=_environment(context, job, workspace),
         timeout_s=timeout_s,
         log=half.log(stage.name),
+        sandbox=context.make_sandbox(workspace, paths["destination"], paths["raw"]),
     )
     judge(outcome, paths["destination"], stage, timeout_s)
 
@@ -183,6 +190,8 @@ def _environment(context: Context, job: Job, workspace: Workspace) -> dict[str, 
     )
     environment["TVMDASH_ENGINES"] = str(config.setup / ".engines")
     environment["TVMDASH_TUNING"] = str(config.setup / ".tuning")
+    if context.guest:
+        environment = make_guests_environment(environment, workspace.scratch)
     return {**environment, MARK: f"{context.mark}/{next(context.numbers)}"}
 
 

@@ -12,11 +12,13 @@ from typing import Any
 from dashboard.artifacts.artifact import Artifact
 from dashboard.plan.job import REPOSITORY, Job
 from tvmdash import common
+from tvmdash.redaction import known_secrets, redact
 
 SHARED = REPOSITORY / "shared"
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PASSED_ON = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "http_proxy", "https_proxy", "no_proxy", "CUDA_VISIBLE_DEVICES")
 _PASSED_PREFIXES = ("PIP_", "TVMDASH_DOCKER_")
+_FOR_GUESTS = frozenset(("CUDA_VISIBLE_DEVICES",))
 
 REFERENCE = "TVMDASH_REFERENCE"
 """The variable that names the file of a job's reference to its `run` stage."""
@@ -51,6 +53,18 @@ def read_reference(path: Path) -> dict[str, Any] | None:
         return None
     value = common.read_json(path)
     return {name: value[name] for name in ("key", "provider", "version", "commit", "facts")}
+
+
+def make_guests_environment(environment: Mapping[str, str], scratch: Path) -> dict[str, str]:
+    """The environment of a stage for code that is not trusted: a home of its own, and nothing of the operator's.
+
+    What this process was started with goes, but for the devices; what configs add stays unless it looks like a secret.
+    """
+    passed = {name for name in os.environ if name in _PASSED_ON or name.startswith(_PASSED_PREFIXES)} - _FOR_GUESTS
+    kept = {name: value for name, value in environment.items() if name not in passed}
+    secrets = known_secrets(kept)
+    shown = {name: value for name, value in kept.items() if redact(value, secrets) == value}
+    return {**shown, "HOME": str(scratch), "MPLCONFIGDIR": str(scratch)}
 
 
 def stage_environment(

@@ -11,7 +11,7 @@ from dashboard.artifacts.artifact import MANIFEST, ArtifactError, ArtifactSpec
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.provide import PROVIDERS, Provided, Provider, provide, take
+from dashboard.artifacts.provide import PROVIDERS, GuestRule, Provided, Provider, provide, take, trust_all
 from dashboard.artifacts.spec import GIT, LATEST, WHEEL, parse, provider_of
 from dashboard.artifacts.wheel import wheel_provider
 from dashboard.plan.settings import HomeConfig
@@ -38,11 +38,15 @@ def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
 
 @dataclass(frozen=True)
 class ArtifactFinder:
-    """How artifacts are got: without `rebuild` from the store alone; logs go to `logs`."""
+    """How artifacts are got: without `rebuild` from the store alone; logs go to `logs`.
+
+    guest_of: how what is not trusted is built.
+    """
 
     config: HomeConfig
     logs: Path
     rebuild: bool = True
+    guest_of: GuestRule = trust_all
 
     def find(self, name: str) -> Provided:
         """The artifact of that name, which nobody removes while it is used; DashboardError where it cannot be had."""
@@ -52,7 +56,14 @@ class ArtifactFinder:
     def provide(self, spec: ArtifactSpec, at_most_s: float = math.inf) -> Provided:
         """The artifact that `spec` asks for."""
         allowed_s = min(self.config.getting_s(spec), at_most_s)
-        return provide(spec, self.config.artifacts, rebuild=self.rebuild, log_folder=self.logs, timeout_s=allowed_s)
+        return provide(
+            spec,
+            self.config.artifacts,
+            rebuild=self.rebuild,
+            log_folder=self.logs,
+            timeout_s=allowed_s,
+            guest_of=self.guest_of,
+        )
 
     def resolve(self, spec: ArtifactSpec) -> ArtifactSpec:
         """`spec` with the commit or version that it means now; without `rebuild` as far as is known here."""

@@ -15,7 +15,7 @@ from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.spec import check_spec, parse
 from dashboard.plan import home_machine
 from dashboard.plan.hosts import read_hosts
-from dashboard.plan.settings import GitHubSettings, HomeConfig, ReferenceRule
+from dashboard.plan.settings import GitHubSettings, HomeConfig, Isolation, ReferenceRule
 from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import OF_REFERENCE, VARIANT_SIGN, Home
@@ -110,6 +110,8 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         heartbeat_url=value["heartbeat_url"],
         website_url=value["website_url"],
         bisect_when_idle=value["bisect_when_idle"],
+        isolation=Isolation(value["isolate_candidates"]),
+        candidates_may_read=tuple(_folder(home, text) for text in value["candidates_may_read"]),
         github=GitHubSettings(tuple(value["github_may_ask"]), value["github_token_file"], value["github_login"]),
     )
 

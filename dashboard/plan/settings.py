@@ -21,6 +21,16 @@ class ReferenceRule(enum.StrEnum):
     """Tonight's TVM is measured alone."""
 
 
+class Isolation(enum.StrEnum):
+    """Whether a TVM whose code is not trusted is built and run in a sandbox."""
+
+    AUTO = "auto"
+    """Where this machine can."""
+    REQUIRE = "require"
+    """Else it is not built."""
+    NEVER = "never"
+
+
 @dataclass(frozen=True)
 class GitHubSettings:
     """Who may ask for a try in a pull request; the token that answers, and its account, empty where not stated."""
@@ -60,6 +70,8 @@ class HomeConfig:
     website_url: str
     bisect_when_idle: bool
     github: GitHubSettings
+    isolation: Isolation
+    candidates_may_read: tuple[Path, ...]
     hosts: Mapping[str, Host] = field(default_factory=dict)
 
     @property

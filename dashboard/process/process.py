@@ -15,6 +15,7 @@ from pathlib import Path
 from dashboard.process import orphans
 from dashboard.process.log import BoundedLog
 from dashboard.process.orphans import DEADLINE_S, MARK, signal_group
+from dashboard.process.sandbox import Sandbox, split_code
 from tvmdash.errors import DashboardError
 
 GRACE_S = 5.0
@@ -56,15 +57,24 @@ def cancel_all() -> None:
     os.eventfd_write(_cancelled, 1)
 
 
-def run(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_s: float, log: Path) -> Outcome:
-    """Run `argv` to its end or to its deadline; its output (stdout and stderr) goes to `log`.
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    log: Path,
+    sandbox: Sandbox | None = None,
+) -> Outcome:
+    """Run `argv`, in a sandbox where one is given, to its end or to its deadline; its output goes to `log`.
 
     Raises DashboardError where the program cannot be started, Cancelled after `cancel_all`.
     """
     mark = env.get(MARK) or f"{_night}/tool-{time.monotonic_ns()}"
     begun = time.monotonic()
     with BoundedLog(log) as output:
-        leader = orphans.start(lambda: _start(argv, cwd, {**env, MARK: mark}), mark)
+        command = sandbox.wrap(argv, cwd) if sandbox else argv
+        leader = orphans.start(lambda: _start(command, cwd, {**env, MARK: mark}), mark)
         try:
             timed_out = _watch(leader, output, begun + timeout_s)
         finally:
@@ -74,13 +84,16 @@ def run(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_s: fl
             finally:
                 _drain(leader, output)
                 orphans.forget(leader.pid)
-    code = leader.returncode
+    elapsed_s = time.monotonic() - begun
+    exit_code, number = split_code(leader.returncode, is_sandboxed=sandbox is not None)
+    if sandbox:
+        sandbox.remove_links_out()
     return Outcome(
-        exit_code=code if code >= 0 else None,
-        signal=-code if code < 0 else None,
+        exit_code=exit_code,
+        signal=number,
         timed_out=timed_out,
-        elapsed_s=time.monotonic() - begun,
-        left_behind=left_behind,
+        elapsed_s=elapsed_s,
+        left_behind=0 if sandbox else left_behind,  # what is left there ends with the sandbox's own first process
         tail=output.tail(),
         left_out_bytes=output.left_out_bytes,
     )

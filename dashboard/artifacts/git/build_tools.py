@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -29,6 +30,7 @@ FROM_PIP: Mapping[str, str] = {
 }
 """Debian's CMake is older than TVM asks for. The others build the Python side of tvm-ffi."""
 LEAST_LLVM = 15
+_LONGEST_SHEBANG = 1000
 _LLVM_CONFIGS = ("llvm-config", *(f"llvm-config-{version}" for version in range(30, LEAST_LLVM - 1, -1)))
 
 
@@ -109,6 +111,19 @@ def install(context: BuildContext) -> Path:
                 package_index.install_all(FROM_PIP, new, scratch=scratch, log=log, deadline=context.deadline)
                 shutil.rmtree(new / "scratch", ignore_errors=True)
     return folder
+
+
+def list_interpreters(folder: Path) -> list[Path]:
+    """The environments whose Python runs the tools of `folder`: those of the processes that installed them."""
+    tools = [path for path in (folder / "bin").glob("*") if path.is_file()]
+    first_lines = set(map(_read_shebang, tools))
+    pythons = {Path(os.fsdecode(line[2:].strip())) for line in first_lines if line.startswith(b"#!/")}
+    return sorted({python.parent.parent for python in (*pythons, *(python.resolve() for python in pythons))})
+
+
+def _read_shebang(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.readline(_LONGEST_SHEBANG)
 
 
 def _read_first_line(argv: list[str]) -> str:

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactError
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.git.build_tools import Toolchain
+from dashboard.artifacts.git.build_tools import Toolchain, list_interpreters
+from dashboard.artifacts.git.mirror import MIRRORS
 from dashboard.process import process
+from dashboard.process.sandbox import Sandbox
 from tvmdash.errors import DashboardError
 
 JOB_BYTES = 2 << 30
@@ -54,16 +56,16 @@ class Build:
         """Build and install the Python project in `source` into the folder `target`, without what it depends on."""
         pip = [sys.executable, "-m", "pip", "--no-input", "install", "--no-deps", "--no-build-isolation"]
         more = ["--no-index", "--progress-bar=off", "--target", str(target), str(source)]
-        self.run(f"install-{source.name}", [*pip, *more], {"PYTHONPATH": str(self.pip_tools)})
+        target.mkdir(exist_ok=True)
+        self.run(f"install-{source.name}", [*pip, *more], target)
 
-    def run(self, step: str, argv: Sequence[str], more: Mapping[str, str] | None = None) -> None:
-        """Run one step; its log is named after it."""
+    def run(self, step: str, argv: Sequence[str], *written: Path) -> None:
+        """Run one step, which writes to these folders beside the tree; its log is named after it."""
         log = self.context.log_folder / f"{self.name}-{step}.log"
-        environment = {**self._environment(), **(more or {})}
+        environment, left_s = self._environment(), self.context.deadline.left_s()
+        sandbox = self._make_sandbox(written)
         try:
-            outcome = process.run(
-                argv, cwd=self.tree, env=environment, timeout_s=self.context.deadline.left_s(), log=log
-            )
+            outcome = process.run(argv, cwd=self.tree, env=environment, timeout_s=left_s, log=log, sandbox=sandbox)
         except DashboardError as error:
             raise ArtifactError(f"{step}: {error}") from error
         if outcome.timed_out:
@@ -71,7 +73,25 @@ class Build:
                 f"{step}: not done in time, after {outcome.elapsed_s:.0f} s (log: {log}). Raise artifact_timeout_s."
             )
         if outcome.exit_code != 0:
-            raise ArtifactError(f"{step} failed: {find_first_error(log) or outcome.tail[-500:]} (log: {log})")
+            hint = " It ran in a sandbox: candidates_may_read names what else it may need." if sandbox else ""
+            raise ArtifactError(f"{step} failed: {find_first_error(log) or outcome.tail[-500:]} (log: {log}){hint}")
+
+    def _make_sandbox(self, written: Sequence[Path]) -> Sandbox | None:
+        """Where the tree is not trusted: it sees the mirrors, which its history lies in, the tools and the cache."""
+        if self.context.guest is None:
+            return None
+        shelf = self.context.folder
+        cuda = [Path(os.environ["CUDA_HOME"])] if os.environ.get("CUDA_HOME") else []
+        visible = (shelf / MIRRORS, self.pip_tools, *list_interpreters(self.pip_tools), self._cache, *cuda)
+        return self.context.guest.make_sandbox(visible, (self.tree, self._scratch, *written))
+
+    @property
+    def _cache(self) -> Path:
+        return self.context.folder / ".ccache"
+
+    @property
+    def _scratch(self) -> Path:
+        return self.tree.parent / "scratch"
 
     def _list_fixed_options(self) -> dict[str, str]:
         tools = self.toolchain
@@ -94,23 +114,31 @@ class Build:
         return dict.fromkeys(("CFLAGS", "CXXFLAGS"), f"-ffile-prefix-map={self.tree.parent}=.")
 
     def _environment(self) -> dict[str, str]:
-        scratch = self.tree.parent / "scratch"
-        scratch.mkdir(exist_ok=True)
+        self._scratch.mkdir(exist_ok=True)
         kept = {name: os.environ[name] for name in ("HOME", "LD_LIBRARY_PATH", "CUDA_HOME") if name in os.environ}
         return {
             **kept,
+            **self._list_guest_variables(),
             **self._list_compiler_variables(),
             "PATH": os.pathsep.join((str(self.pip_tools / "bin"), os.environ.get("PATH", os.defpath))),
             "PYTHONPATH": str(self.pip_tools),
             "LANG": "C.UTF-8",
-            "TMPDIR": str(scratch),
+            "TMPDIR": str(self._scratch),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-            "CCACHE_DIR": str(self.context.folder / ".ccache"),
+            "CCACHE_DIR": str(self._cache),
             "CCACHE_MAXSIZE": CACHE_SIZE,
             "CCACHE_BASEDIR": str(self.tree),  # builds stand in folders of their own and share what they compiled
             "CCACHE_NOHASHDIR": "true",
             "CMAKE_BUILD_PARALLEL_LEVEL": str(choose_job_count()),
         }
+
+    def _list_guest_variables(self) -> dict[str, str]:
+        """Of a tree that is not trusted: a home of its own, and a cache that it reads; others take what is in that."""
+        if self.context.guest is None:
+            return {}
+        self._cache.mkdir(exist_ok=True)
+        scratch = str(self._scratch)
+        return {"HOME": scratch, "CCACHE_READONLY": "1", "CCACHE_TEMPDIR": scratch}
 
 
 def cmake_options(options: Mapping[str, str], toolchain: Toolchain) -> dict[str, str]:

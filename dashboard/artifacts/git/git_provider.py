@@ -144,20 +144,30 @@ def _install(this: cmake.Build, folder: Path, version: str, commit: str) -> None
     if not package.is_dir():
         raise ArtifactError(f"{this.tree}: has no python/tvm. Is this a repository of TVM?")
     version_module = f'version = __version__ = "{version}"\n__commit_id__ = commit_id = "{commit}"\n'
+    for folder_in_tree in (package, this.folder, this.folder / "lib"):
+        _check_inside(folder_in_tree, this.tree)
+    (package / "_version.py").unlink(missing_ok=True)  # it may be a link
     (package / "_version.py").write_text(version_module, encoding="utf-8")
     for library in (*this.folder.glob("lib/*.so*"), *this.folder.glob("*.so*")):
         _move(library, tree / "build" / library.relative_to(this.folder))  # where this tree's Python looks for it
     for name in _KEPT:
         if (this.tree / name).is_dir():
+            _check_inside(this.tree / name, this.tree)
             _move(this.tree / name, tree / name)
     for name in FFI_PROJECTS:
         if (this.tree / name / "pyproject.toml").is_file():
             this.install_python(this.tree / name, folder / "ffi")
             return
     log, context = this.context.log_folder / f"{this.name}-needs.log", this.context
-    package_index.install_all(
-        NEEDS_BEFORE_FFI, folder / "needs", scratch=folder / "scratch", log=log, deadline=context.deadline
-    )
+    scratch = folder / "pip"  # not the build's, in which a module named pip could lie
+    package_index.install_all(NEEDS_BEFORE_FFI, folder / "needs", scratch=scratch, log=log, deadline=context.deadline)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _check_inside(path: Path, tree: Path) -> None:
+    """ArtifactError where the path leads out of the tree: what is moved or written there would be somebody else's."""
+    if not path.resolve().is_relative_to(tree.resolve()):
+        raise ArtifactError(f"{path}: is a link that leads out of the sources. No repository of TVM has that.")
 
 
 def _move(source: Path, target: Path) -> None:
@@ -168,7 +178,12 @@ def _move(source: Path, target: Path) -> None:
 def _prove(folder: Path, context: BuildContext, exact: ArtifactSpec) -> Health:
     log = context.log_folder / f"health-{exact.branch[:12]}.log"
     return prove(
-        _pythonpath(folder), _library_path(folder), scratch=folder / "scratch", log=log, deadline=context.deadline
+        _pythonpath(folder),
+        _library_path(folder),
+        scratch=folder / "scratch",
+        log=log,
+        deadline=context.deadline,
+        guest=context.guest,
     )
 
 

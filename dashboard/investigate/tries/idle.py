@@ -104,7 +104,8 @@ def _search(
 ) -> CommitSearch:
     """What is known of the commit by now; HeldError where a night holds the home."""
     store = read_home_config(home).artifacts
-    request = MeasuringRequest(tvms=(name_again(done.base, store), name_again(done.candidate, store)))
+    names = (name_again(done.base, store), name_again(done.candidate, store))
+    request = MeasuringRequest(tvms=names, isolates=True)
     try:
         series = _find_series(done, search)
         _log.info("%s: bisecting %s", done.stamp, series.name)

@@ -57,11 +57,14 @@ def measure(home: Home, claim: Claim, *, code: CodeFolders) -> tuple[Try, Path]:
     measured before it was stopped, whatever its names mean by now. DashboardError as in `try_tvm`.
     """
     asked = claim.request
-    request = MeasuringRequest(asked.experiments, budget_s=asked.budget_s, rebuild=asked.rebuild, seed=asked.seed)
+    request = MeasuringRequest(
+        asked.experiments, budget_s=asked.budget_s, rebuild=asked.rebuild, seed=asked.seed, isolates=True
+    )
     with contextlib.ExitStack() as leases:
         with _open_turn(home, request, code) as session:
             names, left_out = _choose_experiments(session, request)
             candidate, base = _find_tvms(session, claim, leases)
+            session.receive(candidate.artifact, base.artifact)
             result, path = _begin(session, candidate, base, names, claim)
             result = replace(result, until=asked.until, left_out=left_out)
             files.note_try(home, claim.id, result.stamp)

@@ -24,6 +24,7 @@ from dashboard.investigate.tries.result import add_run
 from dashboard.night import lock
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config
+from dashboard.process import sandbox
 from tests.dashboard import homes, standin
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.remeasure_homes import NAME, Lab
@@ -227,25 +228,34 @@ def test_the_base_of_a_commit_is_where_it_left_the_branch_also_from_a_fork(tmp_p
 def test_a_pull_request_is_built_and_tried_against_where_it_left_the_branch(tmp_path: Path) -> None:
     remotes = standin.make(tmp_path / "remotes")
     left = standin.git(remotes.tvm, "rev-parse", "HEAD")
-    pull = remotes.commit("Proposed", {"src/product.cc": "// proposed\n"})
+    secret, told = "hunter2hunter2", tmp_path / "lab" / "home" / "config" / "config.json"
+    steal = f'execute_process(COMMAND sh -c "env; cat {told}; touch {tmp_path}/escaped")\n'
+    pull = remotes.commit("Proposed", {"src/product.cc": "// proposed\n", "CMakeLists.txt": steal})
     standin.git(remotes.tvm, "update-ref", "refs/pull/7/head", pull)
     standin.git(remotes.tvm, "reset", "--quiet", "--hard", left)
     remotes.commit("Main goes on")
     lab = labs.make_lab(
-        tmp_path / "lab", tvm_remote=str(remotes.tvm), tvm_branch="main", tvm_options={"USE_LLVM": "OFF"}
-    )
+        tmp_path / "lab", tvm_remote=str(remotes.tvm), tvm_branch="main", tvm_options={"USE_LLVM": "OFF"},
+        env={"HF_TOKEN": secret},
+    )  # fmt: skip
     labs.measure_in_turn(lab)
-    lab.change(foreign=True, sigma=0.001)
+    raw = 'printf "{\\"mlp\\": 1.0$$, \\"bert\\": 2.0}" > "$2/raw.json"'
+    lab.home.experiment(NAME, run=f"{homes.BEGIN}{raw}\n{homes.says('run')}\n", setup=labs.SETUP, config={"pairs": 5})
     kept_tools, shelf = os.environ.get("TVMDASH_TEST_ARTIFACTS"), lab.home.root / "shelf"
     shelf.mkdir()
     tools = build_tools.install(BuildContext(Path(kept_tools) if kept_tools else shelf, tmp_path, Deadline(300)))
     if kept_tools:
         (shelf / ".tools").symlink_to(tools.parent)
-    done = lab.home.run("git:pull/7", "--until", "5%", verb="try")
+    done = lab.home.run_with({"GITHUB_TOKEN": secret}, "git:pull/7", "--until", "5%", verb="try")
     assert done.code == 0, done.output
     (result,) = kept(lab)
     assert (result["candidate"]["commit"], result["base"]["commit"]) == (pull, left), "main itself went on"
     assert "the last commit that it has in common with main" in done.output
+    if not sandbox.find_obstacle():
+        logs = [path.read_text() for path in (lab.home.root / "tmp" / "logs").rglob("build-*-configure.log")]
+        assert len(logs) == 2
+        assert not [log for log in logs if secret in log]
+        assert not (tmp_path / "escaped").exists()
 
 
 # Pure parts

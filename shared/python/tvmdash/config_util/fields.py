@@ -217,6 +217,19 @@ HOME_FIELDS: Fields = {
         "Whether `tries HOME work` bisects what a `try` found slower between two builds of source.",
         default=False,
     ),
+    "isolate_candidates": Field(
+        "choice",
+        "Whether what `try` measures of others (pull requests, forks) is built and run by bubblewrap, without network"
+        " and with nothing of this machine but what it needs: `auto` where that can be, `require`, `never`.",
+        default="auto",
+        choices=("auto", "require", "never"),
+    ),
+    "candidates_may_read": Field(
+        "list",
+        "Folders that it may read there beside the system's, as `/opt/rocm`.",
+        default=[],
+        of=_FOLDERS,
+    ),
     "github_may_ask": Field(
         "list",
         "Who may ask for a `try` in a pull request on GitHub.",

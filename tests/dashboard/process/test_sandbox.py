@@ -1,0 +1,159 @@
+"""Programs in a sandbox, which really try to get out of it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dashboard.process import orphans, process, sandbox
+from dashboard.process.sandbox import Sandbox
+from tests.dashboard import homes
+
+ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+
+
+@pytest.fixture
+def sealed() -> Iterator[None]:
+    """Bubblewrap, where this machine has it and allows it, started by what adopts orphans, as a night does."""
+    if obstacle := sandbox.find_obstacle():
+        pytest.skip(obstacle)
+    orphans.become_subreaper()
+    yield
+    ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def run(folder: Path, program: str, *visible: Path, **environment: str) -> process.Outcome:
+    """The end of a Python program in a sandbox that may write to `folder`, and its output."""
+    folder.mkdir(exist_ok=True)
+    return process.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={**ENVIRONMENT, **environment},
+        timeout_s=60.0,
+        log=folder.parent / "log",
+        sandbox=Sandbox(visible, (folder,)),
+    )
+
+
+@pytest.mark.usefixtures("sealed")
+def test_it_reads_what_it_is_shown_and_writes_to_its_folder_alone(tmp_path: Path) -> None:
+    shown, hidden, own = tmp_path / "shown", tmp_path / "hidden", tmp_path / "own"
+    for folder in (shown, hidden):
+        folder.mkdir()
+        (folder / "text").write_text("secret")
+    program = f"""
+import os, pathlib
+def attempt(what):
+    try:
+        return what()
+    except OSError as error:
+        return type(error).__name__
+print(attempt(pathlib.Path({str(shown / "text")!r}).read_text))
+print(attempt(pathlib.Path({str(hidden / "text")!r}).read_text))
+print(attempt(lambda: pathlib.Path({str(shown / "text")!r}).write_text("changed")))
+print(attempt(lambda: pathlib.Path({str(shown / "new")!r}).write_text("new")))
+print(attempt(lambda: pathlib.Path("/usr/local/new").write_text("new")))
+print(attempt(lambda: pathlib.Path({str(tmp_path / "new")!r}).write_text("its own /tmp")))
+print(attempt(lambda: pathlib.Path({str(own / "new")!r}).write_text("mine")))
+print([name for name in ("shadow", "ssh", "gshadow") if os.path.exists("/etc/" + name)])
+print(os.path.exists(os.path.expanduser("~root/.bashrc")) or os.listdir("/"))
+"""
+    outcome = run(own, program, shown)
+    lines = outcome.tail.splitlines()
+    assert lines[:2] == ["secret", "FileNotFoundError"], outcome.tail
+    assert lines[2:5] == ["OSError"] * 3
+    assert lines[6] == "4"
+    assert lines[7] == "[]"
+    assert "home" not in lines[8]
+    assert (own / "new").read_text() == "mine"
+    assert not (tmp_path / "new").exists(), "what it writes elsewhere below /tmp is gone with it"
+    assert (shown / "text").read_text() == "secret"
+
+
+@pytest.mark.usefixtures("sealed")
+def test_it_reaches_no_server_on_this_machine_by_network_or_by_file(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+        unix.bind(str(tmp_path / "socket"))
+        unix.listen()
+        with socket.socket(socket.AF_UNIX) as abstract:
+            abstract.bind(f"\0tvmdash-{os.getpid()}")
+            abstract.listen()
+            program = f"""
+import socket
+for family, address in (
+    (socket.AF_INET, {tcp.getsockname()!r}),
+    (socket.AF_UNIX, {str(tmp_path / "socket")!r}),
+    (socket.AF_UNIX, "\\0tvmdash-{os.getpid()}"),
+):
+    try:
+        socket.socket(family).connect(address)
+        print("connected")
+    except OSError as error:
+        print("refused")
+"""
+            outcome = run(tmp_path / "own", program)
+    assert outcome.tail.splitlines() == ["refused"] * 3
+
+
+@pytest.mark.usefixtures("sealed")
+def test_it_sees_no_other_process_and_none_of_its_own_outlives_it(tmp_path: Path) -> None:
+    program = """
+import os, subprocess, sys
+print(len([name for name in os.listdir("/proc") if name.isdigit()]) < 5)
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"], start_new_session=True)
+print(os.environ)
+"""
+    outcome = run(tmp_path / "own", program, MINE=f"kept {tmp_path}")
+    assert outcome.tail.startswith("True"), outcome.tail
+    assert "MINE" in outcome.tail
+    assert outcome.left_behind == 0
+    entry = f"MINE=kept {tmp_path}".encode()
+    homes.wait_for(lambda: not [pid for pid in homes.pids() if entry in homes.environment_of(pid)], "its end")
+
+
+@pytest.mark.usefixtures("sealed")
+def test_its_exit_status_signal_and_deadline_are_told_as_without_it(tmp_path: Path) -> None:
+    assert run(tmp_path / "own", "raise SystemExit(3)").exit_code == 3
+    killed = run(tmp_path / "own", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    assert (killed.exit_code, killed.signal) == (None, signal.SIGSEGV)
+    own, log = Sandbox((), (tmp_path / "own",)), tmp_path / "log"
+    argv = ["sleep", "1000"]
+    late = process.run(argv, cwd=tmp_path / "own", env=ENVIRONMENT, timeout_s=0.3, log=log, sandbox=own)
+    assert late.timed_out
+    assert late.elapsed_s < 30
+
+
+@pytest.mark.usefixtures("sealed")
+def test_a_link_that_leads_out_is_removed_before_anybody_follows_it(tmp_path: Path) -> None:
+    program = """
+import os
+os.symlink("/etc/hostname", "status.json")
+os.symlink("..", "up")
+os.mkdir("inner")
+os.symlink("../kept", "inner/link")
+open("kept", "w").close()
+"""
+    assert run(tmp_path / "own", program).exit_code == 0
+    assert sorted(path.name for path in (tmp_path / "own").rglob("*")) == ["inner", "kept", "link"]
+
+
+def test_without_bubblewrap_the_obstacle_is_named_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sandbox.find_obstacle.cache_clear()
+    try:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert "apt install bubblewrap" in sandbox.find_obstacle()
+        (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+        (tmp_path / "bwrap").chmod(0o755)
+        sandbox.find_obstacle.cache_clear()
+        assert "No permissions to create new namespace" in sandbox.find_obstacle()
+    finally:
+        sandbox.find_obstacle.cache_clear()
