@@ -24,13 +24,15 @@ REPO = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(REPO / "shared" / "python"), str(REPO / "tests")]
 from site_truth import HOSTILE, Truth  # noqa: E402 - from the repository
 
-from tvmdash import common, records  # noqa: E402 - from the repository
+from tvmdash import common, records, structured  # noqa: E402 - from the repository
+from tvmdash.contracts.tries import TriedSeries, TriedTvm, Try, TryState  # noqa: E402 - from the repository
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, RUNNING, Home, JobResult, Night, StepResult  # noqa: E402
 from tvmdash.incidents import annotations  # noqa: E402 - from the repository
 from tvmdash.measure.capture import Capture, OperatorSpan, Region, Sample  # noqa: E402
 from tvmdash.records import record  # noqa: E402
 from tvmdash.series import packed, store  # noqa: E402
 from tvmdash.series.store import Store  # noqa: E402
+from tvmdash.stats.pooled import Change  # noqa: E402 - from the repository
 from tvmdash.traces import sealing  # noqa: E402
 
 SUBSYSTEMS = {"stat_alerts": 85, "score": 80, "deadline": 60, "website": -10}
@@ -82,6 +84,7 @@ def make_home(root: Path, truth: Truth, *, files: int = 400, traces: int = 0, su
         _seal_raw(home, truth, night)
     _write_results(home, truth)
     _backfill(home, truth)
+    _try(home, truth)
     _annotate(home, truth)
     if subsystems:
         run_subsystems(home, truth)
@@ -257,6 +260,21 @@ def _backfill(home: Home, truth: Truth) -> None:
         value["night"] |= {"stamp": stamp, "artifact": artifact, "backfill": True, "committed": None}
         value |= {"timestamp": stamp, "records": value["records"][:BACKFILLED]}
         common.write_json(home.backfill(name) / f"data_{stamp}.json", value, durable=False)
+
+
+def _try(home: Home, truth: Truth) -> None:
+    """One TVM tried against another: every second series changed."""
+    sides = (TriedTvm(f"git:pull/7 {HOSTILE}", "git-x", "0.28.dev0", "a" * 40), TriedTvm("pypi:0.27.0", "w", "0.27.0"))
+    changes = [Change(size, size - 0.003, size + 0.003, 0.003, 0.005, 12, real=size > 0.01) for size in (0.1, 0.001)]
+    name = truth.experiments()[0]
+    series = tuple(
+        TriedSeries(str(at), name, "run_time", {}, name=f"{name} net{at} {HOSTILE}", change=changes[at % 2])
+        for at in range(6)
+    )
+    stamp = common.stamp_of(truth.last - datetime.timedelta(hours=6))
+    done = Try(stamp, TryState.OVER, *sides, 0.01, "bench", {name: "f"}, runs={name: 3}, series=series)
+    home.tries.mkdir(parents=True)
+    common.write_json(home.tries / f"{stamp}.json", {"schema_version": 1, **structured.to_json(done)}, durable=False)
 
 
 def _annotate(home: Home, truth: Truth) -> None:

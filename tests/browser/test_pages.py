@@ -26,8 +26,9 @@ def pages(site: Path, catalogue: dict[str, list]) -> list[str]:
     plain = sorted(path.name for path in site.glob("*.html") if path.name not in SCRIPTED)
     experiment = next(site.glob("experiments/*.html")).relative_to(site).as_posix()
     year = next(site.glob("nights/2???.html")).relative_to(site).as_posix()
+    tried = next(site.glob("tries/*.html")).relative_to(site).as_posix()
     states = [f"explore.html#series={series}", "compare.html", f"receipt.html#night={night}&series={series}"]
-    return [*plain, experiment, year, "nights/index.html", f"nights/{night}.html", *states]
+    return [*plain, experiment, tried, year, "nights/index.html", f"nights/{night}.html", *states]
 
 
 def open_all(browser: Browser, address: str, places: list[str], **options: object) -> Iterator[tuple[str, Watched]]:
@@ -73,6 +74,16 @@ def test_on_a_dark_phone_no_page_scrolls_sideways_and_all_is_legible(
         if bad or width > PHONE["width"]:
             found[place] = (width, bad)
     assert found == {}
+
+
+def test_what_is_to_be_pasted_is_copied_as_it_stands(chromium: Browser, address: str, site: Path) -> None:
+    tried = next(site.glob("tries/*.html")).relative_to(site).as_posix()
+    with opening(chromium, address, permissions=["clipboard-read", "clipboard-write"]) as page:
+        page.go(tried)
+        page.page.click("#markdown ~ .copy button")
+        page.page.wait_for_selector("text=Copied.")
+        assert page.evaluate("navigator.clipboard.readText()") == page.page.text_content("#markdown ~ pre")
+        page.assert_quiet()
 
 
 def test_hostile_names_stay_text(chromium: Browser, address: str, site: Path, catalogue: dict[str, list]) -> None:
