@@ -22,19 +22,13 @@ from dashboard.artifacts.provide import Provided, provide
 from dashboard.artifacts.spec import check_spec, provider_of
 from dashboard.artifacts.wheel import needs as wheel_needs
 from dashboard.artifacts.wheel import package_index, wheel_provider
+from tests.dashboard.package_index import HEALTHY, NOWHERE, make_index
 
 VERSION = "0.27.0.post1"
 COMMIT = "7b5acb32b"
 EXACT = ArtifactSpec("pypi", VERSION)
 LATEST = ArtifactSpec("pypi", "latest")
 TIMEOUT_S = 400.0
-NOWHERE = {
-    "PIP_INDEX_URL": "http://127.0.0.1:9",
-    "PIP_CONFIG_FILE": os.devnull,
-    "PIP_EXTRA_INDEX_URL": "",
-    "PIP_FIND_LINKS": "",
-    "PIP_RETRIES": "0",
-}
 PROVIDE = f"""
 import sys
 from pathlib import Path
@@ -143,14 +137,19 @@ def test_where_the_index_is_out_of_reach_and_nothing_is_at_hand_there_is_no_tvm(
         ask(LATEST, tmp_path / "artifacts")
 
 
-def test_an_artifact_with_a_broken_manifest_is_built_anew(copied: Path, built: Artifact) -> None:
-    manifest = copied / built.key / MANIFEST
-    manifest.unlink()  # a hard link to the one that the other tests use
+def test_an_artifact_with_a_broken_manifest_is_built_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in make_index(tmp_path / "index", {"0.9.0": HEALTHY}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(wheel_provider, "KNOWN_GOOD_FFI", {"0.9.0": ("0.1.14",)})
+    spec, folder = ArtifactSpec("pypi", "0.9.0"), tmp_path / "artifacts"
+    with ask(spec, folder) as provided:
+        manifest = provided.artifact.path / MANIFEST
     manifest.write_text('{"schema_version": 1')
-    with ask(EXACT, copied) as provided:
-        assert artifact_store.artifacts_in(copied) == [provided.artifact]
-    assert sorted(path.name for path in copied.iterdir()) == [".building", ".locks", provided.artifact.key]
-    assert not any((copied / ".building").iterdir())
+    assert artifact_store.artifacts_in(folder) == []
+    with ask(spec, folder) as provided:
+        assert artifact_store.artifacts_in(folder) == [provided.artifact]
+    assert sorted(path.name for path in folder.iterdir()) == [".building", ".locks", provided.artifact.key]
+    assert not any((folder / ".building").iterdir())
 
 
 def test_a_version_that_the_index_lacks_is_told_with_the_newest_that_it_has(tmp_path: Path) -> None:
