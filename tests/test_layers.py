@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -133,9 +134,10 @@ class Import:
         return self.name.split(".")[0]
 
 
-def imports_in(path: Path) -> list[Import]:
+@functools.cache
+def imports_in(path: Path) -> tuple[Import, ...]:
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    return list(_imports(tree, path, eager=True))
+    return tuple(_imports(tree, path, eager=True))
 
 
 def _imports(node: ast.AST, path: Path, *, eager: bool) -> Iterator[Import]:
