@@ -48,8 +48,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def tried(folder: Path, *options: str) -> str:
-    argv = [sys.executable, "-m", "pytest", "-p", "costs", "-p", "no:cacheprovider", "-v", *options]
-    env = {**os.environ, "PYTHONPATH": str(folder)}
+    argv = [sys.executable, "-m", "pytest", "-p", "costs", "-p", "xdist", "-p", "no:cacheprovider", "-v", *options]
+    env = {**os.environ, "PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
