@@ -57,7 +57,7 @@ if __name__ == "__main__":
 """
 FIELDS = {
     "include": ["timing"],
-    "sizes": {"type": "list", "of": {"type": "int"}, "default": [300, 3000], "smoke": [30], "doc": "How many."},
+    "sizes": {"type": "list", "of": {"type": "int"}, "default": [300], "smoke": [30], "doc": "How many."},
 }
 STAGES = ("setup", "run", "analyze", "visualize", "summarize")
 SCRIPTS = {name: f'#!/usr/bin/env bash\nset -euo pipefail\nexec python3 sums.py {name} "$@"\n' for name in STAGES}
@@ -94,7 +94,7 @@ def test_an_engine_that_is_wrong_or_missing_costs_its_own_points_and_says_why(ho
     night = records.read_data(path, "sums")
     assert night.tvm_hash == "abc"
     measured = {(record.engine, record.workload_args["size"]): record for record in night.records}
-    assert set(measured) == {(engine, size) for engine in ("tvm", "quick") for size in (300, 3000)}
+    assert set(measured) == {("tvm", 300), ("quick", 300)}
     quick = measured["quick", 300]
     assert quick.engine_version == "1.0"
     conditions = quick.additional_info["conditions"]
@@ -105,7 +105,7 @@ def test_an_engine_that_is_wrong_or_missing_costs_its_own_points_and_says_why(ho
     assert errors["absent", 300].startswith("not begun: the engine absent is not here: pip could not install it")
     summary = json.loads((home.home.summary("sums") / "summary.json").read_text())["value"]
     assert "TVM at its best against quick: " in summary
-    assert "4 points failed" in summary
+    assert "2 points failed" in summary
     assert any(home.home.graph("sums").glob("*.svg"))
 
 
