@@ -70,6 +70,8 @@ def _show(arguments: argparse.Namespace) -> int:
 
     row = listing.find(find_home(arguments), arguments.id)
     print(listing.format_rows([row]))
+    if row.request is not None:
+        print(listing.format_request(row.request))
     if row.result is not None:
         print(f"\n{text.format_table(row.result)}")
     return OK_CODE

@@ -6,10 +6,11 @@ import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tvmdash.common import parse_stamp
 from tvmdash.contracts.tries import Try, TryRequest, TryState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.text import elide
+from tvmdash.text import elide, format_duration, format_list
 from tvmdash.tries import files
 from tvmdash.tries.files import Measured
 from tvmdash.tries.text import summarize
@@ -142,6 +143,14 @@ def _name_sides(row: Row) -> tuple[str, str, str]:
         candidate, base = result.candidate.asked, result.base.asked
         who = who or ", ".join(dict.fromkeys(asked.by for asked in result.requests.values()))
     return elide(candidate, _NAME_COLUMNS), elide(base, _NAME_COLUMNS), elide(who, _NAME_COLUMNS)
+
+
+def format_request(request: TryRequest) -> str:
+    """What was asked for, for people."""
+    experiments = format_list(request.experiments, 5) if request.experiments else "all"
+    asked = f"Asked for by {elide(request.asked_by, _NAME_COLUMNS)}, {parse_stamp(request.asked_at):%Y-%m-%d %H:%M} UTC"
+    budget = format_duration(request.budget_s)
+    return f"{asked}: experiments: {experiments}; to ±{100 * request.until:g} %; {budget} of measuring at most."
 
 
 def describe(row: Row) -> str:

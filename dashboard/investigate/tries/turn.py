@@ -21,7 +21,7 @@ _POLL_S = 0.5
 _GLANCE_S = 1.0
 """How often to look whether somebody cancelled it."""
 _BRIEFLY_S = 0.2
-"""Who asks whether somebody waits holds that lock for an instant."""
+"""Who asks whether a lock is held holds it for an instant."""
 _log = logging.getLogger("try")
 
 
@@ -57,7 +57,7 @@ def _wait(path: Path, waiting: Path, *, lets_others_pass: bool) -> lock.Lock:
     with contextlib.ExitStack() as stack:
         while True:
             gives_way = lets_others_pass and lock.is_held(waiting)
-            held = None if gives_way else lock.take(path, f"since {stamp_of(utc_now())}")
+            held = None if gives_way else lock.take(path, f"since {stamp_of(utc_now())}", within_s=_BRIEFLY_S)
             if held is not None:
                 return held
             if not told:

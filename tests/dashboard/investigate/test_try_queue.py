@@ -213,6 +213,9 @@ def test_a_request_that_waits_can_be_taken_out_by_the_beginning_of_its_id(
     assert f"is the beginning of {first}, {second}. Write more of it." in capsys.readouterr().err
     assert main(["tries", str(home.root), "cancel", second]) == OK_CODE
     assert read_queue(home) == [first]
+    assert main(["tries", str(home.root), "show", first]) == OK_CODE
+    told = "Asked for by ada, 2026-11-21 03:15 UTC: experiments: all; to ±2 %; 2 h of measuring at most."
+    assert told in capsys.readouterr().out
     assert main(["tries", str(home.root), "show", "2020"]) == USAGE
     assert "has no try of that ID" in capsys.readouterr().err
 
