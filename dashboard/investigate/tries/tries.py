@@ -45,7 +45,7 @@ def try_tvm(home: Home, request: TryRequest, *, code: CodeFolders) -> tuple[Try,
 
     DashboardError where a TVM cannot be had or no experiment can be measured in turn.
     """
-    with turn.take_turn(home), turn.claim(home, request, files.find_free_id(home)) as claim:
+    with turn.take_turn(home), turn.claim(home, request, files.begin_now(home, request)) as claim:
         return measure(home, claim, code=code)
 
 

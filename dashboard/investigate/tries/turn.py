@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from tvmdash.common import remove_unfinished, stamp_of, utc_now
+from tvmdash.common import stamp_of, utc_now
 from tvmdash.contracts.tries import Asked, TryRequest
 from tvmdash.dashboard_info import Home
 from tvmdash.files import lock
@@ -47,8 +47,6 @@ def take_turn(home: Home, *, lets_others_pass: bool = False) -> Iterator[None]:
     path, waiting = files.lock_of(home), home.tries / ".waiting"
     path.parent.mkdir(parents=True, exist_ok=True)
     with _wait(path, waiting, lets_others_pass=lets_others_pass):
-        for left in files.running_of(home).glob("*.json"):  # of one that was killed
-            left.unlink(missing_ok=True)
         yield
 
 
@@ -70,12 +68,8 @@ def _wait(path: Path, waiting: Path, *, lets_others_pass: bool) -> lock.Lock:
 
 @contextlib.contextmanager
 def claim(home: Home, request: TryRequest, name: str) -> Iterator[Claim]:
-    """Be listed as running; KeyboardInterrupt in the block where somebody cancels it. Only in one's turn."""
-    folder = files.running_of(home)
-    folder.mkdir(parents=True, exist_ok=True)
-    remove_unfinished(folder)
-    path, made = folder / f"{name}.json", Claim(name, request)
-    files.write(path, request)
+    """A request that was begun in one's turn; KeyboardInterrupt in the block where somebody takes it away."""
+    path, made = files.running_of(home) / f"{name}.json", Claim(name, request)
     try:
         with _watch(path, made):
             yield made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dashboard.investigate.tries import turn
 from dashboard.investigate.tries.idle import search_next
@@ -87,7 +87,7 @@ def _choose_next(home: Home, worked: Worked) -> str | None:
 def perform(home: Home, name: str, worked: Worked, *, code: CodeFolders) -> None:
     """Measure one request of the queue, if it is still there. Only in one's turn."""
     try:
-        request = files.read_request(home, name)
+        request = files.begin(home, name)
         if request is not None:  # it was cancelled otherwise, or measured by another process
             _perform(home, name, request, worked, code)
     except (DashboardError, OSError) as error:
@@ -99,7 +99,7 @@ def perform(home: Home, name: str, worked: Worked, *, code: CodeFolders) -> None
 
 def _perform(home: Home, name: str, request: TryRequest, worked: Worked, code: CodeFolders) -> None:
     _log.info("%s: %s, asked for by %s", name, request.candidate, request.asked_by)
-    with turn.claim(home, replace(request, failed=""), name) as claim:
+    with turn.claim(home, request, name) as claim:
         try:
             done, _ = measure(home, claim, code=code)
         except KeyboardInterrupt:

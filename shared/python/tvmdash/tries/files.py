@@ -13,7 +13,7 @@ from tvmdash import common, structured
 from tvmdash.contracts.tries import REQUEST_VERSION, Try, TryRequest
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock
+from tvmdash.files import lock, removal
 
 _MEND = "Mend the file, or remove the request with `tries HOME cancel`."
 
@@ -129,6 +129,34 @@ def add(home: Home, request: TryRequest) -> str:
     return name
 
 
+def begin(home: Home, name: str) -> TryRequest | None:
+    """Say that the request of that ID is measured now; None where it was cancelled. DashboardError where it is broken.
+
+    From now on whoever takes it away ends it.
+    """
+    with _hold_queue(home):
+        request = read_request(home, name)
+        if request is not None:
+            _say_running(home, name, request)
+    return request
+
+
+def begin_now(home: Home, request: TryRequest) -> str:
+    """Say that a request that never waited is being measured; its ID."""
+    with _hold_queue(home):
+        name = find_free_id(home)
+        _say_running(home, name, request)
+    return name
+
+
+def _say_running(home: Home, name: str, request: TryRequest) -> None:
+    """Only one is: what else there is was left by a process that was killed."""
+    folder = running_of(home)
+    removal.remove_tree(folder)
+    folder.mkdir(parents=True)
+    write(folder / f"{name}.json", replace(request, failed=""))
+
+
 def put_back(home: Home, name: str, request: TryRequest) -> str:
     """Put a request that has its ID into the queue; the ID."""
     with _hold_queue(home):
@@ -171,8 +199,10 @@ def _change(home: Home, name: str, change: Callable[[TryRequest], TryRequest]) -
 
 @contextlib.contextmanager
 def _hold_queue(home: Home) -> Iterator[None]:
+    """Change the queue alone, rid of what a process left that was killed at it."""
     queue_of(home).mkdir(parents=True, exist_ok=True)
     with lock.wait_for(queue_of(home) / ".lock"):
+        common.remove_unfinished(queue_of(home))
         yield
 
 
