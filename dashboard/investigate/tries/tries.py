@@ -121,7 +121,7 @@ def _begin(
     earlier = results.find_earlier(home, lambda old: _counts(old, new, claim))
     if earlier is None:
         is_taken = (home.tries / f"{claim.id}.json").exists()
-        stamp = files.find_free_id(home) if is_taken else claim.id
+        stamp = files.make_id(home) if is_taken else claim.id
         return replace(new, stamp=stamp, requests={claim.id: claim.asked(0.0)}), home.tries / f"{stamp}.json"
     old, path = earlier
     _log.info("Going on with what %s holds: %d runs.", path, sum(old.runs.values()))
@@ -134,7 +134,7 @@ def _counts(old: Try, new: Try, claim: Claim) -> bool:
     is_same = (old.candidate.key, old.base.key, old.machine, old.experiments) == (
         new.candidate.key, new.base.key, new.machine, new.experiments,
     )  # fmt: skip
-    return is_same and (not claim.request.fresh or claim.id in old.requests)
+    return is_same and (not claim.request.fresh or old.stamp == claim.request.goes_on)
 
 
 def _choose_experiments(session: MeasuringSession, request: MeasuringRequest) -> tuple[list[str], dict[str, str]]:

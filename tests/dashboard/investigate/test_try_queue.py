@@ -194,6 +194,15 @@ def test_who_waits_at_a_terminal_comes_before_the_rest_of_the_queue(home: Home) 
     assert order == ["person", "worker"]
 
 
+def test_no_id_is_given_twice_also_within_one_second_and_after_its_request_has_gone(home: Home) -> None:
+    given = []
+    for give in (files.begin_now, files.add, files.begin_now):
+        given.append(give(home, REQUEST))
+        files.take_away(home, given[-1])
+    assert len(set(given)) == 3
+    assert given == sorted(given)
+
+
 def test_a_second_worker_leaves_the_queue_to_the_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     files.add(home, REQUEST)
     held = lock.take(files.queue_of(home) / ".worker", "since noon")

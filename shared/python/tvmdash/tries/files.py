@@ -124,7 +124,7 @@ def _parse(path: Path) -> TryRequest:
 def add(home: Home, request: TryRequest) -> str:
     """Put a request into the queue; its ID."""
     with _hold_queue(home):
-        name = find_free_id(home)
+        name = _make_id(home)
         write(queue_of(home) / f"{name}.json", request)
     return name
 
@@ -144,7 +144,7 @@ def begin(home: Home, name: str) -> TryRequest | None:
 def begin_now(home: Home, request: TryRequest) -> str:
     """Say that a request that never waited is being measured; its ID."""
     with _hold_queue(home):
-        name = find_free_id(home)
+        name = _make_id(home)
         _say_running(home, name, request)
     return name
 
@@ -164,12 +164,19 @@ def put_back(home: Home, name: str, request: TryRequest) -> str:
     return name
 
 
-def find_free_id(home: Home) -> str:
-    """An ID that no try and no request has: the present moment, or the next second that is free."""
-    moment = common.utc_now()
-    folders = (home.tries, queue_of(home), running_of(home))
-    while any((folder / f"{common.stamp_of(moment)}.json").exists() for folder in folders):
+def make_id(home: Home) -> str:
+    """An ID that no try and no request has or had: the present moment, or the next second that is free."""
+    with _hold_queue(home):
+        return _make_id(home)
+
+
+def _make_id(home: Home) -> str:
+    last, moment = queue_of(home) / ".last", common.utc_now()
+    with contextlib.suppress(OSError, DashboardError):  # of the first there is no last
+        moment = max(moment, common.parse_stamp(last.read_text(encoding="utf-8")) + datetime.timedelta(seconds=1))
+    while any((folder / f"{common.stamp_of(moment)}.json").exists() for folder in (home.tries, queue_of(home))):
         moment += datetime.timedelta(seconds=1)
+    common.write_text(last, common.stamp_of(moment), durable=False)
     return common.stamp_of(moment)
 
 
