@@ -32,7 +32,7 @@ from dashboard.hosts.messages import (
     Refused,
 )  # fmt: skip
 from dashboard.plan.hosts import Host
-from dashboard.process import orphans
+from dashboard.process import orphans, process
 from dashboard.process.orphans import MARK
 from tvmdash.errors import DashboardError
 
@@ -48,16 +48,17 @@ _Wanted = TypeVar("_Wanted", bound=Message)
 class Session:
     """What a night says to one host and hears of it. Every method but `close` raises DashboardError, with the name."""
 
-    def __init__(self, host: Host, mark: str, log: Path) -> None:
-        self._host, self._mark, self._log = host, mark, log
+    def __init__(self, host: Host, home: Path, mark: str, log: Path) -> None:
+        self._host, self._home, self._mark, self._log = host, home, mark, log
         self._process: subprocess.Popen[bytes] | None = None
         self._closing = threading.Event()
         self._sending_beats: threading.Thread | None = None
 
     def open(self, code: Code) -> Hello:
         """Reach the host, see to it that it has the code, and start its worker there."""
-        argv = launcher.make_command(self._host, code.hash)
+        argv = launcher.make_command(self._host, code.hash, self._home)
         self._log.parent.mkdir(parents=True, exist_ok=True)
+        self._clear()
         with self._log.open("wb") as errors:
             self._process = orphans.start(lambda: self._start(argv, errors.fileno()), self._mark)
         assert self._process.stdin
@@ -66,6 +67,14 @@ class Session:
         with self._explained():
             self._send_code(code)
             return self._receive(Hello, _ENVIRONMENT_S)
+
+    def _clear(self) -> None:
+        """End what this night or an earlier one, which was killed, may have left there; no other one is alive."""
+        argv = launcher.make_clearing(self._host, self._home)
+        if argv:
+            log = self._log.with_suffix(".clear.log")
+            with contextlib.suppress(DashboardError, process.Cancelled):  # who starts the worker says what is wrong
+                process.run(argv, cwd=Path("/"), env=os.environ, timeout_s=_ANSWER_S, log=log)
 
     def _start(self, argv: list[str], errors: int) -> subprocess.Popen[bytes]:
         try:
@@ -163,19 +172,20 @@ class Session:
     def close(self) -> None:
         """End the conversation; the worker ends as well. Safe to be called at any time, from any thread, twice."""
         self._closing.set()
-        process, self._process = self._process, None
-        if process is None:
+        running, self._process = self._process, None
+        if running is None:
             return
-        assert process.stdin
-        assert process.stdout
+        assert running.stdin
+        assert running.stdout
         with contextlib.suppress(OSError):
-            process.stdin.close()
+            running.stdin.close()
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
-                orphans.signal_group(process.pid, number)
+                orphans.signal_group(running.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_END_S)
+                running.wait(_END_S)
                 break
-        orphans.end(process.pid, self._mark)
-        orphans.forget(process.pid)
-        process.stdout.close()
+        orphans.end(running.pid, self._mark)
+        orphans.forget(running.pid)
+        running.stdout.close()
+        self._clear()

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dashboard.hosts import bundle, parcels
+from dashboard.hosts import bundle, launcher, parcels
 from dashboard.hosts.bundle import Code, Tvms
 from dashboard.hosts.messages import Begin
 from dashboard.hosts.parcels import Parcel
@@ -24,6 +24,7 @@ from dashboard.night.journal import Journal
 from dashboard.night.tvms import TvmSupply
 from dashboard.plan.hosts import Host
 from dashboard.plan.job import Job
+from dashboard.plan.night_plan import Plan
 from tvmdash.dashboard_info import HostNight, HostState, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.files import removal
@@ -46,6 +47,14 @@ class _Visit:
     future: Future[None] | None = None
     parcel: Parcel | None = None
     notes: list[str] = field(default_factory=list)
+
+
+def list_remedies(plan: Plan) -> list[list[str]]:
+    """Commands that end on hosts what a killed night may leave there, beyond what ends with its connections."""
+    hosts = (
+        plan.config.hosts[name] for name in dict.fromkeys(job.host for job in plan.away) if name in plan.config.hosts
+    )
+    return [argv for host in hosts if (argv := launcher.make_clearing(host, plan.home.root))]
 
 
 class HostsTonight:
@@ -77,7 +86,7 @@ class HostsTonight:
     def _make(self, name: str, jobs: Sequence[Job]) -> _Visit:
         config = self._context.plan.config
         log = config.tmp_data / "logs" / self._context.stamp / f"host-{name}.log"
-        session = Session(config.hosts[name], f"{self._context.mark}/host-{name}", log)
+        session = Session(config.hosts[name], self._context.home.root, f"{self._context.mark}/host-{name}", log)
         return _Visit(config.hosts[name], jobs, session, HostNight(name, HostState.AWAY, ""))
 
     def _attend(self, visit: _Visit, code: Code, tvms: Tvms) -> None:

@@ -9,6 +9,7 @@ import os
 
 from dashboard.night import folders, recovery, repository
 from dashboard.night.context import Context
+from dashboard.night.hosts_tonight import list_remedies
 from dashboard.night.journal import Journal
 from dashboard.night.lock import night_lock
 from dashboard.night.machine_lock import PATIENCE_S
@@ -53,7 +54,8 @@ def run_night(plan: Plan, *, rebuild: bool, order: NightOrder | None = None) -> 
                 machine_changes=changes,
             ),
         )  # fmt: skip
-        with watchdog.watch(context.mark), contextlib.ExitStack() as opened:
+        remedies = list_remedies(plan)
+        with watchdog.watch(context.mark, remedies), contextlib.ExitStack() as opened:
             try:
                 Phases(context, journal, opened, rebuild=rebuild, is_ordered=order is not None).perform()
             except (KeyboardInterrupt, process.Cancelled):

@@ -7,18 +7,21 @@ signal, the input ends, and every process that carries the night's mark is ended
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from dashboard.process.orphans import mark_of, spare
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _DEADLINE_S = 30.0
+_REMEDY_S = 60.0
+_KEPT = ("PATH", "HOME", "SLURM_CONF")
 
 
 def end_marked(night: str) -> int:
@@ -43,13 +46,16 @@ def end_all(is_meant: Callable[[str], bool]) -> int:
 
 
 @contextlib.contextmanager
-def watch(night: str) -> Iterator[None]:
-    """While the block lasts, another process stands by to end this night's programs should this one be killed."""
+def watch(night: str, remedies: Sequence[Sequence[str]] = ()) -> Iterator[None]:
+    """While the block lasts, another process stands by to end this night's programs should this one be killed.
+
+    remedies: commands for what these programs leave elsewhere; called only where one of them had to be ended.
+    """
     environment = {
-        "PATH": os.environ.get("PATH", ""),
+        **{name: os.environ[name] for name in _KEPT if name in os.environ},
         "PYTHONPATH": f"{_REPOSITORY}:{_REPOSITORY / 'shared' / 'python'}",
     }
-    argv = [sys.executable, "-m", "dashboard.process.watchdog", night]
+    argv = [sys.executable, "-m", "dashboard.process.watchdog", night, json.dumps([list(each) for each in remedies])]
     guard = subprocess.Popen(argv, stdin=subprocess.PIPE, env=environment, cwd="/", start_new_session=True)
     spare(guard.pid)
     try:
@@ -65,12 +71,18 @@ def _processes() -> list[int]:
 
 
 def main() -> None:
-    """Wait for the end of standard input, then end what carries the mark in the first argument."""
+    """Wait for the end of standard input, then end what carries the mark in the first argument.
+
+    Where there was anything, the commands in the second one, if there is one, are called: JSON.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     while os.read(0, 4096):
         pass
-    end_marked(sys.argv[1])
+    if end_marked(sys.argv[1]):
+        for argv in json.loads(sys.argv[2]) if len(sys.argv) > 2 else ():
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # nobody is left to be told
+                subprocess.run(argv, check=False, timeout=_REMEDY_S, stdin=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import platform
 import queue
 import shutil
 import signal
-import subprocess
 import sys
 import tarfile
 import threading
@@ -63,18 +62,7 @@ def work(folder: Path) -> None:
         channel.send(Refused(f"another worker is at work in {folder}: {lock.read_holder(folder / '.lock')}."))
         return
     with held:
-        try:
-            _Worker(folder, channel).work()
-        except ChannelError:
-            _give_back_allocation()
-            raise
-
-
-def _give_back_allocation() -> None:
-    """End the job of Slurm that this is: where its srun was killed, it may hold the node until its time is over."""
-    job = os.environ.get("SLURM_JOB_ID")
-    if job:
-        subprocess.run(["scancel", job], check=False, timeout=60, stdin=subprocess.DEVNULL)
+        _Worker(folder, channel).work()
 
 
 class _Worker:

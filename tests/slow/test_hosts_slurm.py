@@ -64,7 +64,7 @@ def list_marked(home: HomeForTests) -> list[int]:
 def test_each_node_measures_its_share_and_all_comes_home(home: HomeForTests, cluster: Cluster) -> None:
     env = add_nodes(home, cluster)
     for _ in range(2):
-        done = home.run(env=env)
+        done = home.run_with(env)
         assert done.code == 0, done.output
     assert {name: host["node"] for name, host in read_hosts(home).items()} == {name: name for name in NODES}
     for name in NODES:
@@ -76,7 +76,7 @@ def test_a_node_that_is_drained_is_named_and_the_others_measure(home: HomeForTes
     env = add_nodes(home, cluster, patience_minutes=1)
     cluster.call("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
     try:
-        done = home.run(env=env)
+        done = home.run_with(env)
     finally:
         cluster.call("scontrol", "update", "NodeName=n2", "State=RESUME")
     assert done.code == 1
@@ -91,7 +91,7 @@ def test_a_node_that_others_use_is_waited_for_as_long_as_the_config_says(home: H
     blocker = subprocess.Popen(["srun", "-w", "n3", "--exclusive", "sleep", "20"], env={**os.environ, **cluster.env})
     time.sleep(2)
     begun = time.monotonic()
-    done = home.run(env=env)
+    done = home.run_with(env)
     assert blocker.wait() == 0
     assert done.code == 0, done.output
     assert time.monotonic() - begun > 10
@@ -105,7 +105,7 @@ def test_what_takes_longer_than_its_time_is_ended_and_named(home: HomeForTests, 
         {"needs_tvm": False},
     )
     env = add_nodes(home, cluster, time_limit_minutes=1, patience_minutes=1)
-    done = home.run(env=env)
+    done = home.run_with(env)
     assert done.code == 1
     hosts = read_hosts(home)
     assert hosts["n1"]["state"] == "lost"
@@ -128,7 +128,7 @@ def test_when_the_night_ends_early_nothing_of_it_lives_on_a_node(
         homes.wait_for(lambda: not list_marked(home), "every process of the night has ended", 10.0)
     cluster.wait_until_idle()
     (home.root / "go").touch()
-    done = home.run(env=env)
+    done = home.run_with(env)
     assert done.code == 0, done.output
     assert read_hosts(home)["n1"]["late"] == [home.stamps()[0]]
     cluster.wait_until_idle()
@@ -138,7 +138,7 @@ def test_a_controller_that_does_not_answer_is_named(home: HomeForTests, cluster:
     env = add_nodes(home, cluster, patience_minutes=1)
     cluster.stop("slurmctld")
     try:
-        done = home.run(env=env)
+        done = home.run_with(env)
     finally:
         cluster.start_controller()
     assert done.code == 1

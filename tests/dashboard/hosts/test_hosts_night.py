@@ -52,7 +52,7 @@ def read_host(home: HomeForTests) -> dict[str, object]:
 
 def test_what_a_host_measured_comes_home_as_a_job_of_its_own(home: HomeForTests) -> None:
     env = host_homes.add_hosts(home, "box")
-    assert home.run(env=env).code == 0
+    assert home.run_with(env).code == 0
     assert home.states("plain~box") == home.states("plain")
     stamp = home.stamps()[-1]
     data = homes.read(home.home.data_file("plain~box", stamp))
@@ -69,7 +69,7 @@ def test_a_host_is_not_told_what_it_does_not_need(home: HomeForTests) -> None:
     home.subsystem("website", config={"notify": ["U012"]})
     home.configure(heartbeat_url="http://127.0.0.1:9/secret-1", website_url="http://127.0.0.1:9/")
     env = host_homes.add_hosts(home, "box")
-    assert home.run(env={**env, "SLACK_TOKEN": "secret-2"}).code == 0
+    assert home.run_with({**env, "SLACK_TOKEN": "secret-2"}).code == 0
     there = host_homes.folder(home, "box")
     assert sorted(path.name for path in (there / "home" / "config" / "experiments").iterdir()) == ["plain"]
     assert not (there / "home" / "config" / "subsystem").exists()
@@ -80,7 +80,7 @@ def test_a_host_is_not_told_what_it_does_not_need(home: HomeForTests) -> None:
 def test_a_host_gets_the_code_once_and_what_it_measured_is_kept_by_night(home: HomeForTests) -> None:
     env = host_homes.add_hosts(home, "box")
     for _ in range(2):
-        assert home.run(env=env).code == 0
+        assert home.run_with(env).code == 0
     assert len(home.stamps()) == 2
     assert [path.name for path in sorted(home.home.data("plain~box").iterdir())] == [
         f"data_{stamp}.json" for stamp in home.stamps()
@@ -91,7 +91,7 @@ def test_a_host_gets_the_code_once_and_what_it_measured_is_kept_by_night(home: H
 def test_a_host_that_is_away_costs_its_own_jobs_and_is_named(home: HomeForTests) -> None:
     env = host_homes.add_hosts(home, "box")
     (home.root / "hosts" / "box.away").touch()
-    done = home.run(env=env)
+    done = home.run_with(env)
     assert done.code == 1
     assert "plain~box blocked" in done.output
     assert home.states("plain")["summarize"] == "ok"
@@ -104,7 +104,7 @@ def test_a_host_that_is_away_costs_its_own_jobs_and_is_named(home: HomeForTests)
 
 def test_a_stage_that_fails_on_a_host_fails_its_job_with_its_log(home: HomeForTests) -> None:
     add_experiment(home, "bad", hosts=("box",), run="#!/bin/sh\necho it is broken; exit 3\n")
-    assert home.run(env=host_homes.add_hosts(home, "box")).code == 1
+    assert home.run_with(host_homes.add_hosts(home, "box")).code == 1
     assert home.states("bad~box") == {
         "precheck": "ok", "run": "failed", "analyze": "blocked", "visualize": "blocked", "summarize": "blocked"
     }  # fmt: skip
@@ -133,7 +133,7 @@ def test_when_the_night_ends_early_nothing_of_it_lives_on_a_host(home: HomeForTe
         night.wait(homes.DEADLINE_S)
         homes.wait_for(lambda: not list_processes_of(home), "every process of the night has ended", 10.0)
     (home.root / "go").touch()
-    assert home.run(env=env).code == 0
+    assert home.run_with(env).code == 0
     first, second = home.stamps()
     assert home.home.data_file("plain~box", second).is_file()
     host = read_host(home)
@@ -153,7 +153,7 @@ def test_what_was_measured_before_the_worker_was_killed_comes_home_with_the_next
     assert read_host(home)["state"] == "lost"
     homes.wait_for(lambda: not list_processes_of(home), "every process of the host's night has ended", 10.0)
     (home.root / "go").touch()
-    assert home.run(env=env).code == 0
+    assert home.run_with(env).code == 0
     first, second = home.stamps()
     assert read_host(home)["late"] == [first]
     assert f"box handed in what it had measured on {first}." in home.last()["notes"]
@@ -180,8 +180,8 @@ def test_a_machine_measures_for_one_home_at_a_time(home: HomeForTests, tmp_path:
 def test_plan_says_which_host_measures_what(home: HomeForTests) -> None:
     add_experiment(home, "away", hosts=("box",))
     env = host_homes.add_hosts(home, "box")
-    assert home.run(env=env).code == 0
-    said = home.run(verb="plan", env=env).output
+    assert home.run_with(env).code == 0
+    said = home.run_with(env, verb="plan").output
     assert "Host box (ssh box): away, plain (at most 8 h)." in said
     assert "run:       plain (at most" in said
     assert "  Together on box, at the same time, " in said
@@ -194,7 +194,7 @@ def test_check_says_of_each_host_what_is_in_the_way(home: HomeForTests) -> None:
         (home.root / "hosts" / f"{name}.away").touch()
     hosts = homes.read(home.home.config_file)["hosts"]
     home.configure(hosts={**hosts, "full": {**hosts["full"], "folder": "/proc/tvm"}})
-    done = home.run(verb="check", env=env)
+    done = home.run_with(env, verb="check")
     assert done.code == 2
     lines = [line for line in done.output.splitlines() if line.startswith("Host ")]
     assert len(lines) == 3, done.output
