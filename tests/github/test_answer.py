@@ -224,3 +224,12 @@ def test_the_words_of_a_comment_become_arguments(comment: str, words: list[str])
 def test_what_is_no_request_is_answered_with_what_could_be_written(comment: str) -> None:
     with pytest.raises(request.NotUnderstoodError, match=r"Write /tvm-try \[COMMIT\]"):
         request.parse_comment(comment, HERE, ArtifactSpec("pypi", "latest"))
+
+
+def test_nobody_may_ask_by_default_and_else_who_is_on_the_list_however_it_is_written() -> None:
+    request.check_asker("Ada", ["grace", "ada"], "config.json")
+    for login in ("mallory", "ada-", "", "ada\nada", "ad"):
+        with pytest.raises(request.NotAllowedError, match=r"Who may is in config\.json: \$\.github_may_ask"):
+            request.check_asker(login, ["ada"], "config.json")
+    with pytest.raises(request.NotAllowedError, match="names nobody"):
+        request.check_asker("ada", [], "config.json")

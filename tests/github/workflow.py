@@ -35,7 +35,7 @@ def _read_block(lines: list[str], least: int) -> tuple[Any, list[str]]:
         name, colon, inline = lines[0].strip().partition(":")
         assert colon, lines[0]
         lines = lines[1:]
-        if inline.strip() == "|":
+        if inline.partition(" #")[0].strip() == "|":
             end = next((at for at, line in enumerate(lines) if _indent(line) <= own), len(lines))
             values[name] = "".join(f"{line[_indent(lines[0]) :]}\n" for line in lines[:end])
             lines = lines[end:]

@@ -33,15 +33,21 @@ _NOT_FOR_GIT = (
     "GIT_OBJECT_DIRECTORY",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
 )
+_ANONYMOUS = ("-c", "credential.helper=", "-c", "http.extraHeader=", "-c", "http.cookieFile=")
+_NOBODY = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "GIT_SSH_COMMAND": "false"}
+"""Without ~/.netrc, ~/.gitconfig and ssh."""
 _QUERY_TIMEOUT_S = 120.0
 
 
-def work(arguments: list[str], *, cwd: Path, log: Path, deadline: Deadline) -> None:
-    """Run a git command that takes long or reaches out; ArtifactError says what it said last."""
+def work(arguments: list[str], *, cwd: Path, log: Path, deadline: Deadline, anonymous: bool = False) -> None:
+    """Run a git command that takes long or reaches out; ArtifactError says what it said last.
+
+    anonymous: nobody hears a password or key of this user, because somebody else chose whom to ask.
+    """
+    words = ["git", *_ALWAYS, *(_ANONYMOUS if anonymous else ()), *arguments]
+    environment = {**_environment(), **(_NOBODY if anonymous else {})}
     try:
-        outcome = process.run(
-            ["git", *_ALWAYS, *arguments], cwd=cwd, env=_environment(), timeout_s=deadline.left_s(), log=log
-        )
+        outcome = process.run(words, cwd=cwd, env=environment, timeout_s=deadline.left_s(), log=log)
     except DashboardError as error:
         raise ArtifactError(f"{error} Install git.") from error
     what = f"git {arguments[0]}"

@@ -59,6 +59,7 @@ class Mirror:
                     cwd=self.path,
                     log=log,
                     deadline=context.deadline,
+                    anonymous=context.guest is not None,
                 )
             except ArtifactError as error:
                 raise ArtifactError(f"{self.remote}: {error}") from error

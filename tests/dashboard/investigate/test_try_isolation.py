@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import platform
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +27,9 @@ from dashboard.artifacts.artifact import (
 )
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import build_tools, cmake, git_provider
+from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.process import sandbox
+from dashboard.process import orphans, sandbox
 from dashboard.process.sandbox import Guest
 from tests.dashboard import homes, standin
 from tests.dashboard.homes import HomeForTests
@@ -83,6 +87,14 @@ class Den:
         found = re.search(r"\{.*\}", error)
         assert found, error
         return done, json.loads(found[0])
+
+
+@pytest.fixture
+def adopting() -> Iterator[None]:
+    """This process adopts orphans, as what builds does; else they are somebody's who looks at them now and then."""
+    orphans.become_subreaper()
+    yield
+    ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
 @pytest.fixture
@@ -180,6 +192,57 @@ def test_where_it_must_be_isolated_and_cannot_be_only_the_homes_own_is_measured(
     assert not list((den.home.path / "results" / "tries").glob("*.json"))
 
 
+def test_a_setup_which_nights_take_is_run_with_the_homes_own_tvm_or_not_at_all(den: Den) -> None:
+    log = den.home.root / "setups"
+    setup = homes.good("setup", f'echo "$TVMDASH_ARTIFACT" >> {log}')
+    den.home.experiment("steal", run=STEAL, setup=setup, config={"pairs": 1})
+    guests = den.home.run("git:pull/7", "--against", f"git:{den.pull}", "--no-rebuild-tvm", verb="try")
+    assert "setup: nights take what it leaves, so it is not run with TVMs of others." in guests.output
+    assert not log.exists()
+    for path in (den.home.path / "results" / "tries").glob("*.json"):
+        path.unlink()
+    den.try_pull()
+    assert log.read_text().split() == [f"git-{den.own[:12]}"]
+
+
+@pytest.mark.usefixtures("adopting")
+def test_where_the_candidate_says_from_where_to_fetch_nobody_hears_a_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".netrc").write_text(f"machine 127.0.0.1 login me password {SECRET}\n")
+    heard = [listen_to_fetch(tmp_path / f"{at}", guest) for at, guest in enumerate((None, Guest(is_sealed=False)))]
+    assert [b"Authorization: Basic" in text for text in heard] == [True, False]
+    assert heard[1].startswith(b"GET /it/info/refs")
+
+
+def listen_to_fetch(folder: Path, guest: Guest | None) -> bytes:
+    """What a server on this machine hears that a mirror is fetched from, and that asks for a password."""
+    heard = bytearray()
+
+    class Refuse(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.extend(f"GET {self.path}\n{self.headers}".encode())
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="it"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    (folder / "logs").mkdir(parents=True)
+    with HTTPServer(("127.0.0.1", 0), Refuse) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        mirror = Mirror.of(folder, f"http://127.0.0.1:{server.server_port}/it")
+        with pytest.raises(ArtifactError):
+            mirror.fetch(BuildContext(folder, folder / "logs", Deadline(60), guest))
+        server.shutdown()
+        thread.join()
+    return bytes(heard)
+
+
 def make_build(tmp_path: Path, guest: Guest | None) -> cmake.Build:
     """A build whose sources lie in tmp_path/place/source."""
     for folder in ("place/source", "shelf", "logs", "tools"):
@@ -189,6 +252,7 @@ def make_build(tmp_path: Path, guest: Guest | None) -> cmake.Build:
     return cmake.Build(tmp_path / "place" / "source", context, tmp_path / "tools", tools)
 
 
+@pytest.mark.usefixtures("adopting")
 def test_a_build_of_others_reads_no_secret_and_writes_to_its_sources_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
