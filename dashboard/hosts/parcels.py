@@ -162,7 +162,7 @@ def _place(folder: Path, night: Night, data: list[Path], host: str, home: Home, 
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists():
             os.rename(path, target)
-    own = home.root / "results" / "hosts" / host
+    own = home.hosts / host
     (own / "nights").mkdir(parents=True, exist_ok=True)
     common.write_bytes(own / "nights" / f"{night.stamp}.json", (folder / _NIGHT).read_bytes())
     if (folder / _MACHINE).is_file():

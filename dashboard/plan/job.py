@@ -11,7 +11,7 @@ from typing import Any
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan.settings import HomeConfig
 from tvmdash.config_util import Beside
-from tvmdash.dashboard_info import experiment_of, host_of, variant_of
+from tvmdash.dashboard_info import experiment_of, host_of, make_title, variant_of
 from tvmdash.stages import EXPERIMENT, SUBSYSTEM, Pipeline, Stage, pipeline
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -105,9 +105,8 @@ class Job:
 
     @property
     def title(self) -> str:
-        """Its name for people; the host's and the TVM's first, because lists cut a title's end off."""
-        title = str(self.config.get("title") or self.experiment)
-        return ": ".join((*filter(None, (self.host, self.variant)), title))
+        """Its name for people."""
+        return make_title(self.name, str(self.config.get("title") or self.experiment))
 
     @property
     def description(self) -> str:

@@ -43,6 +43,11 @@ def host_of(name: str) -> str:
     return name.partition(VARIANT_SIGN)[0].partition(HOST_SIGN)[2]
 
 
+def make_title(name: str, title: str) -> str:
+    """The title of the job `name`, whose config says `title`: host and TVM first, because lists cut an end off."""
+    return ": ".join((*filter(None, (host_of(name), variant_of(name))), title))
+
+
 class StepReason(enum.StrEnum):
     """Why a step was not run; what it is about is the result's `subject`."""
 
@@ -375,6 +380,11 @@ class Home:
     def night_journal(self, stamp: str) -> Path:
         """What a running night, or one that was killed, did since its record was last written whole, one line each."""
         return self.nights / f"{stamp}.jsonl"
+
+    @property
+    def hosts(self) -> Path:
+        """The folder of one folder for each host that ever handed something in: machine.json, nights/<stamp>.json."""
+        return self.root / "results" / "hosts"
 
     @property
     def references(self) -> Path:

@@ -13,10 +13,11 @@ from files.incremental import fingerprint, mark
 from inputs.alerts import Alerts
 from views.context import SiteContext
 from views.series import SeriesView
+from views.tonight import find_measured_elsewhere
 
 from data.counting import Nights, counted, to_json
 from tvmdash import common, config_util
-from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info import Home, Night, experiment_of, make_title
 from tvmdash.errors import DashboardError
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.series import naming, store
@@ -154,7 +155,7 @@ def read_catalogue(site: SiteContext, stores: Stores, known: Mapping[str, Any]) 
     titles, machine = _titles(site.home, site.tonight), site.home.machine()
     measured = site.home.experiments_with_data()
     for name in dict.fromkeys([*sorted(titles), *measured]):
-        title, active = titles.get(name, (name, False))
+        title, active = titles.get(name) or (_title_elsewhere(name, titles), False)
         nights, failures = NO_NIGHTS, 0
         if name in measured:
             opened, nights = stores.of(name), stores.nights(name)
@@ -168,11 +169,20 @@ def read_catalogue(site: SiteContext, stores: Stores, known: Mapping[str, Any]) 
     return Catalogue(tuple(entries), experiments, site.alerts, boundary, memory)
 
 
+def _title_elsewhere(name: str, titles: Mapping[str, tuple[str, bool]]) -> str:
+    """Of an experiment that took no part tonight on this host or TVM: that of its config, if any."""
+    known = titles.get(experiment_of(name))
+    return make_title(name, known[0]) if known else name
+
+
 def _titles(home: Home, tonight: Night) -> dict[str, tuple[str, bool]]:
     """Title by name of the experiments that the home's config knows or that took part tonight, and whether active."""
     titles = {}
+    elsewhere = find_measured_elsewhere(home, tonight)
     folder = home.configs("experiment")
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.name in elsewhere:
+            continue
         with contextlib.suppress(DashboardError):  # the precheck tells what is wrong with a config
             config = common.read_json(path / config_util.CONFIG_FILE, max_bytes=4 << 20)
             if isinstance(config, dict):

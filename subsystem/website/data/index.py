@@ -12,7 +12,7 @@ from views.context import SiteContext
 from views.series import BLIND, GONE, MISSING, NIGHTS, STEADY, SUSPECT, UNJUDGED, YOUNG
 
 from data.catalogue import Catalogue, Entry
-from tvmdash.dashboard_info import Night
+from tvmdash.dashboard_info import Night, host_of
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE
 
 SCHEMA_VERSION = 1
@@ -42,7 +42,8 @@ def index_of(site: SiteContext, catalogue: Catalogue) -> bytes:
 
 
 def _night(night: Night, catalogue: Catalogue, now: datetime.datetime) -> dict[str, Any]:
-    machines = (experiment.nights.machines.get(night.stamp) for experiment in catalogue.experiments.values())
+    own_first = sorted(catalogue.experiments.values(), key=lambda experiment: bool(host_of(experiment.name)))
+    machines = (experiment.nights.machines.get(night.stamp) for experiment in own_first)
     return {
         "state": night_views.judge(night, now).state,
         "tvm": [night_views.format_version(artifact) for artifact in night.artifacts],

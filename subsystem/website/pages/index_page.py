@@ -98,7 +98,7 @@ def make_index_page(
         incidents=incidents[:MOST_INCIDENTS],
         more_incidents=incidents[MOST_INCIDENTS:],
         faults=_faults(context, experiments),
-        strip=make_strip(context.last_nights, machine_changes(context.machines)),
+        strip=make_strip(context.last_nights, machine_changes(context.own_machines)),
         series=some_of_each(series, MOST_YOUNG) if young else series[:MOST_SERIES],
         beside=beside,
         against_itself=context.verdict.value is not None

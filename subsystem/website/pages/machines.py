@@ -22,6 +22,7 @@ from views.context import SiteContext
 from views.strip import machine_changes
 
 from tvmdash import common
+from tvmdash.dashboard_info import Home, host_of
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import MACHINE
 from tvmdash.incidents.text import format_headline
@@ -90,7 +91,7 @@ def write_machines(context: SiteContext, new: Path) -> None:
         "machines.html",
         context.frame("machines"),
         newest=newest[0] if newest else None,
-        facts=list(_lines(newest[1])) if newest else [],
+        facts=list(format_facts(newest[1])) if newest else [],
         known=len(nights),
         first=next(iter(nights), None),
         identity=context.home.machine(),
@@ -118,10 +119,11 @@ def write_machines(context: SiteContext, new: Path) -> None:
 def _nights(context: SiteContext) -> dict[str, Facts]:
     """The facts by night, oldest first: those known already, and those of the last nights that are not."""
     known = _read(context.old / FACTS_FILE)
-    names = context.home.experiments_with_data()
+    measured = context.home.experiments_with_data()
+    names = [name for name in measured if not host_of(name)] or measured
     for stamp in _worth_reading(context):
         if stamp not in known:
-            facts = _facts_of(context, names, stamp)
+            facts = read_facts(context.home, names, stamp)
             if facts:
                 known[stamp] = facts
     return dict(sorted(known.items()))
@@ -129,16 +131,16 @@ def _nights(context: SiteContext) -> dict[str, Facts]:
 
 def _worth_reading(context: SiteContext) -> list[str]:
     """The last nights, and both sides of each change of machine that the store knows."""
-    nights = list(context.machines)
-    changed = sorted(machine_changes(context.machines))[-_MOST_CHANGES:]
+    nights = list(context.own_machines)
+    changed = sorted(machine_changes(context.own_machines))[-_MOST_CHANGES:]
     before = [nights[nights.index(stamp) - 1] for stamp in changed]
     return sorted({*context.shown_stamps, *changed, *before})
 
 
-def _facts_of(context: SiteContext, names: list[str], stamp: str) -> Facts | None:
+def read_facts(home: Home, names: Sequence[str], stamp: str) -> Facts | None:
     """What the first readable data file of that night says of its machine."""
     for name in names:
-        path = context.home.data_file(name, stamp)
+        path = home.data_file(name, stamp)
         if path.is_file():
             with contextlib.suppress(DashboardError, KeyError, TypeError):
                 facts = common.read_json(path)["environment"]["machine"]
@@ -187,7 +189,8 @@ def _differences(before: Facts, after: Facts) -> Iterator[Fact]:
             yield Fact(_name(name), f"{_format_fact(name, was)} → {_format_fact(name, now)}")
 
 
-def _lines(facts: Facts) -> Iterator[Fact]:
+def format_facts(facts: Facts) -> Iterator[Fact]:
+    """A line for each that says something."""
     for name, value in facts.items():
         if value not in (None, "", {}, []):
             yield Fact(_name(name), _format_fact(name, value))

@@ -14,6 +14,7 @@ from views.tonight import experiment_views
 from pages.alerts import write_alerts
 from pages.engines import write_engines
 from pages.experiments import write_experiments
+from pages.hosts import write_hosts
 from pages.index_page import make_index_page
 from pages.machines import write_machines
 from pages.nights import Written, write_nights
@@ -59,6 +60,7 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite) -> Written:
     write_engines(site, titles, new)
     write_versions(site, titles, carrier)
     write_tries(site, carrier)
+    write_hosts(site, carrier)
     first = file_name_of(site.series[0].id) if site.series else ""  # what the explorer shows unasked
     for page, template in pages.WITH_SCRIPTS.items():
         if page in pages.pages_with_scripts():

@@ -12,7 +12,7 @@ from markup.escaping import clean
 from markupsafe import Markup
 from views import night as night_views
 from views import tally as verdict
-from views.frame import Frame
+from views.frame import HOSTS, TRIES, Frame
 from views.series import SERIES_WORDS
 
 from render import formats, job_rows
@@ -22,7 +22,7 @@ SITE = Path(__file__).resolve().parents[1]
 STATIC = SITE / "static"
 TEMPLATES = SITE / "templates"
 
-TRIES = "tries"
+NOT_ON_EVERY_SITE = frozenset({TRIES, HOSTS})
 # page, its place, its name for people; those whose template is not there are left out
 NAVIGATION = (
     ("index", "index.html", "Tonight"),
@@ -33,6 +33,7 @@ NAVIGATION = (
     (TRIES, "tries.html", "Tries"),
     ("scores", "scores.html", "Scores"),
     ("alerts", "alerts.html", "Alerts"),
+    (HOSTS, "hosts.html", "Hosts"),
     ("machines", "machines.html", "Machines"),
     ("nights", "nights/index.html", "Nights"),
 )
@@ -46,9 +47,9 @@ def pages_with_scripts() -> frozenset[str]:
     return frozenset(page for page, name in WITH_SCRIPTS.items() if (TEMPLATES / name).is_file())
 
 
-def navigation(*, tries: bool) -> list[tuple[str, str, str]]:
-    """The pages that the header leads to."""
-    missing = {*WITH_SCRIPTS} - pages_with_scripts() | (set() if tries else {TRIES})
+def navigation(also: frozenset[str]) -> list[tuple[str, str, str]]:
+    """The pages that the header leads to; `also` are those of NOT_ON_EVERY_SITE that this one has."""
+    missing = {*WITH_SCRIPTS} - pages_with_scripts() | (NOT_ON_EVERY_SITE - also)
     return [item for item in NAVIGATION if item[0] not in missing]
 
 
@@ -65,19 +66,19 @@ def renderer_version() -> str:
 
 def version_of(frame: Frame) -> str:
     """Changes with all that a page has from elsewhere: then it is rendered anew."""
-    return f"{renderer_version()}{' with tries' if frame.tries else ''}"
+    return " with ".join((renderer_version(), *sorted(frame.also)))
 
 
 def render(template: str, frame: Frame, **values: Any) -> str:
     """The page as HTML."""
-    header = _header(frame.page, frame.root, tries=frame.tries)
+    header = _header(frame.page, frame.root, frame.also)
     return _environment().get_template(template).render(frame=frame, root=frame.root, header=header, **values) + "\n"
 
 
 @functools.cache
-def _header(page: str, root: str, *, tries: bool) -> Markup:
+def _header(page: str, root: str, also: frozenset[str]) -> Markup:
     """The top of a page, the same on many."""
-    values = {"page": page, "root": root, "navigation": navigation(tries=tries)}
+    values = {"page": page, "root": root, "navigation": navigation(also)}
     return Markup(_environment().get_template("header.html").render(values))  # noqa: S704 - escaped by the template
 
 

@@ -13,9 +13,10 @@ from inputs.others import TELEMETRY, Deadlines, TelemetryRuns, read_deadlines, r
 from inputs.scores import Scores, read_scores
 
 from tvmdash import common
-from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info import Home, Night, host_of
 from tvmdash.tries import files
-from views.frame import Frame
+from tvmdash.verdict import JudgedSeries
+from views.frame import HOSTS, TRIES, Frame
 from views.series import NIGHTS, Measured, SeriesView, read_measured
 from views.tally import ReadVerdict, read_tonights
 
@@ -79,6 +80,16 @@ class SiteContext:
         """The machines that measured on each night, oldest night first; nights of which none is known are left out."""
         return self._measured.machines
 
+    @property
+    def own_machines(self) -> Mapping[str, tuple[str, ...]]:
+        """The same without the other hosts."""
+        return self._measured.own_machines
+
+    @functools.cached_property
+    def judged(self) -> Mapping[str, JudgedSeries]:
+        """What tonight's verdict says of each series."""
+        return {each.series: each for each in self.verdict.value.series} if self.verdict.value else {}
+
     @functools.cached_property
     def series_by_id(self) -> dict[str, SeriesView]:
         return {view.id: view for view in self.series}
@@ -93,6 +104,20 @@ class SiteContext:
         """The files of what was tried, oldest first."""
         return files.list_files(self.home)
 
+    @functools.cached_property
+    def hosts(self) -> tuple[str, ...]:
+        """The other machines that measured for the home, or should have; none where only one machine ever measured."""
+        measured = {host_of(name) for name in self.home.experiments_with_data()}
+        if len(measured) < 2:
+            return ()
+        asked = {host.name for night in self.last_nights for host in night.hosts}
+        return tuple(sorted((measured | asked) - {""}, key=lambda name: (name.lower(), name)))
+
+    @property
+    def _also(self) -> frozenset[str]:
+        """The pages that this site has and not every site."""
+        return frozenset(name for name, has in ((TRIES, self.tries), (HOSTS, self.hosts)) if has)
+
     def telemetry_file(self, name: str) -> Path:
         """A file that the telemetry subsystem names; outside of its output folder there is none."""
         folder = self.home.output(TELEMETRY).resolve()
@@ -101,11 +126,11 @@ class SiteContext:
 
     def frame(self, page: str, root: str = "") -> Frame:
         """Of a page that is written anew by each publish."""
-        return Frame(page, root, f"{self.now:%Y-%m-%dT%H:%M:%SZ}", self.max_age_hours, bool(self.tries))
+        return Frame(page, root, f"{self.now:%Y-%m-%dT%H:%M:%SZ}", self.max_age_hours, self._also)
 
     def lasting_frame(self, page: str, root: str = "") -> Frame:
         """Of a page that is carried over until what it shows has changed."""
-        return Frame(page, root, tries=bool(self.tries))
+        return Frame(page, root, also=self._also)
 
     @property
     def written(self) -> str:

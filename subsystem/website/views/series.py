@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from tvmdash import common
 from tvmdash.contracts.alerts import SeriesBeside
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, host_of
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.text import format_size
@@ -53,7 +53,7 @@ class SeriesView:
     """A row of a table of series. change: from the level before, as a fraction; exact_change: in its unit.
 
     visible: the least that is told. short_name: its name where the experiment is told already. beside: how it stands to
-    the reference tonight.
+    the reference tonight. title: what its experiment calls it, if anything.
     """
 
     id: str
@@ -80,6 +80,7 @@ class SeriesView:
     exact_change: str = ""
     short_name: str = ""
     beside: SeriesBeside | None = None
+    title: str = ""
 
     @property
     def format_beside(self) -> str:
@@ -104,10 +105,14 @@ class SeriesView:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the store says: the series, what needs attention first, and the machines of each night, oldest first."""
+    """What the store says: the series, what needs attention first, and the machines of each night, oldest first.
+
+    own_machines: without the other hosts.
+    """
 
     series: list[SeriesView]
     machines: Mapping[str, tuple[str, ...]]
+    own_machines: Mapping[str, tuple[str, ...]]
 
 
 def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured:
@@ -119,6 +124,7 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
     nights = Nights(tuple(stamps[-NIGHTS:]), alerts)
     views: list[SeriesView] = []
     machines: dict[str, set[str]] = {}
+    own: dict[str, set[str]] = {}
     for name in home.experiments_with_data():
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             # a query each: for so few nights that is less work than importing what takes whole nights apart
@@ -126,13 +132,17 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
             series = [opened.points_of(outline, since=nights.stamps[0]) for outline in outlines]
             measured_by = opened.machines(name)
         for stamp, machine in measured_by.items():
-            machines.setdefault(stamp, set()).update({machine} - {""})
+            for known in (machines,) if host_of(name) else (machines, own):
+                known.setdefault(stamp, set()).update({machine} - {""})
         names = naming.short_names(series)
         for item, key, short_name in zip(series, naming.keys(series), names, strict=True):
             if item.stamps and item.stamps[0] <= nights.tonight:
                 views.append(nights.view(item, key, short_name, moves.get(key)))
-    known = {stamp: tuple(sorted(machine_names)) for stamp, machine_names in sorted(machines.items()) if machine_names}
-    return Measured(sorted(views, key=_need), known)
+    return Measured(sorted(views, key=_need), _in_order(machines), _in_order(own))
+
+
+def _in_order(machines: Mapping[str, set[str]]) -> Mapping[str, tuple[str, ...]]:
+    return {stamp: tuple(sorted(names)) for stamp, names in sorted(machines.items()) if names}
 
 
 def _need(view: SeriesView) -> tuple[int, float, bool, str]:
@@ -204,6 +214,7 @@ class Nights:
             exact_change=format_size(move[1]) if move and move[1].is_exact else "",
             short_name=short_name,
             beside=verdict.beside if verdict and last_stamp == self.tonight == self.alerts.night else None,
+            title=series.title,
             spark=self._spark(values, series.unit, baseline, verdict, (first, move)),
         )
 

@@ -15,7 +15,7 @@ from files.graphs import Graph
 from inputs.parsing import WRONG, reason_of, text
 
 from tvmdash import common, config_util, records, redaction
-from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of
+from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of, make_title
 from tvmdash.errors import DashboardError
 from tvmdash.series.naming import label_of
 from tvmdash.text import format_bytes
@@ -90,11 +90,12 @@ def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
     configs = _configs(home)
     jobs = {job.name: job for job in experiments(nights[0])}
     views = []
-    for name in {*reported, *configs, *home.experiments_with_data()}:
+    own = configs.keys() - find_measured_elsewhere(home, nights[0])
+    for name in {*reported, *own, *home.experiments_with_data()}:
         config, known = configs.get(experiment_of(name)), reported.get(name)
+        title = known.title if known else _title(name, config)
         if name not in jobs and name not in configs and _active(config):  # on a TVM that the home names no more
             config = None
-        title = known.title if known else str((config or {}).get("title") or name)
         description = known.description if known else str((config or {}).get("description", ""))
         taken = graphs.take(home.graph(name), site, name, old)
         points, fault = _points(context, name, site)
@@ -118,6 +119,17 @@ def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
         )
         views.append(view)
     return sorted(views, key=lambda view: (view.job is None, view.title.lower(), view.name))
+
+
+def _title(name: str, config: Mapping[str, Any] | None) -> str:
+    title = (config or {}).get("title")
+    return make_title(name, str(title)) if title else name
+
+
+def find_measured_elsewhere(home: Home, tonight: Night) -> set[str]:
+    """The experiments without data of their own that tonight took part on other hosts or TVMs alone."""
+    jobs = {job.name for job in tonight.experiments}
+    return {experiment_of(name) for name in jobs} - jobs - set(home.experiments_with_data())
 
 
 def _find_newest_jobs(nights: Iterable[Night]) -> dict[str, JobResult]:

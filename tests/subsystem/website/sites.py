@@ -25,6 +25,7 @@ from tvmdash.dashboard_info import (
     OK,
     RUNNING,
     Home,
+    HostNight,
     JobResult,
     MissingBackup,
     Night,
@@ -100,6 +101,7 @@ class Site:
         machine_changes: tuple[MachineChange, ...] = (),
         partial: tuple[PartialData, ...] = (),
         references: tuple[Reference, ...] = (),
+        hosts: tuple[HostNight, ...] = (),
         **built: Any,
     ) -> None:
         """Leave a night's record; `built` are fields of its artifact."""
@@ -112,6 +114,7 @@ class Site:
             "partial": partial,
             "machine_changes": machine_changes,
             "references": references,
+            "hosts": hosts,
         }
         night = Night(at, state, elapsed_s=754, artifacts=(artifact,), jobs=(*jobs, website), **own)
         self.home.nights.mkdir(parents=True, exist_ok=True)
