@@ -51,5 +51,6 @@ class ExperimentConfig(MeasuringConfig, JobConfig):
     tvm_branch: str | None
     tvm_options: Mapping[str, str] | None
     tvms: tuple[str, ...] | None
+    hosts: tuple[str, ...] | None
     size: Literal["nightly", "smoke"]
     rerun_setup: bool
