@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -18,14 +21,21 @@ from tests.slow import slurm_cluster
 from tests.slow.slurm_cluster import Cluster
 from tests.slow.test_hosts_slurm import NODES, add_nodes, list_marked
 
+pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("TVMDASH_KILLS", "20"))
-LONGEST_S = 5.0
+"""How many kills there are; each home has at most KILLS_A_HOME of them, and is then checked."""
+KILLS_A_HOME = 60
+KINDS = ("night", "worker", "srun", "stage", "slurmd", "slurmctld")
+LONGEST_S, LAST_PROCESS_S = 5.0, 10.0
 RUN = """
 exec 9>>"{root}/$TVMDASH_JOB.load"
 flock -n 9 || echo "$TVMDASH_JOB in $TVMDASH_NIGHT" >> "{root}/overlaps"
 sleep 0.5
 """
 """While it runs it holds a lock; a second load at the same time would not get it."""
+MEASURED = """echo "$TVMDASH_NIGHT" >> "{root}/$TVMDASH_JOB.measured"\n"""
+"""The last line of `run`: from here on the number must not be lost."""
+JOBS = ("plain", *(f"plain~{node}" for node in NODES))
 
 
 @pytest.fixture(scope="module")
@@ -40,59 +50,98 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def home(tmp_path: Path) -> HomeForTests:
     made = homes.make_home(tmp_path, tmp_path / "artifacts")
-    run = homes.good("run", RUN.replace("{root}", str(made.root)))
+    run = (homes.good("run", RUN) + MEASURED).replace("{root}", str(made.root))
     homes.write(
         made.experiment("plain", config={"hosts": ["local", *NODES]}, run=run) / "fields.json", {"needs_tvm": False}
     )
     return made
 
 
-def test_no_kill_makes_two_loads_or_loses_a_number(home: HomeForTests, cluster: Cluster) -> None:
-    env, rng = add_nodes(home, cluster, patience_minutes=2), random.Random(17)
-    counts: dict[str, int] = {}
-    for _ in range(KILLS):
+@dataclass
+class Killer:
+    """Kills what takes part in nights. hits: by kind. spoiled: job and night of each stage that it killed."""
+
+    home: HomeForTests
+    cluster: Cluster
+    rng: random.Random
+    hits: Counter[str] = field(default_factory=Counter)
+    spoiled: set[tuple[str, str]] = field(default_factory=set)
+
+    def strike(self, night: int) -> str:
+        """Kill something at random, if there is one; which kind. A daemon is started again."""
+        what = self.rng.choice(KINDS)
+        if what == "slurmctld":
+            self.cluster.stop(what)
+            time.sleep(self.rng.uniform(0, 2))
+            self.cluster.start_controller()
+        elif what == "slurmd":
+            node = self.rng.choice(NODES)
+            self.cluster.stop(node)
+            time.sleep(self.rng.uniform(0, 2))
+            self.cluster.start_node(node)
+        elif not self._kill_one(self._list_pids(what, night), is_stage=what == "stage"):
+            return what
+        self.hits[what] += 1
+        return what
+
+    def _list_pids(self, what: str, night: int) -> list[int]:
+        if what == "night":
+            return [night]
+        if what == "worker":
+            return [pid for node in NODES for pid in host_homes.find_workers(self.home, node)]
+        names = ("srun",) if what == "srun" else ("sh", "run.sh", "sleep", "analyze.sh")
+        return [pid for pid in list_marked(self.home) if read_name(pid) in names]
+
+    def _kill_one(self, pids: list[int], *, is_stage: bool) -> bool:
+        if not pids:
+            return False
+        pid = self.rng.choice(pids)
+        words = dict(item.partition(b"=")[::2] for item in homes.environment_of(pid))
+        if is_stage:
+            self.spoiled.add((words.get(b"TVMDASH_JOB", b"").decode(), words.get(b"TVMDASH_NIGHT", b"").decode()))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        return True
+
+
+@pytest.mark.parametrize("seed", range(math.ceil(KILLS / KILLS_A_HOME)))
+def test_no_kill_makes_two_loads_or_loses_a_number(seed: int, home: HomeForTests, cluster: Cluster) -> None:
+    env, killer = add_nodes(home, cluster, patience_minutes=2), Killer(home, cluster, random.Random(17 + seed))
+    begun, lingered_s = time.monotonic(), 0.0
+    while killer.hits.total() < min(KILLS_A_HOME, KILLS - seed * KILLS_A_HOME):
         with homes.killed_at_end(home.start(env=env)) as night:
-            time.sleep(rng.uniform(0, LONGEST_S))
-            what = rng.choice(("night", "worker", "srun", "stage", "slurmd", "slurmctld"))
-            counts[what] = counts.get(what, 0) + kill(what, home, cluster, night.pid, rng)
+            time.sleep(killer.rng.uniform(0, LONGEST_S))
+            what = killer.strike(night.pid)
             night.wait(homes.DEADLINE_S)
-        homes.wait_for(lambda: not list_marked(home), "every process of the night has ended", 15.0)
+        ended = time.monotonic()
+        homes.wait_for(lambda: not list_marked(home), "every process of the night has ended", LAST_PROCESS_S)
+        lingered_s = max(lingered_s, time.monotonic() - ended)
         if what != "slurmctld":  # it may have forgotten that the jobs ended; the next night ends them
             cluster.wait_until_idle()
     done = home.run_with(env)
     assert done.code == 0, done.output
     assert not (home.root / "overlaps").exists(), (home.root / "overlaps").read_text()
+    check_all_came_home_once(home, killer.spoiled)
+    print(
+        f"kills that hit: {dict(killer.hits)}; nights: {len(home.stamps())}, in {time.monotonic() - begun:.0f} s; with"
+        f" data: { ({job: len(read_data(home.path, job)) for job in JOBS}) }; stages killed: {len(killer.spoiled)};"
+        f" the last process of a night ended after {lingered_s:.1f} s at most"
+    )
+
+
+def check_all_came_home_once(home: HomeForTests, spoiled: set[tuple[str, str]]) -> None:
+    """Each number that was measured is at home, byte for byte."""
+    for job in JOBS:
+        at_home = read_data(home.path, job)
+        measured = {stamp for stamp in read_lines(home.root / f"{job}.measured") if (job, stamp) not in spoiled}
+        assert measured <= set(at_home), f"{job}: {sorted(measured - set(at_home))} lost"
     for node in NODES:
-        there = read_data(host_homes.folder(home, node) / "home", node)
-        assert there.items() <= read_data(home.path, node).items()
-        assert len(there) == len(set(there))
-    print(f"kills that hit: {counts}; nights with data by node: {[len(read_data(home.path, node)) for node in NODES]}")
+        there = read_data(host_homes.folder(home, node) / "home", f"plain~{node}")
+        assert there.items() <= read_data(home.path, f"plain~{node}").items()
 
 
-def kill(what: str, home: HomeForTests, cluster: Cluster, night: int, rng: random.Random) -> bool:
-    """Kill one of these; whether there was one. A daemon is started again."""
-    if what == "slurmctld":
-        cluster.stop(what)
-        time.sleep(rng.uniform(0, 2))
-        cluster.start_controller()
-        return True
-    if what == "slurmd":
-        node = rng.choice(NODES)
-        cluster.stop(node)
-        time.sleep(rng.uniform(0, 2))
-        cluster.start_node(node)
-        return True
-    marked = list_marked(home)
-    pids = {
-        "night": [night],
-        "worker": [pid for node in NODES for pid in host_homes.find_workers(home, node)],
-        "srun": [pid for pid in marked if read_name(pid) == "srun"],
-        "stage": [pid for pid in marked if read_name(pid) in ("sh", "run.sh", "sleep", "analyze.sh")],
-    }[what]
-    if pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(rng.choice(pids), signal.SIGKILL)
-    return bool(pids)
+def read_lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def read_name(pid: int) -> str:
@@ -101,7 +150,7 @@ def read_name(pid: int) -> str:
     return ""
 
 
-def read_data(root: Path, node: str) -> dict[str, bytes]:
-    """By stamp, what the experiment measured on that node."""
-    folder = root / "results" / "experiments" / "data" / f"plain~{node}"
-    return {path.name: path.read_bytes() for path in folder.glob("data_*.json")}
+def read_data(root: Path, job: str) -> dict[str, bytes]:
+    """By stamp, what a job measured."""
+    folder = root / "results" / "experiments" / "data" / job
+    return {path.stem.removeprefix("data_"): path.read_bytes() for path in folder.glob("data_*.json")}

@@ -17,6 +17,7 @@ from tests.dashboard.homes import HomeForTests
 from tests.slow import slurm_cluster
 from tests.slow.slurm_cluster import Cluster
 
+pytestmark = pytest.mark.slow
 NODES = ("n1", "n2", "n3")
 
 
