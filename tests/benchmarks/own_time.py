@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO), str(REPO / "shared" / "python"), str(REPO / "tests" / "dashboard")]
+os.environ.setdefault("TVMDASH_NODE", socket.gethostname())
 from tests.dashboard import homes  # noqa: E402 - from the tests' folder
 
 EXPERIMENTS, SUBSYSTEMS = 20, 2

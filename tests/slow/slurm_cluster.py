@@ -12,6 +12,10 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from tests.dashboard import host_homes
+from tests.dashboard.homes import HomeForTests
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun")
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -121,6 +125,18 @@ def started(root: Path, nodes: int) -> Iterator[Cluster]:
     finally:
         for name in reversed(list(cluster.daemons)):
             cluster.stop(name)
+
+
+def add_nodes(home: HomeForTests, cluster: Cluster, *names: str, **fields: Any) -> dict[str, str]:
+    """Make these nodes hosts of the home; the environment of a night on it. fields: of each host's config."""
+    env = host_homes.add_hosts(home)
+    (home.root / "bin" / "ssh").unlink()
+    hosts = {name: {"launcher": "slurm", "partition": "p", "node": name, **fields} for name in names}
+    for name, host in hosts.items():
+        host["folder"] = str(host_homes.folder(home, name))
+        host_homes.add_environment(host_homes.folder(home, name))
+    home.configure(hosts=hosts)
+    return {**env, **cluster.env}
 
 
 def _find_ports(count: int) -> int:

@@ -39,17 +39,7 @@ def home(tmp_path: Path) -> HomeForTests:
 
 def add_nodes(home: HomeForTests, cluster: Cluster, **fields: Any) -> dict[str, str]:
     """Make each node a host of the home; the environment of a night on it."""
-    env = host_homes.add_hosts(home)
-    (home.root / "bin" / "ssh").unlink()
-    folder = host_homes.folder
-    hosts = {
-        name: {"launcher": "slurm", "partition": "p", "node": name, "folder": str(folder(home, name)), **fields}
-        for name in NODES
-    }
-    home.configure(hosts=hosts)
-    for name in NODES:
-        host_homes.add_environment(folder(home, name))
-    return {**env, **cluster.env}
+    return slurm_cluster.add_nodes(home, cluster, *NODES, **fields)
 
 
 def read_hosts(home: HomeForTests) -> dict[str, dict[str, Any]]:
