@@ -10,11 +10,11 @@ from typing import Any
 import peaks
 import roofline
 import running
-from table import chosen
 
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.plot_util.specs import Plot
 from tvmdash.relax_util import CompileOptions, workloads
+from tvmdash.relax_util.operators.table import chosen
 from tvmdash.summary_util import Summary
 
 ARGUMENTS = ("shape", "other", "stride", "padding", "axes", "dtype", "n", "kib")

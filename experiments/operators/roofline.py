@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from kinds import Operator
 from peaks import MATMUL, NUMPY, Peaks, Rate, bandwidth_of, gflops_of, peaks
-from table import OPERATORS
 
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import History, Record
 from tvmdash.experiment import engine_text
 from tvmdash.experiment import plots as series_plots
 from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot
+from tvmdash.relax_util.operators.kinds import Operator
+from tvmdash.relax_util.operators.table import OPERATORS
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary
 from tvmdash.text import format_bytes, format_list, format_quantity, three_digits

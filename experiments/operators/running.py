@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from kinds import Operator
 
 from tvmdash import relax_util
 from tvmdash.errors import DashboardError
@@ -17,6 +15,8 @@ from tvmdash.experiment.engines import Engine
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util import CompileOptions, workloads
+from tvmdash.relax_util.operators.kinds import Operator
+from tvmdash.relax_util.operators.programs import make_arrays, relax_module
 from tvmdash.trial_util import python_timer
 
 ONNXRUNTIME = Engine(reference_engines.ONNXRUNTIME.name, (*reference_engines.ONNXRUNTIME.requirements, "onnx==1.23.2"))
@@ -24,18 +24,6 @@ ONNXRUNTIME = Engine(reference_engines.ONNXRUNTIME.name, (*reference_engines.ONN
 OPSET, IR_VERSION = 20, 9
 MANY = 1000
 """From so many products on, a sum kept in float16 may be beyond the tolerance."""
-
-
-def make_arrays(operator: Operator, dtype: str, seed: int) -> tuple[list[Array], list[Array]]:
-    """Inputs and weights; weights are scaled so that outputs are about as large as inputs."""
-    rng = np.random.default_rng([seed, 3])
-    inputs = [rng.standard_normal(shape).astype(dtype) for shape in operator.inputs]
-    scales = [math.sqrt(math.prod(shape[1:])) for shape in operator.weights]
-    weights = [
-        (rng.standard_normal(shape) / scale).astype(dtype)
-        for shape, scale in zip(operator.weights, scales, strict=True)
-    ]
-    return inputs, weights
 
 
 def reference(operator: Operator, arrays: Sequence[Array]) -> Array:
@@ -56,21 +44,6 @@ def on_tvm(operator: Operator, dtype: str, options: CompileOptions, threads: int
         details={"called_from": "C++", "taken_from": operator.source},
         inputs=inputs,
     )
-
-
-def relax_module(operator: Operator, dtype: str, weights: Sequence[Array]) -> Any:
-    """`main` with the operator's inputs as arguments and its weights as constants."""
-    from tvm import relax
-
-    builder = relax.BlockBuilder()
-    tensor = getattr(relax, "TensorStructInfo", None) or relax.TensorType  # the name up to 0.25, and since
-    inputs = [relax.Var(f"x{index}", tensor(shape, dtype)) for index, shape in enumerate(operator.inputs)]
-    with builder.function("main", inputs):
-        with builder.dataflow():
-            value = builder.emit(operator.relax(*inputs, *map(relax.const, weights)))
-            output = builder.emit_output(value)
-        builder.emit_func_output(output)
-    return builder.finalize()
 
 
 def on_onnxruntime(operator: Operator, dtype: str, threads: int, seed: int) -> Prepared:

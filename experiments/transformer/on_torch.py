@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from model import EPSILON, Model, Step
-
 from tvmdash.networks.ops import Array
+from tvmdash.networks.transformer import EPSILON, Model, Step
 
 Call = Callable[[], Sequence[Any]]
 

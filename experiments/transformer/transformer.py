@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import on_relax
 import on_torch
 import throughput
-from model import Model, Step, make_step, make_weights
 
 from tvmdash import relax_util
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.experiment import reference_engines
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
+from tvmdash.networks.transformer import Model, Step, make_step, make_weights
 from tvmdash.plot_util.specs import Plot
 from tvmdash.relax_util import Compiled, CompileOptions, workloads
+from tvmdash.relax_util import transformer as relax_transformer
 from tvmdash.summary_util import Summary
 from tvmdash.trial_util import python_timer
 
@@ -129,7 +129,7 @@ def _step(model: Model, phase: str, length: int, seed: int) -> Step:
 @functools.cache
 def _compiled(model: Model, phase: str, length: int | None, target: str, seed: int) -> Compiled:
     """Once in a process: all lengths share the module with the length as a symbol."""
-    module = on_relax.lower(model, _weights(model, seed), phase, length)
+    module = relax_transformer.lower(model, _weights(model, seed), phase, length)
     return relax_util.compile_module(module, CompileOptions(json.loads(target)))
 
 

@@ -12,12 +12,13 @@ from tvmdash import config_util, networks, records
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.info import History
 from tvmdash.relax_util import CompileOptions
+from tvmdash.relax_util.operators import kinds, table
 from tvmdash.series.store import Series
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 OWN = modules("operators")
-KINDS = sorted({operator.kind for operator in OWN.table.OPERATORS})
-OF_NETWORKS = [operator for operator in OWN.table.OPERATORS if operator.source.split()[0] in networks.NETWORKS]
+KINDS = sorted({operator.kind for operator in table.OPERATORS})
+OF_NETWORKS = [operator for operator in table.OPERATORS if operator.source.split()[0] in networks.NETWORKS]
 
 
 @pytest.fixture(scope="module")
@@ -43,28 +44,28 @@ def test_a_shape_said_to_be_a_networks_stands_there(operator) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_operator_gives_numpys_answer_on_tvm(kind: str) -> None:
-    operator = OWN.table.chosen([kind], 1)[0]
+    operator = table.chosen([kind], 1)[0]
     prepared = OWN.running.on_tvm(operator, "float32", CompileOptions("llvm"), 1, 3)
     assert prepared.check()["max_error"] <= 1e-5
 
 
 def test_work_is_counted_as_published() -> None:
-    first = next(operator for operator in OWN.table.OPERATORS if operator.source == "resnet18 conv0")
+    first = next(operator for operator in table.OPERATORS if operator.source == "resnet18 conv0")
     assert first.operations == 2 * 118_013_952  # multiply-adds of ResNet's first layer
     assert first.terms == 3 * 7 * 7
-    add = next(operator for operator in OWN.table.OPERATORS if operator.source == "resnet18 layer0.0.add")
+    add = next(operator for operator in table.OPERATORS if operator.source == "resnet18 layer0.0.add")
     assert (add.operations, add.bytes_moved(4)) == (64 * 56 * 56, 3 * 4 * 64 * 56 * 56)
 
 
 def test_every_operator_has_a_name_of_its_own_in_graphs() -> None:
-    names = [operator.short for operator in OWN.table.OPERATORS]
+    names = [operator.short for operator in table.OPERATORS]
     assert len(set(names)) == len(names)
     assert "depthwise 144x56x56 144x1x3x3" in names
     assert max(map(len, names)) <= 32
 
 
 def test_a_wrong_answer_fails_and_a_long_sum_in_float16_says_why() -> None:
-    long = OWN.kinds.dense("here", 1, 2000, 4)
+    long = kinds.dense("here", 1, 2000, 4)
     ones = np.ones((1, 4))
     with pytest.raises(DashboardError, match=r"float32\.$"):
         OWN.running._check(long, lambda: ones * 1.1, ones, "float32")()
@@ -161,6 +162,6 @@ def test_nights_that_outlive_the_table_are_still_told() -> None:
 def test_the_configs_operators_are_those_of_the_table() -> None:
     fields = config_util.read_fields(EXPERIMENTS / "operators" / "fields.json")
     assert set(fields["operators"].of.choices) == set(KINDS)
-    names = {"dtype", *(name for operator in OWN.table.OPERATORS for name in operator.args)}
+    names = {"dtype", *(name for operator in table.OPERATORS for name in operator.args)}
     assert names <= set(OWN.operators.ARGUMENTS)
-    assert all(dataclasses.is_dataclass(operator) for operator in OWN.table.OPERATORS)
+    assert all(dataclasses.is_dataclass(operator) for operator in table.OPERATORS)

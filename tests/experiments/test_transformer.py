@@ -9,14 +9,16 @@ from tests.experiments.trying import EXPERIMENTS, STAMP, Tried, modules
 from tvmdash import config_util, records, relax_util
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.info import History
+from tvmdash.networks import transformer as networks_transformer
 from tvmdash.relax_util import CompileOptions
+from tvmdash.relax_util import transformer as relax_transformer
 from tvmdash.series.store import Series
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 OWN = modules("transformer")
 SEED, LENGTHS = 3, (1, 5, 9)
-DECODER = OWN.model.Model(layers=2, width=16, heads=2, vocabulary=20, positions=12)
-ATTENTION = OWN.model.Model(layers=1, width=16, heads=2, vocabulary=0, positions=12)
+DECODER = networks_transformer.Model(layers=2, width=16, heads=2, vocabulary=20, positions=12)
+ATTENTION = networks_transformer.Model(layers=1, width=16, heads=2, vocabulary=0, positions=12)
 
 
 @pytest.fixture(scope="module")
@@ -28,37 +30,37 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tried, records.Nigh
 
 @pytest.mark.parametrize("model", [DECODER, ATTENTION], ids=["decoder", "attention"])
 def test_decoding_after_a_prefill_is_the_prefill_of_one_more(model) -> None:
-    weights = OWN.model.make_weights(model, SEED)
-    decoded = OWN.model.make_step(model, weights, "decode", 6, SEED).expected
-    whole = OWN.model.make_step(model, weights, "prefill", 7, SEED).expected
+    weights = networks_transformer.make_weights(model, SEED)
+    decoded = networks_transformer.make_step(model, weights, "decode", 6, SEED).expected
+    whole = networks_transformer.make_step(model, weights, "prefill", 7, SEED).expected
     np.testing.assert_allclose(decoded[0][-1], whole[0][-1], rtol=1e-4, atol=1e-5)  # the cache is float32
     for longer, kept in zip(whole[1:], decoded[1:], strict=True):
         np.testing.assert_allclose(kept, longer, rtol=1e-4, atol=1e-5)
 
 
 def test_a_token_never_sees_what_comes_after_it() -> None:
-    weights = OWN.model.make_weights(ATTENTION, SEED)
+    weights = networks_transformer.make_weights(ATTENTION, SEED)
     x = np.random.default_rng(SEED).standard_normal((6, 16))
     changed = x.copy()
     changed[4:] += 1.0
-    before, after = (OWN.model.forward(ATTENTION, weights, (value,), ())[0] for value in (x, changed))
+    before, after = (networks_transformer.forward(ATTENTION, weights, (value,), ())[0] for value in (x, changed))
     np.testing.assert_array_equal(before[:4], after[:4])
     assert not np.allclose(before[4:], after[4:])
 
 
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_one_module_with_a_symbol_answers_every_length(phase: str) -> None:
-    weights = OWN.model.make_weights(DECODER, SEED)
-    module = OWN.on_relax.lower(DECODER, weights, phase, None)
+    weights = networks_transformer.make_weights(DECODER, SEED)
+    module = relax_transformer.lower(DECODER, weights, phase, None)
     loaded = relax_util.load(relax_util.compile_module(module, CompileOptions("llvm")), 1)
     for length in LENGTHS:
-        step = OWN.model.make_step(DECODER, weights, phase, length, SEED)
+        step = networks_transformer.make_step(DECODER, weights, phase, length, SEED)
         outputs = loaded.outputs(*step.inputs, *step.cache)
         assert OWN.transformer._checked(outputs, step)["max_error"] <= 1e-5
 
 
 def test_a_wrong_cache_is_a_wrong_answer() -> None:
-    step = OWN.model.make_step(DECODER, OWN.model.make_weights(DECODER, SEED), "decode", 4, SEED)
+    step = networks_transformer.make_step(DECODER, networks_transformer.make_weights(DECODER, SEED), "decode", 4, SEED)
     good = list(step.expected)
     bad = [*good[:-1], good[-1] + 0.01]
     assert OWN.transformer._checked(good, step)["max_error"] == 0
@@ -68,7 +70,7 @@ def test_a_wrong_cache_is_a_wrong_answer() -> None:
 
 def test_heads_that_do_not_divide_the_width_are_refused() -> None:
     with pytest.raises(DashboardError, match="width 16 is not divisible by 3 heads"):
-        OWN.model.Model(1, 16, 3, 0, 4)
+        networks_transformer.Model(1, 16, 3, 0, 4)
 
 
 def test_a_night_without_pytorch_says_so_and_measures_tvm(night: tuple[Tried, records.NightData]) -> None:

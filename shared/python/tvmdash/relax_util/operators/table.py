@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kinds import Operator, batch_matmul, conv2d, dense, elementwise, layer_norm, reduction, softmax
+from tvmdash.relax_util.operators.kinds import (
+    Operator,
+    batch_matmul,
+    conv2d,
+    dense,
+    elementwise,
+    layer_norm,
+    reduction,
+    softmax,
+)
 
 TRANSFORMER = "transformer, 8 heads of 64, 128 tokens"
 """A block of the size of GPT-2's smaller brothers; no layer of tvmdash.networks."""

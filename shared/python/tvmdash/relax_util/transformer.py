@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from model import EPSILON, Model
 
 from tvmdash.networks.ops import Array
+from tvmdash.networks.transformer import EPSILON, Model
 
 Expr = Any
 """A relax.Expr; TVM has no types of its own to offer."""

@@ -1,0 +1,1 @@
+"""Single operators: what they are, at which shapes they are measured, and each as a Relax module."""

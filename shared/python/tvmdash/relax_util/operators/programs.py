@@ -1,0 +1,39 @@
+"""An operator's seeded inputs and weights, and the Relax module that computes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tvmdash.networks.ops import Array
+from tvmdash.relax_util.operators.kinds import Operator
+
+
+def make_arrays(operator: Operator, dtype: str, seed: int) -> tuple[list[Array], list[Array]]:
+    """Inputs and weights; weights are scaled so that outputs are about as large as inputs."""
+    rng = np.random.default_rng([seed, 3])
+    inputs = [rng.standard_normal(shape).astype(dtype) for shape in operator.inputs]
+    scales = [math.sqrt(math.prod(shape[1:])) for shape in operator.weights]
+    weights = [
+        (rng.standard_normal(shape) / scale).astype(dtype)
+        for shape, scale in zip(operator.weights, scales, strict=True)
+    ]
+    return inputs, weights
+
+
+def relax_module(operator: Operator, dtype: str, weights: Sequence[Array]) -> Any:
+    """`main` with the operator's inputs as arguments and its weights as constants."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    tensor = getattr(relax, "TensorStructInfo", None) or relax.TensorType  # the name up to 0.25, and since
+    inputs = [relax.Var(f"x{index}", tensor(shape, dtype)) for index, shape in enumerate(operator.inputs)]
+    with builder.function("main", inputs):
+        with builder.dataflow():
+            value = builder.emit(operator.relax(*inputs, *map(relax.const, weights)))
+            output = builder.emit_output(value)
+        builder.emit_func_output(output)
+    return builder.finalize()
