@@ -71,7 +71,7 @@ ROOMS: dict[str, str] = {
     "report": "plan",
     "hosts": "artifacts plan process",
     "night": "archive artifacts hosts plan process",
-    "worker": "hosts night plan",
+    "worker": "artifacts hosts night plan",
     "investigate": "artifacts night plan process",
     "github": "artifacts",
     "authoring": "artifacts night plan",

@@ -41,6 +41,9 @@ class Provider(Protocol):
     def rank(self, artifact: Artifact) -> Any:
         """Sorts the artifacts that satisfy one spec from old to new."""
 
+    def is_exact(self, spec: ArtifactSpec) -> bool:
+        """Whether `spec` means the same TVM every night."""
+
     def resolve(self, spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
         """`spec` made exact; without network where it is exact already."""
 
@@ -159,6 +162,8 @@ def _take_without_building(request: _Request) -> Provided:
 
 
 def _resolve_and_build(request: _Request) -> Provided:
+    if request.provider.is_exact(request.spec) and (taken := _take(request, request.spec)):
+        return taken
     try:
         exact = request.provider.resolve(request.spec, request.context)
     except ArtifactError as error:

@@ -19,12 +19,17 @@ SILENCE_S = 120.0
 
 @dataclass(frozen=True)
 class Hello:
-    """The worker is ready. unix_s: its clock; free_bytes: of the disk that holds its folder."""
+    """The worker is there. unix_s: its clock; free_bytes: of the disk that holds its folder.
+
+    python_tag, machine: as artifacts name what they were built for.
+    """
 
     protocol: int
     node: str
     hw_model: str
     python: str
+    python_tag: str
+    machine: str
     unix_s: float
     free_bytes: int
 
@@ -34,6 +39,7 @@ class Begin:
     """Measure a night of this stamp with the configs that follow, a tar archive.
 
     rebuild: get TVMs from where they come from, else only what is at hand counts.
+    tvms: the bytes of those that the home has and would copy, by key.
     """
 
     stamp: str
@@ -42,6 +48,28 @@ class Begin:
     patience_s: float
     rebuild: bool
     repository: Mapping[str, Any] = field(default_factory=dict)
+    tvms: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Copy this TVM of the home to here."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class Tvm:
+    """The TVM that was asked for, a tar archive, follows. id: its SHA-256. why: it is not sent, for people."""
+
+    key: str
+    id: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The machine is the worker's, and nothing more needs to be copied."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +118,8 @@ class Acknowledge:
     id: str
 
 
-Message = Hello | Begin | Beat | Ended | Refused | HandOver | Holds | Offer | Acknowledge
+Message = Hello | Begin | Fetch | Tvm | Ready | Beat | Ended | Refused | HandOver | Holds | Offer | Acknowledge
 KINDS: Mapping[str, type[Message]] = {
-    kind.__name__: kind for kind in (Hello, Begin, Beat, Ended, Refused, HandOver, Holds, Offer, Acknowledge)
+    kind.__name__: kind
+    for kind in (Hello, Begin, Fetch, Tvm, Ready, Beat, Ended, Refused, HandOver, Holds, Offer, Acknowledge)
 }

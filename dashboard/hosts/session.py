@@ -17,6 +17,7 @@ from typing import TypeVar
 from dashboard.hosts import launcher, messages, parcels
 from dashboard.hosts.bundle import Code
 from dashboard.hosts.channel import Channel, ChannelError
+from dashboard.hosts.copies import Copies
 from dashboard.hosts.messages import (
     BEAT_S,
     SILENCE_S,
@@ -24,12 +25,15 @@ from dashboard.hosts.messages import (
     Beat,
     Begin,
     Ended,
+    Fetch,
     HandOver,
     Hello,
     Holds,
     Message,
     Offer,
+    Ready,
     Refused,
+    Tvm,
 )  # fmt: skip
 from dashboard.plan.hosts import Host
 from dashboard.process import orphans, process
@@ -53,6 +57,8 @@ class Session:
         self._process: subprocess.Popen[bytes] | None = None
         self._closing = threading.Event()
         self._sending_beats: threading.Thread | None = None
+        self.is_copying = False
+        """Whether it was sent a TVM tonight."""
 
     def open(self, code: Code) -> Hello:
         """Reach the host, see to it that it has the code, and start its worker there."""
@@ -66,7 +72,7 @@ class Session:
         self._channel = Channel(self._process.stdout.fileno(), self._process.stdin.fileno(), self._host.name)
         with self._explained():
             self._send_code(code)
-            return self._receive(Hello, _ENVIRONMENT_S)
+            return self._receive((Hello,), _ENVIRONMENT_S)
 
     def _clear(self) -> None:
         """End what this night or an earlier one, which was killed, may have left there; no other one is alive."""
@@ -99,13 +105,29 @@ class Session:
                 size = os.fstat(file.fileno()).st_size
                 self._channel.send_raw(str(size), file, size)
 
-    def measure(self, begin: Begin, config: bytes) -> Ended:
-        """Let it measure, and wait until that is over."""
+    def measure(self, begin: Begin, config: bytes, copies: Copies, tell_ready: Callable[[], None]) -> Ended:
+        """Let it measure, with what it lacks of `copies`, and wait until that is over; `tell_ready` once it has all."""
         with self._explained():
             self._channel.send(begin, io.BytesIO(config), len(config))
             self._sending_beats = threading.Thread(target=self._send_beats, name=f"host-{self._host.name}", daemon=True)
             self._sending_beats.start()
-            return self._receive(Ended, self._host.patience_s + self._host.time_limit_s)
+            end = time.monotonic() + self._host.patience_s + self._host.time_limit_s
+            while not isinstance(message := self._receive((Ended, Fetch, Ready), end - time.monotonic()), Ended):
+                if isinstance(message, Fetch):
+                    self._send_tvm(message.key, copies)
+                else:
+                    tell_ready()
+            return message
+
+    def _send_tvm(self, key: str, copies: Copies) -> None:
+        self.is_copying = True
+        try:
+            path = copies.pack(key)
+        except DashboardError as error:
+            self._channel.send(Tvm(key, why=str(error)))
+            return
+        with path.open("rb") as content:
+            self._channel.send(Tvm(key, parcels.hash_file(path)), content, path.stat().st_size)
 
     def _send_beats(self) -> None:
         with contextlib.suppress(ChannelError):  # whoever receives says so
@@ -117,17 +139,17 @@ class Session:
         folder.mkdir(parents=True, exist_ok=True)
         with self._explained():
             self._channel.send(HandOver())
-            for _ in range(self._receive(Holds, _ANSWER_S).parcels):
-                offer = self._receive(Offer, _PACKING_S, into=folder)
+            for _ in range(self._receive((Holds,), _ANSWER_S).parcels):
+                offer = self._receive((Offer,), _PACKING_S, into=folder)
                 file = folder / f"{offer.id}.tar"
                 take_in(file)
                 file.unlink()
                 self._channel.send(Acknowledge(offer.id))
 
-    def _receive(self, wanted: type[_Wanted], within_s: float, into: Path | None = None) -> _Wanted:
+    def _receive(self, wanted: tuple[type[_Wanted], ...], within_s: float, into: Path | None = None) -> _Wanted:
         """The next message that is no beat; once the worker is there, no silence may be long."""
         end = time.monotonic() + within_s
-        silence_s = within_s if wanted is Hello else SILENCE_S  # it beats from then on
+        silence_s = within_s if Hello in wanted else SILENCE_S  # it beats from then on
         while True:
             left_s = end - time.monotonic()
             if left_s <= 0:

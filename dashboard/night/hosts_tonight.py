@@ -15,6 +15,7 @@ from pathlib import Path
 
 from dashboard.hosts import bundle, launcher, parcels
 from dashboard.hosts.bundle import Code, Tvms
+from dashboard.hosts.copies import Copies
 from dashboard.hosts.messages import Begin
 from dashboard.hosts.parcels import Parcel
 from dashboard.hosts.session import Session
@@ -30,7 +31,8 @@ from tvmdash.errors import DashboardError
 from tvmdash.files import removal
 
 _log = logging.getLogger("night")
-_HAND_OVER_S = 3600.0
+_READY_S = 60.0
+_COPYING_S = 900.0
 _FULL_BYTES = 64 << 20
 JobAtHome = tuple[Job, Sequence[StepResult], str]
 """A job, its steps on its host, and why the others are missing, where they are."""
@@ -45,6 +47,7 @@ class _Visit:
     session: Session
     record: HostNight
     future: Future[None] | None = None
+    is_ready: threading.Event = field(default_factory=threading.Event)
     parcel: Parcel | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -66,6 +69,7 @@ class HostsTonight:
         self._may_come = threading.Event()
         self._taking = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
+        self._copies = Copies((), self._folder)
 
     @property
     def _folder(self) -> Path:
@@ -80,8 +84,18 @@ class HostsTonight:
         self._visits = [self._make(name, [job for job in jobs if job.host == name]) for name in names]
         self._pool = ThreadPoolExecutor(len(self._visits), thread_name_prefix="host")
         have = Tvms(self._context.artifacts, tvms.references, tvms.rebuild)
+        self._copies = Copies((*have.have.values(), *have.references.values()), self._folder)
         for visit in self._visits:
             visit.future = self._pool.submit(self._attend, visit, code, have)
+
+    def wait_until_ready(self) -> None:
+        """Wait a moment until each host has its TVMs: what is copied from here would disturb what is measured here."""
+        end = time.monotonic() + _READY_S
+        for visit in self._visits:
+            visit.is_ready.wait(max(0.0, end - time.monotonic()))
+        for visit in self._visits:
+            if visit.session.is_copying:
+                visit.is_ready.wait(max(0.0, end + _COPYING_S - time.monotonic()))
 
     def _make(self, name: str, jobs: Sequence[Job]) -> _Visit:
         config = self._context.plan.config
@@ -102,6 +116,7 @@ class HostsTonight:
                 visit.record, why=f"{visit.host.name}: {error.filename or 'a file'}: {error.strerror}."
             )
         finally:
+            visit.is_ready.set()
             visit.record = replace(visit.record, elapsed_s=round(time.monotonic() - begun, 3))
             visit.session.close()
 
@@ -113,10 +128,12 @@ class HostsTonight:
             visit.record, state=HostState.LOST, node=hello.node, hw_model=hello.hw_model, clock_offset_s=offset_s
         )
         _log.info("host %s (%s) begins to measure", name, hello.node)
+        offered = self._copies.list_for(_list_keys(visit.jobs, tvms), hello.python_tag, hello.machine)
         begin = Begin(
-            self._context.stamp, name, plan.seed, visit.host.patience_s, tvms.rebuild, self._context.repository
+            self._context.stamp, name, plan.seed, visit.host.patience_s, tvms.rebuild, self._context.repository, offered
         )
-        end = visit.session.measure(begin, bundle.pack_config(plan, visit.host, visit.jobs, code, tvms))
+        config = bundle.pack_config(plan, visit.host, visit.jobs, code, tvms)
+        end = visit.session.measure(begin, config, self._copies, visit.is_ready.set)
         if end.why:
             visit.record = replace(visit.record, state=HostState.REFUSED, why=f"{name}: {end.why}")
         self._may_come.wait()  # what comes home would disturb what is measured here
@@ -145,6 +162,7 @@ class HostsTonight:
             )
         if parcel.night.stamp == self._context.stamp:
             visit.parcel = parcel
+            visit.notes += [f"{visit.host.name}: {note}" for note in parcel.night.notes]
             return
         visit.record = replace(visit.record, late=(*visit.record.late, parcel.night.stamp))
         for experiment in parcel.taken:
@@ -197,6 +215,13 @@ class HostsTonight:
             visit.session.close()
         if self._pool:
             self._pool.shutdown(wait=True, cancel_futures=True)
+        self._copies.remove()
         with contextlib.suppress(OSError):
             for path in self._folder.glob("code-*.tar"):
                 path.unlink()
+
+
+def _list_keys(jobs: Sequence[Job], tvms: Tvms) -> Iterator[str]:
+    """The keys of what these jobs measure, and of what that is measured against."""
+    for tvm in dict.fromkeys(job.tvm for job in jobs if job.tvm):
+        yield from (tonight[tvm].key for tonight in (tvms.have, tvms.references) if tvm in tonight)

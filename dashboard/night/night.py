@@ -57,6 +57,8 @@ def run_night(plan: Plan, *, rebuild: bool, order: NightOrder | None = None) -> 
         remedies = list_remedies(plan)
         with watchdog.watch(context.mark, remedies), contextlib.ExitStack() as opened:
             try:
+                for note in order.get_ready() if order else ():
+                    journal.note(note)
                 Phases(context, journal, opened, rebuild=rebuild, is_ordered=order is not None).perform()
             except (KeyboardInterrupt, process.Cancelled):
                 return journal.close(INTERRUPTED)

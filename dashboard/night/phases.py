@@ -51,6 +51,7 @@ class Phases:
             measured = self._provide([job for job in going if job.measures])
             experiments = [job for job in measured if job not in away]
             self._hosts.begin([job for job in measured if job in away], self._tvms)
+            self._hosts.wait_until_ready()
             experiments = self._each(experiments, _SETUP)
             experiments = self._each(experiments, _RUN)
             self._tails(experiments, after=_RUN)

@@ -7,7 +7,6 @@ is gone: it ends the night as an interrupt does. What was measured by then is sa
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import platform
 import queue
@@ -15,11 +14,14 @@ import shutil
 import signal
 import sys
 import tarfile
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
+from dashboard.artifacts.artifact import ArtifactError, python_tag
 from dashboard.hosts import parcels
 from dashboard.hosts.channel import Channel, ChannelError
 from dashboard.hosts.messages import (
@@ -30,18 +32,23 @@ from dashboard.hosts.messages import (
     Beat,
     Begin,
     Ended,
+    Fetch,
     HandOver,
     Hello,
     Holds,
     Message,
     Offer,
+    Ready,
     Refused,
+    Tvm,
 )  # fmt: skip
 from dashboard.night import machine_lock, night
 from dashboard.night.order import NightOrder
 from dashboard.plan.home_config import code_folders
 from dashboard.plan.job import REPOSITORY, CodeFolders
+from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import make_plan
+from dashboard.worker import copied
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, Home
 from tvmdash.errors import DashboardError
@@ -52,6 +59,7 @@ _OUTPUT = 3
 _FIRST_WORD_S = 120.0
 _LONGEST_S = 24 * 3600.0
 _KEPT_CODES = 2
+_SPOOLED_BYTES = 1 << 20
 
 
 def work(folder: Path) -> None:
@@ -69,7 +77,7 @@ class _Worker:
     def __init__(self, folder: Path, channel: Channel) -> None:
         self._folder, self._channel = folder, channel
         self._home = Home(folder / "home")
-        self._inbox = _Inbox(channel)
+        self._inbox = _Inbox(channel, folder)
         self._acknowledged = folder / "acknowledged"
 
     def work(self) -> None:
@@ -88,7 +96,9 @@ class _Worker:
 
     def _make_hello(self) -> Hello:
         free = shutil.disk_usage(self._folder).free
-        return Hello(PROTOCOL, machine_lock.node(), hardware.hw_model(), platform.python_version(), time.time(), free)
+        node, processor = machine_lock.node(), hardware.hw_model()
+        python = platform.python_version(), python_tag(), platform.machine()
+        return Hello(PROTOCOL, node, processor, *python, time.time(), free)
 
     def _send_beats(self) -> None:
         while True:
@@ -98,20 +108,42 @@ class _Worker:
             except ChannelError:
                 return  # whoever listens to the home says so
 
-    def _measure(self, begin: Begin, config: bytes) -> Ended:
+    def _measure(self, begin: Begin, config: IO[bytes]) -> Ended:
         self._write_config(config)
         code = CodeFolders(of_home=code_folders(self._home))
         plan = make_plan(self._home, code, seed=begin.seed, host=begin.host)
-        order = NightOrder(begin.stamp, begin.repository, begin.patience_s)
+        order = NightOrder(begin.stamp, begin.repository, begin.patience_s, lambda: list(self._get_copies(begin, plan)))
         with self._inbox.watched():
             done = night.run_night(plan, rebuild=begin.rebuild, order=order)
         return Ended("" if done.state == COMPLETE else "the night there was interrupted.")
 
-    def _write_config(self, config: bytes) -> None:
+    def _get_copies(self, begin: Begin, plan: Plan) -> Iterator[str]:
+        """Have the home's TVMs copied to here as far as they are not here yet; what went wrong, for people."""
+        folder = plan.config.artifacts
+        for key, why in copied.list_lacking(begin.tvms, folder):
+            try:
+                if why:
+                    raise ArtifactError(why)
+                log = plan.config.tmp_data / "logs" / begin.stamp / f"health-{key}.log"
+                copied.take_in(key, self._fetch(key), folder, log)
+            except (ArtifactError, OSError, tarfile.TarError) as error:
+                yield f"The home's TVM {key} was not copied to this machine, which gets it anew: {error}"
+        self._channel.send(Ready())
+
+    def _fetch(self, key: str) -> IO[bytes]:
+        self._channel.send(Fetch(key))
+        message, content = self._inbox.take(_LONGEST_S)
+        if not isinstance(message, Tvm) or message.key != key:
+            raise ChannelError(f"{type(message).__name__} is not the TVM {key}.")
+        if message.why or copied.hash_content(content) != message.id:
+            raise ArtifactError(message.why or "it was damaged on its way.")
+        return content
+
+    def _write_config(self, config: IO[bytes]) -> None:
         self._home.root.mkdir(exist_ok=True)
         with (
             common.folder_beside(self._home.root / "config") as new,
-            tarfile.open(fileobj=io.BytesIO(config)) as archive,
+            tarfile.open(fileobj=config) as archive,
         ):
             # Python before 3.11.4 has no filters.
             archive.extraction_filter = getattr(tarfile, "data_filter", None)
@@ -141,9 +173,9 @@ class _Worker:
 class _Inbox:
     """What the home says, read as it comes, so that its end is noticed at once."""
 
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self._taken: queue.Queue[tuple[Message, bytes] | ChannelError] = queue.Queue()
+    def __init__(self, channel: Channel, folder: Path) -> None:
+        self._channel, self._folder = channel, folder
+        self._taken: queue.Queue[tuple[Message, IO[bytes]] | ChannelError] = queue.Queue()
         self._is_watched = False
         threading.Thread(target=self._read, name="inbox", daemon=True).start()
 
@@ -151,16 +183,17 @@ class _Inbox:
         try:
             while True:
                 message, size = self._channel.receive(_FIRST_WORD_S)
-                content = io.BytesIO()
+                content = tempfile.SpooledTemporaryFile(_SPOOLED_BYTES, dir=str(self._folder))  # noqa: SIM115 - its reader's
                 self._channel.receive_bytes(size, content, SILENCE_S)
+                content.seek(0)
                 if not isinstance(message, Beat):
-                    self._taken.put((message, content.getvalue()))
-        except ChannelError as error:
-            self._taken.put(error)
+                    self._taken.put((message, content))
+        except (ChannelError, OSError) as error:
+            self._taken.put(error if isinstance(error, ChannelError) else ChannelError(f"{self._folder}: {error}"))
             if self._is_watched:
                 os.kill(os.getpid(), signal.SIGINT)
 
-    def take(self, within_s: float) -> tuple[Message, bytes]:
+    def take(self, within_s: float) -> tuple[Message, IO[bytes]]:
         """The next message, with what follows it."""
         try:
             item = self._taken.get(timeout=within_s)

@@ -63,6 +63,11 @@ def rank(artifact: Artifact) -> object:
     return artifact.facts["committed_utc"], artifact.key
 
 
+def is_exact(spec: ArtifactSpec) -> bool:
+    """Whether `spec` names all 40 digits of a commit."""
+    return git_names.is_commit(spec.branch)
+
+
 def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
     """`spec` with the commit that it means tonight; all 40 digits of a commit that is at hand need no network."""
     mirror = Mirror.of(context.folder, spec.remote)

@@ -83,6 +83,11 @@ def rank(artifact: Artifact) -> object:
     return Version(artifact.version), Version(artifact.facts["tvm_ffi"])
 
 
+def is_exact(spec: ArtifactSpec) -> bool:
+    """Whether `spec` names a version."""
+    return spec.branch != LATEST
+
+
 def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
     """`spec` with an exact version; only "latest" needs the index."""
     if spec.branch != LATEST:

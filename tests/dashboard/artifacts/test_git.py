@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -120,6 +121,9 @@ def test_a_branch_is_built_proved_and_then_taken_from_the_shelf(
     before = artifact.path.stat().st_ino
     assert built(spec_of(remotes), context)[0].path.stat().st_ino == before
     assert built(spec_of(remotes), context, rebuild=False)[0].key == artifact.key
+    shutil.rmtree(context.folder / ".mirrors")
+    shutil.rmtree(remotes.folder)
+    assert built(spec_of(remotes, commit), context) == (artifact, ""), "a whole commit on the shelf needs no source"
 
 
 @pytest.mark.slow  # three builds

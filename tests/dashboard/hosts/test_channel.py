@@ -31,13 +31,13 @@ def test_messages_and_their_bytes_arrive_in_their_order(ends: tuple[Channel, Cha
     begin = Begin("20261123T031500Z", "box", 7, 60.0, rebuild=True, repository={"commit": "é"})
 
     def speak() -> None:
-        there.send(Hello(1, "n", "cpu", "3.11", 1.5, 10))
+        there.send(Hello(1, "n", "cpu", "3.11", "cp311", "x86_64", 1.5, 10))
         there.send(begin, io.BytesIO(content), len(content))
         there.send(Beat())
 
     speaker = threading.Thread(target=speak)
     speaker.start()
-    assert here.receive(10) == (Hello(1, "n", "cpu", "3.11", 1.5, 10), 0)
+    assert here.receive(10) == (Hello(1, "n", "cpu", "3.11", "cp311", "x86_64", 1.5, 10), 0)
     message, size = here.receive(10)
     taken = io.BytesIO()
     here.receive_bytes(size, taken, 10)
