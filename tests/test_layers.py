@@ -30,6 +30,7 @@ FLOORS: dict[str, str] = {
     "convert": "errors",
     "json_schema": "",
     "config_util": "common errors json_schema",
+    "devices": "config_util errors",
     "machine": "common errors structured",
     "stages": "common errors redaction",
     "records": "common errors json_schema machine",
@@ -41,7 +42,7 @@ FLOORS: dict[str, str] = {
     "measure": "common config_util dashboard_info errors stages stats",
     "records_exchange": "common dashboard_info errors machine records",
     "trial_util": "measure",
-    "analysis_util": "measure records stats",
+    "analysis_util": "devices measure records stats",
     "summary_util": "common errors json_schema stats text",
     "plot_util": "common errors text",
     "check_prerequisites": "common config_util dashboard_info errors stages text",
@@ -53,10 +54,11 @@ FLOORS: dict[str, str] = {
     "backfill": "common dashboard_info errors records series stats structured text",
     "slack_util": "common config_util dashboard_info errors files http_util redaction secret_file stages structured"
     " text verdict",
-    "experiment": "analysis_util common config_util dashboard_info errors files machine measure plot_util records"
-    " series stages stats structured summary_util text trial_util",
-    "relax_util": "common errors experiment machine measure networks trial_util",
-    "exp_templates": "common config_util dashboard_info experiment measure plot_util records stages summary_util",
+    "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
+    " records series stages stats structured summary_util text trial_util",
+    "relax_util": "common devices errors experiment machine measure networks trial_util",
+    "exp_templates": "common config_util dashboard_info devices experiment measure plot_util records stages"
+    " summary_util",
     "relax_templates": "config_util exp_templates networks relax_util",
     "subsys_templates": "check_prerequisites common config_util dashboard_info errors stages",
 }

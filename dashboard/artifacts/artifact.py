@@ -16,6 +16,8 @@ MANIFEST = "artifact.json"
 SCHEMA_VERSION = 1
 LAST_USED = "last_used"
 """An empty file in the artifact's folder; its modification time is when a night last used the artifact."""
+RUNTIMES, RUNTIME_MANIFEST = "devices", "runtime.json"
+"""The folder of an artifact's runtimes of devices, and the file that makes a folder in it count as one."""
 
 _FIELDS = frozenset(
     (
@@ -59,7 +61,7 @@ class ArtifactSpec:
 class Artifact:
     """One proven TVM build.
 
-    `pythonpath` and `library_path` (absolute) belong in front of a stage's PYTHONPATH and LD_LIBRARY_PATH.
+    `pythonpath` (absolute) belongs in front of a stage's PYTHONPATH, `loader_path` in front of its LD_LIBRARY_PATH.
     `commit` is None where the build does not say. `facts` are for people and records. `refused` holds what was
     tried on the way and why it was not taken. `sizes_bytes` are those of the libraries, by path within `path`.
     """
@@ -74,6 +76,16 @@ class Artifact:
     facts: Mapping[str, str]
     refused: Mapping[str, str]
     sizes_bytes: Mapping[str, int]
+
+    @property
+    def runtimes(self) -> tuple[Path, ...]:
+        """The folders of the runtimes of devices that were built beside it; see `artifacts.runtimes`."""
+        return tuple(sorted(file.parent for file in self.path.glob(f"{RUNTIMES}/[!.]*/{RUNTIME_MANIFEST}")))
+
+    @property
+    def loader_path(self) -> tuple[Path, ...]:
+        """What belongs in front of a stage's LD_LIBRARY_PATH: the libraries, and the runtimes of devices."""
+        return (*self.library_path, *self.runtimes)
 
     def identity(self) -> dict[str, Any]:
         """What records and nights say of it."""

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dashboard.artifacts import health
 from dashboard.artifacts.artifact import ArtifactError
@@ -47,19 +48,35 @@ def prove(
 
     guest: how it is run where its code is not trusted.
     """
-    scratch.mkdir(exist_ok=True)
-    visible = (Path(str(health.__file__)), *pythonpath, *library_path)
-    outcome = process.run(
-        [sys.executable, str(health.__file__)],
-        cwd=scratch,
-        env=_environment(pythonpath, library_path, home=scratch),
-        timeout_s=min(HEALTH_TIMEOUT_S, deadline.left_s()),
-        log=log,
-        sandbox=guest.make_sandbox(visible, (scratch,)) if guest else None,
-    )
-    if outcome.exit_code != 0 or outcome.timed_out:
-        raise ArtifactError(_format_reason(outcome, log))
-    return parse_health(outcome.tail, pythonpath, log)
+    argv, check = [str(health.__file__)], Check(pythonpath, library_path, scratch, log, deadline)
+    return parse_health(check.run(argv, guest), pythonpath, log)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of the build at `pythonpath` in a process of its own, which prints `step: NAME` as it goes."""
+
+    pythonpath: Sequence[Path]
+    library_path: Sequence[Path]
+    scratch: Path
+    log: Path
+    deadline: Deadline
+
+    def run(self, argv: Sequence[str], guest: Guest | None = None) -> str:
+        """The end of what the script `argv` prints; ArtifactError says at which step and how it failed."""
+        self.scratch.mkdir(exist_ok=True)
+        visible = (Path(argv[0]), *self.pythonpath, *self.library_path)
+        outcome = process.run(
+            [sys.executable, *argv],
+            cwd=self.scratch,
+            env=_environment(self.pythonpath, self.library_path, home=self.scratch),
+            timeout_s=min(HEALTH_TIMEOUT_S, self.deadline.left_s()),
+            log=self.log,
+            sandbox=guest.make_sandbox(visible, (self.scratch,)) if guest else None,
+        )
+        if outcome.exit_code != 0 or outcome.timed_out:
+            raise ArtifactError(_format_reason(outcome, self.log))
+        return outcome.tail
 
 
 def _environment(pythonpath: Sequence[Path], library_path: Sequence[Path], home: Path) -> dict[str, str]:
@@ -85,9 +102,8 @@ def _format_reason(outcome: process.Outcome, log: Path) -> str:
 
 def parse_health(tail: str, pythonpath: Sequence[Path], log: Path) -> Health:
     """The health in the last line of the check's output that is an object, if its TVM lies in `pythonpath`."""
-    line = next((line for line in reversed(tail.split("\n")) if line.startswith("{")), "")
     try:
-        value = common.parse_json(line.encode(), str(log))
+        value = read_answer(tail, log)
         file = Path(value["tvm_file"])
         health = Health(*(value[name] for name in ("tvm_version", "tvm_ffi_version", "commit", "numpy_version")))
     except (DashboardError, KeyError, TypeError) as error:
@@ -95,6 +111,12 @@ def parse_health(tail: str, pythonpath: Sequence[Path], log: Path) -> Health:
     if not any(folder in file.parents for folder in pythonpath):
         raise ArtifactError(f"imported {file}, which is another TVM. Uninstall apache-tvm from {sys.executable}.")
     return Health(health.tvm_version, health.tvm_ffi_version, _strip_commit(health.commit), health.numpy_version)
+
+
+def read_answer(tail: str, log: Path) -> Any:
+    """The last line of a check's output that is a JSON object; DashboardError where none is."""
+    line = next((line for line in reversed(tail.split("\n")) if line.startswith("{")), "")
+    return common.parse_json(line.encode(), str(log))
 
 
 def _strip_commit(commit: str | None) -> str | None:

@@ -23,7 +23,7 @@ from dashboard.plan.job import Job
 from dashboard.process import process
 from dashboard.process.orphans import MARK
 from dashboard.process.process import Outcome
-from tvmdash import common, stages
+from tvmdash import common, devices, stages
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepReason, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.stages import Stage, Status
@@ -190,6 +190,7 @@ def _environment(context: Context, job: Job, workspace: Workspace) -> dict[str, 
     )
     environment["TVMDASH_ENGINES"] = str(config.setup / ".engines")
     environment["TVMDASH_TUNING"] = str(config.setup / ".tuning")
+    environment[devices.VARIABLE] = devices.format_devices(config.devices)
     if context.guest:
         environment = make_guests_environment(environment, workspace.scratch)
     return {**environment, MARK: f"{context.mark}/{next(context.numbers)}"}

@@ -33,7 +33,7 @@ def write_reference(path: Path, reference: Artifact, measured: Mapping[str, int]
         "schema_version": 1,
         **reference.identity(),
         "pythonpath": [str(folder) for folder in reference.pythonpath],
-        "library_path": [str(folder) for folder in reference.library_path],
+        "library_path": [str(folder) for folder in reference.loader_path],
         "measured": dict(measured or {}),
     }
     common.write_json(path, value)
@@ -106,5 +106,5 @@ def stage_environment(
     }
     if artifact:
         environment["TVMDASH_ARTIFACT"] = artifact.key
-        environment["LD_LIBRARY_PATH"] = ":".join(map(str, artifact.library_path))
+        environment["LD_LIBRARY_PATH"] = ":".join(map(str, artifact.loader_path))
     return {**environment, **added, **job.config.get("env", {})}

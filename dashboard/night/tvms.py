@@ -10,11 +10,13 @@ from dashboard.artifacts import artifact_store, returned
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.git import since
 from dashboard.artifacts.provide import Provided, provide
+from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, find_lacking, provide_runtimes
 from dashboard.night.beside.measured import count_measured
 from dashboard.night.context import Context
 from dashboard.night.environment import write_reference
 from dashboard.night.journal import Journal
 from dashboard.night.progress import Progress
+from dashboard.plan.devices import list_kinds
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import wanted_by
 from dashboard.plan.reference import NIGHTS_BACK, TvmsTonight, list_paired
@@ -59,8 +61,23 @@ class TvmSupply:
         self._journal.change(artifacts=since.describe_artifacts(have, earlier, self._config.artifacts))
         progress.report("getting the reference")
         self._provide_references(jobs, TvmsTonight(self._config, have, lack, earlier, self._logs, self.rebuild))
+        self._provide_runtimes(jobs, progress)
+        self._name_references(jobs)
         progress.report("")
         return lack
+
+    def _provide_runtimes(self, jobs: Sequence[Job], progress: Progress) -> None:
+        """Give each TVM the runtimes of the devices that are measured on it; what cannot be had costs their points."""
+        if not self.rebuild:
+            return
+        for spec in wanted_by(jobs):
+            kinds = list_kinds([job for job in jobs if job.tvm == spec], self._config)
+            request = RuntimeRequest(kinds, self._config.tvm_source, self._logs)
+            for artifact in filter(None, (self._context.artifacts.get(spec), self.references.get(spec))):
+                if find_lacking(artifact, kinds):
+                    progress.report(f"building what drives {', '.join(kinds)} for TVM {artifact.version}")
+                for note in provide_runtimes(artifact, request):
+                    self._journal.note(note)
 
     def _provide_references(self, jobs: Sequence[Job], tonight: TvmsTonight) -> None:
         """Get what each TVM is measured against; what cannot be had costs nothing else."""
@@ -71,6 +88,9 @@ class TvmSupply:
         self.references = references.artifacts
         for record in references.records:
             _log.info("%s is measured against %s", record.artifact, record.key)
+
+    def _name_references(self, jobs: Sequence[Job]) -> None:
+        """Tell each job's `run` stage what its TVM is measured against."""
         for job in jobs:
             reference = self.references.get(job.tvm) if job.tvm and job.alone is None else None
             if reference:

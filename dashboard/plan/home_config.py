@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.artifacts.spec import check_spec, parse
+from dashboard.artifacts.git.names import check_remote
+from dashboard.artifacts.spec import PYPI, check_spec, parse
 from dashboard.plan import home_machine
 from dashboard.plan.hosts import read_hosts
 from dashboard.plan.settings import GitHubSettings, HomeConfig, Isolation, ReferenceRule
 from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import OF_REFERENCE, VARIANT_SIGN, Home
+from tvmdash.devices import KINDS, read_devices
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PIPELINES
 
@@ -34,11 +36,16 @@ def read_home_config(home: Home) -> HomeConfig:
     broken = [name for name, item in value.items() if isinstance(item, str) and "\0" in item]
     if broken:
         raise ConfigError([f"{home.config_file}: $.{name}: holds a NUL. Leave it out." for name in broken])
-    config = replace(_parse(home, value), hosts=read_hosts(value["hosts"], str(home.config_file)))
+    config = replace(
+        _parse(home, value),
+        hosts=read_hosts(value["hosts"], str(home.config_file)),
+        devices=read_devices(value["devices"], str(home.config_file)),
+    )
     faults = [
         *find_spec_faults(config.tvm, str(home.config_file)),
         *_find_tvms_faults(value["tvms"], config.tvm, str(home.config_file)),
         *_find_reference_faults(value["reference"], value["tvms"], config.tvm, str(home.config_file)),
+        *_find_source_faults(config.tvm_source, str(home.config_file)),
         *_find_folder_faults(home, config),
         *_find_code_folder_faults(home, value),
         *_find_value_faults(config, str(home.config_file)),
@@ -86,7 +93,8 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         return _folder(home, value[name])
 
     cores = len(os.sched_getaffinity(0))
-    own = ArtifactSpec.of(value["tvm_remote"], value["tvm_branch"], value["tvm_options"])
+    options = value["tvm_options"] if value["tvm_remote"] == PYPI else _add_device_options(value)
+    own = ArtifactSpec.of(value["tvm_remote"], value["tvm_branch"], options)
     return HomeConfig(
         tmp_data=folder("tmp_data_dir"),
         backup=folder("backup_dir"),
@@ -112,8 +120,23 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         bisect_when_idle=value["bisect_when_idle"],
         isolation=Isolation(value["isolate_candidates"]),
         candidates_may_read=tuple(_folder(home, text) for text in value["candidates_may_read"]),
+        tvm_source=value["tvm_source"],
         github=GitHubSettings(tuple(value["github_may_ask"]), value["github_token_file"], value["github_login"]),
     )
+
+
+def _add_device_options(value: Mapping[str, Any]) -> dict[str, str]:
+    """CMake's options of a source build, with the runtimes of the home's devices; what `tvm_options` says counts."""
+    kinds = {name.partition(":")[0] for name in value["devices"]} & set(KINDS)
+    return {**{f"USE_{kind.upper()}": "ON" for kind in kinds}, **value["tvm_options"]}
+
+
+def _find_source_faults(remote: str, shown: str) -> list[str]:
+    try:
+        check_remote(remote)
+    except DashboardError as error:
+        return [f"{shown}: $.tvm_source: {error.problem}"]
+    return []
 
 
 def _parse_spec(text: str, own: ArtifactSpec) -> ArtifactSpec | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.plan import job_config, tvm_matrix
+from dashboard.plan import devices, job_config, tvm_matrix
 from dashboard.plan.home_config import find_env_faults, find_spec_faults, find_timeout_faults, read_home_config
 from dashboard.plan.hosts import Host, choose
 from dashboard.plan.hosts import find_faults as find_host_faults
@@ -19,6 +19,7 @@ from dashboard.plan.night_plan import Plan
 from tvmdash import config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import HOST_SIGN, Home
+from tvmdash.devices import Device
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PIPELINES, Pipeline, Stage, pipeline
 
@@ -33,6 +34,7 @@ class _Known:
     tvm: ArtifactSpec
     tvms: Mapping[str, ArtifactSpec] | None = None
     hosts: Mapping[str, Host] | None = None
+    devices: Mapping[str, Device] | None = None
 
 
 def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None, host: str = "") -> Plan:
@@ -42,7 +44,7 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None, host: s
     """
     config = read_home_config(home)
     chosen = next(item for item in (seed, config.seed, _draw_seed()) if item is not None)
-    jobs = _find_jobs(home, code, _Known(config.tvm, config.tvms, config.hosts))
+    jobs = _find_jobs(home, code, _Known(config.tvm, config.tvms, config.hosts, config.devices))
     taking_part = tvm_matrix.add_variants(_spread([job for job in jobs if not job.faults and job.config["active"]]))
     ordered = _order_jobs(taking_part, "experiment", chosen if config.randomize else None)
     measured = tvm_matrix.interleave(ordered, turn=len(home.night_stamps()))
@@ -143,6 +145,7 @@ def _job(home: Home, known: _Known, code: CodeFolders, row: Pipeline, path: Path
         *find_spec_faults(spec, shown),
         *(tvm_matrix.find_faults(values, tvms, shown) if tvms is not None else ()),
         *(find_host_faults(values["hosts"], known.hosts, shown) if known.hosts is not None else ()),
+        *(devices.find_faults(folder, values, known.devices, shown) if known.devices is not None else ()),
     ]
     others = tvm_matrix.read_wanted(values, tvms or {})
     hosts = choose(values["hosts"], known.hosts or {})

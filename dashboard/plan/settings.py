@@ -10,6 +10,7 @@ from pathlib import Path
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.spec import TIMEOUT_S, provider_of
 from dashboard.plan.hosts import Host
+from tvmdash.devices import Device
 
 
 class ReferenceRule(enum.StrEnum):
@@ -45,6 +46,7 @@ class HomeConfig:
     """What config/config.json says; every folder absolute. env_name: where it says none, the home's machine's.
 
     reference: the TVM that tonight's is measured against, or the rule that finds one. hosts: the machines by name.
+    devices: what TVM drives beside the processor, by name. tvm_source: the remote with the source of TVM's releases.
     """
 
     tmp_data: Path
@@ -72,7 +74,9 @@ class HomeConfig:
     github: GitHubSettings
     isolation: Isolation
     candidates_may_read: tuple[Path, ...]
+    tvm_source: str
     hosts: Mapping[str, Host] = field(default_factory=dict)
+    devices: Mapping[str, Device] = field(default_factory=dict)
 
     @property
     def folders(self) -> tuple[Path, ...]:

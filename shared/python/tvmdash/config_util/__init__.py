@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tvmdash.config_util.fields import (
+    DEVICE_FIELDS,
     EXPERIMENT_FIELDS,
     FIELD_SETS,
     HOME_FIELDS,
@@ -36,6 +37,7 @@ from tvmdash.config_util.typed import Config, JobConfig, make, resolve_annotatio
 
 __all__ = [
     "CONFIG_FILE",
+    "DEVICE_FIELDS",
     "EXPERIMENT_FIELDS",
     "FIELDS_FILE",
     "FIELD_SETS",

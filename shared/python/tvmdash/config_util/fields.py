@@ -177,6 +177,20 @@ HOME_FIELDS: Fields = {
         default={},
         of=Field("map", "A host.", of=Field("any", "")),
     ),
+    "devices": Field(
+        "map",
+        "What TVM drives beside the processor (docs/devices.md): `opencl`, `cuda`, `rocm`, `metal`, `vulkan`, each also"
+        " with a number as in `cuda:1`, and `remote:NAME`; an experiment's `device` names those that it runs on.",
+        default={},
+        of=Field("map", "A device.", of=Field("any", "")),
+    ),
+    "tvm_source": Field(
+        "str",
+        "The git remote that has the source of TVM's releases: the runtime of a device that a wheel lacks is built"
+        " from it.",
+        default="https://github.com/apache/tvm",
+        min=1,
+    ),
     "randomize": Field(
         "bool", "Run experiments in random order (the seed is recorded), else by priority, name.", default=True
     ),
@@ -281,6 +295,28 @@ HOST_FIELDS: Fields = {
     ),
 }
 """What the config says of one host."""
+DEVICE_FIELDS: Fields = {
+    "target": Field(
+        "map",
+        'TVM\'s target for it: fields that are added to its kind\'s own, as `{"arch": "sm_90"}`. Of a remote processor,'
+        " the whole target.",
+        default={},
+        of=Field("any", ""),
+    ),
+    "tracker_host": Field("str", "`remote:NAME`: where TVM's RPC tracker runs.", default="", min=0),
+    "tracker_port": Field("int", "`remote:NAME`: where it listens.", default=9190, min=1, max=65535),
+    "key": Field("str", "`remote:NAME`: what the tracker calls it; by default NAME.", default="", min=0),
+    "kind": Field(
+        "choice",
+        "`remote:NAME`: what TVM drives there.",
+        default="cpu",
+        choices=("cpu", "opencl", "cuda", "rocm", "metal", "vulkan"),
+    ),
+    "cc": Field(
+        "str", "`remote:NAME`: the compiler that links for it; without one, the device links.", default="", min=0
+    ),
+}
+"""What the config says of one device."""
 FIELD_SETS: Mapping[str, Fields] = {
     "timing": {
         "number": Field("int", "Calls in one sample; 0 = as many as fill `min_repeat_ms`.", default=0, min=0),
@@ -355,6 +391,15 @@ FIELD_SETS: Mapping[str, Fields] = {
             "str",
             "LLVM's name of the processor; empty: x86-64-v3 where the machine has it, else x86-64.",
             default="",
+        ),
+    },
+    "device": {
+        "device": Field(
+            "list",
+            "On what TVM's points run: `cpu`, and devices in the home's `devices` (docs/devices.md).",
+            default=["cpu"],
+            of=Field("str", "A device.", min=1),
+            min=1,
         ),
     },
 }

@@ -1,0 +1,40 @@
+"""The devices that experiments ask for, among those of the home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dashboard.plan.job import Job
+from dashboard.plan.settings import HomeConfig
+from tvmdash import config_util
+from tvmdash.devices import CPU, Device
+
+FIELD = "device"
+"""The field of an experiment's config that names them."""
+
+
+def find_faults(folder: Path, values: Mapping[str, Any], devices: Mapping[str, Device], shown: str) -> Iterator[str]:
+    """A sentence for each device that the config `shown` of the experiment in `folder` names and the home lacks."""
+    there = f"The home's devices are: {', '.join((CPU, *devices))}."
+    for name in _list_asked(folder, values):
+        if name != CPU and name not in devices:
+            yield f"{shown}: $.{FIELD}: {name!r:.80} is no device of this home. {there}"
+
+
+def list_devices(jobs: Iterable[Job], config: HomeConfig) -> tuple[Device, ...]:
+    """The devices beside the processor that any of the jobs asks for, each once."""
+    asked = dict.fromkeys(name for job in jobs for name in _list_asked(job.folder, job.config))
+    return tuple(config.devices[name] for name in asked if name in config.devices)
+
+
+def list_kinds(jobs: Iterable[Job], config: HomeConfig) -> tuple[str, ...]:
+    """The kinds of those of them that are in this machine."""
+    return tuple(dict.fromkeys(device.kind for device in list_devices(jobs, config) if device.tracker is None))
+
+
+def _list_asked(folder: Path, values: Mapping[str, Any]) -> list[str]:
+    """What the config asks for, where the experiment takes devices as the template does."""
+    takes = config_util.read_fields(folder / config_util.FIELDS_FILE).get(FIELD)
+    return list(values[FIELD]) if takes is config_util.FIELD_SETS[FIELD][FIELD] else []

@@ -1,0 +1,122 @@
+"""What a point can run on beside this machine's processor, as a home's config names it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvmdash import config_util
+from tvmdash.config_util import ConfigError
+from tvmdash.errors import DashboardError
+
+CPU = "cpu"
+"""The processor of the machine that measures; every home has it, and no config needs to name it."""
+KINDS = ("opencl", "cuda", "rocm", "metal", "vulkan")
+"""The kinds of devices that TVM drives by a runtime of its own."""
+REMOTE = "remote:"
+"""What the name of a device begins with that is reached through TVM's RPC tracker."""
+VARIABLE = "TVMDASH_DEVICES"
+"""The variable in which a stage finds the home's `devices` as JSON; where it is not set, a kind stands for itself."""
+FACT = "device"
+"""What a record says of the device that it was measured on: its `additional_info` of this name, with the `model`."""
+_LOCAL = re.compile(rf"({'|'.join(KINDS)})(?::(\d{{1,3}}))?", re.ASCII)
+_REMOTE = re.compile(rf"{REMOTE}[A-Za-z0-9][A-Za-z0-9._-]{{0,39}}", re.ASCII)
+_OF_REMOTE = ("tracker_host", "tracker_port", "key", "kind", "cc")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device by the name that configs and records have for it.
+
+    kind, index: TVM's own names for it, on the machine where it is. target: what the config says of TVM's target for
+    it. tracker: host and port of the RPC tracker that has it under `key`; None where it is in this machine. cc: the
+    compiler that links for it.
+    """
+
+    name: str
+    kind: str
+    index: int = 0
+    target: Mapping[str, Any] = field(default_factory=dict)
+    tracker: tuple[str, int] | None = None
+    key: str = ""
+    cc: str = ""
+
+    def make_target(self, of_cpu: Mapping[str, Any]) -> dict[str, Any]:
+        """TVM's target for it: its kind, with `of_cpu` for what runs beside it; what the config says comes first."""
+        if self.kind == CPU:
+            return dict(self.target or of_cpu)
+        return {"kind": self.kind, "host": dict(of_cpu), **self.target}
+
+
+def read_devices(value: Mapping[str, Any], shown: str) -> dict[str, Device]:
+    """The devices that the config `shown` names in `value`, in its order; ConfigError lists every fault."""
+    devices, faults = dict[str, Device](), list[str]()
+    for name, fields in value.items():
+        where = f"$.devices.{name}"
+        local = _LOCAL.fullmatch(name)
+        if not local and not _REMOTE.fullmatch(name):
+            faults.append(
+                f"{shown}: {where}: not a device. Write {', '.join(KINDS)}, one of them with a number as in cuda:1, or"
+                f" {REMOTE}NAME. {CPU} is always there."
+            )
+            continue
+        try:
+            checked = config_util.check(fields, config_util.DEVICE_FIELDS, shown, at=where)
+        except ConfigError as error:
+            faults += error.faults
+            continue
+        faults += [f"{shown}: {where}{fault}" for fault in _find_faults(name, checked, fields)]
+        devices[name] = _make_device(name, checked)
+    if faults:
+        raise ConfigError(faults)
+    return devices
+
+
+def _make_device(name: str, checked: Mapping[str, Any]) -> Device:
+    local = _LOCAL.fullmatch(name)
+    if local:
+        return Device(name, local[1], int(local[2] or 0), checked["target"])
+    tracker = checked["tracker_host"], checked["tracker_port"]
+    key = checked["key"] or name.removeprefix(REMOTE)
+    return Device(name, checked["kind"], 0, checked["target"], tracker, key, checked["cc"])
+
+
+def _find_faults(name: str, checked: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the device beyond the types of its fields."""
+    if not name.startswith(REMOTE):
+        yield from (
+            f".{field}: a device of this machine has none. Remove it." for field in _OF_REMOTE if field in given
+        )
+        return
+    if not checked["tracker_host"]:
+        yield ".tracker_host: it is missing. Name the machine where TVM's RPC tracker runs."
+    if checked["kind"] == CPU and not checked["target"]:
+        yield '.target: it is missing. Say what TVM compiles for, as in {"kind": "llvm", "mcpu": "cortex-a72"}.'
+
+
+def format_devices(devices: Mapping[str, Device]) -> str:
+    """The devices as `find_device` reads them."""
+    return json.dumps({name: _describe(device) for name, device in devices.items()}, sort_keys=True)
+
+
+def _describe(device: Device) -> dict[str, Any]:
+    if device.tracker is None:
+        return {"target": dict(device.target)}
+    host, port = device.tracker
+    where = {"tracker_host": host, "tracker_port": port, "key": device.key}
+    return {**where, "kind": device.kind, "cc": device.cc, "target": dict(device.target)}
+
+
+def find_device(name: str) -> Device:
+    """The device of that name, as the home that this process measures for has it; DashboardError where it has none."""
+    listed = os.environ.get(VARIABLE)
+    if listed is None and _LOCAL.fullmatch(name):
+        listed = json.dumps({name: {}})
+    devices = read_devices(json.loads(listed or "{}"), VARIABLE)
+    if name not in devices:
+        raise DashboardError(f"device {name}: the home has none of that name. Name it in $.devices of its config.json.")
+    return devices[name]

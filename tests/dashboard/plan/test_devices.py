@@ -1,0 +1,90 @@
+"""Which devices a home has, which an experiment asks for, and what a build from source gets for them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard.plan.devices import list_devices, list_kinds
+from dashboard.plan.job import CodeFolders
+from dashboard.plan.plan import make_plan
+from tests.dashboard import homes
+from tvmdash.errors import DashboardError
+
+TAKES_DEVICES = json.dumps({"include": ["device"]})
+
+
+def home_with(tmp_path: Path, **config: Any) -> homes.HomeForTests:
+    return homes.make_home(tmp_path, tmp_path / "artifacts", **config)
+
+
+def add(home: homes.HomeForTests, name: str, device: list[str], fields: str = TAKES_DEVICES) -> None:
+    (home.experiment(name, config={"device": device}) / "fields.json").write_text(fields)
+
+
+def test_an_experiment_that_asks_for_no_device_of_the_home_is_rejected_alone(tmp_path: Path) -> None:
+    home = home_with(tmp_path, devices={"opencl": {}})
+    add(home, "good", ["cpu", "opencl"])
+    add(home, "bad", ["cuda"])
+    plan = make_plan(home.home, CodeFolders(home.code / "experiments"))
+    assert [job.name for job in plan.experiments] == ["good"]
+    there = "The home's devices are: cpu, opencl."
+    fault = f"config/experiments/bad/config.json: $.device: 'cuda' is no device of this home. {there}"
+    assert [job.faults for job in plan.rejected] == [(fault,)]
+
+
+def test_an_experiments_own_field_of_that_name_is_its_own_affair(tmp_path: Path) -> None:
+    home = home_with(tmp_path)
+    own = {"type": "list", "default": [], "doc": "Ours."}
+    add(home, "ours", ["sim"], json.dumps({"device": own}))
+    plan = make_plan(home.home, CodeFolders(home.code / "experiments"))
+    assert [job.name for job in plan.experiments] == ["ours"]
+    assert list_devices(plan.experiments, plan.config) == ()
+
+
+def test_runtimes_are_wanted_of_the_devices_of_this_machine_that_are_asked_for(tmp_path: Path) -> None:
+    remote = {"tracker_host": "pi", "kind": "vulkan"}
+    home = home_with(tmp_path, devices={"opencl": {}, "opencl:1": {}, "cuda": {}, "remote:pi": remote})
+    add(home, "x", ["opencl:1", "opencl", "remote:pi"])
+    plan = make_plan(home.home, CodeFolders(home.code / "experiments"))
+    assert [device.name for device in list_devices(plan.experiments, plan.config)] == [
+        "opencl:1",
+        "opencl",
+        "remote:pi",
+    ]
+    assert list_kinds(plan.experiments, plan.config) == ("opencl",)
+
+
+@pytest.mark.parametrize(
+    ("config", "options"),
+    [
+        ({"tvm_remote": "/tvm"}, {"USE_OPENCL": "ON", "USE_CUDA": "ON"}),
+        (
+            {"tvm_remote": "/tvm", "tvm_options": {"USE_CUDA": "/opt/cuda"}},
+            {"USE_OPENCL": "ON", "USE_CUDA": "/opt/cuda"},
+        ),
+        ({}, {}),
+    ],
+)
+def test_a_build_from_source_drives_the_homes_devices(
+    config: dict[str, Any], options: dict[str, str], tmp_path: Path
+) -> None:
+    home = home_with(tmp_path, devices={"opencl": {}, "cuda:1": {}}, **config)
+    assert dict(make_plan(home.home, CodeFolders()).config.tvm.options) == options
+
+
+def test_a_source_that_git_could_run_is_refused(tmp_path: Path) -> None:
+    home = home_with(tmp_path, tvm_source="ext::sh -c id")
+    with pytest.raises(DashboardError, match=r"\$\.tvm_source: 'ext::sh -c id': git could take this for a program"):
+        make_plan(home.home, CodeFolders())
+
+
+def test_a_stage_is_told_the_devices_of_the_home(tmp_path: Path) -> None:
+    home = home_with(tmp_path, devices={"opencl": {"target": {"max_num_threads": 64}}})
+    told = homes.good("run", f'printf "%s" "$TVMDASH_DEVICES" > {tmp_path}/devices')
+    (home.experiment("x", run=told) / "fields.json").write_text('{"needs_tvm": false}')
+    assert home.run().code == 0
+    assert homes.read(tmp_path / "devices") == {"opencl": {"target": {"max_num_threads": 64}}}
