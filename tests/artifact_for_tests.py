@@ -14,7 +14,7 @@ from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.artifacts.spec import provider_of
 from tvmdash.errors import DashboardError
 
-SPEC = ArtifactSpec(remote="pypi", branch="0.27.0.post1")
+SPEC = ArtifactSpec(remote="pypi", branch=os.environ.get("TVMDASH_TEST_TVM", "0.27.0.post1"))
 TIMEOUT_S = 900.0
 REPO = Path(__file__).resolve().parent.parent
 

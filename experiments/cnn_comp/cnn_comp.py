@@ -11,6 +11,7 @@ import runners
 
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import reference_engines
+from tvmdash.experiment.on_devices import AXIS
 from tvmdash.networks import accuracy
 from tvmdash.relax_util import workloads
 from tvmdash.summary_util import Summary
@@ -43,6 +44,7 @@ class CnnCompConfig(ExperimentConfig):
     threads: tuple[int, ...]
     pipeline: str
     mcpu: str
+    device: tuple[str, ...]
 
 
 class CnnComp(Experiment[CnnCompConfig]):
@@ -53,6 +55,7 @@ class CnnComp(Experiment[CnnCompConfig]):
         Axis("variant", "build_config"),
         Axis("batch", "workload_args"),
         Axis("threads", "runtime_config"),
+        AXIS,
     )
 
     def points(self, config: CnnCompConfig) -> list[Point]:
@@ -84,11 +87,15 @@ class CnnComp(Experiment[CnnCompConfig]):
         """Not tuned: the database belongs to the TVM that wrote it."""
         return super().is_paired(point, config) and point.values["variant"] != "tuned"
 
+    def runs_on_devices(self, point: Point, config: CnnCompConfig) -> bool:
+        """What TVM schedules by itself: the databases of the experiment tuning are of the processor."""
+        return super().runs_on_devices(point, config) and point.values["variant"] != "tuned"
+
     def prepare(self, point: Point, config: CnnCompConfig, seed: int) -> Prepared:
         problem = runners.problem(point.workload.partition(".")[2], point.values["batch"], seed)
         ready = runners.RUNNERS[point.engine](problem, point, config.pipeline)
         return Prepared(
-            timer=python_timer(ready.call),
+            timer=ready.timer or python_timer(ready.call),
             check=lambda: accuracy.check_answer(ready.answer(), problem.expected),
             compile_ms=ready.compile_ms,
             code_size_bytes=ready.code_size_bytes,
@@ -96,6 +103,7 @@ class CnnComp(Experiment[CnnCompConfig]):
             layout="NCHW",
             details=ready.details,
             program=ready.program,
+            after=ready.after,
         )
 
     def summary(self, history: History) -> Summary:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from tvmdash.exp_templates import History
+from tvmdash.experiment import engine_text
 from tvmdash.experiment.plots import measured_tonight
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary, format_ratio, geometric_mean_ratio
@@ -16,7 +17,9 @@ _SAME = ("workload", "workload_args", "runtime_config")
 
 def summary(default: Summary, history: History) -> Summary:
     """`default`, its lines on TVM at its best replaced by a line for each of TVM's variants and each rival."""
-    return default.without(SectionKind.ENGINES).with_lines(summarize_history(history), before=SectionKind.EXTREMES)
+    devices = engine_text.compare_devices(measured_tonight(history, {"run_time"}))
+    lines = [*summarize_history(history), *devices]
+    return default.without(SectionKind.ENGINES).with_lines(lines, before=SectionKind.EXTREMES)
 
 
 def summarize_history(history: History) -> list[str]:

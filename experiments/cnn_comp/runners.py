@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvmdash import networks, relax_util
+from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Point
 from tvmdash.networks import INPUT, Network, to_onnx, to_torch
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util import CompileOptions, lowering, programs, tuning
+from tvmdash.trial_util import Timer
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Ready:
-    """A call to be timed, the answer that it gives, and what the making cost; program: as of `Prepared`."""
+    """A call to be timed, the answer that it gives, and what the making cost; program, after: as of `Prepared`.
+
+    timer: of the call, where it ends before its work does.
+    """
 
     call: Callable[[], object]
     answer: Callable[[], Array]
@@ -42,6 +47,8 @@ class Ready:
     memory_bytes: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     program: Callable[[], str] | None = None
+    timer: Timer | None = None
+    after: Callable[[], Mapping[str, Any]] | None = None
 
 
 @functools.lru_cache(maxsize=1)
@@ -65,7 +72,8 @@ def on_tvm(asked: Problem, point: Point, pipeline: str) -> Ready:
         pipeline, before_ms = "default", _ms_since(begun)
         details = {"tuning": {**facts, "kernels_scheduled": len(tuning.scheduled(module))}}
     compiled = relax_util.compile_module(module, CompileOptions(target, pipeline))
-    loaded = relax_util.load(compiled, point.values["threads"])
+    loaded = relax_util.load(compiled, point.values["threads"], point.device)
+    is_here = point.device == CPU
     return Ready(
         call=loaded.caller(asked.x),
         answer=lambda: loaded.run(asked.x),
@@ -73,7 +81,9 @@ def on_tvm(asked: Problem, point: Point, pipeline: str) -> Ready:
         code_size_bytes=compiled.code_size_bytes,
         memory_bytes=compiled.planned_memory_bytes,
         details={**details, "module_hash": compiled.module_hash},
-        program=functools.partial(programs.hash_program, compiled, (asked.x,)),
+        program=functools.partial(programs.hash_program, compiled, (asked.x,)) if is_here else None,
+        timer=None if is_here else loaded.timer(asked.x),
+        after=None if is_here else functools.partial(loaded.device_facts, asked.x),
     )
 
 

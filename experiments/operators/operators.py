@@ -12,6 +12,7 @@ import roofline
 import running
 
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
+from tvmdash.experiment.on_devices import AXIS
 from tvmdash.plot_util.specs import Plot
 from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.relax_util.operators.table import chosen
@@ -31,13 +32,14 @@ class OperatorsConfig(ExperimentConfig):
     bandwidth_kib: tuple[int, ...]
     threads: int
     mcpu: str
+    device: tuple[str, ...]
 
 
 class Operators(Experiment[OperatorsConfig]):
     """Every operator on each engine; a process for each kind of operator and engine, and one for the machine."""
 
     engines = (workloads.TVM, running.ONNXRUNTIME, peaks.NUMPY)
-    axes = (*(Axis(name, "workload_args") for name in ARGUMENTS), Axis("threads", "runtime_config"))
+    axes = (*(Axis(name, "workload_args") for name in ARGUMENTS), Axis("threads", "runtime_config"), AXIS)
 
     def points(self, config: OperatorsConfig) -> list[Point]:
         target = workloads.target_text(config)
@@ -72,12 +74,14 @@ class Operators(Experiment[OperatorsConfig]):
         dtype, threads = point.values["dtype"], config.threads
         if point.engine == running.ONNXRUNTIME.name:
             return running.on_onnxruntime(operator, dtype, threads, seed)
-        return running.on_tvm(operator, dtype, CompileOptions(json.loads(point.target)), threads, seed)
+        options = CompileOptions(json.loads(point.target))
+        return running.on_tvm(operator, dtype, options, threads, seed, point.device)
 
     def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
         """GFLOP/s, GB/s and the percent of the roofline of each operator."""
         rates = [roofline.rate_of_record(record) for record in records]
-        return [roofline.facts(rate, rates) for rate in rates]
+        on_cpu = [AXIS.name not in record.runtime_config for record in records]
+        return [roofline.facts(rate, rates if here else ()) for rate, here in zip(rates, on_cpu, strict=True)]
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """Lines over nights, and by data type tonight's times and shares of the roofline."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from peaks import MATMUL, NUMPY, Peaks, Rate, bandwidth_of, gflops_of, peaks
 
+from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import History, Record
 from tvmdash.experiment import engine_text
@@ -46,7 +47,7 @@ class Share:
 def operator_of(workload: str, values: Mapping[str, Any]) -> Operator:
     """The operator that a point or a record names; DashboardError where the table has it no more."""
     for operator in OPERATORS:
-        args = {name: value for name, value in values.items() if name not in {"dtype", "threads"}}
+        args = {name: value for name, value in values.items() if name not in {"dtype", "threads", "device"}}
         if workload == DOMAIN + operator.kind and args == operator.args:
             return operator
     raise DashboardError(f"{workload}: table.py has no operator with {dict(values)}.")
@@ -98,8 +99,11 @@ def without_machine(history: History) -> History:
 
 
 def shares(history: History) -> list[Share]:
-    """Tonight's operators, in the order of the records; none where the machine was not measured."""
-    tonight = [(series, _rate(series)) for series in series_plots.measured_tonight(history, {"run_time"})]
+    """Tonight's operators, in the order of the records; none where the machine was not measured.
+
+    On the processor: other devices have other peaks.
+    """
+    tonight = [(series, _rate(series)) for series in _list_tonight(history)]
     rates = [rate for _, rate in tonight]
     shares_of_peak = []
     for series, rate in tonight:
@@ -110,6 +114,12 @@ def shares(history: History) -> list[Share]:
                 Share(operator, rate.args["dtype"], series, known["roofline_percent"], known["roofline_bound"])
             )
     return shares_of_peak
+
+
+def _list_tonight(history: History) -> list[Series]:
+    """Tonight's run times on the processor."""
+    tonight = series_plots.measured_tonight(history, {"run_time"})
+    return [series for series in tonight if engine_text.device_of(series.labels) == CPU]
 
 
 def _rate(series: Series) -> Rate:
@@ -165,7 +175,7 @@ def summary(usual: Summary, history: History) -> Summary:
 
 def summarize_history(history: History) -> list[str]:
     """The engines by data type, the machine's peaks, and which operators are farthest from them."""
-    shares_of_peak, tonight = shares(history), series_plots.measured_tonight(history, {"run_time"})
+    shares_of_peak, tonight = shares(history), _list_tonight(history)
     rates = [_rate(series) for series in tonight]
     lines = [*_by_dtype(shares_of_peak), *_fastest(shares_of_peak)]
     for threads in dict.fromkeys(rate.threads for rate in rates):

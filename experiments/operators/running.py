@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tvmdash import relax_util
+from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Prepared
 from tvmdash.experiment import reference_engines
@@ -31,18 +32,21 @@ def reference(operator: Operator, arrays: Sequence[Array]) -> Array:
     return operator.reference(*(array.astype(np.float64) for array in arrays))
 
 
-def on_tvm(operator: Operator, dtype: str, options: CompileOptions, threads: int, seed: int) -> Prepared:
-    """Through Relax, a pipeline and LLVM."""
+def on_tvm(
+    operator: Operator, dtype: str, options: CompileOptions, threads: int, seed: int, device: str = CPU
+) -> Prepared:
+    """Through Relax, a pipeline and LLVM, or what TVM compiles for the device with."""
     inputs, weights = make_arrays(operator, dtype, seed)
     compiled = relax_util.compile_module(relax_module(operator, dtype, weights), options)
-    loaded = relax_util.load(compiled, threads)
+    loaded = relax_util.load(compiled, threads, device)
     return workloads.make_prepared(
         compiled,
         loaded.timer(*inputs),
         _check(operator, lambda: loaded.run(*inputs), reference(operator, [*inputs, *weights]), dtype),
         layout=_layout(operator),
-        details={"called_from": "C++", "taken_from": operator.source},
+        details={"called_from": "C++" if device == CPU else "Python", "taken_from": operator.source},
         inputs=inputs,
+        on=loaded,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tvmdash.devices import CPU
 from tvmdash.exp_templates import History
-from tvmdash.experiment import plots
+from tvmdash.experiment import engine_text, plots
 from tvmdash.plot_util.specs import Estimate, GroupedBar
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary, format_ratio, geometric_mean_ratio
@@ -28,7 +29,9 @@ def cells(history: History) -> Cells:
     for series in plots.measured_tonight(history, {"run_time"}):
         args = series.labels["workload_args"]
         model = str(series.labels["workload"]).partition(".")[2]
-        how = " ".join([str(series.labels["engine"]), *filter(None, [series.labels["build_config"].get("shapes")])])
+        device = engine_text.device_of(series.labels)
+        parts = (series.labels["engine"], series.labels["build_config"].get("shapes"), f"on {device}")
+        how = " ".join(map(str, filter(None, parts[:2] if device == CPU else parts)))
         series_of.setdefault((model, args["phase"], args["length"]), {})[how] = series
     return series_of
 
@@ -66,7 +69,7 @@ def summarize_history(history: History) -> list[str]:
         length = max(key[2] for key in series_of if key[:2] == (model, phase))
         row = series_of[model, phase, length]
         rates = [f"{how} {_rate(series)}" for how, series in row.items()]
-        lines.append(f"- {model}, {phase} {_of(phase, length)}: {format_list(rates, 4)} tokens/s")
+        lines.append(f"- {model}, {phase} {_of(phase, length)}: {format_list(rates, 6)} tokens/s")
     for phase in dict.fromkeys(key[1] for key in series_of):
         pairs = [
             (row[STATIC].values[-1], row[DYNAMIC].values[-1])

@@ -12,8 +12,10 @@ import on_torch
 import throughput
 
 from tvmdash import relax_util
+from tvmdash.devices import CPU
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.experiment import reference_engines
+from tvmdash.experiment.on_devices import AXIS
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.networks.transformer import Model, Step, make_step, make_weights
@@ -40,6 +42,7 @@ class TransformerConfig(ExperimentConfig):
     vocabulary: int
     threads: int
     mcpu: str
+    device: tuple[str, ...]
 
 
 class Transformer(Experiment[TransformerConfig]):
@@ -50,6 +53,7 @@ class Transformer(Experiment[TransformerConfig]):
         *(Axis(name, "workload_args") for name in ("phase", "length", *SIZES)),
         Axis("shapes", "build_config"),
         Axis("threads", "runtime_config"),
+        AXIS,
     )
 
     def points(self, config: TransformerConfig) -> list[Point]:
@@ -78,13 +82,14 @@ class Transformer(Experiment[TransformerConfig]):
             )
         compiled_for = None if point.values["shapes"] == "dynamic" else length
         compiled = _compiled(model, phase, compiled_for, point.target, seed)
-        loaded, arrays = relax_util.load(compiled, config.threads), (*step.inputs, *step.cache)
+        loaded, arrays = relax_util.load(compiled, config.threads, point.device), (*step.inputs, *step.cache)
         return workloads.make_prepared(
             compiled,
             loaded.timer(*arrays),
             lambda: _checked(loaded.outputs(*arrays), step),
-            details={"called_from": "C++"},
+            details={"called_from": "C++" if point.device == CPU else "Python"},
             inputs=arrays,
+            on=loaded,
         )
 
     def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:

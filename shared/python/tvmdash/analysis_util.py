@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from tvmdash import devices
 from tvmdash.measure import content
 from tvmdash.measure.capture import Trial
 from tvmdash.measure.quality import find_doubts
@@ -15,7 +16,9 @@ from tvmdash.records import SCHEMA_VERSION, Failure, Record
 from tvmdash.records.metrics import MAY_BE_EXACT, METRICS
 from tvmdash.stats.reduction import Reduced, reduce_processes
 
-_OWN_PLACE = frozenset(("load_before", "load_after", "execution_config", "compile_time", content.FACT))
+_OF_EACH_PROCESS = ("compile_time", "device_time", "transfer_time")
+"""Facts that every process of a point has anew; the record has their median."""
+_OWN_PLACE = frozenset(("load_before", "load_after", "execution_config", *_OF_EACH_PROCESS, content.FACT))
 """Facts of a trial that do not go into additional_info as they are."""
 EndedBy = Callable[[Sequence[Trial], Reduced], str]
 """What ended the measurement of a point with these trials."""
@@ -67,8 +70,8 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None, beside: Beside | 
         "doubts": [doubt.words for doubt in doubts],
         "doubt_kinds": [doubt.kind for doubt in doubts],
         "ended_by": ended_by(trials, reduced) if ended_by else None,
-        "compile_time": _find_median(trials, "compile_time"),
         **{name: value for name, value in first.facts.items() if name not in _OWN_PLACE},
+        **{name: _find_median(trials, name) for name in _OF_EACH_PROCESS},
         "alike": _count_alike(trials) or None,
         **(beside(trials) if beside else {}),
         "load_before": first.facts["load_before"],
@@ -89,7 +92,7 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None, beside: Beside | 
         target=first.point["target"],
         build_config=columns["build_config"],
         env_name=first.process["env_name"],
-        hw_model=machine["hw_model"],
+        hw_model=first.facts[devices.FACT]["model"] if devices.FACT in first.facts else machine["hw_model"],
         runtime_config=columns["runtime_config"],
         execution_config=first.facts["execution_config"],
         execution_elapsed_ms_mean=reduced.mean,

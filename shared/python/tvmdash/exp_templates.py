@@ -20,6 +20,7 @@ from tvmdash import common, config_util, summary_util
 from tvmdash.config_util import Config
 from tvmdash.config_util.fields import Field
 from tvmdash.dashboard_info import Home, experiment_of
+from tvmdash.devices import CPU
 from tvmdash.experiment import plots as series_plots
 from tvmdash.experiment import results, setup
 from tvmdash.experiment.config import ExperimentConfig, MeasuringConfig
@@ -99,11 +100,20 @@ class Experiment(Generic[Config]):
         """
         return not point.once
 
+    def runs_on_devices(self, point: Point, config: Config) -> bool:
+        """Whether the point can run on other devices than this machine's processor: what TVM compiles.
+
+        Only asked where fields.json includes `device`.
+        """
+        return next(engine.pairable for engine in self.engines if engine.name == point.engine)
+
     def clock(self, point: Point, config: Config) -> Clock:
         """The clock by which the point is compared with the reference: the thread's CPU time where it has one thread.
 
         What runs elsewhere, in other threads or on a device, is compared by the wall clock.
         """
+        if point.device != CPU:
+            return "wall"
         return "cpu" if str(self.environment(point, config).get("TVM_NUM_THREADS")) == "1" else "wall"
 
     def make_inputs(self, config: Config, folder: Path, seed: int) -> None:

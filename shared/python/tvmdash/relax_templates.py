@@ -44,5 +44,9 @@ class RelaxExperiment(Experiment[Config]):
         program, options = self.program(point, config, seed), self.options(point, config)
         given = {"profile_repeats": 0, **config_util.values_of(config), **point.values}
         return workloads.prepare_program(
-            program, options, threads=given["threads"], profile_repeats=given["profile_repeats"]
+            program,
+            options,
+            threads=given["threads"],
+            profile_repeats=given["profile_repeats"],
+            device=point.device,
         )

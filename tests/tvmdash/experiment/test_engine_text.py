@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tvmdash.experiment.engine_text import compare_with_each
+from dataclasses import replace
+
+from tvmdash.experiment.engine_text import compare_devices, compare_with_each
 from tvmdash.series.store import Series
 
 
@@ -33,3 +35,19 @@ def test_an_experiment_of_tvm_alone_has_nothing_to_say() -> None:
     assert compare_with_each([timed("tvm", "network.a", 1.0), timed("ort", "network.b", 1.0)]) == [
         "- TVM and ort have no workload in common; 2 more only one of them did"
     ]
+
+
+def on_device(series: Series, device: str) -> Series:
+    return replace(series, id=f"{series.id}{device}", labels={**series.labels, "runtime_config": {"device": device}})
+
+
+def test_a_device_is_compared_with_the_processor_and_not_with_the_rivals_there() -> None:
+    series = [
+        timed("tvm", "network.a", 8.0),
+        on_device(timed("tvm", "network.a", 2.0), "opencl"),
+        on_device(timed("tvm", "network.b", 2.0), "opencl"),
+        timed("ort", "network.a", 1.0),
+    ]
+    assert compare_with_each(series) == ["- TVM at its best against ort: 8.00x slower (1 workload)"]
+    assert compare_devices(series) == ["- opencl against cpu: 4.00x faster (1 workload)"]
+    assert compare_devices([item for item in series if item.labels.get("runtime_config")]) == []

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tvmdash.devices import CPU
+from tvmdash.experiment.on_devices import FIELD
 from tvmdash.series.store import Series
 from tvmdash.stats.ratios import format_ratio, geometric_mean_ratio
 
@@ -22,15 +24,38 @@ def compare_with_each(series: Sequence[Series], ours: str = "tvm") -> list[str]:
 
 
 def describe(times: Iterable[tuple[Mapping[str, Any], float]], ours: str = "tvm") -> list[str]:
-    """The same of the labels of run times and their values, without marks of a list."""
+    """The same of the labels of run times and their values, without marks of a list; all of it on the processor."""
     best: dict[str, dict[str, float]] = {}
     for labels, value in times:
+        if device_of(labels) != CPU:
+            continue
         workload = json.dumps([labels.get(column) for column in _SAME], sort_keys=True)
         of_engine = best.setdefault(str(labels.get("engine", "")), {})
         of_engine[workload] = min(value, of_engine.get(workload, value))
     if ours not in best:
         return []
     return [_format_line(engine, best[ours], theirs) for engine, theirs in sorted(best.items()) if engine != ours]
+
+
+def compare_devices(series: Sequence[Series]) -> list[str]:
+    """A line for each device: the geometric mean over what ran there and on the processor, of the same engine."""
+    by_device: dict[str, dict[str, float]] = {}
+    for item in series:
+        device = device_of(item.labels)
+        runtime = {name: value for name, value in item.labels.get("runtime_config", {}).items() if name != FIELD}
+        same = [item.labels.get(column) for column in ("workload", "workload_args", "build_config", "engine")]
+        by_device.setdefault(device, {})[json.dumps([*same, runtime], sort_keys=True)] = item.values[-1]
+    here, lines = by_device.pop(CPU, {}), []
+    for device, times in by_device.items():
+        both = [(here[point], ms) for point, ms in times.items() if point in here]
+        lines += [f"- {device} against {CPU}: {format_ratio(geometric_mean_ratio(both))}"] if both else []
+    return lines
+
+
+def device_of(labels: Mapping[str, Any]) -> str:
+    """The device that a series with these labels is of; this machine's processor where they name none."""
+    runtime = labels.get("runtime_config")
+    return str(runtime.get(FIELD, CPU)) if isinstance(runtime, Mapping) else CPU
 
 
 def _format_line(engine: str, ours: dict[str, float], theirs: dict[str, float]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from tvmdash.config_util.fields import AXIS_COLUMNS
+from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
 from tvmdash.measure.capture import OperatorSpan
@@ -38,7 +39,8 @@ class Point:
     """One combination of axis values on one engine.
 
     Points of one `group` that have the same engine and environment are measured in the same processes. One with `once`
-    has one process and one sample, whatever the config says: for calls that take many seconds.
+    has one process and one sample, whatever the config says: for calls that take many seconds. `device` is what it
+    runs on, as the home's config names it: `cpu` is this machine's processor.
     """
 
     workload: str
@@ -47,6 +49,7 @@ class Point:
     target: str
     engine: str = "tvm"
     once: bool = False
+    device: str = CPU
 
     @property
     def name(self) -> str:
@@ -61,8 +64,9 @@ class Prepared:
     `check` compares an answer with the reference: it returns facts for the record (`max_error`, `tolerance`) or raises.
     `passes_ms` are compiler passes with their times. `layout` (as in NCHW) and `transfer_timed` (whether copying inputs
     and outputs lies between the clock reads) tell whether two engines did the same. `details` go into the record as
-    they are. `profile` is asked in a point's first process only. `program` hashes what is timed: code, weights and
-    inputs; where it is there, a night on which nothing of it changed measures the point once.
+    they are. `profile` is asked in a point's first process only. `after` gives facts in every process, found out once
+    the point is timed, which they might disturb. `program` hashes what is timed: code, weights and inputs; where it is
+    there, a night on which nothing of it changed measures the point once.
     """
 
     timer: Timer
@@ -76,6 +80,7 @@ class Prepared:
     transfer_timed: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
     program: Callable[[], str] | None = None
+    after: Callable[[], Mapping[str, Any]] | None = None
 
     def info(self) -> dict[str, Any]:
         """What goes into the record's additional_info."""
@@ -111,6 +116,9 @@ class Measurable(Protocol[Config_contra]):
 
     def is_paired(self, point: Point, config: Config_contra) -> bool:
         """Whether the point can be measured beside a reference."""
+
+    def runs_on_devices(self, point: Point, config: Config_contra) -> bool:
+        """Whether a point can run on other devices than this machine's processor."""
 
     def clock(self, point: Point, config: Config_contra) -> Clock:
         """The clock by which it is compared with the reference."""

@@ -14,6 +14,7 @@ from tvmdash.config_util import Config
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.config import MeasuringConfig
 from tvmdash.experiment.info import Measurable, Point, Prepared
+from tvmdash.experiment.on_devices import list_points
 from tvmdash.experiment.paired.pairs import TONIGHT
 from tvmdash.experiment.paired.turns import Turns, read_turns
 from tvmdash.experiment.points import key, name_values
@@ -118,7 +119,7 @@ def measure(experiment: Measurable[Config], config: Config, measuring: Measuring
     """Do the task in `folder` and leave the raw database beside it; how much was done, in words."""
     task = Task.read(folder)
     engine = next(engine for engine in experiment.engines if engine.name == task.engine)
-    known = {key(name_values(experiment.axes, point)): point for point in experiment.points(config)}
+    known = {key(name_values(experiment.axes, point)): point for point in list_points(experiment, config)}
     host = hardware.facts()  # before the engine starts: TVM binds the thread that calls it to one core
     try:
         identity = engine.say()
@@ -165,6 +166,8 @@ def _measure_trial(
                 ran = sides.contents.find(prepared, job, taken.ran)
         with phase("profile"):
             operators = prepared.profile() if prepared.profile and profile else ()
+        with phase("after"):
+            found = dict(prepared.after()) if prepared.after else {}
     # Whatever an engine cannot do is a result about this point; the others go on.
     except Exception as error:  # noqa: BLE001
         _log.warning("%s %s failed", point.workload, dict(point.values), exc_info=True)
@@ -176,6 +179,7 @@ def _measure_trial(
     facts = {
         **prepared.info(),
         **checked,
+        **found,
         **ran,
         "conditions": _describe_conditions(prepared, task, timing, samples),
         "load_before": before,

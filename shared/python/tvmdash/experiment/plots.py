@@ -89,14 +89,15 @@ def default_plots(history: History) -> dict[str, Plot]:
 
 
 def default_summary(history: History) -> Summary:
-    """Tonight's values against the night before, the failures first; where there are rivals, how TVM stands to each."""
+    """Tonight's values against the night before, failures first; how TVM stands to each rival, and on each device."""
     tonight = measured_tonight(history)
     names = [name for name in find_varying(history, tonight) if name not in {"workload", "network"}]
     points = [_make_measured(history, series, names) for series in tonight]
     count = sum(series.metric in TIMES for series in tonight)
     title = f"{history.experiment}, night {history.stamps[-1]}"
-    rivals = engine_text.compare_with_each([series for series in tonight if series.metric == "run_time"])
-    return summary_util.default_summary(title, points, history.failures, count=count, engines=rivals)
+    times = [series for series in tonight if series.metric == "run_time"]
+    compared = [*engine_text.compare_with_each(times), *engine_text.compare_devices(times)]
+    return summary_util.default_summary(title, points, history.failures, count=count, engines=compared)
 
 
 def _make_measured(history: History, series: Series, names: Sequence[str]) -> Measured:

@@ -16,6 +16,7 @@ from tvmdash.config_util.fields import ENGINE, FIELD_SETS, WORKLOAD, Fields
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
 from tvmdash.experiment.info import Axis, Measurable, Point
+from tvmdash.experiment.on_devices import AXIS, FIELD, list_points
 
 IDENTITY = ("workload", "workload_args", "engine", "engine_config", "target", "build_config", "runtime_config")
 """What names a point in the list of TVMDASH_POINTS: a record's columns, without the machine's."""
@@ -66,8 +67,9 @@ def varied_fields(fields: Fields) -> list[VariedField]:
 
 
 def axes_of(fields: Fields) -> tuple[Axis, ...]:
-    """The axes that the fields declare."""
-    return tuple(Axis(item.name, item.column) for item in varied_fields(fields) if item.column in Axis.COLUMNS)
+    """The axes that the fields declare, and the device where they include it."""
+    declared = tuple(Axis(item.name, item.column) for item in varied_fields(fields) if item.column in Axis.COLUMNS)
+    return (*declared, AXIS) if FIELD in fields else declared
 
 
 def combinations(fields: Fields, config: Mapping[str, Any]) -> Iterator[Combination]:
@@ -105,7 +107,7 @@ def key(named_point: Mapping[str, Any]) -> str:
 
 def plan_points(experiment: Measurable[Config], config: Config) -> list[Point]:
     """The points that this run is asked for: the config's, or those of them that TVMDASH_POINTS lists."""
-    points = experiment.points(config)
+    points = list_points(experiment, config)
     known = {engine.name for engine in experiment.engines}
     for point in points:
         if point.engine not in known:

@@ -44,6 +44,8 @@ RUN_TIME, RUN_TIME_RATIO = "run_time", "run_time_ratio"
 METRICS = (
     Metric(RUN_TIME, "ms", "lower", ("additional_info", "execution_elapsed_ms_median")),
     Metric(RUN_TIME_RATIO, "", "lower", ("additional_info", "paired", "ratios", RUN_TIME, "ratio"), "ratio"),
+    Metric("device_time", "ms", "lower", ("additional_info", "device_time")),
+    Metric("transfer_time", "ms", "lower", ("additional_info", "transfer_time")),
     Metric("compile_time", "ms", "lower", ("additional_info", "compile_time")),
     Metric("code_size", "bytes", "lower", ("additional_info", "code_size"), "exact"),
     Metric("planned_memory", "bytes", "lower", ("additional_info", "device_memory_usage"), "exact"),

@@ -6,13 +6,11 @@ from tvmdash.relax_util.build import (
     EXEC_MODES,
     Compiled,
     CompileOptions,
-    Loaded,
     TvmFacts,
     compile_module,
-    load,
     tvm_facts,
-    use_threads,
 )
+from tvmdash.relax_util.loading import Loaded, load, use_threads
 
 __all__ = [
     "EXEC_MODES",

@@ -9,14 +9,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from tvmdash import networks
+from tvmdash.devices import CPU
 from tvmdash.experiment.engines import Engine, EngineFacts
 from tvmdash.experiment.info import Prepared
 from tvmdash.machine import hardware
 from tvmdash.measure.capture import OperatorSpan
 from tvmdash.networks import Network, accuracy
 from tvmdash.networks.ops import Array
-from tvmdash.relax_util import build, lowering, programs, targets
-from tvmdash.relax_util.build import Compiled, CompileOptions, Loaded
+from tvmdash.relax_util import build, loading, lowering, programs, targets
+from tvmdash.relax_util.build import Compiled, CompileOptions
+from tvmdash.relax_util.loading import Loaded
 from tvmdash.trial_util import Timer
 
 PASSES_TOLD = 10
@@ -61,11 +63,14 @@ def make_prepared(
     layout: str | None = None,
     details: Mapping[str, Any] | None = None,
     inputs: Sequence[Array] | None = None,
+    on: Loaded | None = None,
 ) -> Prepared:
     """A compiled module ready to be timed, with all that its compilation cost.
 
-    inputs: all that it is called with, where nothing but this process and these decide how long that takes.
+    inputs: all that it is called with, where nothing but this process and these decide how long that takes. on: where
+    it is loaded, where that can be another device than this machine's processor.
     """
+    is_elsewhere = on is not None and on.device != CPU
     return Prepared(
         timer=timer,
         check=check,
@@ -75,7 +80,10 @@ def make_prepared(
         passes_ms=compiled.pass_times_ms,
         layout=layout,
         details={"module_hash": compiled.module_hash, **(details or {})},
-        program=None if inputs is None else functools.partial(programs.hash_program, compiled, tuple(inputs)),
+        program=None
+        if inputs is None or is_elsewhere  # what a driver makes of the code is not seen from here
+        else functools.partial(programs.hash_program, compiled, tuple(inputs)),
+        after=functools.partial(on.device_facts, *(inputs or ())) if on is not None and is_elsewhere else None,
     )
 
 
@@ -107,10 +115,12 @@ def network_program(network: str, batch: int, seed: int) -> Program:
     return Program(lowering.lower(graph, weights, batch), (x,), expected, layout="NCHW")
 
 
-def prepare_program(program: Program, options: CompileOptions, *, threads: int, profile_repeats: int = 0) -> Prepared:
-    """The program compiled, loaded and ready to be timed on so many threads; profiled by so many calls."""
+def prepare_program(
+    program: Program, options: CompileOptions, *, threads: int, profile_repeats: int = 0, device: str = CPU
+) -> Prepared:
+    """The program compiled, loaded and ready to be timed on a device, so many threads; profiled by so many calls."""
     compiled = build.compile_module(program.module, options)
-    loaded, inputs, expected = build.load(compiled, threads), program.inputs, program.expected
+    loaded, inputs, expected = loading.load(compiled, threads, device), program.inputs, program.expected
     repeats = profile_repeats if len(inputs) == 1 else 0
     ready = make_prepared(
         compiled,
@@ -119,6 +129,7 @@ def prepare_program(program: Program, options: CompileOptions, *, threads: int, 
         layout=program.layout,
         details={"passes_ms": {name: round(ms, 3) for name, ms in compiled.pass_times_ms[:PASSES_TOLD]}},
         inputs=inputs,
+        on=loaded,
     )
     return replace(ready, profile=functools.partial(_profile, loaded, inputs[0], repeats) if inputs else None)
 

@@ -41,4 +41,13 @@ def _strip_target(target: str) -> Any:
         value = json.loads(target)
     except ValueError:
         return target
-    return {name: item for name, item in value.items() if name not in _OF_MACHINE} if isinstance(value, dict) else value
+    return _strip_machine(value) if isinstance(value, dict) else value
+
+
+def _strip_machine(target: Mapping[str, Any]) -> dict[str, Any]:
+    """The target without what follows from the machine, also of what runs on it beside a device."""
+    return {
+        name: _strip_machine(item) if isinstance(item, dict) else item
+        for name, item in target.items()
+        if name not in _OF_MACHINE
+    }

@@ -1,0 +1,158 @@
+"""Load what was compiled, run it on a device, time it there, profile it. Importing this module imports no TVM."""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tvmdash.devices import CPU
+from tvmdash.errors import DashboardError
+from tvmdash.measure.capture import OperatorSpan
+from tvmdash.networks.ops import Array
+from tvmdash.relax_util.build import Compiled
+from tvmdash.relax_util.on_device import open_device, told_of
+from tvmdash.trial_util import Timer, python_timer
+
+DEVICE_CALLS = 5
+"""Over so many calls goes what a device's own clock says."""
+
+
+class Loaded:
+    """A module ready to run on a device. Inputs are numpy arrays in the shapes and dtypes of `main`, in its order."""
+
+    def __init__(self, compiled: Compiled, device: str = CPU) -> None:
+        import tvm
+        from tvm import relax
+
+        self._compiled, self.device = compiled, device
+        self._opened = open_device(device)
+        self._device = self._opened.handle if self._opened else tvm.cpu()
+        with told_of(device):
+            self._vm = relax.VirtualMachine(compiled.executable, self._device)
+        self._timed = 0
+
+    def run(self, *inputs: Array) -> Array:
+        """The output of `main` for `inputs`."""
+        with told_of(self.device):
+            output: Array = self._vm["main"](*map(self._tensor, inputs)).numpy()
+        return output
+
+    def outputs(self, *inputs: Array) -> tuple[Array, ...]:
+        """The outputs of a `main` that gives a tuple of tensors, or its one output."""
+        with told_of(self.device):
+            return tuple(part.numpy() for part in self._call(*inputs))
+
+    def _call(self, *inputs: Array) -> tuple[Any, ...]:
+        given = self._vm["main"](*map(self._tensor, inputs))
+        return (given,) if hasattr(given, "numpy") else tuple(given)
+
+    def caller(self, *inputs: Array) -> Callable[[], object]:
+        """A call of `main` from Python on `inputs`, which lie on the device already: for a clock that engines share."""
+        with told_of(self.device):
+            return functools.partial(self._vm["main"], *map(self._tensor, inputs))
+
+    def python_timer(self, *inputs: Array) -> Timer:
+        """A timer of calls from Python, by the wall clock; a sample ends when the device has done its last call."""
+        call = self.caller(*inputs)
+        return self._opened.timer(call) if self._opened else python_timer(call)
+
+    def timer(self, *inputs: Array) -> Timer:
+        """A timer of `main` on `inputs`, which lie on the device before the clock starts.
+
+        On the processor it is TVM's time_evaluator: wall clock, and one more call, not timed, before each use. On
+        other devices that one tells what the device did, not how long one waits for it; there it is `python_timer`.
+        """
+        return self.python_timer(*inputs) if self._opened else self._evaluator(*inputs)
+
+    def _evaluator(self, *inputs: Array) -> Timer:
+        self._timed += 1
+        name = f"timed{self._timed}"
+        self._vm.save_function("main", name, *map(self._tensor, inputs), include_return=False)
+
+        def timer(number: int, repeat: int) -> list[int]:
+            evaluator = self._vm.time_evaluator(name, self._device, number=number, repeat=repeat)
+            return [round(seconds * number * 1e9) for seconds in evaluator().results]
+
+        return timer
+
+    def device_facts(self, *inputs: Array) -> dict[str, Any]:
+        """What a record says of the device, and of a call with `inputs` there; nothing of this machine's processor.
+
+        The transfers, and what the device's own clock says of a call: the kernels alone where TVM can ask for them.
+        """
+        if not self._opened:
+            return {}
+        with told_of(self.device):
+            own_ns = self._evaluator(*inputs)(DEVICE_CALLS, 1)[0]
+            transfer_ms = self._opened.time_transfers(inputs, self._call(*inputs))
+        times = {"device_time": own_ns / DEVICE_CALLS / 1e6, "transfer_time": transfer_ms}
+        return {**self._opened.facts(), **times}
+
+    def profile(self, x: Array, repeats: int) -> list[OperatorSpan]:
+        """Every call the virtual machine makes, kernels and builtins alike, in `repeats` runs after one unwatched.
+
+        A watched run is slower by some microseconds a call; use `timer` for the whole. A device has done each call
+        before the next one begins.
+        """
+        from tvm import relax
+
+        if self._compiled.exec_mode != "bytecode":
+            raise DashboardError("only exec_mode 'bytecode' can be profiled: compiled code does not name its calls.")
+        machine, tensor, spans = relax.VirtualMachine(self._compiled.executable, self._device), self._tensor(x), []
+        sync = self._device.sync if self._opened else None
+        machine["main"](tensor)
+        for repetition in range(repeats):
+            spans += _profiled_run(machine, tensor, repetition, sync)
+        return spans
+
+    def _tensor(self, x: Array) -> Any:
+        import tvm
+
+        return tvm.runtime.tensor(x, device=self._device)
+
+
+def _profiled_run(machine: Any, tensor: Any, repetition: int, sync: Callable[[], None] | None) -> list[OperatorSpan]:
+    spans: list[OperatorSpan] = []
+    open_calls: list[int] = []
+
+    def instrument(_function: Any, symbol: str, before_run: object, _value: Any, *_arguments: Any) -> int:
+        if sync:
+            sync()
+        now = time.perf_counter_ns()
+        if before_run:
+            open_calls.append(time.perf_counter_ns())
+        else:
+            start = open_calls.pop()
+            spans.append(OperatorSpan(repetition, str(symbol), start - begun, now - start, began_ns))
+        return 0
+
+    machine.set_instrument(instrument)
+    began_ns, begun = time.time_ns(), time.perf_counter_ns()
+    machine["main"](tensor)
+    return spans
+
+
+def load(compiled: Compiled, threads: int, device: str = CPU) -> Loaded:
+    """The compiled module, ready to run on a device, this process's TVM with `threads` threads (see `use_threads`)."""
+    use_threads(threads)
+    return Loaded(compiled, device)
+
+
+def use_threads(threads: int) -> None:
+    """Make TVM's thread pool have `threads` threads, or raise.
+
+    TVM reads TVM_NUM_THREADS once in a process's life, when the pool is first used. The surest is to start the process
+    with it; a process whose pool sleeps still is given it here; for one whose pool is up it is too late.
+    """
+    import tvm
+
+    os.environ["TVM_NUM_THREADS"] = str(threads)
+    running = int(tvm.get_global_func("runtime.NumThreads")())
+    if running != threads:
+        raise DashboardError(
+            f"TVM's thread pool has {running} threads, not {threads}. It is made once in a process: start this one "
+            f"with TVM_NUM_THREADS={threads}, and measure other numbers of threads in other processes."
+        )

@@ -1,0 +1,111 @@
+"""Experiments on a real OpenCL device, which PoCL is on a machine without another one.
+
+They need a driver (Debian, Ubuntu: apt install pocl-opencl-icd opencl-headers ocl-icd-opencl-dev) and, as TVM's wheel
+has no runtime for OpenCL, the source of its release: TVM_GIT_MIRROR names a clone of apache/tvm that has its tag.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dashboard.artifacts.artifact import Artifact
+from dashboard.artifacts.build_context import BuildContext
+from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.runtimes.abilities import find_abilities
+from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, find_lacking, provide_runtimes
+from tests.experiments import trying
+from tvmdash import records
+
+SOURCE = "TVM_GIT_MIRROR"
+BOTH = {"device": ["cpu", "opencl"]}
+
+
+@dataclass(frozen=True)
+class OpenCl:
+    """What the loader finds TVM's runtime by, and what the driver calls its first device."""
+
+    loader_path: str
+    model: str
+
+
+@pytest.fixture(scope="module")
+def opencl(tvm_artifact: Artifact, tmp_path_factory: pytest.TempPathFactory) -> OpenCl:
+    logs = tmp_path_factory.mktemp("logs")
+    if find_lacking(tvm_artifact, ["opencl"]):
+        if SOURCE not in os.environ:
+            pytest.skip(
+                f"TVM {tvm_artifact.version} has no runtime for OpenCL, and {SOURCE} names no clone to build it"
+            )
+        for said in provide_runtimes(tvm_artifact, RuntimeRequest(("opencl",), os.environ[SOURCE], logs)):
+            pytest.skip(said)
+    with tempfile.TemporaryDirectory() as scratch:
+        context = BuildContext(tvm_artifact.path.parent, logs, Deadline(120))
+        can = find_abilities(tvm_artifact, "opencl", 0, None, context, Path(scratch))
+    if not can.model:
+        pytest.skip("no OpenCL driver shows a device here (Debian, Ubuntu: apt install pocl-opencl-icd)")
+    assert can.max_error is not None
+    assert can.max_error < 1e-4
+    return OpenCl(os.pathsep.join(map(str, tvm_artifact.loader_path)), can.model)
+
+
+def measured(
+    root: Path, experiment: str, opencl: OpenCl, config: dict[str, object], **variables: str
+) -> records.NightData:
+    """What the run and analyze stages leave; processes of its own import TVM with the runtime of the device."""
+    tried = trying.Tried(root, experiment, {**BOTH, **config})
+    (tried.code / "setup").mkdir()
+    run = tried.stage("run", "raw", LD_LIBRARY_PATH=opencl.loader_path, **variables)
+    return tried.analyzed(run)
+
+
+def on(data: records.NightData, device: str) -> dict[str, records.Record]:
+    found = [record for record in data.records if record.engine == "tvm"]
+    return {record.workload: record for record in found if record.runtime_config.get("device", "cpu") == device}
+
+
+def test_a_network_answers_rightly_on_the_device_and_is_timed_there(opencl: OpenCl, tmp_path: Path) -> None:
+    data = measured(tmp_path / "night", "cnn_comp", opencl, {"networks": ["mlp"], "engines": ["tvm untuned"]})
+    assert data.failures == ()
+    here, there = on(data, "cpu")["network.mlp"], on(data, "opencl")["network.mlp"]
+    info = there.additional_info
+    assert info["max_error"] <= info["tolerance"]
+    assert info["device"]["model"] == there.hw_model == opencl.model != here.hw_model
+    assert info["device"]["driver"]
+    assert 0 < info["device_time"] < 100
+    assert 0 < info["transfer_time"] < 100
+    assert there.execution_elapsed_ms_mean > 0
+    assert not {"device", "device_time", "transfer_time"} & here.additional_info.keys()
+    ids = {value.key.id for value in data.values()}
+    assert len(ids) == len(list(data.values()))
+
+
+def test_a_device_that_is_not_there_costs_its_own_points_and_says_which(opencl: OpenCl, tmp_path: Path) -> None:
+    config = {"networks": ["mlp"], "engines": ["tvm untuned"]}
+    data = measured(tmp_path / "night", "cnn_comp", opencl, config, OCL_ICD_VENDORS=str(tmp_path))
+    assert list(on(data, "cpu")) == ["network.mlp"]
+    (failure,) = data.failures
+    assert failure.values["device"] == "opencl"
+    assert "device opencl: TVM's runtime for opencl sees no device of number 0 here" in failure.error
+
+
+@pytest.mark.parametrize(
+    ("experiment", "config"),
+    [
+        ("operators", {"operators": ["dense", "softmax"]}),
+        ("transformer", {"models": ["attention"], "phases": ["prefill"], "shapes": ["static"], "lengths": [8]}),
+    ],
+)
+def test_operators_and_the_transformer_run_on_the_device(
+    experiment: str, config: dict[str, object], opencl: OpenCl, tmp_path: Path
+) -> None:
+    data = measured(tmp_path / "night", experiment, opencl, config)
+    there = on(data, "opencl")
+    assert there.keys() == {name for name in on(data, "cpu") if not name.startswith("machine.")}
+    for record in there.values():
+        assert record.additional_info["max_error"] <= record.additional_info["tolerance"]
+        assert "roofline_percent" not in record.additional_info
