@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
 
@@ -26,11 +27,11 @@ KILLS = int(os.environ.get("TVMDASH_KILLS", "20"))
 """How many kills there are; each home has at most KILLS_A_HOME of them, and is then checked."""
 KILLS_A_HOME = 60
 KINDS = ("night", "worker", "srun", "stage", "slurmd", "slurmctld")
-LONGEST_S, LAST_PROCESS_S = 5.0, 10.0
+LAST_PROCESS_S = 10.0
 RUN = """
 exec 9>>"{root}/$TVMDASH_JOB.load"
 flock -n 9 || echo "$TVMDASH_JOB in $TVMDASH_NIGHT" >> "{root}/overlaps"
-sleep 0.5
+sleep 1
 """
 """While it runs it holds a lock; a second load at the same time would not get it."""
 MEASURED = """echo "$TVMDASH_NIGHT" >> "{root}/$TVMDASH_JOB.measured"\n"""
@@ -67,9 +68,11 @@ class Killer:
     hits: Counter[str] = field(default_factory=Counter)
     spoiled: set[tuple[str, str]] = field(default_factory=set)
 
-    def strike(self, night: int) -> str:
-        """Kill something at random, if there is one; which kind. A daemon is started again."""
+    def strike(self, night: Popen[str]) -> str:
+        """Kill something at random, if there is one and the night goes on; which kind. A daemon is started again."""
         what = self.rng.choice(KINDS)
+        if night.poll() is not None:
+            return what
         if what == "slurmctld":
             self.cluster.stop(what)
             time.sleep(self.rng.uniform(0, 2))
@@ -79,7 +82,7 @@ class Killer:
             self.cluster.stop(node)
             time.sleep(self.rng.uniform(0, 2))
             self.cluster.start_node(node)
-        elif not self._kill_one(self._list_pids(what, night), is_stage=what == "stage"):
+        elif not self._kill_one(self._list_pids(what, night.pid), is_stage=what == "stage"):
             return what
         self.hits[what] += 1
         return what
@@ -107,11 +110,13 @@ class Killer:
 @pytest.mark.parametrize("seed", range(math.ceil(KILLS / KILLS_A_HOME)))
 def test_no_kill_makes_two_loads_or_loses_a_number(seed: int, home: HomeForTests, cluster: Cluster) -> None:
     env, killer = add_nodes(home, cluster, patience_minutes=2), Killer(home, cluster, random.Random(17 + seed))
-    begun, lingered_s = time.monotonic(), 0.0
+    done = home.run_with(env)
+    assert done.code == 0, done.output
+    usual_s, begun, lingered_s = done.seconds, time.monotonic(), 0.0
     while killer.hits.total() < min(KILLS_A_HOME, KILLS - seed * KILLS_A_HOME):
         with homes.killed_at_end(home.start(env=env)) as night:
-            time.sleep(killer.rng.uniform(0, LONGEST_S))
-            what = killer.strike(night.pid)
+            time.sleep(killer.rng.uniform(0, usual_s))
+            what = killer.strike(night)
             night.wait(homes.DEADLINE_S)
         ended = time.monotonic()
         homes.wait_for(lambda: not list_marked(home), "every process of the night has ended", LAST_PROCESS_S)
