@@ -47,7 +47,7 @@ def summarize_night(home: Home, night: Night) -> str:
     if night.artifacts:
         lines.append(f"Measured TVM: {format_list([_format_artifact(item, night) for item in night.artifacts], 5)}.")
     if night.hosts:
-        lines.append(f"Hosts: {', '.join(map(_format_host_night, night.hosts))}.")
+        lines.append(f"Hosts: {', '.join(_format_host_night(host, night) for host in night.hosts)}.")
     if night.jobs:
         lines.append("Longest: " + format_list([_format_longest(job) for job in _sort_by_time(night)[:3]], 3) + ".")
     page = home.page()
@@ -134,9 +134,11 @@ def _format_artifact(artifact: Mapping[str, Any], night: Night) -> str:
     return " ".join(filter(None, (f"{artifact.get('version', '?')}{commit}", night.describe_references(artifact))))
 
 
-def _format_host_night(host: HostNight) -> str:
-    measured = host.state is HostState.MEASURED
-    return f"{host.name} {f'measured in {format_duration(host.elapsed_s)}' if measured else f'did not ({host.state})'}"
+def _format_host_night(host: HostNight, night: Night) -> str:
+    if host.state is not HostState.MEASURED:
+        return f"{host.name} did not ({host.state})"
+    what = "measured" if night.has_run_on(host.name) else "measured nothing"
+    return f"{host.name} {what} in {format_duration(host.elapsed_s)}"
 
 
 def _sort_by_time(night: Night) -> list[JobResult]:

@@ -79,14 +79,18 @@ class Beat:
 
 @dataclass(frozen=True)
 class Ended:
-    """The night there is over, or could not begin; what there is can be handed over. why: it went wrong, for people."""
+    """The night there is over, or could not begin; what there is can be handed over.
+
+    why: it went wrong, for people. interrupted: it had begun; what it has measured comes with the next night.
+    """
 
     why: str = ""
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
 class Refused:
-    """The worker cannot begin to work; `why` is for people."""
+    """The worker cannot go on; `why` is for people."""
 
     why: str
 

@@ -10,12 +10,12 @@ import os
 import re
 import shutil
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tvmdash import common, records
-from tvmdash.dashboard_info import RUNNING, Home, Night, host_of
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, Night, host_of
 from tvmdash.errors import DashboardError
 from tvmdash.files import removal
 from tvmdash.machine import identity
@@ -47,12 +47,17 @@ class Parcel:
 # --- on the host ------------------------------------------------------------------------------------------------------
 
 
-def list_unacknowledged(home: Home, acknowledged: Path) -> list[str]:
-    """The stamps of the nights that were not handed over yet, the oldest first."""
+def list_unacknowledged(home: Home, acknowledged: Path, unfinished: Collection[str] = ()) -> list[str]:
+    """The stamps of the nights that were not handed over yet, the oldest first.
+
+    unfinished: those with a folder left; where such a night was interrupted, something of it is still to be saved, and
+    it is handed over once it is.
+    """
     return [
         stamp
         for stamp in home.night_stamps()
-        if not (acknowledged / stamp).exists() and home.read_night(stamp).state != RUNNING
+        if not (acknowledged / stamp).exists()
+        and home.read_night(stamp).state in ({COMPLETE} if stamp in unfinished else {COMPLETE, INTERRUPTED})
     ]
 
 
@@ -79,10 +84,13 @@ def _list_files(home: Home, tmp_data: Path, stamp: str) -> Iterator[tuple[str, P
             log = home.status(EXPERIMENT.kind, job.name) / f"{step.stage}.log"
             if log.is_file():
                 yield f"{_STATUS}/{job.name}/{log.name}", log
-    for path in sorted(path for path in (tmp_data / _RAW).rglob("*") if path.is_file() and not path.is_symlink()):
-        name = path.relative_to(tmp_data).as_posix()
-        if name.split("/")[2].removesuffix(".zip") == f"raw_{stamp}":
-            yield name, path
+    yield from ((path.relative_to(tmp_data).as_posix(), path) for path in _list_raw(tmp_data, stamp))
+
+
+def _list_raw(tmp_data: Path, stamp: str) -> Iterator[Path]:
+    for folder in sorted((tmp_data / _RAW).glob("*/")):
+        found = (folder / f"raw_{stamp}.zip", *sorted((folder / f"raw_{stamp}").rglob("*")))
+        yield from (path for path in found if path.is_file() and not path.is_symlink())
 
 
 def hash_file(path: Path) -> str:
@@ -94,8 +102,8 @@ def hash_file(path: Path) -> str:
 # --- at home ----------------------------------------------------------------------------------------------------------
 
 
-def take_in(file: Path, host: str, home: Home, tmp_data: Path) -> Parcel:
-    """Take what a parcel of `host` holds into the home. DashboardError where it is not what it must be.
+def take_in(file: Path, host: str, stamp: str, home: Home, tmp_data: Path) -> Parcel:
+    """Take what a parcel of `host` holds of the night `stamp` into the home. DashboardError where it is not that.
 
     Then nothing of it is taken in. The caller removes `Parcel.folder`.
     """
@@ -104,6 +112,8 @@ def take_in(file: Path, host: str, home: Home, tmp_data: Path) -> Parcel:
     try:
         _unpack(file, host, folder)
         night = Night.from_json(common.read_json(folder / _NIGHT), folder / _NIGHT)
+        if night.stamp != stamp or not common.is_stamp(stamp):
+            raise DashboardError(f"{_NIGHT}: is of the night {night.stamp}, not of {stamp}.")
         data = sorted(folder.glob(f"{_DATA}/*/*"))
         for path in data:
             records.check_data(common.read_json(path))

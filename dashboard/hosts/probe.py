@@ -32,6 +32,13 @@ def find_faults(host: Host) -> list[str]:
     return [f"Host {host.name}: {fault}" for fault in _judge(host, said, begun)]
 
 
+def find_clock_faults(ahead_s: float) -> Iterator[str]:
+    """A sentence with the remedy where a host's clock is too far ahead of the one here, or behind."""
+    if abs(ahead_s) > _MOST_OFFSET_S:
+        which = "ahead" if ahead_s > 0 else "behind"
+        yield f"its clock is {abs(ahead_s):.0f} s {which}. Let it follow a time server (chrony, systemd-timesyncd)."
+
+
 def _ask(host: Host) -> list[list[str]]:
     """The words of each line that the host said; DashboardError where it cannot be reached."""
     argv = make_probe(host, ["sh", "-c", _SCRIPT.read_text(encoding="utf-8"), "probe", host.folder])
@@ -57,10 +64,7 @@ def _judge(host: Host, said: Sequence[Sequence[str]], begun: float) -> Iterator[
     free = int(facts.get("free_kb", "0")) * 1024
     if free < _LEAST_FREE_BYTES:
         yield f"{host.folder}: {free / 1e9:.1f} GB free there, and a night needs about 2 GB. Make room."
-    ahead = int(facts.get("clock", "0")) - (begun + time.time()) / 2
-    if abs(ahead) > _MOST_OFFSET_S:
-        which = "ahead" if ahead > 0 else "behind"
-        yield f"its clock is {abs(ahead):.0f} s {which}. Let it follow a time server (chrony, systemd-timesyncd)."
+    yield from find_clock_faults(int(facts.get("clock", "0")) - (begun + time.time()) / 2)
     tools = {words[1] for words in said if words[0] == "has"}
     yield from (f"{name} is missing there. Install it." for name in _TOOLS if name not in tools)
     pythons = {words[1] for words in said if words[0] == "python"}

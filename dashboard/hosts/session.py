@@ -134,16 +134,16 @@ class Session:
             while not self._closing.wait(BEAT_S):
                 self._channel.send(Beat())
 
-    def collect(self, folder: Path, take_in: Callable[[Path], None]) -> None:
-        """Fetch each parcel into `folder`, and acknowledge it once `take_in` has it."""
+    def collect(self, folder: Path, take_in: Callable[[Path, str], None]) -> None:
+        """Fetch each parcel into `folder`, and acknowledge it once `take_in` has it; called with its night's stamp."""
         folder.mkdir(parents=True, exist_ok=True)
         with self._explained():
             self._channel.send(HandOver())
             for _ in range(self._receive((Holds,), _ANSWER_S).parcels):
                 offer = self._receive((Offer,), _PACKING_S, into=folder)
                 file = folder / f"{offer.id}.tar"
-                take_in(file)
-                file.unlink()
+                take_in(file, offer.stamp)
+                file.unlink(missing_ok=True)
                 self._channel.send(Acknowledge(offer.id))
 
     def _receive(self, wanted: tuple[type[_Wanted], ...], within_s: float, into: Path | None = None) -> _Wanted:

@@ -18,6 +18,7 @@ from dashboard.hosts.bundle import Code, Tvms
 from dashboard.hosts.copies import Copies
 from dashboard.hosts.messages import Begin
 from dashboard.hosts.parcels import Parcel
+from dashboard.hosts.probe import find_clock_faults
 from dashboard.hosts.session import Session
 from dashboard.night import publish
 from dashboard.night.context import Context
@@ -40,7 +41,10 @@ JobAtHome = tuple[Job, Sequence[StepResult], str]
 
 @dataclass
 class _Visit:
-    """What goes on with one host tonight. record: what is known of it so far; parcel: tonight's, where it came home."""
+    """What goes on with one host tonight.
+
+    record: what is known of it so far; parcel: tonight's, where it came home; told: by night, the notes of its own.
+    """
 
     host: Host
     jobs: Sequence[Job]
@@ -50,14 +54,13 @@ class _Visit:
     is_ready: threading.Event = field(default_factory=threading.Event)
     parcel: Parcel | None = None
     notes: list[str] = field(default_factory=list)
+    told: dict[str, Sequence[str]] = field(default_factory=dict)
 
 
 def list_remedies(plan: Plan) -> list[list[str]]:
     """Commands that end on hosts what a killed night may leave there, beyond what ends with its connections."""
-    hosts = (
-        plan.config.hosts[name] for name in dict.fromkeys(job.host for job in plan.away) if name in plan.config.hosts
-    )
-    return [argv for host in hosts if (argv := launcher.make_clearing(host, plan.home.root))]
+    hosts = (plan.config.hosts.get(name) for name in dict.fromkeys(job.host for job in plan.away))
+    return [argv for host in hosts if host and (argv := launcher.make_clearing(host, plan.home.root))]
 
 
 class HostsTonight:
@@ -112,9 +115,9 @@ class HostsTonight:
             _log.warning("%s", error)
             visit.record = replace(visit.record, why=str(error))
         except OSError as error:
-            visit.record = replace(
-                visit.record, why=f"{visit.host.name}: {error.filename or 'a file'}: {error.strerror}."
-            )
+            what = f"{error.filename or self._folder}: {error.strerror}"
+            why = f"{visit.host.name}: the home cannot take in what it says: {what}. It comes with the next night."
+            visit.record = replace(visit.record, why=why)
         finally:
             visit.is_ready.set()
             visit.record = replace(visit.record, elapsed_s=round(time.monotonic() - begun, 3))
@@ -127,6 +130,7 @@ class HostsTonight:
         visit.record = replace(
             visit.record, state=HostState.LOST, node=hello.node, hw_model=hello.hw_model, clock_offset_s=offset_s
         )
+        visit.notes += [f"{name}: {fault}" for fault in find_clock_faults(offset_s)]
         _log.info("host %s (%s) begins to measure", name, hello.node)
         offered = self._copies.list_for(_list_keys(visit.jobs, tvms), hello.python_tag, hello.machine)
         begin = Begin(
@@ -135,34 +139,45 @@ class HostsTonight:
         config = bundle.pack_config(plan, visit.host, visit.jobs, code, tvms)
         end = visit.session.measure(begin, config, self._copies, visit.is_ready.set)
         if end.why:
-            visit.record = replace(visit.record, state=HostState.REFUSED, why=f"{name}: {end.why}")
+            state = HostState.LOST if end.interrupted else HostState.REFUSED
+            visit.record = replace(visit.record, state=state, why=f"{name}: {end.why}")
         self._may_come.wait()  # what comes home would disturb what is measured here
-        visit.session.collect(self._folder, lambda file: self._take_in(visit, file))
+        visit.session.collect(self._folder, lambda file, stamp: self._take_in(visit, file, stamp))
         if visit.parcel:
             visit.record = replace(visit.record, state=HostState.MEASURED, why="")
 
-    def _take_in(self, visit: _Visit, file: Path) -> None:
-        """Take in a parcel; visit that cannot be is set aside, so that it does not stand in the way of the next."""
+    def _take_in(self, visit: _Visit, file: Path, stamp: str) -> None:
+        """Take in a parcel; one that cannot be is set aside, so that it does not stand in the way of the next."""
         config = self._context.plan.config
         with self._taking:
             try:
-                parcel = parcels.take_in(file, visit.host.name, self._context.home, config.tmp_data)
+                parcel = parcels.take_in(file, visit.host.name, stamp, self._context.home, config.tmp_data)
             except DashboardError as error:
                 if shutil.disk_usage(file.parent).free < _FULL_BYTES:
                     raise
-                aside = file.with_name(f"refused-{visit.host.name}-{file.name}")
-                os.replace(file, aside)
-                file.touch()
-                visit.notes.append(f"{error} It is kept as {aside}.")
-                return
+                self._set_aside(visit, file, stamp, error)
+            else:
+                self._keep(visit, parcel)
+
+    def _set_aside(self, visit: _Visit, file: Path, stamp: str, error: DashboardError) -> None:
+        aside = file.with_name(f"refused-{visit.host.name}-{file.name}")
+        os.replace(file, aside)
+        why = f"{error} It is kept as {aside}."
+        if stamp == self._context.stamp:
+            visit.record = replace(visit.record, state=HostState.DAMAGED, why=why)
+        else:
+            visit.notes.append(why)
+
+    def _keep(self, visit: _Visit, parcel: Parcel) -> None:
+        is_late = parcel.night.stamp != self._context.stamp
+        visit.told[parcel.night.stamp] = parcel.night.notes if is_late else parcel.night.untold_notes
         if parcel.kept:
             visit.notes.append(
                 f"{visit.host.name}: what it sent of {', '.join(parcel.kept)}, {parcel.night.stamp}, is not what"
                 " was here already, and is left out."
             )
-        if parcel.night.stamp == self._context.stamp:
+        if not is_late:
             visit.parcel = parcel
-            visit.notes += [f"{visit.host.name}: {note}" for note in parcel.night.notes]
             return
         visit.record = replace(visit.record, late=(*visit.record.late, parcel.night.stamp))
         for experiment in parcel.taken:
@@ -185,28 +200,31 @@ class HostsTonight:
 
     def _keep_record(self, visit: _Visit) -> None:
         self._journal.change(hosts=(*self._journal.night.hosts, visit.record))
-        for note in visit.notes:
+        for note in (*visit.notes, *self._list_told(visit)):
             self._journal.note(note)
         if visit.record.why:
             self._journal.note(visit.record.why, told=True)
         if visit.record.late:
             self._journal.note(f"{visit.host.name} handed in what it had measured on {', '.join(visit.record.late)}.")
 
+    def _list_told(self, visit: _Visit) -> Iterator[str]:
+        """The notes of the host's own nights; those of an earlier one that tonight's has as well are told once."""
+        own = visit.told.pop(self._context.stamp, ())
+        yield from (f"{visit.host.name}: {note}" for note in own)
+        for stamp, notes in visit.told.items():
+            yield from (f"{visit.host.name}, {stamp}: {note}" for note in notes if note not in own)
+
     def _settle(self, visit: _Visit, job: Job) -> JobAtHome:
-        found = (
-            next((item for item in visit.parcel.night.experiments if item.name == job.name), None)
-            if visit.parcel
-            else None
-        )
-        if found is None:
+        jobs = visit.parcel.night.experiments if visit.parcel else ()
+        found = next((item for item in jobs if item.name == job.name), None)
+        if found is None or visit.parcel is None:
             return job, (), visit.record.why or f"{visit.host.name}: it did not measure {job.experiment}."
-        assert visit.parcel is not None
         steps = [step for step in found.steps if step.stage in {stage.name for stage in job.stages}]
         for step in steps:
             log = visit.parcel.log(job.name, step.stage)
             if log.is_file():
                 shutil.copyfile(log, self._context.workspace(job).log(step.stage))
-        return job, steps, ""
+        return job, [_name_host(visit.host, step) for step in steps], ""
 
     def close(self) -> None:
         """End every conversation that is still open, and wait for its end."""
@@ -219,6 +237,11 @@ class HostsTonight:
         with contextlib.suppress(OSError):
             for path in self._folder.glob("code-*.tar"):
                 path.unlink()
+
+
+def _name_host(host: Host, step: StepResult) -> StepResult:
+    """The step; what went wrong in it names the machine that its words are about."""
+    return step if step.success else replace(step, message=f"{host.name}: {step.message}")
 
 
 def _list_keys(jobs: Sequence[Job], tvms: Tvms) -> Iterator[str]:

@@ -7,6 +7,7 @@ is gone: it ends the night as an interrupt does. What was measured by then is sa
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import platform
 import queue
@@ -42,7 +43,7 @@ from dashboard.hosts.messages import (
     Refused,
     Tvm,
 )  # fmt: skip
-from dashboard.night import machine_lock, night
+from dashboard.night import folders, machine_lock, night
 from dashboard.night.order import NightOrder
 from dashboard.plan.home_config import code_folders
 from dashboard.plan.job import REPOSITORY, CodeFolders
@@ -60,6 +61,7 @@ _FIRST_WORD_S = 120.0
 _LONGEST_S = 24 * 3600.0
 _KEPT_CODES = 2
 _SPOOLED_BYTES = 1 << 20
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def work(folder: Path) -> None:
@@ -90,8 +92,12 @@ class _Worker:
         try:
             self._channel.send(self._measure(begin, config))
         except (DashboardError, OSError) as error:
-            self._channel.send(Ended(str(error)))
-        self._hand_over()
+            self._channel.send(Ended(self._describe(error)))
+        try:
+            self._hand_over()
+        except OSError as error:
+            self._channel.send(Refused(f"{self._describe(error)} What it measured comes with the next night."))
+            raise DashboardError(self._describe(error)) from error
         _remove_old_codes(self._folder / "code")
 
     def _make_hello(self) -> Hello:
@@ -115,7 +121,17 @@ class _Worker:
         order = NightOrder(begin.stamp, begin.repository, begin.patience_s, lambda: list(self._get_copies(begin, plan)))
         with self._inbox.watched():
             done = night.run_night(plan, rebuild=begin.rebuild, order=order)
-        return Ended("" if done.state == COMPLETE else "the night there was interrupted.")
+        return Ended() if done.state == COMPLETE else Ended("the night there was interrupted.", interrupted=True)
+
+    def _describe(self, error: DashboardError | OSError) -> str:
+        """The error as a sentence, with what to do about a full disk."""
+        if isinstance(error, DashboardError):
+            return str(error)
+        if error.errno in _FULL:
+            return (
+                f"{error.filename or self._folder}: {error.strerror}. Make room on the disk that holds {self._folder}."
+            )
+        return f"{error.filename or self._folder}: {error.strerror}."
 
     def _get_copies(self, begin: Begin, plan: Plan) -> Iterator[str]:
         """Have the home's TVMs copied to here as far as they are not here yet; what went wrong, for people."""
@@ -156,7 +172,8 @@ class _Worker:
             raise DashboardError(f"{type(message).__name__} is not what was to come after the night.")
         self._acknowledged.mkdir(exist_ok=True)
         tmp_data = self._home.root / "tmp"
-        stamps = parcels.list_unacknowledged(self._home, self._acknowledged)
+        unfinished = {folder.name for folder in folders.list_unfinished(tmp_data, self._home)}
+        stamps = parcels.list_unacknowledged(self._home, self._acknowledged, unfinished)
         self._channel.send(Holds(len(stamps)))
         for stamp in stamps:
             file = self._folder / "outbox" / f"{stamp}.tar"

@@ -171,13 +171,15 @@ class HostState(enum.StrEnum):
     """How a night went on a host."""
 
     MEASURED = "measured"
-    """What it measured came home."""
+    """The records of its night, with all that it measured, came home."""
     AWAY = "away"
     """It could not be reached, or its worker did not start."""
     REFUSED = "refused"
     """Its worker could not begin the night."""
     LOST = "lost"
     """It was lost while it measured or handed over; what it has measured comes home with its next night."""
+    DAMAGED = "damaged"
+    """What it handed in could not be taken in, and was set aside."""
 
 
 @dataclass(frozen=True)
@@ -261,6 +263,11 @@ class Night:
             return self
         places = (*self.told_notes, len(self.notes)) if told else self.told_notes
         return replace(self, notes=(*self.notes, words), told_notes=places)
+
+    def has_run_on(self, host: str) -> bool:
+        """Whether the run of some experiment went well on that host."""
+        jobs = [job for job in self.experiments if host_of(job.name) == host]
+        return any(step.stage == "run" and step.success for job in jobs for step in job.steps)
 
     def list_taken(self, remote: str, branch: str) -> list[Mapping[str, Any]]:
         """Those of its artifacts that were taken for this remote and branch, as far as the record says so."""

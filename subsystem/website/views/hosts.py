@@ -18,7 +18,13 @@ from views.night import ABSENT, BLOCKED, FAILED, OK
 OWN = "local"
 """What configs call the home's own machine; no other host has that name."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-_STATES = {HostState.MEASURED: OK, HostState.AWAY: BLOCKED, HostState.REFUSED: FAILED, HostState.LOST: FAILED}
+_STATES = {
+    HostState.MEASURED: OK,
+    HostState.AWAY: BLOCKED,
+    HostState.REFUSED: FAILED,
+    HostState.LOST: FAILED,
+    HostState.DAMAGED: FAILED,
+}
 _AT_ONCE_S = 0.05
 
 
@@ -96,7 +102,7 @@ def _describe_own(night: Night) -> NightOnHost:
     if not own.experiments:
         return NightOnHost(night.stamp, ABSENT, "not asked")
     headline = night_views.judge(own).headline
-    if not any(step.stage == "run" and step.success for job in own.experiments for step in job.steps):
+    if not own.has_run_on(""):
         return NightOnHost(night.stamp, FAILED, "measured nothing", headline)
     why = "" if all(job.state == dashboard_info.OK for job in own.experiments) else headline
     return NightOnHost(night.stamp, OK, "measured", why, format_duration(night.elapsed_s) if night.elapsed_s else "")
@@ -106,7 +112,10 @@ def _make_host(context: SiteContext, name: str) -> Machine:
     of_host = {night.stamp: _find(night, name) for night in context.last_nights}
     known = [record for record in of_host.values() if record is not None]
     later = {stamp: at for at, record in of_host.items() if record for stamp in record.late}
-    nights = tuple(_describe(stamp, record, later.get(stamp, "")) for stamp, record in of_host.items())
+    has_run = {night.stamp for night in context.last_nights if night.has_run_on(name)}
+    nights = tuple(
+        _describe(stamp, record, later.get(stamp, ""), has_run=stamp in has_run) for stamp, record in of_host.items()
+    )
     hw_model = next((record.hw_model for record in known if record.hw_model), "")
     node = next((record.node for record in known if record.node), "")
     return Machine(name, name, page_of(name), hw_model, node, nights)
@@ -116,13 +125,15 @@ def _find(night: Night, name: str) -> HostNight | None:
     return next((host for host in night.hosts if host.name == name), None)
 
 
-def _describe(stamp: str, record: HostNight | None, later: str) -> NightOnHost:
+def _describe(stamp: str, record: HostNight | None, later: str, *, has_run: bool) -> NightOnHost:
     if record is None:
         return NightOnHost(stamp, ABSENT, "not asked", later=later)
     clock = _format_clock(record.clock_offset_s) if record.node else ""
     took = format_duration(record.elapsed_s) if record.elapsed_s else ""
-    state = _STATES[record.state]
-    return NightOnHost(stamp, state, record.state.value, record.why, took, clock, record.late, later)
+    state, word = _STATES[record.state], record.state.value
+    if record.state is HostState.MEASURED and not has_run:
+        state, word = FAILED, "measured nothing"
+    return NightOnHost(stamp, state, word, record.why, took, clock, record.late, later)
 
 
 def _format_clock(offset_s: float) -> str:

@@ -50,7 +50,7 @@ def pack(home: Home, stamp: str = STAMP) -> Path:
 def test_all_that_a_night_left_comes_home_byte_for_byte(there: Home, tmp_path: Path) -> None:
     write_night(there, "20261122T031500Z", 7.0)
     home = Home(tmp_path / "home")
-    parcel = parcels.take_in(pack(there), "box", home, tmp_path / "tmp")
+    parcel = parcels.take_in(pack(there), "box", STAMP, home, tmp_path / "tmp")
     assert (parcel.night.stamp, parcel.taken, parcel.kept) == (STAMP, ("cnn~box",), ())
     for name in (f"results/experiments/data/cnn~box/data_{STAMP}.json",):
         assert (home.root / name).read_bytes() == (there.root / name).read_bytes()
@@ -65,9 +65,9 @@ def test_all_that_a_night_left_comes_home_byte_for_byte(there: Home, tmp_path: P
 
 def test_a_parcel_that_comes_twice_changes_nothing(there: Home, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    parcels.take_in(pack(there), "box", home, tmp_path / "tmp")
+    parcels.take_in(pack(there), "box", STAMP, home, tmp_path / "tmp")
     before = {path: path.read_bytes() for path in home.root.rglob("*") if path.is_file()}
-    again = parcels.take_in(pack(there), "box", home, tmp_path / "tmp")
+    again = parcels.take_in(pack(there), "box", STAMP, home, tmp_path / "tmp")
     assert (again.taken, again.kept) == ((), ())
     assert {path: path.read_bytes() for path in home.root.rglob("*") if path.is_file()} == before
 
@@ -75,7 +75,7 @@ def test_a_parcel_that_comes_twice_changes_nothing(there: Home, tmp_path: Path) 
 def test_what_is_at_home_already_is_not_replaced_by_something_else(there: Home, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     homes.write(home.data_file("cnn~box", STAMP), {"value": 2.5})
-    parcel = parcels.take_in(pack(there), "box", home, tmp_path / "tmp")
+    parcel = parcels.take_in(pack(there), "box", STAMP, home, tmp_path / "tmp")
     assert (parcel.taken, parcel.kept) == ((), ("cnn~box",))
     assert homes.read(home.data_file("cnn~box", STAMP)) == {"value": 2.5}
 
@@ -116,7 +116,7 @@ def test_what_no_host_sends_is_refused_and_nothing_of_the_parcel_is_taken(
         act(archive)
     home = Home(tmp_path / "home")
     with pytest.raises(DashboardError) as caught:
-        parcels.take_in(file, "box", home, tmp_path / "tmp")
+        parcels.take_in(file, "box", STAMP, home, tmp_path / "tmp")
     assert words in str(caught.value)
     assert "box: the parcel" in str(caught.value)
     assert not home.root.exists()
@@ -131,7 +131,7 @@ def test_a_parcel_that_was_cut_is_refused(cut: int, there: Home, tmp_path: Path)
     file.write_bytes(content[:cut])
     home = Home(tmp_path / "home")
     with pytest.raises(DashboardError, match="cannot be taken in"):
-        parcels.take_in(file, "box", home, tmp_path / "tmp")
+        parcels.take_in(file, "box", STAMP, home, tmp_path / "tmp")
     assert not home.root.exists()
 
 
