@@ -69,23 +69,29 @@ class Killer:
     spoiled: set[tuple[str, str]] = field(default_factory=set)
 
     def strike(self, night: Popen[str]) -> str:
-        """Kill something at random, if there is one and the night goes on; which kind. A daemon is started again."""
-        what = self.rng.choice(KINDS)
-        if night.poll() is not None:
-            return what
+        """Kill something at random while the night goes on; its kind, empty where the night had ended.
+
+        A daemon is started again.
+        """
+        for what in self.rng.sample(KINDS, len(KINDS)):
+            if night.poll() is None and self._kill(what, night.pid):
+                self.hits[what] += 1
+                return what
+        return ""
+
+    def _kill(self, what: str, night: int) -> bool:
         if what == "slurmctld":
             self.cluster.stop(what)
             time.sleep(self.rng.uniform(0, 2))
             self.cluster.start_controller()
-        elif what == "slurmd":
+            return True
+        if what == "slurmd":
             node = self.rng.choice(NODES)
             self.cluster.stop(node)
             time.sleep(self.rng.uniform(0, 2))
             self.cluster.start_node(node)
-        elif not self._kill_one(self._list_pids(what, night.pid), is_stage=what == "stage"):
-            return what
-        self.hits[what] += 1
-        return what
+            return True
+        return self._kill_one(self._list_pids(what, night), is_stage=what == "stage")
 
     def _list_pids(self, what: str, night: int) -> list[int]:
         if what == "night":
