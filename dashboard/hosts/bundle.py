@@ -16,7 +16,7 @@ from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.artifacts.spec import GIT, provider_of
 from dashboard.plan.hosts import Host
 from dashboard.plan.job import REPOSITORY, Job
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.night_plan import Plan, wanted_by
 from dashboard.plan.settings import ReferenceRule
 from tvmdash import common, config_util
 from tvmdash.errors import DashboardError
@@ -110,6 +110,11 @@ class Tvms:
     have: Mapping[ArtifactSpec, Artifact]
     references: Mapping[ArtifactSpec, Artifact]
     rebuild: bool
+
+    def list_keys(self, jobs: Sequence[Job]) -> Iterator[str]:
+        """The keys of the TVMs that these jobs need, and of what those are measured against."""
+        for tvm in wanted_by(jobs):
+            yield from (tonight[tvm].key for tonight in (self.have, self.references) if tvm in tonight)
 
 
 def pack_config(plan: Plan, host: Host, jobs: Sequence[Job], code: Code, tvms: Tvms) -> bytes:

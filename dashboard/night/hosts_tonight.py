@@ -55,6 +55,12 @@ class _Visit:
     parcel: Parcel | None = None
     notes: list[str] = field(default_factory=list)
     told: dict[str, Sequence[str]] = field(default_factory=dict)
+    begun: float = field(default_factory=time.monotonic)
+
+    def stop_clock(self) -> None:
+        """The host is done with what took it the time; a second call changes nothing."""
+        elapsed_s = self.record.elapsed_s or round(time.monotonic() - self.begun, 3)
+        self.record = replace(self.record, elapsed_s=elapsed_s)
 
 
 def list_remedies(plan: Plan) -> list[list[str]]:
@@ -108,7 +114,6 @@ class HostsTonight:
 
     def _attend(self, visit: _Visit, code: Code, tvms: Tvms) -> None:
         """The whole conversation with one host; whatever fails is in its record."""
-        begun = time.monotonic()
         try:
             self._converse(visit, code, tvms)
         except DashboardError as error:
@@ -120,7 +125,7 @@ class HostsTonight:
             visit.record = replace(visit.record, why=why)
         finally:
             visit.is_ready.set()
-            visit.record = replace(visit.record, elapsed_s=round(time.monotonic() - begun, 3))
+            visit.stop_clock()
             visit.session.close()
 
     def _converse(self, visit: _Visit, code: Code, tvms: Tvms) -> None:
@@ -132,12 +137,13 @@ class HostsTonight:
         )
         visit.notes += [f"{name}: {fault}" for fault in find_clock_faults(offset_s)]
         _log.info("host %s (%s) begins to measure", name, hello.node)
-        offered = self._copies.list_for(_list_keys(visit.jobs, tvms), hello.python_tag, hello.machine)
+        offered = self._copies.list_for(tvms.list_keys(visit.jobs), hello.python_tag, hello.machine)
         begin = Begin(
             self._context.stamp, name, plan.seed, visit.host.patience_s, tvms.rebuild, self._context.repository, offered
         )
         config = bundle.pack_config(plan, visit.host, visit.jobs, code, tvms)
         end = visit.session.measure(begin, config, self._copies, visit.is_ready.set)
+        visit.stop_clock()
         if end.why:
             state = HostState.LOST if end.interrupted else HostState.REFUSED
             visit.record = replace(visit.record, state=state, why=f"{name}: {end.why}")
@@ -242,9 +248,3 @@ class HostsTonight:
 def _name_host(host: Host, step: StepResult) -> StepResult:
     """The step; what went wrong in it names the machine that its words are about."""
     return step if step.success else replace(step, message=f"{host.name}: {step.message}")
-
-
-def _list_keys(jobs: Sequence[Job], tvms: Tvms) -> Iterator[str]:
-    """The keys of what these jobs measure, and of what that is measured against."""
-    for tvm in dict.fromkeys(job.tvm for job in jobs if job.tvm):
-        yield from (tonight[tvm].key for tonight in (tvms.have, tvms.references) if tvm in tonight)

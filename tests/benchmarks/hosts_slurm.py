@@ -32,7 +32,7 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Cost:
-    """One night: the coordinator's CPU, its whole time, and the time from reaching the slowest host to its results."""
+    """One night: the coordinator's CPU, its whole time, and until the slowest host had measured."""
 
     cpu_s: float
     wall_s: float

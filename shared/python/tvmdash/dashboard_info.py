@@ -186,7 +186,8 @@ class HostState(enum.StrEnum):
 class HostNight:
     """One host on one night. `why` it has no results of the night, for people; empty where they came home.
 
-    clock_offset_s: how far its clock is ahead. late: the stamps of earlier nights that it handed in tonight.
+    clock_offset_s: how far its clock is ahead. elapsed_s: until it had measured; what it measured may come home later.
+    late: the stamps of earlier nights that it handed in tonight.
     """
 
     name: str

@@ -51,14 +51,16 @@ def shelf_there(home: HomeForTests) -> Path:
     return host_homes.folder(home, "box") / "home" / "artifacts"
 
 
-def test_a_host_measures_the_tvm_that_is_at_home(home: HomeForTests) -> None:
+def test_a_host_measures_the_tvm_that_is_at_home_and_one_that_needs_none_gets_none(home: HomeForTests) -> None:
     artifact = put_tvm(home.root / "artifacts")
-    env = host_homes.add_hosts(home, "box")
+    homes.write(home.experiment("small", config={"hosts": ["desk"]}) / "fields.json", {"needs_tvm": False})
+    env = host_homes.add_hosts(home, "box", "desk")
     done = home.run_with(env)
     assert done.code == 0, done.output
     assert homes.read(home.home.data_file("plain~box", home.stamps()[-1]))["night"]["artifact"]["key"] == artifact.key
     copy = shelf_there(home) / artifact.key / "artifact.json"
     assert copy.read_bytes() == (artifact.path / "artifact.json").read_bytes()
+    assert not list((host_homes.folder(home, "desk") / "home" / "artifacts").glob("wheel-*"))
     first = copy.stat().st_ino
     assert home.run_with(env).code == 0
     assert copy.stat().st_ino == first, "it was there already"
