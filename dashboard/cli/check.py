@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import tempfile
@@ -15,6 +16,7 @@ from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.reference import check_offered
 from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
+from dashboard.cli.devices import survey_devices
 from dashboard.cli.references import summarize_references
 from dashboard.hosts import probe
 from dashboard.night.environment import stage_environment
@@ -39,9 +41,13 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 def _check(arguments: argparse.Namespace) -> int:
     home, code = Home(arguments.home), find_code(arguments)
-    faults = find_faults(home, code)
+    faults, devices = find_faults(home, code), []
+    with contextlib.suppress(DashboardError):  # what keeps the home from having a plan is among the faults
+        devices = survey_devices(make_plan(home, code))
+    faults += [line.text for line in devices if line.is_fault]
+    good = [line.text for line in devices if not line.is_fault]
     said = faults or [f"{arguments.home}: no faults found.", *summarize_references(make_plan(home, code))]
-    print("\n".join(said))
+    print("\n".join([*said, *good]))
     return USAGE if faults else OK_CODE
 
 

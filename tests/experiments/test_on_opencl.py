@@ -1,7 +1,7 @@
 """Experiments on a real OpenCL device, which PoCL is on a machine without another one.
 
 They need a driver (Debian, Ubuntu: apt install pocl-opencl-icd opencl-headers ocl-icd-opencl-dev) and, as TVM's wheel
-has no runtime for OpenCL, the source of its release: TVM_GIT_MIRROR names a clone of apache/tvm that has its tag.
+has no runtime for OpenCL, the source of its release: TVMDASH_TEST_TVM_SOURCE names a git remote that has its tag.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, find_lacking, 
 from tests.experiments import trying
 from tvmdash import records
 
-SOURCE = "TVM_GIT_MIRROR"
+SOURCE = "TVMDASH_TEST_TVM_SOURCE"
 BOTH = {"device": ["cpu", "opencl"]}
 
 
@@ -39,7 +39,7 @@ def opencl(tvm_artifact: Artifact, tmp_path_factory: pytest.TempPathFactory) -> 
     if find_lacking(tvm_artifact, ["opencl"]):
         if SOURCE not in os.environ:
             pytest.skip(
-                f"TVM {tvm_artifact.version} has no runtime for OpenCL, and {SOURCE} names no clone to build it"
+                f"TVM {tvm_artifact.version} has no OpenCL runtime, and {SOURCE} names no git remote to build it from"
             )
         for said in provide_runtimes(tvm_artifact, RuntimeRequest(("opencl",), os.environ[SOURCE], logs)):
             pytest.skip(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +13,35 @@ from dashboard.artifacts.artifact import Artifact, ArtifactError
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import command as git_command
 from dashboard.artifacts.git.cmake import find_first_error
+from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.runtimes.recipes import RECIPES, Recipe
 from dashboard.process import process
 
 _STANDARD = "c++20"
+_ASK_S = 60.0
 
 
 def library_name(kind: str) -> str:
     """What TVM calls the library."""
     return f"libtvm_runtime_{kind}.so"
+
+
+def tag_of(version: str) -> str:
+    """The git ref that a release was made from."""
+    return f"refs/tags/v{version}"
+
+
+def check_offered(remote: str, version: str) -> None:
+    """ArtifactError where the remote has no tag of that release; nothing is fetched."""
+    with tempfile.TemporaryDirectory() as folder:
+        here, deadline = Path(folder), Deadline(_ASK_S)
+        arguments = ["ls-remote", "--exit-code", "--quiet", "--", remote, tag_of(version)]
+        try:
+            git_command.work(arguments, cwd=here, log=here / "log", deadline=deadline)
+        except ArtifactError as error:
+            raise ArtifactError(
+                f"{remote} does not give {tag_of(version)}. Name one that does in tvm_source."
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -55,7 +76,7 @@ class Making:
 
     def fetch(self) -> str:
         """Fetch the wheel's tag, and nothing before it; its commit, which must be the wheel's own."""
-        tag = f"refs/tags/v{self.artifact.version}"
+        tag = tag_of(self.artifact.version)
         self.source.mkdir()
         self._git("init", "--quiet", ".")
         self._git("fetch", "--quiet", "--depth=1", "--no-tags", "--", self.remote, tag)

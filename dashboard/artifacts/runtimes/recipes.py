@@ -11,14 +11,15 @@ from types import MappingProxyType
 class Recipe:
     """How the runtime of one kind of device is made from TVM's tree.
 
-    folders: of the tree, which the files include. defines, libraries: for the compiler. system: what the machine has
-    to have for it, as packages of Debian and Ubuntu.
+    folders: of the tree, which the files include. defines, libraries: for the compiler. header: of the libraries.
+    system: what the machine has to have for it, as packages of Debian and Ubuntu.
     """
 
     files: tuple[str, ...]
     folders: tuple[str, ...]
     defines: tuple[str, ...]
     libraries: tuple[str, ...]
+    header: str
     system: tuple[str, ...]
 
     @property
@@ -37,7 +38,8 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             folders=("include", "src"),
             defines=("CL_TARGET_OPENCL_VERSION=120", "TVM_FFI_EXPORTS"),
             libraries=("OpenCL",),
-            system=("g++", "opencl-headers", "ocl-icd-opencl-dev"),
+            header="CL/opencl.h",
+            system=("git", "g++", "opencl-headers", "ocl-icd-opencl-dev"),
         )
     }
 )

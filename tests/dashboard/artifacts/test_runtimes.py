@@ -13,9 +13,10 @@ import pytest
 from dashboard.artifacts.artifact import Artifact, read_artifact, write_manifest
 from dashboard.artifacts.runtimes import recipes
 from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, find_lacking, provide_runtimes
+from dashboard.artifacts.runtimes.survey import survey
 from tests.dashboard.standin import git
 
-RECIPE = recipes.Recipe(("src/one.cc", "src/two.cc"), ("include", "src"), ("LEVEL=2",), (), ("g++",))
+RECIPE = recipes.Recipe(("src/one.cc", "src/two.cc"), ("include", "src"), ("LEVEL=2",), (), "stdio.h", ("g++",))
 SOURCES = {
     "src/one.cc": '#include <shared.h>\nextern "C" int one() { return LEVEL + shared(); }\n',
     "src/two.cc": '#include <shared.h>\nextern "C" int two() { return 2; }\n',
@@ -27,7 +28,8 @@ import os, pathlib
 def get_global_func(name, allow_missing):
     folders = map(pathlib.Path, os.environ["LD_LIBRARY_PATH"].split(":"))
     there = any((folder / "libtvm_runtime_opencl.so").exists() for folder in folders)
-    return print if there and LOADS or name.startswith("target.build") else None
+    loaded = name == "device_api.opencl" and there and LOADS
+    return print if loaded or name.startswith("target.build") else None
 class device:
     exist = False
     def __init__(self, kind, index): pass
@@ -139,3 +141,43 @@ def test_a_library_that_tvm_does_not_load_is_not_kept(wheel: Artifact, build: Ca
     (said,) = build(wheel)
     assert "does not load libtvm_runtime_opencl.so" in said
     assert wheel.runtimes == ()
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashboard.artifacts.runtimes.survey.list_driver_devices", lambda _: ["GPU (1.2)"])
+
+
+def test_a_survey_without_a_driver_names_the_command_that_installs_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    found = survey("opencl", 0, None, "/tvm")
+    assert found.is_fault
+    assert "apt install pocl-opencl-icd" in found.text
+    assert survey("metal", 0, None, "/tvm").text == "no driver for it is here (only macOS has it)."
+
+
+def test_a_survey_says_what_the_driver_shows_and_what_the_next_night_does(
+    wheel: Artifact, remote: Path, shown: None
+) -> None:
+    assert survey("opencl", 0, None, "/tvm").text.startswith("the driver shows GPU (1.2); the first night says")
+    assert survey("opencl", 1, None, "/tvm").text == "its driver shows 1: GPU (1.2); the first has number 0."
+    found = survey("opencl", 0, wheel, str(remote))
+    assert not found.is_fault
+    assert found.text == f"the driver shows GPU (1.2); the next night builds its runtime for TVM 0.9.0 from {remote}."
+    git(remote, "tag", "-d", "v0.9.0")
+    found = survey("opencl", 0, wheel, str(remote))
+    assert found.is_fault
+    assert f"its source is out of reach: {remote} does not give refs/tags/v0.9.0" in found.text
+
+
+def test_a_survey_asks_the_tvm_that_has_a_runtime(
+    wheel: Artifact, build: Callable[[Artifact], list[str]], shown: None
+) -> None:
+    assert build(wheel) == []
+    found = survey("opencl", 0, wheel, "/tvm")
+    assert found.is_fault
+    assert found.text == "the driver shows GPU (1.2); TVM 0.9.0 does not see it."
+    found = survey("cuda", 0, wheel, "/tvm")
+    assert "TVM 0.9.0 does not drive it: libcudart.so.13, of CUDA 13, has to be" in found.text

@@ -88,3 +88,12 @@ def test_a_stage_is_told_the_devices_of_the_home(tmp_path: Path) -> None:
     (home.experiment("x", run=told) / "fields.json").write_text('{"needs_tvm": false}')
     assert home.run().code == 0
     assert homes.read(tmp_path / "devices") == {"opencl": {"target": {"max_num_threads": 64}}}
+
+
+def test_check_says_which_device_cannot_be_used_and_why(tmp_path: Path) -> None:
+    home = home_with(tmp_path, devices={"metal": {}, "remote:pi": {"tracker_host": "pi", "kind": "opencl"}})
+    add(home, "x", ["cpu", "metal", "remote:pi"])
+    checked = home.run(verb="check")
+    assert checked.code == 2
+    assert "Device metal: no driver for it is here (only macOS has it)." in checked.output
+    assert "Device remote:pi: behind the tracker pi:9190, which is asked when it is measured." in checked.output
