@@ -1,25 +1,86 @@
-"""What a home's devices can do, for `check`."""
+"""`devices`: what a home's devices can do, and one more of them added to its config."""
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from dashboard.artifacts import artifact_store
-from dashboard.artifacts.artifact import Artifact, ArtifactSpec
+from dashboard.artifacts.artifact import Artifact
 from dashboard.artifacts.provide import PROVIDERS
 from dashboard.artifacts.runtimes.survey import Finding, survey
 from dashboard.artifacts.spec import provider_of
-from dashboard.plan.devices import list_devices
+from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
+from dashboard.plan.devices import FIELD, list_devices, takes_devices
+from dashboard.plan.job import CodeFolders
 from dashboard.plan.night_plan import Plan
-from tvmdash.devices import Device
+from dashboard.plan.plan import make_plan
+from tvmdash import common
+from tvmdash.config_util import CONFIG_FILE
+from tvmdash.dashboard_info import Home
+from tvmdash.devices import CPU, Device, read_devices
+from tvmdash.errors import DashboardError
+from tvmdash.stages import EXPERIMENT
 
 
-def survey_devices(plan: Plan) -> list[Finding]:
-    """A sentence for each device that an experiment of this machine asks for, on the newest TVM at hand."""
-    asked = list_devices(plan.experiments, plan.config)
-    if not asked:
-        return []
-    artifact = _find_newest(plan)
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add it to the command line."""
+    parser = add_home_verb(verbs, "devices", _devices, "say what the home's devices can do; --add names one more")
+    parser.add_argument("--add", metavar="DEVICE", help="write it into the home's config, as opencl or cuda:1")
+    parser.add_argument(
+        "--experiment", action="append", metavar="NAME", help="that runs on it from now on; by default every active one"
+    )
+
+
+def _devices(arguments: argparse.Namespace) -> int:
+    home, code = Home(arguments.home), find_code(arguments)
+    if arguments.add:
+        plan = make_plan(home, code)
+        for path in add_device(plan, code, arguments.add, arguments.experiment):
+            print(f"{path}: written.")
+    plan = make_plan(home, code)
+    found = survey_devices(plan, tuple(plan.config.devices.values()))
+    print("\n".join(finding.text for finding in found) or f"{home.root}: the home has no devices beside the processor.")
+    return USAGE if any(finding.is_fault for finding in found) else OK_CODE
+
+
+def add_device(plan: Plan, code: CodeFolders, name: str, experiments: Sequence[str] | None) -> list[Path]:
+    """Name the device in the home's config and in those of the experiments; the files that were changed.
+
+    An experiment that is named is active afterwards. DashboardError where one does not take devices, and where none
+    was named and none of the active ones does; then nothing is written.
+    """
+    home = plan.home
+    config = common.read_json(home.config_file)
+    listed = {**config.get("devices", {}), name: config.get("devices", {}).get(name, {})}
+    read_devices(listed, "--add")
+    chosen = list(experiments) if experiments else [job.name for job in plan.experiments if takes_devices(job.folder)]
+    strange = [item for item in chosen if not takes_devices(code.of(EXPERIMENT, item))]
+    if strange or not chosen:
+        which = f"{strange[0]} does not take devices" if strange else "no active experiment takes devices"
+        raise DashboardError(f"{which}. Name one that does with --experiment, as cnn_comp, operators or transformer.")
+    common.write_json(home.config_file, {**config, "devices": listed})
+    return [home.config_file, *(_add_to_experiment(home, name, item) for item in chosen)]
+
+
+def _add_to_experiment(home: Home, device: str, name: str) -> Path:
+    file = home.config(EXPERIMENT.kind, name) / CONFIG_FILE
+    config: dict[str, Any] = common.read_json(file) if file.exists() else {}
+    asked = dict.fromkeys([*config.get(FIELD, [CPU]), device])
+    common.write_json(file, {**config, "active": True, FIELD: list(asked)})
+    return file
+
+
+def survey_devices(plan: Plan, devices: Sequence[Device] | None = None) -> list[Finding]:
+    """A sentence for each device, by default those that an experiment of this machine asks for.
+
+    On the newest TVM of the home's own that is at hand.
+    """
+    asked = list_devices(plan.experiments, plan.config) if devices is None else devices
+    artifact = _find_newest(plan) if asked else None
     found = [(device, _survey(device, artifact, plan.config.tvm_source)) for device in asked]
     return [replace(finding, text=f"Device {device.name}: {finding.text}") for device, finding in found]
 
@@ -32,7 +93,7 @@ def _survey(device: Device, artifact: Artifact | None, source: str) -> Finding:
 
 
 def _find_newest(plan: Plan) -> Artifact | None:
-    spec: ArtifactSpec = plan.config.tvm
+    spec = plan.config.tvm
     provider = PROVIDERS[provider_of(spec)]
     there = artifact_store.artifacts_in(plan.config.artifacts) if plan.config.artifacts.is_dir() else []
     return max((artifact for artifact in there if provider.satisfies(artifact, spec)), key=provider.rank, default=None)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dashboard.cli import (
     backup,
     check,
+    devices,
     importing,
     incidents,
     measurements,
@@ -39,6 +40,7 @@ COMMANDS = (
     run,
     plan,
     check,
+    devices,
     status,
     notify,
     incidents,

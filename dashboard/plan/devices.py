@@ -34,7 +34,11 @@ def list_kinds(jobs: Iterable[Job], config: HomeConfig) -> tuple[str, ...]:
     return tuple(dict.fromkeys(device.kind for device in list_devices(jobs, config) if device.tracker is None))
 
 
+def takes_devices(folder: Path) -> bool:
+    """Whether the experiment in `folder` takes devices as the template does."""
+    declared = config_util.read_fields(folder / config_util.FIELDS_FILE).get(FIELD)
+    return declared is config_util.FIELD_SETS[FIELD][FIELD]
+
+
 def _list_asked(folder: Path, values: Mapping[str, Any]) -> list[str]:
-    """What the config asks for, where the experiment takes devices as the template does."""
-    takes = config_util.read_fields(folder / config_util.FIELDS_FILE).get(FIELD)
-    return list(values[FIELD]) if takes is config_util.FIELD_SETS[FIELD][FIELD] else []
+    return list(values[FIELD]) if takes_devices(folder) else []

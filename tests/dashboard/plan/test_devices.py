@@ -97,3 +97,27 @@ def test_check_says_which_device_cannot_be_used_and_why(tmp_path: Path) -> None:
     assert checked.code == 2
     assert "Device metal: no driver for it is here (only macOS has it)." in checked.output
     assert "Device remote:pi: behind the tracker pi:9190, which is asked when it is measured." in checked.output
+
+
+def test_one_command_adds_a_device_to_the_home_and_to_what_runs_on_it(tmp_path: Path) -> None:
+    home = home_with(tmp_path, devices={"opencl": {"target": {"max_num_threads": 64}}})
+    add(home, "x", ["cpu"])
+    homes.write(home.home.config("experiment", "x") / "config.json", {"active": False, "title": "X"})
+    home.experiment("y")
+    refused = home.run("--add", "cuda", verb="devices")
+    assert (refused.code, "no active experiment takes devices" in refused.output) == (2, True)
+    refused = home.run("--add", "cuda", "--experiment", "y", verb="devices")
+    assert "y does not take devices" in refused.output
+    assert "cuda" not in homes.read(home.home.config_file)["devices"]
+    done = home.run("--add", "metal", "--experiment", "x", verb="devices")
+    assert "Device metal: no driver for it is here" in done.output
+    assert homes.read(home.home.config_file)["devices"] == {"opencl": {"target": {"max_num_threads": 64}}, "metal": {}}
+    changed = homes.read(home.home.config("experiment", "x") / "config.json")
+    assert changed == {"active": True, "title": "X", "device": ["cpu", "metal"]}
+    home.run("--add", "metal", verb="devices")
+    assert homes.read(home.home.config("experiment", "x") / "config.json") == changed
+
+
+def test_a_home_without_devices_says_so(tmp_path: Path) -> None:
+    done = home_with(tmp_path).run(verb="devices")
+    assert (done.code, "the home has no devices beside the processor" in done.output) == (0, True)
