@@ -1,12 +1,15 @@
-"""The one thing that is read from object files: how much of one is loaded."""
+"""What is read from object files: how much of one is loaded, and how large its functions are."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tvmdash.errors import DashboardError
 
 _ALLOCATED = 0x2
+_SYMBOLS, _FUNCTION, _SYMBOL_BYTES = 2, 2, 24
 
 
 def loaded_bytes(file: bytes) -> int:
@@ -14,20 +17,40 @@ def loaded_bytes(file: bytes) -> int:
 
     `size` prints the same number as `dec`. Format: System V ABI, chapter 4.
     """
+    return sum(section.size for section in _sections(file) if section.flags & _ALLOCATED)
+
+
+def function_sizes(file: bytes) -> dict[str, int]:
+    """Bytes of machine code of each function that is defined in an ELF64 little-endian file, by its symbol."""
+    sections, sizes = list(_sections(file)), dict[str, int]()
+    for table in sections:
+        if table.kind != _SYMBOLS:
+            continue
+        names = sections[table.link].offset
+        for at in range(table.offset, table.offset + table.size, _SYMBOL_BYTES):
+            name, info, _other, section, _value, size = struct.unpack_from("<IBBHQQ", file, at)
+            if info & 0xF == _FUNCTION and section:
+                begin = names + name
+                sizes[file[begin : file.index(b"\0", begin)].decode()] = size
+    return sizes
+
+
+@dataclass(frozen=True)
+class _Section:
+    kind: int
+    flags: int
+    offset: int
+    size: int
+    link: int
+
+
+def _sections(file: bytes) -> Iterator[_Section]:
     if file[:6] != b"\x7fELF\x02\x01":
         raise DashboardError(f"an object file begins with {file[:6]!r}, which is not ELF64, little-endian.")
     table = struct.unpack_from("<Q", file, 0x28)[0]
     entry_size, count = struct.unpack_from("<HH", file, 0x3A)
     if count == 0:
         count = struct.unpack_from("<Q", file, table + 0x20)[0]
-    total = 0
-    for index in range(count):
-        flags, size = _section(file, table + index * entry_size)
-        total += size if flags & _ALLOCATED else 0
-    return total
-
-
-def _section(file: bytes, offset: int) -> tuple[int, int]:
-    flags: int = struct.unpack_from("<Q", file, offset + 0x08)[0]
-    size: int = struct.unpack_from("<Q", file, offset + 0x20)[0]
-    return flags, size
+    for at in range(table, table + count * entry_size, entry_size):
+        _name, kind, flags, _address, offset, size, link = struct.unpack_from("<IIQQQQI", file, at)
+        yield _Section(kind, flags, offset, size, link)

@@ -50,6 +50,18 @@ METRICS = (
     Metric("code_size", "bytes", "lower", ("additional_info", "code_size"), "exact"),
     Metric("planned_memory", "bytes", "lower", ("additional_info", "device_memory_usage"), "exact"),
     Metric("memory_traffic", "bytes", "lower", ("additional_info", "memory_traffic"), "exact"),
+    *(
+        Metric(name, unit, "lower", ("additional_info", name), "exact")
+        for name, unit in {
+            "source_size": "bytes",
+            "kernels": "kernels",
+            "registers": "registers",
+            "scalar_registers": "registers",
+            "spills": "bytes",
+            "shared_memory": "bytes",
+            "instructions": "instructions",
+        }.items()
+    ),
     Metric("accuracy", "", "higher", ("additional_info", "validation_accuracy"), "accuracy"),
     LARGEST_ERROR,
 )

@@ -1,0 +1,173 @@
+"""One module compiled for one target: how long it took, its functions, and what each of them is made of."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import amd
+import cuda
+import splitting
+from targets import TARGETS, collecting_objects, is_on_cpu
+from tracing import Trace
+
+from tvmdash.errors import DashboardError
+from tvmdash.measure.elf import function_sizes
+from tvmdash.relax_util.passes import PassWatch, pipeline_steps
+from tvmdash.relax_util.targets import make_target
+
+PACKED, OWN = "__tvm_ffi_", "__"
+"""What the name of a kernel on a processor begins with, and that of LLVM's helpers beside the kernels of a device."""
+MAIN = "__tvm_ffi_main"
+"""What calls the kernels, where it is compiled with them."""
+SOURCE_SIZE, CODE_SIZE, SHARED_MEMORY, KERNELS = "source_size", "code_size", "shared_memory", "kernels"
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function as generated: its text, and its numbers by the names of metrics (`registers`, ...)."""
+
+    text: str = field(repr=False)
+    numbers: Mapping[str, int]
+
+    @property
+    def hash(self) -> str:
+        """Of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:12]
+
+    def to_json(self) -> dict[str, int | str]:
+        """As a record holds it."""
+        return {"hash": self.hash, **self.numbers}
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What a module became on a target. numbers: of the whole, by metric; missing: what is not known, and why."""
+
+    compile_ms: float
+    passes_ms: tuple[tuple[str, float], ...]
+    planned_memory_bytes: int | None
+    functions: Mapping[str, Function]
+    numbers: Mapping[str, int]
+    missing: Mapping[str, str]
+    trace: Trace
+    executable: Any = field(repr=False)
+
+    @property
+    def hash(self) -> str:
+        """Of the names and texts of all functions."""
+        return hashlib.sha256(
+            "\n".join(f"{name} {self.functions[name].hash}" for name in sorted(self.functions)).encode()
+        ).hexdigest()
+
+
+def generate(module: Any, target: str) -> Generated:
+    """The code of a Relax module for a target of `TARGETS`; DashboardError where TVM cannot make it."""
+    watch, trace = PassWatch(()), Trace()
+    with collecting_objects() as objects:
+        begun = time.perf_counter_ns()
+        try:
+            executable = _build(module, target, watch, trace)
+        except Exception as error:  # TVM's passes raise anything
+            raise DashboardError(f"TVM cannot generate code for {target}: {error}"[:1500]) from error
+        compile_ms = (time.perf_counter_ns() - begun - trace.spent_ns) / 1e6
+    kind, text, binaries = _generated_text(executable, target, objects)
+    functions, missing = _describe(kind, text, binaries, target)
+    return Generated(
+        compile_ms, watch.times_ms, watch.planned_memory_bytes, functions, _sum(functions, target), missing, trace,
+        executable,
+    )  # fmt: skip
+
+
+def _build(module: Any, target: str, watch: PassWatch, trace: Trace) -> Any:
+    import tvm
+    from tvm import relax
+
+    made = make_target(TARGETS[target])
+    with made, tvm.transform.PassContext(instruments=[watch.instrument(), trace.instrument()]):
+        trace.start(module)
+        steps = [*pipeline_steps("zero"), *([] if is_on_cpu(target) else [_default_schedule()])]
+        return relax.build(tvm.transform.Sequential(steps)(module), made)
+
+
+def _default_schedule() -> Any:
+    """Dlight's rules, as TVM applies them to kernels that nobody has tuned."""
+    try:
+        from tvm.s_tir import dlight
+    except ImportError:  # its place before 0.25
+        from tvm import dlight
+
+    gpu = dlight.gpu
+    return dlight.ApplyDefaultSchedule(
+        gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction(), gpu.Fallback()
+    )
+
+
+def _generated_text(executable: Any, target: str, objects: list[bytes]) -> tuple[str, str, list[bytes]]:
+    """The kind of the module that holds the kernels, its text (assembly where there is some), and its object files."""
+    wanted = {"llvm": {"llvm"}, "rocm": {"hip", "rocm"}}.get(TARGETS[target]["kind"], {TARGETS[target]["kind"]})
+    modules = [module for module in _walk(executable.mod) if module.kind in wanted]
+    if not modules:
+        raise DashboardError(f"the module for {target} holds no generated code of kind {' or '.join(wanted)}.")
+    kind = modules[0].kind
+    form = {"llvm": "s", "hip": "asm", "rocm": "asm"}.get(kind, "")
+    text = "\n".join(str(module.inspect_source(form)) for module in modules)
+    return kind, text, [_object(module) for module in modules] if kind == "llvm" else list(objects)
+
+
+def _walk(module: Any) -> Iterator[Any]:
+    for imported in module.imports:
+        yield imported
+        yield from _walk(imported)
+
+
+def _object(module: Any) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="tvmdash-") as folder:
+        path = Path(folder) / "module.o"
+        module.write_to_file(str(path))
+        return path.read_bytes()
+
+
+def _describe(kind: str, text: str, binaries: list[bytes], target: str) -> tuple[dict[str, Function], dict[str, str]]:
+    """Every function with its numbers; what could not be found out of them, and why."""
+    texts, missing = splitting.split(kind, text), dict[str, str]()
+    found: dict[str, dict[str, int]] = {name: {SOURCE_SIZE: len(part.encode())} for name, part in texts.items()}
+    for name, part in texts.items():
+        shared = splitting.count_shared_bytes(kind, part)
+        if shared is not None:
+            found[name][SHARED_MEMORY] = shared
+    if kind == "cuda":
+        try:
+            resources, binaries = cuda.assemble(text, str(TARGETS[target]["arch"]))
+            _add(found, resources)
+        except cuda.NoAssemblerError as error:
+            missing["registers"] = str(error)
+    elif kind in {"hip", "rocm"}:
+        _add(found, amd.read_resources(text))
+    for binary in binaries:
+        _add(found, {name: {CODE_SIZE: size} for name, size in function_sizes(binary).items()})
+    return {name: Function(texts[name], found[name]) for name in sorted(texts)}, missing
+
+
+def _add(found: dict[str, dict[str, int]], more: Mapping[str, Mapping[str, int]]) -> None:
+    for name, numbers in more.items():
+        if name in found:
+            found[name].update(numbers)
+
+
+def _sum(functions: Mapping[str, Function], target: str) -> dict[str, int]:
+    """Each number over all functions that have it, and how many kernels there are."""
+    totals: dict[str, int] = {}
+    for function in functions.values():
+        for name, number in function.numbers.items():
+            totals[name] = totals.get(name, 0) + number
+    return {**totals, KERNELS: sum(_is_kernel(name, target) for name in functions)}
+
+
+def _is_kernel(name: str, target: str) -> bool:
+    return name.startswith(PACKED) and name != MAIN if is_on_cpu(target) else not name.startswith(OWN)

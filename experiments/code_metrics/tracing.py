@@ -1,0 +1,86 @@
+"""What each pass of a compilation made of each function, as hashes: where two compilations part can be read of it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+FOLDING = "FoldConstant"
+"""It compiles and runs pieces of the program; the passes in that are none of the program's own."""
+INPUT = "(input)"
+
+
+class Trace:
+    """`steps`: after each pass, as `name #count`, the hash of every function that the pass made or changed, by name.
+
+    The first step is the input. texts: the functions as code generation was given them. spent_ns: what watching took.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, Mapping[str, str]]] = []
+        self.texts: dict[str, str] = {}
+        self.spent_ns = 0
+        self._counts: Counter[str] = Counter()
+        self._running: list[str] = []
+        self._hashes: dict[str, tuple[Any, str]] = {}
+        self._last: dict[str, Any] = {}
+
+    def start(self, module: Any) -> None:
+        """Take the module that is compiled, before any pass."""
+        self._take(INPUT, module)
+
+    def instrument(self) -> Any:
+        """The tvm.ir.instrument.PassInstrument that watches."""
+        from tvm.ir.instrument import PassInstrument
+
+        trace = self
+
+        class Watch(PassInstrument):  # type: ignore[misc, no-any-unimported, unused-ignore]
+            def run_before_pass(self, _module: Any, info: Any) -> None:
+                trace._running.append(str(info.name))
+
+            def run_after_pass(self, module: Any, info: Any) -> None:
+                trace._running.pop()
+                if FOLDING not in trace._running:
+                    trace._take(str(info.name), module)
+
+        return Watch()
+
+    def read_texts(self) -> Mapping[str, str]:
+        """The functions as code generation was given them."""
+        return {name: function.script(show_meta=False) for name, function in sorted(self._last.items())}
+
+    def _take(self, name: str, module: Any) -> None:
+        begun = time.perf_counter_ns()
+        self._counts[name] += 1
+        made = {}
+        for variable, function in module.functions.items():
+            own = str(variable.name_hint)
+            known = self._hashes.get(own)
+            if known is None or not known[0].same_as(function):
+                text = _hash(function)
+                if known is None or known[1] != text:
+                    made[own] = text
+                self._hashes[own] = (function, text)
+            if name.startswith(_LATE):
+                self._last[own] = function
+        self.steps.append((f"{name} #{self._counts[name]}", made))
+        self.spent_ns += time.perf_counter_ns() - begun
+
+
+_LATE = ("tirx.", "tir.")
+"""The passes on functions that become code."""
+
+
+def _hash(function: Any) -> str:
+    """A structural hash: the same in every process, whatever the variables are called."""
+    import tvm
+    import tvm_ffi
+
+    compute = getattr(tvm_ffi, "structural_hash", None) or tvm.ir.structural_hash
+    return f"{int(compute(function, map_free_vars=True)) & _MASK:016x}"
+
+
+_MASK = (1 << 64) - 1

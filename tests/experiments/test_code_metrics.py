@@ -1,0 +1,139 @@
+"""code_metrics: on every target each number is exact, of every function, and says what is not known and why."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from tests.experiments.trying import Tried, config_of, modules
+from tvmdash import records
+from tvmdash.records import Record
+
+pytestmark = pytest.mark.usefixtures("tvm_artifact")
+OWN = modules("code_metrics")
+LANGUAGES = {"opencl", "metal", "webgpu"}
+PTXAS = """ptxas info    : Compiling entry function 'softmax_kernel' for 'sm_80'
+ptxas info    : Function properties for softmax_kernel
+    96 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 41 registers, used 1 barriers, 324 bytes smem, 368 bytes cmem[0]
+ptxas info    : Compiling entry function 'add_kernel' for 'sm_80'
+ptxas info    : Function properties for add_kernel
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 8 registers, 368 bytes cmem[0]
+"""
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tried, records.NightData]:
+    tried = Tried(tmp_path_factory.mktemp("code_metrics"), "code_metrics", {"networks": []})
+    tried.set_up()
+    return tried, tried.measured()
+
+
+def by_target(data: records.NightData) -> dict[str, Record]:
+    assert not data.failures
+    return {str(record.build_config["target"]): record for record in data.records}
+
+
+def test_every_target_is_measured_without_being_here(night: tuple[Tried, records.NightData]) -> None:
+    found = by_target(night[1])
+    assert set(found) == set(OWN.targets.TARGETS)
+    for target, record in found.items():
+        info = record.additional_info
+        assert (record.workload, info["kernels"]) == ("code.softmax", 1)
+        assert info["source_size"] > 500
+        assert info["device_memory_usage"] == 40
+        assert ("code_size" in info) == (target not in LANGUAGES)
+        assert ("registers" in info) == (target.startswith("cuda") or target == "rocm")
+
+
+def test_two_processes_agree_on_every_exact_number(night: tuple[Tried, records.NightData]) -> None:
+    for record in by_target(night[1]).values():
+        exact = {metric.place[-1] for metric, _ in record.metrics() if metric.kind == "exact"}
+        assert len(exact) >= 3
+        assert record.additional_info["alike"] == dict.fromkeys(exact, 2)
+
+
+def test_a_whole_is_the_sum_of_its_functions(night: tuple[Tried, records.NightData]) -> None:
+    for record in by_target(night[1]).values():
+        info, functions = record.additional_info, record.additional_info["functions"].values()
+        for name in ("source_size", "code_size", "registers", "spills", "shared_memory"):
+            if name in info:
+                assert info[name] == sum(function.get(name, 0) for function in functions)
+
+
+def test_ptxas_gives_a_kernel_its_registers_and_shared_memory(night: tuple[Tried, records.NightData]) -> None:
+    for target in ("cuda_sm80", "cuda_sm90"):
+        kernel = by_target(night[1])[target].additional_info["functions"]["softmax_kernel"]
+        assert 8 <= kernel["registers"] <= 255
+        assert kernel["spills"] == 0
+        assert kernel["shared_memory"] > 0
+        assert kernel["code_size"] % 128 == 0
+
+
+def test_the_words_say_what_each_target_adds_up_to(night: tuple[Tried, records.NightData]) -> None:
+    text = night[0].told()
+    assert "- cuda_sm80: 1 kernels" in text
+    assert "of shared memory" in text
+
+
+def test_what_ptxas_says_is_read_by_kernel() -> None:
+    assert OWN.cuda.read_resources(PTXAS) == {
+        "softmax_kernel": {"registers": 41, "spills": 20, "shared_memory": 324},
+        "add_kernel": {"registers": 8, "spills": 0, "shared_memory": 0},
+    }
+
+
+def test_without_nvidias_compilers_the_rest_is_measured_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OWN.cuda.sys, "path", [])
+    functions, missing = OWN.generated._describe("cuda", CUDA, [], "cuda_sm80")
+    assert {name: dict(function.numbers) for name, function in functions.items()} == {"f": {"source_size": 90}}
+    assert missing["registers"].startswith("NVIDIA's compilers are not installed (nvidia-cuda-nvcc==")
+
+
+CUDA = """extern "C" __global__ void __launch_bounds__(256) f(float* __restrict__ x);
+extern "C" __global__ void __launch_bounds__(256) f(float* __restrict__ x) {
+  x[0] = 1;
+}
+"""
+FUNCTION = """	.type	{name},@function
+{name}:
+.Lfunc_begin{n}:
+	.loc	1 0 0
+	leaq	.L.str.{n}(%rip), %rsi
+	vmovss	.LCPI{n}_0(%rip), %xmm0
+	jne	.LBB{n}_4
+.Lfunc_end{n}:
+	.size	{name}, .Lfunc_end{n}-{name}
+.LCPI{n}_0:
+	.long	0x3f800000
+.L.str.{n}:
+	.asciz	"words"
+"""
+
+
+def test_a_functions_assembly_is_the_same_wherever_it_stands() -> None:
+    alone = FUNCTION.format(name="f", n=0)
+    second = FUNCTION.format(name="g", n=0) + FUNCTION.format(name="f", n=1)
+    split = functools.partial(OWN.splitting.split, "llvm")
+    assert split(alone)["f"] == split(second)["f"]
+    assert '"words"' in split(alone)["f"]
+    other = alone.replace("0x3f800000", "0x40000000")
+    assert split(other)["f"] != split(alone)["f"], "another constant is other code"
+
+
+def test_opencls_prototypes_are_no_part_of_a_kernel() -> None:
+    kernel = "__kernel void f(__global float* x) {\n  __local float4 a[16];\n}"
+    text = f"// Function: f\n__kernel void f(__global float* x);\n__kernel void g(__global float* x);\n{kernel}\n"
+    assert OWN.splitting.split("opencl", text) == {"f": kernel}
+    assert OWN.splitting.count_shared_bytes("opencl", kernel) == 256
+
+
+def test_what_wgsl_cannot_say_is_no_point() -> None:
+    kind = OWN.code_metrics.CodeMetrics
+    experiment = type("CodeMetrics", (kind,), {"folder": None})()
+    points = experiment.points(config_of(kind, "code_metrics", targets=["webgpu", "metal"], models=["decoder"]))
+    asked = {(point.group, point.workload) for point in points}
+    assert ("metal", "code.decoder") in asked
+    assert ("webgpu", "code.decoder") not in asked
