@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import reference_text
 import runners
@@ -14,6 +15,7 @@ from tvmdash.experiment import reference_engines
 from tvmdash.experiment.on_devices import AXIS
 from tvmdash.networks import accuracy
 from tvmdash.relax_util import workloads
+from tvmdash.relax_util.lowering import FLOAT32
 from tvmdash.summary_util import Summary
 from tvmdash.trial_util import python_timer
 
@@ -28,9 +30,10 @@ VARIANTS: Mapping[str, tuple[str, str]] = {
     "torch compile": ("torch", "compile"),
 }
 """Engine and variant by the names that the config has for them."""
+UNTUNED = "tvm untuned"
 APART = ("tuned", "compile")
 """Variants with processes of their own: a database of the wrong version, or a C++ compiler, may end theirs."""
-SLOW = {("vgg16", "tvm untuned")}
+SLOW = {("vgg16", UNTUNED)}
 """What takes many seconds a call: measured once."""
 
 
@@ -40,6 +43,8 @@ class CnnCompConfig(ExperimentConfig):
 
     networks: tuple[str, ...]
     engines: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    shapes: tuple[str, ...]
     batches: tuple[int, ...]
     threads: tuple[int, ...]
     pipeline: str
@@ -54,25 +59,29 @@ class CnnComp(Experiment[CnnCompConfig]):
     axes = (
         Axis("variant", "build_config"),
         Axis("batch", "workload_args"),
+        Axis("dtype", "workload_args"),
+        Axis("shapes", "build_config"),
         Axis("threads", "runtime_config"),
         AXIS,
     )
 
     def points(self, config: CnnCompConfig) -> list[Point]:
         return [
-            self._point_of(network, named, batch, threads, config)
+            self._point_of(network, named, {**kind, "batch": batch, "threads": threads}, config)
             for network in config.networks
             for named in config.engines
+            for kind in _kinds(named, config)
             for batch in config.batches
             for threads in config.threads
         ]
 
-    def _point_of(self, network: str, named: str, batch: int, threads: int, config: CnnCompConfig) -> Point:
+    def _point_of(self, network: str, named: str, values: Mapping[str, Any], config: CnnCompConfig) -> Point:
         engine, variant = VARIANTS[named]
+        threads = values["threads"]
         target = workloads.make_target(threads, config.mcpu) if engine == "tvm" else {"kind": "cpu"}
         return Point(
             f"network.{network}",
-            {"variant": variant, "batch": batch, "threads": threads},
+            {"variant": variant, **values},
             group=f"{network} {variant}" if variant in APART else network,
             target=json.dumps(target, sort_keys=True),
             engine=engine,
@@ -96,7 +105,7 @@ class CnnComp(Experiment[CnnCompConfig]):
         ready = runners.RUNNERS[point.engine](problem, point, config.pipeline)
         return Prepared(
             timer=ready.timer or python_timer(ready.call),
-            check=lambda: accuracy.check_answer(ready.answer(), problem.expected),
+            check=lambda: accuracy.check_answer(ready.answer(), problem.expected, point.values.get("dtype", FLOAT32)),
             compile_ms=ready.compile_ms,
             code_size_bytes=ready.code_size_bytes,
             memory_bytes=ready.memory_bytes,
@@ -109,6 +118,15 @@ class CnnComp(Experiment[CnnCompConfig]):
     def summary(self, history: History) -> Summary:
         """The default words, with TVM tuned and untuned against each rival by itself."""
         return reference_text.summary(super().summary(history), history)
+
+
+def _kinds(named: str, config: CnnCompConfig) -> list[dict[str, str]]:
+    """The data types and kinds of shapes that this engine is measured in; what is usual is not named."""
+    if named != UNTUNED:
+        return [{}]
+    usual = {FLOAT32, "static"}
+    chosen = [{"dtype": dtype, "shapes": shapes} for dtype in config.dtypes for shapes in config.shapes]
+    return [{name: value for name, value in kind.items() if value not in usual} for kind in chosen]
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ _SAME = ("workload", "workload_args", "runtime_config")
 def summary(default: Summary, history: History) -> Summary:
     """`default`, its lines on TVM at its best replaced by a line for each of TVM's variants and each rival."""
     devices = engine_text.compare_devices(measured_tonight(history, {"run_time"}))
-    lines = [*summarize_history(history), *devices]
+    lines = [*summarize_history(history), *summarize_kinds(history), *devices]
     return default.without(SectionKind.ENGINES).with_lines(lines, before=SectionKind.EXTREMES)
 
 
@@ -30,9 +30,38 @@ def summarize_history(history: History) -> list[str]:
         times.setdefault(_engine(series), {})[workload] = series.values[-1]
     ours = sorted((name for name in times if name.startswith("tvm")), reverse=True)
     lines = [_line(times, our) for our in ours]
-    if len(ours) == 2 and (pairs := _pairs(times["tvm untuned"], times["tvm tuned"])):
+    if {"tvm untuned", "tvm tuned"} <= times.keys() and (pairs := _pairs(times["tvm untuned"], times["tvm tuned"])):
         lines.append(f"- TVM tuned against untuned: {format_ratio(geometric_mean_ratio(pairs))}")
     return [line for line in lines if line]
+
+
+def summarize_kinds(history: History) -> list[str]:
+    """A line for each data type and kind of shapes: TVM's times and largest error there against float32, static."""
+    times: dict[str, dict[str, float]] = {}
+    errors: dict[str, float] = {}
+    for series in measured_tonight(history, {"run_time", "largest_error"}):
+        kind, point = _kind(series)
+        if series.metric == "run_time":
+            times.setdefault(kind, {})[point] = series.values[-1]
+        else:
+            errors[kind] = max(series.values[-1], errors.get(kind, 0.0))
+    usual, lines = times.pop("", {}), []
+    for kind, own in times.items():
+        pairs = _pairs(usual, own)
+        if pairs:
+            ratio = format_ratio(geometric_mean_ratio(pairs))
+            lines.append(f"- TVM in {kind} against float32: {ratio}; largest error {errors.get(kind, 0.0):.2g}")
+    return lines
+
+
+def _kind(series: Series) -> tuple[str, str]:
+    """The data type and kind of shapes where they are not the usual ones, and the point without them."""
+    labels = series.labels
+    args, build = dict(labels.get("workload_args", {})), dict(labels.get("build_config", {}))
+    dtype, shapes = str(args.pop("dtype", "")), build.pop("shapes", "")
+    kind = " with ".join(filter(None, [dtype, f"{shapes} shapes" if shapes else ""]))
+    same = [labels.get("workload"), labels.get("engine"), args, build, labels.get("runtime_config")]
+    return kind, json.dumps(same, sort_keys=True)
 
 
 def _line(times: Mapping[str, Mapping[str, float]], our: str) -> str:
@@ -49,6 +78,7 @@ def _pairs(before: Mapping[str, float], after: Mapping[str, float]) -> list[tupl
 
 
 def _engine(series: Series) -> str:
-    variant = str(series.labels.get("build_config", {}).get("variant", ""))
+    build = series.labels.get("build_config", {})
+    variant = " ".join(filter(None, [str(build.get("variant", "")), str(build.get("shapes", ""))]))
     engine = str(series.labels.get("engine", ""))
     return engine if variant == "default" else f"{engine} {variant}"

@@ -62,7 +62,9 @@ def problem(name: str, batch: int, seed: int) -> Problem:
 def on_tvm(asked: Problem, point: Point, pipeline: str) -> Ready:
     """Through this pipeline; where tuned, with the schedules that the experiment tuning left for this build."""
     target, batch = json.loads(point.target), point.values["batch"]
-    module = lowering.lower(asked.network, asked.weights, batch)
+    dtype = point.values.get("dtype", lowering.FLOAT32)
+    rows = None if point.values.get("shapes") == "dynamic" else batch
+    module, x = lowering.lower(asked.network, asked.weights, rows, dtype), lowering.in_type(asked.x, dtype)
     before_ms, details = 0.0, {}
     if point.values["variant"] == "tuned":
         subject = tuning.Subject(asked.network.name, batch, target, pipeline)
@@ -75,15 +77,15 @@ def on_tvm(asked: Problem, point: Point, pipeline: str) -> Ready:
     loaded = relax_util.load(compiled, point.values["threads"], point.device)
     is_here = point.device == CPU
     return Ready(
-        call=loaded.caller(asked.x),
-        answer=lambda: loaded.run(asked.x),
+        call=loaded.caller(x),
+        answer=lambda: loaded.run(x),
         compile_ms=before_ms + compiled.compile_ms,
         code_size_bytes=compiled.code_size_bytes,
         memory_bytes=compiled.planned_memory_bytes,
         details={**details, "module_hash": compiled.module_hash},
-        program=functools.partial(programs.hash_program, compiled, (asked.x,)) if is_here else None,
-        timer=None if is_here else loaded.timer(asked.x),
-        after=None if is_here else functools.partial(loaded.device_facts, asked.x),
+        program=functools.partial(programs.hash_program, compiled, (x,)) if is_here else None,
+        timer=None if is_here else loaded.timer(x),
+        after=None if is_here else functools.partial(loaded.device_facts, x),
     )
 
 

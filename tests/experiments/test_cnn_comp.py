@@ -22,6 +22,7 @@ from tvmdash.summary_util import Section, SectionKind, Summary
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 ENGINES = ["tvm untuned", "tvm tuned", "onnxruntime", "torch eager"]
 CONFIG = {"networks": ["mlp", "dqn"], "engines": ENGINES, "number": 1}
+HALF = {"networks": ["mlp"], "engines": ["tvm untuned"], "dtypes": ["float16"], "shapes": ["dynamic"], "number": 1}
 BUILD = "of-the-tests"
 INSTALL_TIMEOUT_S = 300
 
@@ -88,6 +89,18 @@ def test_what_is_not_tuned_or_not_installed_fails_alone_and_says_why(night):
     assert errors.keys() == {("network.dqn", "tuned"), ("network.mlp", "eager"), ("network.dqn", "eager")}
     assert "not tuned: this TVM build has no database for dqn" in errors["network.dqn", "tuned"]
     assert "the engine torch is not here" in errors["network.mlp", "eager"]
+
+
+def test_half_precision_for_any_batch_is_held_against_the_float32_network(tmp_path):
+    tried = trying.Tried(tmp_path / "night", "cnn_comp", HALF)
+    (tried.code / "setup").mkdir()
+    (record,) = tried.measured().records
+    assert (record.workload_args, record.build_config) == (
+        {"batch": 1, "dtype": "float16"},
+        {"variant": "untuned", "shapes": "dynamic"},
+    )
+    assert 1e-5 < record.additional_info["max_error"] < record.additional_info["tolerance"]
+    assert {metric.name for metric, _ in record.metrics()} >= {"largest_error", "run_time"}
 
 
 def test_the_summary_names_the_fastest_and_says_how_tvm_stands(night):
@@ -157,4 +170,35 @@ def test_tvm_tuned_and_untuned_are_each_compared_with_each_rival_over_what_both_
         f"- TVM tuned: 2.00x slower (2.00 to 2.00, 2 workloads) than {ort}, 2.00x faster (1 workload) than {eager}",
         "- TVM tuned against untuned: 4.00x faster (4.00 to 4.00, 2 workloads)",
         "- a: fastest x (1 ms), slowest y",
+    ]
+
+
+def test_half_precision_and_any_batch_are_of_untuned_tvm_and_leave_the_other_points_their_names(code):
+    kind = code.cnn_comp.CnnComp
+    given = {"networks": ["mlp"], "engines": ["tvm untuned", "onnxruntime"]}
+    usual = kind().points(trying.config_of(kind, "cnn_comp", **given))
+    both = {"dtypes": ["float32", "bfloat16"], "shapes": ["static", "dynamic"]}
+    points = kind().points(trying.config_of(kind, "cnn_comp", **given, **both))
+    assert [point for point in points if not point.values.keys() & {"dtype", "shapes"}] == usual
+    assert [
+        (point.engine, point.values.get("dtype"), point.values.get("shapes")) for point in points if point not in usual
+    ] == [("tvm", None, "dynamic"), ("tvm", "bfloat16", None), ("tvm", "bfloat16", "dynamic")]
+
+
+def test_the_summary_says_what_another_type_or_any_batch_costs(code):
+    def of_kind(metric, value, args, build):
+        labels = {"workload": "network.a", "engine": "tvm", "workload_args": args, "build_config": build}
+        name = json.dumps([metric, args, build])
+        return Series(name, "e", metric, "", True, labels, (trying.STAMP,), (value,), (value,), (value,), (0.0,))
+
+    series = [
+        of_kind("run_time", 4.0, {"batch": 1}, {"variant": "untuned"}),
+        of_kind("run_time", 8.0, {"batch": 1, "dtype": "float16"}, {"variant": "untuned"}),
+        of_kind("largest_error", 0.003, {"batch": 1, "dtype": "float16"}, {"variant": "untuned"}),
+        of_kind("run_time", 2.0, {"batch": 1}, {"variant": "untuned", "shapes": "dynamic"}),
+        of_kind("largest_error", 1e-7, {"batch": 1}, {"variant": "untuned", "shapes": "dynamic"}),
+    ]
+    assert code.reference_text.summarize_kinds(History("e", (), tuple(series), (trying.STAMP,), ())) == [
+        "- TVM in float16 against float32: 2.00x slower (1 workload); largest error 0.003",
+        "- TVM in dynamic shapes against float32: 2.00x faster (1 workload); largest error 1e-07",
     ]

@@ -30,7 +30,7 @@ from tvmdash.networks.ops import (
     Softmax,
 )
 from tvmdash.relax_util import Compiled, CompileOptions, compile_module
-from tvmdash.relax_util.lowering import lower
+from tvmdash.relax_util.lowering import in_type, lower
 from tvmdash.relax_util.passes import PIPELINES
 from tvmdash.relax_util.targets import default_target, make_target
 
@@ -111,6 +111,25 @@ def test_every_pipeline_and_mode_gives_the_reference_output(pipeline, exec_mode)
 def test_a_batch_is_computed_whole():
     module = lower(tiny(), make_weights(tiny(), SEED), batch=3)
     assert_right(tiny(), compile_module(module, CompileOptions()), batch=3)
+
+
+def test_a_module_for_any_batch_answers_rightly_for_each():
+    network = tiny()
+    weights = make_weights(network, 0)
+    loaded = relax_util.load(compile_module(lower(network, weights, None), CompileOptions()), 1)
+    for batch in (1, 3):
+        x = make_input(network, 0, batch)
+        check_answer(loaded.run(x), reference(network, weights, x))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_as_near_to_float32_as_its_type_allows(dtype):
+    network = tiny()
+    weights, x = make_weights(network, 0), make_input(network, 0)
+    loaded = relax_util.load(compile_module(lower(network, weights, dtype=dtype), CompileOptions()), 1)
+    answer = loaded.run(in_type(x, dtype))
+    assert str(answer.dtype) == dtype
+    assert check_answer(answer, reference(network, weights, x), dtype)["max_error"] > 1e-6
 
 
 def test_two_compilations_of_one_thing_have_one_hash():

@@ -5,28 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tvmdash.networks import INPUT, Network, Node, node_weights, ops
 from tvmdash.networks.ops import Array
 
+FLOAT32 = "float32"
 Expr = Any
 """A relax.Expr; TVM has no types of its own to offer."""
 
 
-def lower(network: Network, weights: Mapping[str, Array], batch: int = 1) -> Any:
-    """An IRModule whose `main` takes (batch, *input_shape) float32 and gives the network's output.
+def lower(network: Network, weights: Mapping[str, Array], batch: int | None = 1, dtype: str = FLOAT32) -> Any:
+    """An IRModule whose `main` takes (batch, *input_shape) of `dtype` and gives the network's output.
 
-    The weights are constants, so that passes can fold them; batch norms are still batch norms.
+    The weights, given in float32, are constants of that dtype, so that passes can fold them. Batch norms are still
+    batch norms in float32. In other types, which TVM's passes on batch norms refuse, they are a product and a sum with
+    constants that were made in float32. `batch` None makes it a symbol.
     """
-    from tvm import relax
+    from tvm import relax, te
 
+    rows = te.var("batch", "int64") if batch is None else batch
     builder = relax.BlockBuilder()
     tensor = getattr(relax, "TensorStructInfo", None) or relax.TensorType  # the name up to 0.25, and since
-    x = relax.Var(INPUT, tensor((batch, *network.input_shape), "float32"))
+    x = relax.Var(INPUT, tensor((rows, *network.input_shape), dtype))
     values: dict[str, Expr] = {INPUT: x}
     with builder.function("main", [x]):
         with builder.dataflow():
             for node in network.nodes:
-                values[node.name] = builder.emit(_expression(node, weights, values))
+                values[node.name] = builder.emit(_expression(node, weights, values, dtype))
             output = builder.emit_output(values[network.nodes[-1].name])
         builder.emit_func_output(output)
     return builder.finalize()
@@ -46,11 +52,33 @@ def lower_function(body: Callable[..., Any], inputs: Sequence[Array]) -> Any:
     return builder.finalize()
 
 
-def _expression(node: Node, weights: Mapping[str, Array], values: Mapping[str, Expr]) -> Expr:
+def _expression(node: Node, weights: Mapping[str, Array], values: Mapping[str, Expr], dtype: str) -> Expr:
     from tvm import relax
 
-    constants = {name: relax.const(array) for name, array in node_weights(node, weights).items()}
-    return LOWERINGS[type(node.op)](node.op, constants, *(values[name] for name in node.inputs))
+    arrays, inputs = node_weights(node, weights), [values[name] for name in node.inputs]
+    if isinstance(node.op, ops.BatchNorm) and dtype != FLOAT32:
+        return _folded_norm(node.op, arrays, dtype, *inputs)
+    constants = {name: relax.const(in_type(array, dtype)) for name, array in arrays.items()}
+    return LOWERINGS[type(node.op)](node.op, constants, *inputs)
+
+
+def in_type(array: Array, dtype: str) -> Array:
+    """The array in another floating-point type; numpy itself has no bfloat16."""
+    if dtype != "bfloat16":
+        return array.astype(dtype)
+    import ml_dtypes  # TVM itself needs it; half of the processes that import this module do not
+
+    converted: Array = array.astype(ml_dtypes.bfloat16)
+    return converted
+
+
+def _folded_norm(op: ops.BatchNorm, arrays: Mapping[str, Array], dtype: str, x: Expr) -> Expr:
+    from tvm import relax
+
+    factor = arrays["scale"] / np.sqrt(arrays["variance"] + op.epsilon)
+    offset = arrays["shift"] - arrays["mean"] * factor
+    constants = [relax.const(in_type(array.reshape(1, -1, 1, 1), dtype)) for array in (factor, offset)]
+    return relax.op.add(relax.op.multiply(x, constants[0]), constants[1])
 
 
 def _conv2d(op: ops.Conv2d, weights: Mapping[str, Expr], x: Expr) -> Expr:
