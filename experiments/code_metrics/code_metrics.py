@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import counting
 import cuda
 import metrics_text
 import workloads
@@ -18,11 +19,14 @@ from workloads import Workload
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Engine, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import engine_store
+from tvmdash.networks.ops import Array
 from tvmdash.plot_util.specs import Plot
 from tvmdash.relax_util.workloads import PASSES_TOLD, engine_facts
 from tvmdash.summary_util import Summary
 
 TVM = Engine("tvm", facts=engine_facts)
+COUNTED_TARGET = "x86_64"
+"""The one whose code is executed."""
 IMPOSSIBLE = frozenset({("webgpu", "code.decoder")})
 """WGSL has no 64-bit integers, which are what the decoder's tokens are."""
 
@@ -39,6 +43,7 @@ class CodeMetricsConfig(ExperimentConfig):
     models: tuple[str, ...]
     phases: tuple[str, ...]
     lengths: tuple[int, ...]
+    counted: tuple[str, ...]
     threads: int
 
 
@@ -60,8 +65,9 @@ class CodeMetrics(Experiment[CodeMetricsConfig]):
         """The point's one compilation; its numbers go into the record, and what it took is told by the timer."""
         target, workload = str(point.values["target"]), _find(point, config)
         self._see_cuda_compilers(target)
-        module, _inputs = workload.make(seed)
-        return _make_prepared(generate(module, target))
+        module, inputs = workload.make(seed)
+        generated = generate(module, target)
+        return _make_prepared(_count(generated, inputs) if _is_counted(point, config) else generated)
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """Tonight's numbers as tables of workloads and targets, and their lines over nights."""
@@ -96,6 +102,21 @@ def _find(point: Point, config: CodeMetricsConfig) -> Workload:
     raise DashboardError(f"there is no {point.workload} with {args} in this config.")
 
 
+def _is_counted(point: Point, config: CodeMetricsConfig) -> bool:
+    return point.values["target"] == COUNTED_TARGET and point.name in config.counted
+
+
+def _count(generated: Generated, inputs: Sequence[Array]) -> Generated:
+    """With the instructions that each function executes in one call of `main`, or why they were not counted."""
+    try:
+        found = counting.count(generated.executable, inputs)
+    except counting.NotCountedError as error:
+        return replace(generated, missing={**generated.missing, counting.INSTRUCTIONS: str(error)})
+    if found.by_processor is not None:
+        generated = replace(generated, facts={**generated.facts, "processor_instructions": found.by_processor})
+    return generated.counted(counting.INSTRUCTIONS, found.instructions)
+
+
 def _text(target: str) -> str:
     described = {name: value for name, value in TARGETS[target].items() if name != "host"}
     return " ".join(f"{name}={value}" for name, value in described.items())
@@ -106,6 +127,7 @@ def _make_prepared(generated: Generated) -> Prepared:
     elapsed_ns = round(generated.compile_ms * 1e6)
     details: dict[str, Any] = {
         **generated.numbers,
+        **generated.facts,
         "functions": {name: function.to_json() for name, function in generated.functions.items()},
         "module_hash": generated.hash,
         "passes_ms": {name: round(ms, 3) for name, ms in generated.passes_ms[:PASSES_TOLD]},

@@ -6,7 +6,7 @@ import hashlib
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,10 @@ class Function:
 
 @dataclass(frozen=True)
 class Generated:
-    """What a module became on a target. numbers: of the whole, by metric; missing: what is not known, and why."""
+    """What a module became on a target.
+
+    numbers: of the whole, by metric; facts: other numbers; missing: what is not known, and why.
+    """
 
     compile_ms: float
     passes_ms: tuple[tuple[str, float], ...]
@@ -57,6 +60,7 @@ class Generated:
     missing: Mapping[str, str]
     trace: Trace
     executable: Any = field(repr=False)
+    facts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def hash(self) -> str:
@@ -64,6 +68,15 @@ class Generated:
         return hashlib.sha256(
             "\n".join(f"{name} {self.functions[name].hash}" for name in sorted(self.functions)).encode()
         ).hexdigest()
+
+    def counted(self, name: str, numbers: Mapping[str, int]) -> Generated:
+        """With one more number of functions, as far as they are known, and its sum."""
+        functions = {
+            own: replace(function, numbers={**function.numbers, name: numbers[own]}) if own in numbers else function
+            for own, function in self.functions.items()
+        }
+        total = sum(function.numbers.get(name, 0) for function in functions.values())
+        return replace(self, functions=functions, numbers={**self.numbers, name: total})
 
 
 def generate(module: Any, target: str) -> Generated:

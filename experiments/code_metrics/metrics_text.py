@@ -10,7 +10,7 @@ from tvmdash.plot_util.specs import Plot
 from tvmdash.summary_util import SectionKind, Summary
 from tvmdash.text import format_exact, format_list
 
-TOLD = ("kernels", "registers", "spills", "shared_memory", "code_size", "source_size")
+TOLD = ("kernels", "instructions", "registers", "spills", "shared_memory", "code_size", "source_size")
 
 
 def plots(usual: Mapping[str, Plot], _history: History) -> Mapping[str, Plot]:

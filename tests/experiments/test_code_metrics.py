@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import platform
+import shutil
 
 import pytest
 
@@ -70,6 +72,55 @@ def test_ptxas_gives_a_kernel_its_registers_and_shared_memory(night: tuple[Tried
         assert kernel["spills"] == 0
         assert kernel["shared_memory"] > 0
         assert kernel["code_size"] % 128 == 0
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the code is x86-64's")
+def test_callgrind_counts_what_each_function_executes(night: tuple[Tried, records.NightData]) -> None:
+    info = by_target(night[1])["x86_64"].additional_info
+    assert info["instructions"] > info["functions"]["softmax_compute_"]["instructions"] > 50
+    assert info["alike"]["instructions"] == 2
+
+
+def test_without_valgrind_instructions_are_missing_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OWN.counting.shutil, "which", lambda _: None)
+    monkeypatch.setattr(OWN.counting.platform, "machine", lambda: "x86_64")
+    generated = OWN.generated.Generated(1.0, (), None, {}, {"kernels": 1}, {}, OWN.tracing.Trace(), None)
+    counted = OWN.code_metrics._count(generated, [])
+    assert counted.numbers == {"kernels": 1}
+    assert counted.missing == {"instructions": "valgrind is not installed: `apt-get install valgrind`."}
+
+
+CALLGRIND = """version: 1
+events: Ir
+
+ob=/driver
+fl=driver.cc
+fn=main
+12 7
+cob=/tmp/module.so
+cfn=f
+calls=1 0
+13 900
+ob=/tmp/module.so
+fl=???
+fn=f
+0 100
++3 20
+cob=/lib/libm.so
+cfn=expf
+calls=4 0
+0 80
+0 5
+fn=g
+0 3
+
+totals: 1035
+"""
+
+
+def test_of_callgrinds_counts_a_function_has_its_own_and_not_its_callees() -> None:
+    assert OWN.counting.read_counts(CALLGRIND.splitlines(), "/tmp/module.so") == {"f": 125, "g": 3}
 
 
 def test_the_words_say_what_each_target_adds_up_to(night: tuple[Tried, records.NightData]) -> None:

@@ -1,0 +1,128 @@
+"""How many instructions a call executes in generated x86-64 code: counted by callgrind, function by function."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tvmdash import relax_util
+from tvmdash.errors import DashboardError
+from tvmdash.networks.ops import Array
+
+INSTRUCTIONS = "instructions"
+TIMEOUT_S = 900.0
+COMPILERS = ("g++", "clang++", "c++")
+_DRIVER = Path(__file__).parent / "driver.cc"
+_TYPE_CODES: Mapping[str, int] = {"i": 0, "u": 1, "f": 2}
+"""DLPack's, by numpy's kinds."""
+
+
+class NotCountedError(DashboardError):
+    """Instructions cannot be counted here: what is missing."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """instructions: by function of the generated code, in one call of `main`.
+
+    by_processor: of the whole call, runtime and libraries included, as the processor's own counter has it, which is not
+    exact; None without one.
+    """
+
+    instructions: Mapping[str, int]
+    by_processor: int | None
+
+
+def count(executable: Any, inputs: Sequence[Array]) -> Counted:
+    """What one call of the executable's `main` executes. NotCountedError where the tools are missing."""
+    valgrind, driver = _find_valgrind(), _driver()
+    with tempfile.TemporaryDirectory(prefix="tvmdash-") as folder:
+        library, given, counts = (Path(folder) / name for name in ("module.so", "inputs", "counts"))
+        executable.export_library(str(library), cc=_compiler())
+        given.write_bytes(b"".join(_packed(array) for array in inputs))
+        call = [str(driver), str(library), str(given)]
+        options = ["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", f"--callgrind-out-file={counts}"]
+        _run([valgrind, *options, *call])
+        own = _run(call).stdout.split()
+        counted = read_counts(counts.read_text(encoding="utf-8", errors="replace").splitlines(), str(library))
+        return Counted(counted, int(own[-1]) if own and int(own[-1]) >= 0 else None)
+
+
+def read_counts(lines: Sequence[str], library: str) -> dict[str, int]:
+    """By function of the library, what it executed itself, without what it called.
+
+    The format is valgrind's "Callgrind Format Specification", uncompressed.
+    """
+    counts: dict[str, int] = {}
+    for function, place, instructions in _costs(lines):
+        if place == library:
+            counts[function] = counts.get(function, 0) + instructions
+    return counts
+
+
+def _costs(lines: Sequence[str]) -> Iterator[tuple[str, str, int]]:
+    function = place = ""
+    is_of_call = False
+    for line in lines:
+        name, sign, value = line.partition("=")
+        if sign:
+            place = value if name == "ob" else place
+            function = value if name == "fn" else function
+            is_of_call = name == "calls" or (is_of_call and name not in {"fn", "ob"})
+        elif line[:1].isdigit() or line[:1] in "+-*":
+            if not is_of_call and len(parts := line.split()) > 1:
+                yield function, place, int(parts[1])
+            is_of_call = False
+
+
+def _packed(array: Array) -> bytes:
+    head = [_TYPE_CODES[array.dtype.kind], array.dtype.itemsize * 8, array.ndim, *array.shape]
+    return np.array(head, np.int64).tobytes() + np.ascontiguousarray(array).tobytes()
+
+
+def _find_valgrind() -> str:
+    if platform.machine() != "x86_64":
+        raise NotCountedError("this machine is no x86-64, and so cannot execute the code.")
+    found = shutil.which("valgrind")
+    if found is None:
+        raise NotCountedError("valgrind is not installed: `apt-get install valgrind`.")
+    return found
+
+
+def _compiler() -> str:
+    found = os.environ.get("CXX") or next(filter(None, map(shutil.which, COMPILERS)), None)
+    if found is None:
+        raise NotCountedError(f"no C++ compiler is installed ({', '.join(COMPILERS)}): `apt-get install g++`.")
+    return found
+
+
+@functools.cache
+def _driver() -> Path:
+    """The program that calls a library's `main`, compiled once in a process."""
+    import tvm_ffi
+
+    home, runtime = Path(tvm_ffi.__file__).parent, Path(relax_util.tvm_facts().library_path).parent
+    folder = Path(tempfile.mkdtemp(prefix="tvmdash-driver-"))
+    libraries = [flag for path in (runtime, home / "lib") for flag in (f"-L{path}", f"-Wl,-rpath,{path}")]
+    _run([
+        _compiler(), "-std=c++17", "-O1", str(_DRIVER), "-o", str(folder / "driver"), f"-I{home / 'include'}",
+        *libraries, "-Wl,--no-as-needed", "-ltvm_runtime", "-ltvm_ffi",
+    ])  # fmt: skip
+    return folder / "driver"
+
+
+def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    if done.returncode:
+        raise DashboardError(f"{Path(argv[0]).name} exited with {done.returncode}: {done.stderr.strip()[-800:]}")
+    return done

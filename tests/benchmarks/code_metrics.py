@@ -1,0 +1,88 @@
+"""Whether the numbers of code_metrics are exact: the same TVM, compiled night after night in processes of their own.
+
+    python3 tests/benchmarks/code_metrics.py ARTIFACT COMPILERS NIGHTS [--networks mlp]
+
+ARTIFACT is a folder of an artifact store, COMPILERS where NVIDIA's wheels lie ("" without). Each night is a process
+with another PYTHONHASHSEED that takes points in another order. Prints the metric-nights and each difference from the
+first night.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+REPO = Path(__file__).resolve().parents[2]
+ONE_NIGHT = "--one-night"
+
+
+def numbers_of_night(seed: int, networks: list[str]) -> dict[str, dict[str, Any]]:
+    """By point, every exact number and every function's hash."""
+    sys.path[:0] = [str(REPO / "experiments" / "code_metrics")]
+    import generated
+    import targets
+    import workloads
+
+    every = [
+        *workloads.of_networks(networks),
+        *workloads.of_operators(["conv2d", "dense", "softmax", "layer_norm", "gelu", "sum"], 1, ["float32", "float16"]),
+        *workloads.of_transformer(["attention"], ["prefill", "decode"], [16, 0]),
+    ]
+    points = [(target, workload) for target in targets.TARGETS for workload in every]
+    random.Random(seed).shuffle(points)
+    found = {}
+    for target, workload in points:
+        made = generated.generate(workload.make(0)[0], target)
+        name = f"{target} {workload.name} {json.dumps(workload.args)}"
+        hashes = {name: function.hash for name, function in made.functions.items()}
+        memory = {} if made.planned_memory_bytes is None else {"planned_memory": made.planned_memory_bytes}
+        found[name] = {**made.numbers, **memory, "functions": hashes, "passes": made.trace.steps}
+    return found
+
+
+def _night(options: argparse.Namespace, seed: int) -> dict[str, dict[str, Any]]:
+    path = [f"{options.artifact}/site", f"{options.artifact}/ffi", str(REPO / "shared" / "python"), options.compilers]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
+        "PYTHONHASHSEED": str(seed),
+        "TVM_NUM_THREADS": "1",
+    }
+    argv = [sys.executable, __file__, "", "", str(seed), ONE_NIGHT, "--networks", *options.networks]
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
+    night: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    return night
+
+
+def main() -> int:
+    """Compare the nights with the first; 1 where they differ."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("artifact")
+    parser.add_argument("compilers")
+    parser.add_argument("nights", type=int)
+    parser.add_argument("--networks", nargs="*", default=["mlp"])
+    parser.add_argument(ONE_NIGHT, action="store_true", dest="one_night")
+    options = parser.parse_args()
+    if options.one_night:
+        print(json.dumps(numbers_of_night(options.nights, options.networks)))
+        return 0
+    first, compared, differences = json.loads(json.dumps(_night(options, 0))), 0, 0
+    for seed in range(1, options.nights):
+        for point, numbers in _night(options, seed).items():
+            for name, value in numbers.items():
+                compared += not isinstance(value, (dict, list))
+                if value != first[point][name]:
+                    differences += 1
+                    print(f"night {seed}: {point}: {name}: {first[point][name]} -> {value}"[:2000])
+        print(f"night {seed}: {compared} metric-nights, {differences} differences", flush=True)
+    return int(differences > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
