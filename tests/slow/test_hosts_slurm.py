@@ -63,9 +63,12 @@ def test_each_node_measures_its_share_and_all_comes_home(home: HomeForTests, clu
     cluster.wait_until_idle()
 
 
-def test_a_node_that_is_drained_is_named_and_the_others_measure(home: HomeForTests, cluster: Cluster) -> None:
+@pytest.mark.parametrize("state", ["DRAIN", "DOWN"])
+def test_a_node_that_is_drained_or_down_is_named_and_the_others_measure(
+    state: str, home: HomeForTests, cluster: Cluster
+) -> None:
     env = add_nodes(home, cluster, patience_minutes=1)
-    cluster.call("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
+    cluster.call("scontrol", "update", "NodeName=n2", f"State={state}", "Reason=test")
     try:
         done = home.run_with(env)
     finally:
