@@ -22,6 +22,10 @@ class ChannelError(DashboardError):
     """The other side has gone, is silent, or says what cannot be understood."""
 
 
+class SilenceError(ChannelError):
+    """The other side says nothing for too long."""
+
+
 class Channel:
     """One side of the conversation. Its methods raise ChannelError; sending is safe from several threads."""
 
@@ -97,7 +101,7 @@ class Channel:
 
     def _read(self, left_s: float, within_s: float) -> bytes:
         if left_s <= 0 or not select.select([self._reader], [], [], left_s)[0]:
-            raise ChannelError(f"{self._name}: no word came within {within_s:.0f} s.")
+            raise SilenceError(f"{self._name}: no word came within {within_s:.0f} s.")
         data = os.read(self._reader, _CHUNK)
         if not data:
             raise ChannelError(f"{self._name}: the connection ended.")

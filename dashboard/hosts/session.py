@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from dashboard.hosts import launcher, messages, parcels
 from dashboard.hosts.bundle import Code
-from dashboard.hosts.channel import Channel, ChannelError
+from dashboard.hosts.channel import Channel, ChannelError, SilenceError
 from dashboard.hosts.copies import Copies
 from dashboard.hosts.messages import (
     BEAT_S,
@@ -47,6 +47,10 @@ _PACKING_S = 600.0
 _END_S = 10.0
 _TAIL_BYTES = 2000
 _Wanted = TypeVar("_Wanted", bound=Message)
+
+
+class _LateError(ChannelError):
+    """What was to be done is not done in time, though the host may be there."""
 
 
 class Session:
@@ -111,13 +115,23 @@ class Session:
             self._channel.send(begin, io.BytesIO(config), len(config))
             self._sending_beats = threading.Thread(target=self._send_beats, name=f"host-{self._host.name}", daemon=True)
             self._sending_beats.start()
-            end = time.monotonic() + self._host.patience_s + self._host.time_limit_s
+            return self._wait_until_measured(copies, tell_ready)
+
+    def _wait_until_measured(self, copies: Copies, tell_ready: Callable[[], None]) -> Ended:
+        limit_s, name = self._host.patience_s + self._host.time_limit_s, self._host.name
+        end = time.monotonic() + limit_s
+        try:
             while not isinstance(message := self._receive((Ended, Fetch, Ready), end - time.monotonic()), Ended):
                 if isinstance(message, Fetch):
                     self._send_tvm(message.key, copies)
                 else:
                     tell_ready()
-            return message
+        except _LateError as error:
+            raise ChannelError(
+                f"{name}: it had not measured all after {limit_s / 60:.0f} minutes, its patience_minutes and"
+                f" time_limit_minutes, and was ended. Raise $.hosts.{name}.time_limit_minutes if it needs longer."
+            ) from error
+        return message
 
     def _send_tvm(self, key: str, copies: Copies) -> None:
         self.is_copying = True
@@ -152,9 +166,12 @@ class Session:
         silence_s = within_s if Hello in wanted else SILENCE_S  # it beats from then on
         while True:
             left_s = end - time.monotonic()
-            if left_s <= 0:
-                raise ChannelError(f"{self._host.name}: it was not done within {within_s / 60:.0f} minutes.")
-            message, size = self._channel.receive(min(silence_s, left_s))
+            try:
+                message, size = self._channel.receive(min(silence_s, left_s))
+            except SilenceError as error:
+                if left_s <= silence_s and Hello not in wanted:
+                    raise _LateError(f"{self._host.name}: it was not done within {within_s:.0f} s.") from error
+                raise
             if isinstance(message, Offer) and into is not None:
                 self._fetch(message, size, into)
             if isinstance(message, wanted):

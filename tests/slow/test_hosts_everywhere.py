@@ -193,5 +193,8 @@ def test_what_takes_longer_than_its_time_over_ssh_is_ended_and_named(
     home.configure(hosts={"box": {**host, "time_limit_minutes": 1, "patience_minutes": 1}})
     assert home.run_with(env).code == 1
     assert nights.read_host(home)["state"] == "lost"
-    assert str(nights.read_host(home)["why"]).startswith("box: it was not done within 2 minutes.")
+    assert str(nights.read_host(home)["why"]).startswith(
+        "box: it had not measured all after 2 minutes, its patience_minutes and time_limit_minutes, and was ended."
+        " Raise $.hosts.box.time_limit_minutes if it needs longer."
+    )
     homes.wait_for(lambda: not nights.list_processes_of(home), "every process of the night has ended", 10.0)
