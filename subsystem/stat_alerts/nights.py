@@ -11,6 +11,7 @@ from typing import Any
 
 from judging import drift, environment, exact_events, grouping, recovery
 from judging import memory as memories
+from judging.functions import name_functions
 from judging.judge import MOST_REPLAYED, FleetNight, Judged, Options, judge, scanned
 from judging.memory import Memory
 from judging.screening import Screen
@@ -69,7 +70,7 @@ def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Ton
         past = screen if night < screen.stop else None
         after, judged, events = one_night(table, night, after, ledger, options, again, past)
         events += exact_events.events_of(table, judged, ledger)
-        events = [_with_notes(event, home, table) for event in events]
+        events = [name_functions(_with_notes(event, home, table), home, table) for event in events]
         view.add(events)
         fresh += [event for event in events if event.key not in known]
         _keep_inputs(output, table, judged, events, options)

@@ -128,10 +128,13 @@ def _format_rounded_percent(effect: float) -> str:
 
 
 def format_exact(value: float, unit: str, *, sign: bool = False) -> str:
-    """A size or a count with all its digits: 20,481 bytes, 1 byte; as a difference, +1 byte."""
+    """A size or a count with all its digits: 20,481 bytes, 1 byte, 1 register; as a difference, +1 byte."""
     number = f"{value:{'+' if sign else ''},.0f}" if value == round(value) else f"{value:{'+' if sign else ''},.12g}"
     name = "bytes" if unit == "B" else unit
-    return f"{number} {'byte' if name == 'bytes' and abs(value) == 1 else name}".rstrip()
+    return f"{number} {name.removesuffix('s') if name in _PLURALS and abs(value) == 1 else name}".rstrip()
+
+
+_PLURALS = frozenset({"bytes", "instructions", "kernels", "registers"})
 
 
 def format_quantity(value: float, unit: str) -> str:

@@ -27,7 +27,8 @@ class Exact:
     """An exact number tonight. before: its value on the night `after`, the last one that has any.
 
     since: the night from which on it has tonight's value. processes: how many agreed tonight; 1 where it is declared
-    exact, 0 where one process alone measured it.
+    exact, 0 where one process alone measured it. has_other_functions: it is a sum over functions of generated code, of
+    which one has another number, or other code, than before.
     """
 
     row: int
@@ -37,11 +38,12 @@ class Exact:
     before: float
     value: float
     processes: int
+    has_other_functions: bool = False
 
     @property
     def is_changed(self) -> bool:
-        """Whether it is another than before."""
-        return self.value != self.before
+        """Whether it, or what it is the sum of, is another than before."""
+        return self.value != self.before or self.has_other_functions
 
     @property
     def reason(self) -> str:
@@ -54,23 +56,27 @@ def exact_numbers(table: Table, night: int) -> dict[int, Exact]:
     """By row, tonight's exact numbers that can be compared with an earlier night's."""
     stop = night + 1 - table.offset
     start = max(0, stop - REACH)
-    alike, values = table.alike[:, start:stop], table.values[:, start:stop]
+    alike, values, code = table.alike[:, start:stop], table.values[:, start:stop], table.code[:, start:stop]
     proven = (alike > 0).any(axis=1) & (alike != 0).all(axis=1) & np.isfinite(values[:, -1])
-    numbers = (_exact(table, row, night, values[row], alike[row]) for row in proven.nonzero()[0].tolist())
+    numbers = (_exact(table, row, night, values[row], alike[row], code[row]) for row in proven.nonzero()[0].tolist())
     return {number.row: number for number in numbers if number is not None}
 
 
-def _exact(table: Table, row: int, night: int, values: Sequence[float], alike: Sequence[int]) -> Exact | None:
+def _exact(
+    table: Table, row: int, night: int, values: Sequence[float], alike: Sequence[int], code: Sequence[int]
+) -> Exact | None:
     first = int(np.flatnonzero(np.asarray(alike) > 0)[0])
     nights = first + np.flatnonzero(np.isfinite(values[first:]))
-    known = np.asarray(values)[nights]
-    changes = int((np.diff(known[-RECENT:]) != 0).sum())
-    if len(known) < 2 or changes > MOST_CHANGES:
+    known, functions = np.asarray(values)[nights], np.asarray(code)[nights]
+    others = (functions[1:] != functions[:-1]) & (functions[1:] != 0) & (functions[:-1] != 0)
+    changed = (np.diff(known) != 0) | others
+    if len(known) < 2 or int(changed[1 - RECENT :].sum()) > MOST_CHANGES:
         return None
-    others = np.flatnonzero(known != known[-1])
-    since = nights[int(others[-1]) + 1 if len(others) else 0]
+    steps = np.flatnonzero(changed)
+    since = nights[int(steps[-1]) + 1 if len(steps) else 0]
     after, since = (night - (len(values) - 1 - int(at)) for at in (nights[-2], since))
-    return Exact(row, night, after, since, float(known[-2]), float(known[-1]), max(0, int(alike[-1])))
+    numbers = float(known[-2]), float(known[-1])
+    return Exact(row, night, after, since, *numbers, max(0, int(alike[-1])), bool(others[-1]))
 
 
 def remembered(table: Table, memory: Memory, numbers: Mapping[int, Exact]) -> Memory:

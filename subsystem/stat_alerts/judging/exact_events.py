@@ -117,4 +117,5 @@ def inputs_of(table: Table, night: int, key: str) -> dict[str, list[Any]]:
         "stamps": [table.stamps[table.offset + at] for at in nights],
         "values": [float(table.values[row, at]) for at in nights],
         "alike": [int(table.alike[row, at]) for at in nights],
+        "functions": [int(table.code[row, at]) for at in nights],
     }

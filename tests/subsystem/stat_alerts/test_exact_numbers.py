@@ -277,3 +277,47 @@ def test_the_largest_error_of_an_answer_is_a_number_that_changes_and_is_no_regre
     report = home.run(2)
     assert report["title"].startswith("Changed: relax_opt mlp largest error +2.8e-06")
     assert [moved["worse"] for one in changes(home) for moved in one["moved"]] == [None]
+
+
+@dataclass
+class Kernels(Truth):
+    """A truth of one series of code with two functions; `registers`, `code`: of them, by night."""
+
+    registers: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    code: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+
+    def record(self, workload: str, level: int, night: int, noise: np.ndarray[Any, Any]) -> dict[str, Any]:
+        record = super().record(workload, level, night, noise)
+        registers = {"conv_kernel": 40, "dense_kernel": 30, **self.registers.get(night, {})}
+        info = record["additional_info"]
+        info["functions"] = {
+            name: {"hash": self.code.get(night, {}).get(name, "a"), "registers": count, "source_size": 500}
+            for name, count in registers.items()
+        }
+        info |= {"registers": sum(registers.values()), "source_size": 500 * len(registers)}
+        info["alike"] = {"registers": 2, "source_size": 2}
+        return record
+
+
+def test_one_register_more_is_told_the_same_night_with_the_functions_name(tmp_path: Path) -> None:
+    truth = Kernels(nights=3, workloads=("mlp",), registers={2: {"conv_kernel": 41}})
+    home = AlertHome(tmp_path).fill(truth)
+    assert "register" not in home.run(1)["value"]
+    report = home.run(2)
+    assert report["title"].startswith("Registers of 2 series changed, by up to +1 register (function conv_kernel)")
+    assert "70 registers → 71 registers, +1 register" in report["value"]
+    assert "In function conv_kernel: 40 → 41 registers." in report["value"]
+
+
+def test_functions_that_moved_against_each_other_are_told_though_their_sum_stayed(tmp_path: Path) -> None:
+    moved = {2: {"conv_kernel": 41, "dense_kernel": 29}}
+    report = AlertHome(tmp_path).fill(Kernels(nights=3, workloads=("mlp",), registers=moved)).run(2)
+    assert "In functions conv_kernel: 40 → 41 registers; dense_kernel: 30 → 29 registers." in report["value"]
+
+
+def test_other_code_of_the_same_size_is_told_and_what_comes_and_goes(tmp_path: Path) -> None:
+    truth = Kernels(nights=4, workloads=("mlp",), code={2: {"conv_kernel": "b"}, 3: {"conv_kernel": "b"}})
+    home = AlertHome(tmp_path).fill(truth)
+    assert "In function conv_kernel: other code, 500 bytes as before." in home.run(2)["value"]
+    assert "NOT the same decision" not in home.command("incidents", "explain", changes(home)[0]["id"]).stdout
+    assert "other code" not in home.run(3)["value"]

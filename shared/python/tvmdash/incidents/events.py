@@ -11,6 +11,15 @@ from tvmdash.structured import Stamp
 
 
 @dataclass(frozen=True)
+class MovedFunction:
+    """A function of generated code in an exact number that is a sum over functions; None where it was not there."""
+
+    name: str
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True)
 class Moved:
     """One series of an incident. effect: fraction of the value, `low` to `high` with 95 % confidence.
 
@@ -20,6 +29,7 @@ class Moved:
     recovered: the stamp of the night since which it is back. joined: that of the night it joined the incident; None
     where the incident began with it. z: standard errors, over so many `nights`.
     again_new, again_old: how often it was measured again the night it was found, with artifacts since and before.
+    functions: those that moved in an exact number, the farthest first; more_functions: how many others did.
     """
 
     series: str
@@ -41,6 +51,8 @@ class Moved:
     kind: str = ""
     processes: int | None = None
     joined: str | None = None
+    functions: tuple[MovedFunction, ...] = ()
+    more_functions: int = 0
 
     @property
     def is_exact(self) -> bool:

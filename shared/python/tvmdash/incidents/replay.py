@@ -97,7 +97,8 @@ def _explain_exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     for stamp, number, alike in list(zip(value["stamps"], value["values"], value["alike"], strict=True))[-3:]:
         agreed = f"{alike} processes agree" if alike > 1 else "declared exact" if alike == 1 else "one process"
         yield f"  {format_night(stamp)}: {format_exact(number, '')} ({agreed})."
-    same = len(value["values"]) > 1 and value["values"][-1] == value["values"][-2]
+    rests_on = list(zip(value["values"], value.get("functions", [0] * len(value["values"])), strict=True))
+    same = len(rests_on) > 1 and rests_on[-1] == rests_on[-2]
     yield f"  What is exact has no noise; any other value than before is told: {'NOT ' * same}the same decision."
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from tvmdash.common import parse_stamp
 from tvmdash.incidents.cause_text import describe_cause
-from tvmdash.incidents.events import BisectionAnswer, Moved
+from tvmdash.incidents.events import BisectionAnswer, Moved, MovedFunction
 from tvmdash.incidents.ledger import CREEP, MACHINE, NOT_TVMS, Incident
 from tvmdash.records.metrics import METRICS
 from tvmdash.text import elide, format_exact, format_list, format_percent, format_quantity
 
 _TOLD_SERIES = 4
 _METRICS = {metric.name for metric in METRICS}
+_TOLD_FUNCTIONS = 3
 _NAME_COLUMNS = 100
 _LEAST_SHOWN = 0.0005
 """Less than this share of an exact number is told in its unit alone."""
@@ -39,8 +40,15 @@ def format_headline(incident: Incident) -> str:
     if incident.is_exact and incident.blame in NOT_TVMS:
         kind = "Not TVM: "
     if len(moved) == 1:
-        return f"{kind}{elide(moved[0].name, 70)} {format_size(moved[0])}"
-    return f"{kind}{_format_which(moved)} {_format_ways(moved)}{_format_most(moved)}"
+        return f"{kind}{elide(moved[0].name, 70)} {format_size(moved[0])}{_format_only_function(moved)}"
+    return f"{kind}{_format_which(moved)} {_format_ways(moved)}{_format_most(moved)}{_format_only_function(moved)}"
+
+
+def _format_only_function(moved: Sequence[Moved]) -> str:
+    """The function of generated code in which all of it happened, where it is one."""
+    names = {function.name for series in moved for function in series.functions}
+    is_one = len(names) == 1 and all(series.functions for series in moved)
+    return f" (function {names.pop()})" if is_one else ""
 
 
 def _format_which(moved: Sequence[Moved]) -> str:
@@ -102,6 +110,8 @@ def _format_lines(incident: Incident) -> Iterator[str]:
     shown = sorted(incident.moved, key=lambda series: (not series.worse, -abs(series.effect)))
     for moved in shown[:_TOLD_SERIES]:
         yield f"{elide(moved.name, _NAME_COLUMNS)} is {_format_verdict(moved)}: {_format_from_to(moved)}."
+        if moved.functions:
+            yield f"In {_format_functions(moved)}."
     if len(shown) > _TOLD_SERIES:
         more = [series.name for series in shown[_TOLD_SERIES:]]
         yield f"And {len(more)} more: {format_list(more, 4)}."
@@ -109,6 +119,25 @@ def _format_lines(incident: Incident) -> Iterator[str]:
         yield f"{format_headline(incident)} ({incident.fleet_name or incident.fleet})."
     if incident.bisected:
         yield format_bisection(incident.bisected)
+
+
+def _format_functions(moved: Moved) -> str:
+    """The functions that moved, as in `function softmax_kernel: 40 → 41 registers`."""
+    told = [_format_function(function, moved.unit) for function in moved.functions[:_TOLD_FUNCTIONS]]
+    others = len(moved.functions) + moved.more_functions - len(told)
+    word = "function" if len(told) + others == 1 else "functions"
+    more = f"; and {others} more" if others else ""
+    return f"{word} {'; '.join(told)}{more}"
+
+
+def _format_function(function: MovedFunction, unit: str) -> str:
+    if function.before is None:
+        return f"{function.name}: new, {format_exact(function.after or 0.0, unit)}"
+    if function.after is None:
+        return f"{function.name}: gone, {format_exact(function.before, unit)}"
+    if function.before == function.after:
+        return f"{function.name}: other code, {format_exact(function.after, unit)} as before"
+    return f"{function.name}: {format_exact(function.before, '')} → {format_exact(function.after, unit)}"
 
 
 def format_bisection(result: BisectionAnswer) -> str:
@@ -125,6 +154,8 @@ def format_bisection(result: BisectionAnswer) -> str:
 
 def _format_verdict(moved: Moved) -> str:
     up = moved.after > moved.before
+    if moved.after == moved.before:
+        return "another sum of the same size"
     if moved.is_time:
         return "slower" if up else "faster"
     if moved.unit in ("bytes", "B"):

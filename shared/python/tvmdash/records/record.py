@@ -20,6 +20,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.json_schema import Schema
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity
+from tvmdash.records.functions import FunctionNumber, hash_functions, read_functions
 from tvmdash.records.metrics import (
     FOREIGN,
     LARGEST_ERROR,
@@ -134,9 +135,10 @@ class SeriesKey:
 class PointValue:
     """Tonight's value of one series; `low` and `high` bound it with 95 % confidence where known.
 
-    `code` is the hash of the compiled module that was timed, `content` that of all that ran while it was timed, where
-    they are known. alike: of an exact number, how many processes gave this very value, 1 where it is declared exact; 0
-    where they differ, None where that is not known. reference: what it is on the reference TVM the same night.
+    `code` is the hash of the compiled module that was timed, or of the `functions` that an exact number is the sum of;
+    `content` that of all that ran while it was timed, where they are known. alike: of an exact number, how many
+    processes gave this very value, 1 where it is declared exact; 0 where they differ, None where that is not known.
+    reference: what it is on the reference TVM the same night.
     """
 
     key: SeriesKey
@@ -154,6 +156,7 @@ class PointValue:
     tolerance: float = 0.0
     content: str | None = None
     reference: float | None = None
+    functions: Mapping[str, FunctionNumber] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,14 @@ class NightData:
                     yield replace(point, **_compared(info["paired"]["ratios"][RUN_TIME]))
                 else:
                     alike = info.get("alike", {}).get(metric.place[-1])
-                    yield replace(point, alike=alike, reference=_on_reference(info, metric))
+                    functions = read_functions(info, metric.place[-1])
+                    yield replace(
+                        point,
+                        alike=alike,
+                        reference=_on_reference(info, metric),
+                        functions=functions,
+                        code=hash_functions(functions),
+                    )
         declarations = Declarations(self.declarations)
         for path, value in self.leaves.items():
             key, declaration = self.key_of_leaf(path), declarations.of(path)
