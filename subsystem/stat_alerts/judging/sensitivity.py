@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from judging.false_positive_rate import Rate
-from judging.judge import Judged
+from judging.judge import FleetNight, Judged
 from judging.table import Table
 from tvmdash import common, structured
 from tvmdash.detect.beside.decisions import RatioDecision
@@ -96,11 +96,17 @@ def _add(steps: Sequence[PlantedStep]) -> PlantedStep:
 
 
 def _copies(table: Table, judged: Judged) -> Iterator[_Copy]:
-    """Of each series that has a ratio tonight and had one before."""
-    states = {key: state for fleet in judged.fleets for key, state in fleet.before.series.items()}
+    """Of each series that has a ratio tonight and had one before; each machine's by itself, as it was judged."""
+    for fleet in judged.fleets:
+        yield from _copies_of(table, judged, fleet)
+
+
+def _copies_of(table: Table, judged: Judged, fleet: FleetNight) -> Iterator[_Copy]:
+    states = fleet.before.series
     members: dict[str, list[int]] = {}
-    for row in judged.beside:
-        members.setdefault(table.rows[row].experiment, []).append(row)
+    for row in fleet.rows.values():
+        if row in judged.beside:
+            members.setdefault(table.rows[row].experiment, []).append(row)
     histories = {
         name: {str(row): table.ratio_history(row, judged.night) for row in rows} for name, rows in members.items()
     }

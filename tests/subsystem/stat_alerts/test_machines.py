@@ -116,3 +116,17 @@ def test_the_same_point_has_one_key_on_machines_of_two_kinds() -> None:
     keys = [across.point_of(name, "run_time", labels) for name, labels in (("c", x86), ("c~b", arm), ("c~b", cuda))]
     assert keys[0] == keys[1] != keys[2]
     assert across.point_of("c", "compile_time", x86) != keys[0]
+
+
+def count_told(home: AlertHome) -> list[tuple[int, int, int]]:
+    said = judged(home, STEP).sensitivity
+    assert said is not None
+    return [(step.series, step.told, step.again) for step in said.tonight]
+
+
+def test_steps_put_into_copies_are_told_on_a_machine_whatever_another_one_does(tmp_path: Path) -> None:
+    machines = {"": nights(1, scatter=0.012), "box": nights(2, scatter=0.06)}
+    together = count_told(plant(tmp_path / "both", machines))
+    alone = [count_told(plant(tmp_path / (name or "home"), {name: of_it})) for name, of_it in machines.items()]
+    assert together == [tuple(map(sum, zip(*of_step, strict=True))) for of_step in zip(*alone, strict=True)]
+    assert 0 < together[1][1] < together[1][0], "else this compares nothing"
