@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from files import forked
 from files.incremental import IncrementalSite, fingerprint
 
 from data.catalogue import Catalogue, Entry, Stores
 from data.counting import Nights
-from tvmdash.incidents.ledger import FALSE_ALARM, MACHINE, Incident
-from tvmdash.incidents.text import format_headline
+from data.said import NOTHING_TOLD, Concerned, format_inside, make_tonight_part
 from tvmdash.series.store import Series
-from tvmdash.text import elide
 
 SCHEMA_VERSION = 1
 FOLDER = "series"
 CSV_HEADER = "stamp,value,low,high,std,samples,tvm,machine,code"
-_HEADLINE_CHARS = 300
 _LEAST_IN_PROCESS = 100
 """Fewer shards are written sooner than a process is forked."""
 _MANY_POINTS = 100_000
@@ -61,10 +56,10 @@ def write_shards(catalogue: Catalogue, stores: Stores, carrier: IncrementalSite)
 
 
 def _shards(catalogue: Catalogue) -> Iterator[_Shard]:
-    boundary = catalogue.boundary
+    boundary, incidents = catalogue.boundary, Concerned.by(catalogue.alerts.incidents)
     for entry in catalogue.entries:
         nights = catalogue.experiments[entry.outline.experiment].nights
-        facts, alerts = _facts(entry), _make_tonight_part(catalogue, entry)
+        facts, alerts = _facts(entry), make_tonight_part(catalogue, entry, incidents.of(entry))
         upto = nights.upto.get(entry.count.last_stamp, "")
         made_from = fingerprint(upto, str(entry.count.points), boundary, facts, alerts)
         recent = entry.count.points - entry.count.past
@@ -73,7 +68,7 @@ def _shards(catalogue: Catalogue) -> Iterator[_Shard]:
             upto = nights.upto.get(nights.last(boundary), "")
             made_from = fingerprint(upto, str(entry.count.past), boundary, facts)
             past = entry.count.past
-            yield _Shard(f"{entry.id}.past", entry, nights, "", boundary, past, facts, _NOTHING_TOLD, made_from)
+            yield _Shard(f"{entry.id}.past", entry, nights, "", boundary, past, facts, NOTHING_TOLD, made_from)
 
 
 def _carried(carrier: IncrementalSite, shard: _Shard) -> bool:
@@ -112,71 +107,7 @@ def _facts(entry: Entry) -> str:
         "labels": entry.labels,
         "identity": outline.labels,
     }
-    return _inside(value)
-
-
-def _make_tonight_part(catalogue: Catalogue, entry: Entry) -> str:
-    """What is said of the series tonight, as the inside of a JSON object."""
-    alerts = catalogue.alerts
-    concerned = [incident for incident in reversed(alerts.incidents) if _concerns(incident, entry)]
-    notes = [
-        {"stamp": note.night, "kind": note.kind, "words": note.words, "break": note.is_break}
-        for note in alerts.annotations
-        if note.night and any(fnmatch.fnmatch(text, note.scope) for text in (entry.outline.experiment, entry.name))
-    ]
-    value = {
-        "noise": _seven(entry.view.noise) if entry.view else None,
-        "steps": list(_steps(concerned, entry)),
-        "annotations": notes,
-        "incidents": [_incident(incident, entry) for incident in concerned],
-    }
-    return _inside(value)
-
-
-_NOTHING_TOLD = '"noise":null,"steps":[],"annotations":[],"incidents":[]'
-
-
-def _inside(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)[1:-1]
-
-
-def _concerns(incident: Incident, entry: Entry) -> bool:
-    if incident.kind == MACHINE:
-        return incident.fleet == entry.fleet
-    return any(moved.series == entry.key for moved in incident.moved)
-
-
-def _steps(incidents: Sequence[Incident], entry: Entry) -> Iterator[dict[str, Any]]:
-    """Where the level of the series shifted, by how much as a fraction, and whose doing it was."""
-    for incident in incidents:
-        if incident.kind == MACHINE:
-            yield {"stamp": incident.begin, "size": _seven(incident.size), "kind": incident.blame}
-        for moved in incident.moved:
-            if moved.series == entry.key and incident.state != FALSE_ALARM:
-                size = moved.effect if moved.relative else None
-                yield {"stamp": incident.begin, "size": _seven(size), "kind": incident.blame}
-                if moved.recovered:
-                    back = -size / (1 + size) if size is not None and size > -1 else None
-                    yield {"stamp": moved.recovered, "size": _seven(back), "kind": "recovered"}
-
-
-def _incident(incident: Incident, entry: Entry) -> dict[str, Any]:
-    moved = next((moved for moved in incident.moved if moved.series == entry.key), None)
-    size = incident.size if moved is None else moved.effect if moved.relative else None
-    return {
-        "id": incident.id,
-        "kind": incident.kind,
-        "state": incident.state,
-        "begin": incident.begin,
-        "end": incident.end,
-        "percent": None if size is None else _seven(100 * size),
-        "way": incident.way if moved is None else moved.way,
-        "headline": elide(format_headline(incident), _HEADLINE_CHARS),
-    }
-
-
-def _seven(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.7g}")
+    return format_inside(value)
 
 
 @dataclass(frozen=True)

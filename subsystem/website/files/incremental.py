@@ -28,6 +28,7 @@ _MAKERS = (
     "data/counting.py",
     "inputs/raw_points.py",
     "data/receipts.py",
+    "data/said.py",
     "data/shards.py",
 )
 

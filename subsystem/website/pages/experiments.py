@@ -17,7 +17,7 @@ from views.series import SeriesView
 from views.strip import cell
 from views.tonight import ExperimentView
 
-from tvmdash.dashboard_info import JobResult, Night
+from tvmdash.dashboard_info import JobResult
 from tvmdash.stages import PRECHECK, pipeline
 from tvmdash.text import format_duration
 
@@ -55,16 +55,23 @@ def write_experiments(context: SiteContext, views: Iterable[ExperimentView], new
     by_experiment: dict[str, list[SeriesView]] = {}
     for series in context.series:
         by_experiment.setdefault(series.experiment, []).append(series)
+    nights = [(night.stamp, {job.name: job for job in night.experiments}) for night in reversed(context.last_nights)]
     for about in views:
-        page = _page(context, about, by_experiment.get(about.name, []), new)
+        history = [_on(stamp, jobs.get(about.name)) for stamp, jobs in nights]
+        page = _page(context, about, by_experiment.get(about.name, []), history, new)
         text = pages.render(
             "experiment.html", context.frame("experiment", "../"), view=page, stages=STAGES, stamp=context.tonight.stamp
         )
         (new / about.page).write_text(text, encoding="utf-8")
 
 
-def _page(context: SiteContext, about: ExperimentView, series: Sequence[SeriesView], new: Path) -> Page:
-    history = [_on(night, about.name) for night in reversed(context.last_nights)]
+def _page(
+    context: SiteContext,
+    about: ExperimentView,
+    series: Sequence[SeriesView],
+    history: Sequence[HistoryNight],
+    new: Path,
+) -> Page:
     run = context.telemetry.of(about.name) if context.telemetry.stamp == context.tonight.stamp else None
     run_graph = None
     if run is not None:
@@ -80,9 +87,8 @@ def _page(context: SiteContext, about: ExperimentView, series: Sequence[SeriesVi
     )
 
 
-def _on(night: Night, name: str) -> HistoryNight:
-    job = next((job for job in night.experiments if job.name == name), None)
-    return HistoryNight(night.stamp, cell(job) if job else "absent", job)
+def _on(stamp: str, job: JobResult | None) -> HistoryNight:
+    return HistoryNight(stamp, cell(job) if job else "absent", job)
 
 
 def durations(history: Sequence[HistoryNight]) -> Markup:

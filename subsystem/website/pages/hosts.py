@@ -64,8 +64,13 @@ def write_hosts(context: SiteContext, carrier: IncrementalSite) -> None:
     series: dict[str, list[SeriesView]] = {machine.host: [] for machine in machines}
     for view in context.series:
         series[host_of(view.experiment)].append(view)
+    names: dict[str, list[str]] = {machine.host: [] for machine in machines}
+    for name in context.home.experiments_with_data():
+        names[host_of(name)].append(name)
+    told = _group_incidents(context, machines)
     for machine in machines:
-        _write_machine(context, machine, series[machine.host], carrier)
+        shown = _make_view(context, machine, series[machine.host], told[machine.host])
+        _write_machine(context, machine, shown, names[machine.host], carrier)
 
 
 def _write_matrix(context: SiteContext, machines: Sequence[Machine], carrier: IncrementalSite) -> None:
@@ -85,10 +90,8 @@ def _is_judged(context: SiteContext) -> bool:
 
 
 def _write_machine(
-    context: SiteContext, machine: Machine, series: Sequence[SeriesView], carrier: IncrementalSite
+    context: SiteContext, machine: Machine, view: HostView, names: Sequence[str], carrier: IncrementalSite
 ) -> None:
-    view = _make_view(context, machine, series)
-    names = [name for name in context.home.experiments_with_data() if host_of(name) == machine.host]
     newest = max((stamps[-1] for stamps in map(context.home.data_stamps, names) if stamps), default="")
     data = [mark(context.home.data_file(name, newest)) for name in names] if newest else []
     frame = context.lasting_frame(HOSTS, "../")
@@ -131,7 +134,9 @@ def _describe(home: Home, machine: Machine, view: HostView) -> Iterator[Fact]:
     yield Fact("Noise", view.noise)
 
 
-def _make_view(context: SiteContext, machine: Machine, series: Sequence[SeriesView]) -> HostView:
+def _make_view(
+    context: SiteContext, machine: Machine, series: Sequence[SeriesView], incidents: Sequence[Incident]
+) -> HostView:
     moved = [view for view in series if view.state in (*WAYS, SUSPECT)]
     handed_in = list((context.home.hosts / machine.host / "nights").glob("*.json")) if machine.host else []
     name = f'"{machine.name}"' if any(sign.isspace() for sign in machine.name) else machine.name
@@ -141,7 +146,7 @@ def _make_view(context: SiteContext, machine: Machine, series: Sequence[SeriesVi
         controls=tuple(view for view in series if _is_control(context, view))[:MOST_SERIES],
         series=len(series),
         noise=_describe_noise(series),
-        incidents=tuple(_list_incidents(context, series)),
+        incidents=tuple((incident.begin, incident.id, format_headline(incident)) for incident in incidents),
         judged=_is_judged(context),
         measured=any(view.last_stamp == context.tonight.stamp for view in series),
         query=f"env_name={name}",
@@ -167,15 +172,17 @@ def _describe_noise(series: Sequence[SeriesView]) -> str:
     return f"of {total} series: {format_list(known, len(_GRADES))}{middle}"
 
 
-def _list_incidents(context: SiteContext, series: Sequence[SeriesView]) -> Iterator[tuple[str, str, str]]:
-    """Night, ID and headline of what moved on it in the nights shown, the newest first."""
+def _group_incidents(context: SiteContext, machines: Sequence[Machine]) -> dict[str, list[Incident]]:
+    """By host, what moved on it in the nights shown, the newest first; MOST_INCIDENTS of each."""
     machine, first = context.home.machine(), context.shown_stamps[0]
-    ids, fleets = {view.id for view in series}, {naming.fleet(view, machine) for view in series}
-    found = [incident for incident in context.alerts.incidents if incident.begin >= first]
-    touching = (incident for incident in found if _touches(incident, ids, fleets))
-    for _, incident in zip(range(MOST_INCIDENTS), touching, strict=False):
-        yield incident.begin, incident.id, format_headline(incident)
-
-
-def _touches(incident: Incident, ids: set[str], fleets: set[str]) -> bool:
-    return incident.fleet in fleets if not incident.moved else any(part.series in ids for part in incident.moved)
+    hosts = {view.id: host_of(view.experiment) for view in context.series}
+    fleets: dict[str, set[str]] = {}
+    for view in context.series:
+        fleets.setdefault(naming.fleet(view, machine), set()).add(host_of(view.experiment))
+    grouped: dict[str, list[Incident]] = {machine.host: [] for machine in machines}
+    for incident in (incident for incident in context.alerts.incidents if incident.begin >= first):
+        touched = {hosts[part.series] for part in incident.moved if part.series in hosts}
+        for host in touched if incident.moved else fleets.get(incident.fleet, ()):
+            if len(grouped[host]) < MOST_INCIDENTS:
+                grouped[host].append(incident)
+    return grouped
