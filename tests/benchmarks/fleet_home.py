@@ -27,8 +27,19 @@ from site_truth import Truth  # noqa: E402
 
 from tvmdash import common  # noqa: E402
 from tvmdash.dashboard_info import (  # noqa: E402
-    COMPLETE, HOST_SIGN, OK, RUNNING, Home, HostNight, HostState, JobResult, Night, Reference, ReferenceChoice,
-    StepResult, host_of,
+    COMPLETE,
+    HOST_SIGN,
+    OK,
+    RUNNING,
+    Home,
+    HostNight,
+    HostState,
+    JobResult,
+    Night,
+    Reference,
+    ReferenceChoice,
+    StepResult,
+    host_of,
 )  # fmt: skip
 from tvmdash.machine import identity  # noqa: E402
 from tvmdash.machine.identity import MachineIdentity  # noqa: E402
@@ -108,7 +119,9 @@ class Moves:
         times = np.exp(level + sigma * rng.standard_normal(shape))
         beside = np.exp(level + 0.002 * rng.standard_normal(shape))
         compiling = np.exp(0.01 * rng.standard_normal(shape))
-        return cls(own * times, beside, own * compiling, 1.0 + 64 * np.cumsum(rng.random(shape) < 0.0003, axis=1) / 2**14)
+        return cls(
+            own * times, beside, own * compiling, 1.0 + 64 * np.cumsum(rng.random(shape) < 0.0003, axis=1) / 2**14
+        )
 
     def put(self, record: dict[str, Any], row: int, night: int) -> None:
         """Make the night's record of the model's."""
@@ -255,29 +268,36 @@ def _repeat_job(connection: sqlite3.Connection, machines: Machines, job: str) ->
     for series in table:
         rows = zip(stamps, *(_cells(series[name]) for name in _COLUMNS), strict=True)
         connection.executemany(_INSERT, ((int(series["number"][0]), *row) for row in rows))
-    for table_name, columns in (("nights", "?, failures, error, machine"), ("builds", "?, fingerprint, reference, reference_version")):  # fmt: skip
-        query = f"INSERT INTO {table_name} SELECT experiment, ?, {columns} FROM {table_name} WHERE experiment = ? AND stamp = ?"
-        versions = [truth.version(night) for night in nights]
-        named = versions if table_name == "nights" else [f"git-{version}" for version in versions]
-        connection.executemany(query, ((stamp, name, job, first) for stamp, name in zip(stamps, named, strict=True)))
+    versions = [truth.version(night) for night in nights]
+    for table_name, columns, form in (
+        ("nights", "?, failures, error, machine", "{}"),
+        ("builds", "?, fingerprint, reference, reference_version", "git-{}"),
+    ):
+        of_first = f"FROM {table_name} WHERE experiment = ? AND stamp = ?"
+        query = f"INSERT INTO {table_name} SELECT experiment, ?, {columns} {of_first}"
+        named = zip(stamps, map(form.format, versions), strict=True)
+        connection.executemany(query, ((stamp, name, job, first) for stamp, name in named))
 
 
 _COLUMNS = ("value", "std", "low", "high", "samples", "code", "alike", "content")
-_INSERT = "INSERT INTO points (series, stamp, value, std, low, high, samples, code, alike, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # fmt: skip
+_INSERT = f"INSERT INTO points (series, stamp, {', '.join(_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def _cells(column: NDArray[Any]) -> list[Any]:
     unknown = np.isnan(column) if column.dtype.kind == "f" else column < 0
-    values = column.tolist()
-    return [None if hole else value for value, hole in zip(values, unknown.tolist(), strict=True)] if unknown.any() else values  # fmt: skip
+    return [None if hole else value for value, hole in zip(column.tolist(), unknown.tolist(), strict=True)]
 
 
 def _points_of(
     connection: sqlite3.Connection, machines: Machines, job: str, numbers: NDArray[Any]
 ) -> Iterator[tuple[int, str]]:
     """Which point and metric each series is of."""
-    spots = {json.dumps([spot.workload, spot.engine, spot.build], sort_keys=True): row
-             for row, spot in enumerate(machines.truth.spots) if spot.experiment == job.partition(HOST_SIGN)[0]}  # fmt: skip
+    name = job.partition(HOST_SIGN)[0]
+    spots = {
+        json.dumps([spot.workload, spot.engine, spot.build], sort_keys=True): row
+        for row, spot in enumerate(machines.truth.spots)
+        if spot.experiment == name
+    }
     query = "SELECT number, metric, labels FROM series WHERE experiment = ?"
     known = {number: (metric, json.loads(labels)) for number, metric, labels in connection.execute(query, (job,))}
     for number in numbers.tolist():
@@ -288,7 +308,12 @@ def _points_of(
 
 def _factors(moves: Moves, spot: int, metric: str, nights: slice) -> NDArray[np.float64]:
     """The nights' values over the first night's."""
-    own = {"run_time": moves.run, "run_time_ratio": moves.beside, "compile_time": moves.compile, "code_size": moves.size}
+    own = {
+        "run_time": moves.run,
+        "run_time_ratio": moves.beside,
+        "compile_time": moves.compile,
+        "code_size": moves.size,
+    }
     if metric not in own:
         return np.ones(nights.stop - nights.start)
     return np.asarray(own[metric][spot, nights] / own[metric][spot, 0])

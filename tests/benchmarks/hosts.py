@@ -73,7 +73,9 @@ def run(argv: Sequence[str | Path], environment: Mapping[str, str], cwd: Path = 
 
 def own(home: Home, *arguments: str | Path, stamp: str = "") -> Took:
     """A step that is a part of this file."""
-    return run([sys.executable, __file__, *arguments, home.root], {**make_site_home.environment(), "TVMDASH_NIGHT": stamp})
+    return run(
+        [sys.executable, __file__, *arguments, home.root], {**make_site_home.environment(), "TVMDASH_NIGHT": stamp}
+    )
 
 
 def subsystem(home: Home, name: str, stamp: str) -> Took:
@@ -91,7 +93,9 @@ def measure(folder: Path, machines: Machines, files: int, trace_nights: int) -> 
     if not home.root.exists():
         begin = time.process_time()
         plant(home.root, machines, files=files)
-        common.write_json(home.config("subsystem", "stat_alerts") / "config.json", {"active": True, "confirm_seconds": 0})
+        common.write_json(
+            home.config("subsystem", "stat_alerts") / "config.json", {"active": True, "confirm_seconds": 0}
+        )
         for night in range(machines.nights - trace_nights, machines.nights - 1):
             for job in machines.every_job:
                 seal(home.root / "tmp" / "raw", machines, job, night)

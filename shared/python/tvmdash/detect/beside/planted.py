@@ -23,9 +23,9 @@ def decide_with_steps(
 ) -> dict[float, dict[str, RatioDecision]]:
     """By step, what would be told of each series of an experiment if tonight's build were slower by it.
 
-    elsewhere: the copies of the machine's other experiments. All series are slower at once. That says the same as one at
-    a time: a series does not count among its own kin, and luck is how the kin differ from one another. Nothing that was
-    measured again tonight is in it.
+    elsewhere: the copies of the machine's other experiments. All series are slower at once. That says the same as one
+    at a time: a series does not count among its own kin, and luck is how the kin differ from one another. Nothing that
+    was measured again tonight is in it.
     """
     return {step: decide(_slower(copies, step), starts, elsewhere) for step in steps}
 
