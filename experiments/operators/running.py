@@ -44,7 +44,7 @@ def on_tvm(
         loaded.timer(*inputs),
         _check(operator, lambda: loaded.run(*inputs), reference(operator, [*inputs, *weights]), dtype),
         layout=_layout(operator),
-        details={"called_from": "C++" if device == CPU else "Python", "taken_from": operator.source},
+        details={"called_from": loaded.called_from, "taken_from": operator.source},
         inputs=inputs,
         on=loaded,
     )

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -16,14 +12,12 @@ from typing import Any
 
 from devices import Device
 
-from tvmdash.errors import DashboardError
 from tvmdash.measure.phases import phase
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util import Compiled
+from tvmdash.relax_util.linking import link
 from tvmdash.trial_util import Timer
 
-LINKERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
-"""Where TVM looks for a linker, too."""
 ROUND_TRIPS = 5
 
 
@@ -79,31 +73,4 @@ def send(session: Any, device: Device, name: str, compiled: Compiled, x: Array) 
 
 def _linked(compiled: Compiled, device: Device, stem: Path) -> Path:
     """A shared library, or an archive where the device has to link."""
-    export = compiled.executable.export_library
-    path = stem.with_suffix(".so" if device.cc or device.is_loopback else ".tar")
-    if device.cc:
-        export(str(path), fcompile=_links_with(device))
-    elif device.is_loopback and not _has_linker():
-        raise DashboardError(f"no C compiler: none of {', '.join(LINKERS)} is on the PATH to link with. Install gcc.")
-    else:
-        export(str(path))
-    return path
-
-
-def _has_linker() -> bool:
-    return bool(os.environ.get("CXX") or os.environ.get("CC") or any(map(shutil.which, LINKERS)))
-
-
-def _links_with(device: Device) -> Callable[..., None]:
-    def link(output: str, objects: list[str] | str, **_: Any) -> None:
-        parts = [objects] if isinstance(objects, str) else objects
-        argv = [*shlex.split(device.cc), "-shared", "-fPIC", "-o", output, *parts]
-        try:
-            subprocess.run(argv, check=True, capture_output=True, text=True, timeout=300)
-        except (OSError, subprocess.SubprocessError) as error:
-            message = getattr(error, "stderr", None) or str(error)
-            raise DashboardError(
-                f"$.devices.{device.name}.cc: {device.cc} cannot link: {message.strip()[-400:]}"
-            ) from error
-
-    return link
+    return link(compiled.executable, stem, device=device.name, cc=device.cc, is_here=device.is_loopback)

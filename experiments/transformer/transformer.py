@@ -12,7 +12,6 @@ import on_torch
 import throughput
 
 from tvmdash import relax_util
-from tvmdash.devices import CPU
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.experiment import reference_engines
 from tvmdash.experiment.on_devices import AXIS
@@ -87,7 +86,7 @@ class Transformer(Experiment[TransformerConfig]):
             compiled,
             loaded.timer(*arrays),
             lambda: _checked(loaded.outputs(*arrays), step),
-            details={"called_from": "C++" if point.device == CPU else "Python"},
+            details={"called_from": loaded.called_from},
             inputs=arrays,
             on=loaded,
         )

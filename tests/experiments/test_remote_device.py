@@ -19,7 +19,7 @@ from tests.experiments.trying import EXPERIMENTS, Tried, config_of, modules
 from tvmdash import config_util, networks, records, relax_util
 from tvmdash.errors import DashboardError
 from tvmdash.experiment import engine_store
-from tvmdash.relax_util import CompileOptions, lowering, rpc
+from tvmdash.relax_util import CompileOptions, linking, lowering, rpc
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 OWN = modules("remote_device")
@@ -217,9 +217,27 @@ def test_the_layers_are_resnets_convolutions_each_once() -> None:
 
 
 def test_a_cross_compiler_that_is_not_there_is_named() -> None:
-    device = a_device("pi", cc="no-such-cc --sysroot /x")
     with pytest.raises(DashboardError, match=r"\$\.devices\.pi\.cc: no-such-cc --sysroot /x cannot link"):
-        OWN.far_side._links_with(device)("out.so", ["in.o"])
+        linking._links_with("pi", "no-such-cc --sysroot /x")("out.so", ["in.o"])
+
+
+def test_any_experiment_that_takes_devices_runs_on_one_behind_a_tracker(board: tuple[str, int], tmp_path: Path) -> None:
+    there = {"tracker_host": HOST, "tracker_port": board[1], "target": TARGET}
+    devices = {"remote:board": there, "remote:other": {**there, "key": "other"}}
+    config = {"networks": ["mlp"], "engines": ["tvm untuned"], "device": list(devices)}
+    tried = Tried(tmp_path / "night", "cnn_comp", config)
+    (tried.code / "setup").mkdir()
+    data = tried.measured(TVMDASH_DEVICES=json.dumps(devices), TVMDASH_REMOTE_WAIT_S="1")
+    (record,) = data.records
+    assert (record.hw_model, record.runtime_config) == ("board", {"threads": 1, "device": "remote:board"})
+    assert json.loads(record.target) == TARGET
+    info = record.additional_info
+    assert 0 <= info["max_error"] <= info["tolerance"]
+    assert info["transfer_time"] > 0
+    assert "device_time" not in info
+    (failure,) = data.failures
+    assert failure.values["device"] == "remote:other"
+    assert "has no device 'other'; it has: board (1 s, TVMDASH_REMOTE_WAIT_S)" in failure.error
 
 
 EM_AARCH64 = 183

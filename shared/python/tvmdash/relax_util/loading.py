@@ -31,7 +31,8 @@ class Loaded:
         self._opened = open_device(device)
         self._device = self._opened.handle if self._opened else tvm.cpu()
         with told_of(device):
-            self._vm = relax.VirtualMachine(compiled.executable, self._device)
+            executable = self._opened.load(compiled.executable) if self._opened else compiled.executable
+            self._vm = relax.VirtualMachine(executable, self._device)
         self._timed = 0
 
     def run(self, *inputs: Array) -> Array:
@@ -57,15 +58,30 @@ class Loaded:
     def python_timer(self, *inputs: Array) -> Timer:
         """A timer of calls from Python, by the wall clock; a sample ends when the device has done its last call."""
         call = self.caller(*inputs)
-        return self._opened.timer(call) if self._opened else python_timer(call)
+        return self._told(self._opened.timer(call)) if self._opened else python_timer(call)
 
     def timer(self, *inputs: Array) -> Timer:
         """A timer of `main` on `inputs`, which lie on the device before the clock starts.
 
         On the processor it is TVM's time_evaluator: wall clock, and one more call, not timed, before each use. On
-        other devices that one tells what the device did, not how long one waits for it; there it is `python_timer`.
+        other devices of this machine that one tells what the device did, not how long one waits for it; there it is
+        `python_timer`. A device elsewhere times by itself, so that the network between is not in it.
         """
-        return self.python_timer(*inputs) if self._opened else self._evaluator(*inputs)
+        return self.python_timer(*inputs) if self.called_from == "Python" else self._told(self._evaluator(*inputs))
+
+    @property
+    def called_from(self) -> str:
+        """What `timer` calls from."""
+        return "Python" if self._opened and self._opened.waits_here else "C++"
+
+    def _told(self, timer: Timer) -> Timer:
+        """The timer, whose errors name the device."""
+
+        def told(number: int, repeat: int) -> list[int]:
+            with told_of(self.device):
+                return timer(number, repeat)
+
+        return timer if self._opened is None else told
 
     def _evaluator(self, *inputs: Array) -> Timer:
         self._timed += 1
@@ -86,10 +102,10 @@ class Loaded:
         if not self._opened:
             return {}
         with told_of(self.device):
-            own_ns = self._evaluator(*inputs)(DEVICE_CALLS, 1)[0]
-            transfer_ms = self._opened.time_transfers(inputs, self._call(*inputs))
-        times = {"device_time": own_ns / DEVICE_CALLS / 1e6, "transfer_time": transfer_ms}
-        return {**self._opened.facts(), **times}
+            times = {"transfer_time": self._opened.time_transfers(inputs, self._call(*inputs))}
+            if self._opened.waits_here:
+                times["device_time"] = self._evaluator(*inputs)(DEVICE_CALLS, 1)[0] / DEVICE_CALLS / 1e6
+            return {**self._opened.facts(), **times}
 
     def profile(self, x: Array, repeats: int) -> list[OperatorSpan]:
         """Every call the virtual machine makes, kernels and builtins alike, in `repeats` runs after one unwatched.
@@ -99,6 +115,8 @@ class Loaded:
         """
         from tvm import relax
 
+        if self._opened and not self._opened.waits_here:
+            return []  # the calls are made elsewhere, where nobody watches them
         if self._compiled.exec_mode != "bytecode":
             raise DashboardError("only exec_mode 'bytecode' can be profiled: compiled code does not name its calls.")
         machine, tensor, spans = relax.VirtualMachine(self._compiled.executable, self._device), self._tensor(x), []

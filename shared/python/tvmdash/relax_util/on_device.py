@@ -1,48 +1,61 @@
-"""A device of this machine as TVM drives it: found, told what it is, timed from the host and by its own clock."""
+"""A device as TVM drives it, here or behind an RPC tracker: found, told what it is, timed."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 from tvmdash.devices import CPU, FACT, Device, find_device
 from tvmdash.errors import DashboardError
+from tvmdash.measure.phases import phase
 from tvmdash.networks.ops import Array
+from tvmdash.relax_util.linking import link
+from tvmdash.relax_util.rpc import session
 from tvmdash.trial_util import Timer
 
 _ATTRIBUTES = {"compute_units": 7, "driver": 12, "memory_bytes": 14}
 """Numbers of TVM's device attributes. Not every runtime has each."""
 _ROUNDS = 5
+WAIT_VARIABLE, _WAIT_S = "TVMDASH_REMOTE_WAIT_S", 60.0
+"""The variable that says how many seconds a remote device has to give a session, and how many where it says nothing."""
 
 
 class OpenDevice:
-    """A device that this process uses; `handle` is TVM's."""
+    """A device of this machine that this process uses; `handle` is TVM's."""
+
+    waits_here = True
+    """Whether calls are timed by this machine's clock."""
 
     def __init__(self, device: Device) -> None:
         import tvm
 
-        self._device = device
-        with told_of(device.name):
-            if tvm.get_global_func(f"device_api.{device.kind}", True) is None:
-                raise DashboardError(
-                    f"this TVM has no runtime for {device.kind}. The command `dashboard check HOME` says what it lacks."
-                )
-            self.handle = tvm.device(device.kind, device.index)
-            if not self.handle.exist:
-                raise DashboardError(
-                    f"TVM's runtime for {device.kind} sees no device of number {device.index} here. The command"
-                    " `dashboard check HOME` says what it lacks."
-                )
-            self._model = str(self.handle.device_name)
+        self.device = device
+        if tvm.get_global_func(f"device_api.{device.kind}", True) is None:
+            raise DashboardError(
+                f"this TVM has no runtime for {device.kind}. The command `dashboard check HOME` says what it lacks."
+            )
+        self.handle = tvm.device(device.kind, device.index)
+        if not self.handle.exist:
+            raise DashboardError(
+                f"TVM's runtime for {device.kind} sees no device of number {device.index} here. The command"
+                " `dashboard check HOME` says what it lacks."
+            )
 
     @property
-    def name(self) -> str:
-        """As the config has it."""
-        return self._device.name
+    def model(self) -> str:
+        """What its driver calls it."""
+        return str(self.handle.device_name)
+
+    def load(self, executable: Any) -> Any:
+        """The compiled module where a virtual machine of the device can have it."""
+        return executable
 
     def facts(self) -> dict[str, Any]:
         """What a record says of it: its model, its driver, how large it is."""
@@ -50,8 +63,9 @@ class OpenDevice:
 
         attribute = tvm.get_global_func("runtime.GetDeviceAttr")
         number = self.handle.dlpack_device_type()
-        known = {name: attribute(number, self._device.index, which) for name, which in _ATTRIBUTES.items()}
-        return {FACT: {"name": self.name, "model": self._model, **{n: v for n, v in known.items() if v is not None}}}
+        known = {name: attribute(number, self.device.index, which) for name, which in _ATTRIBUTES.items()}
+        said = {name: value for name, value in known.items() if value is not None}
+        return {FACT: {"name": self.device.name, "model": self.model, **said}}
 
     def timer(self, call: Callable[[], object]) -> Timer:
         """A timer by the wall clock: from the first call of a sample until the device has done the last one."""
@@ -67,11 +81,7 @@ class OpenDevice:
                 elapsed.append(time.perf_counter_ns() - begun)
             return elapsed
 
-        def told(number: int, repeat: int) -> list[int]:
-            with told_of(self.name):
-                return timer(number, repeat)
-
-        return told
+        return timer
 
     def time_transfers(self, inputs: Sequence[Array], outputs: Sequence[Any]) -> float:
         """Milliseconds for copying all inputs to the device and all outputs, tensors on it, back; the median."""
@@ -90,10 +100,47 @@ class OpenDevice:
         return median(times)
 
 
+class FarDevice(OpenDevice):
+    """A device behind an RPC tracker, in this process's one session with it. Its own clock times the calls."""
+
+    waits_here = False
+
+    def __init__(self, device: Device) -> None:
+        assert device.tracker is not None
+        self.device = device
+        wait_s = float(os.environ.get(WAIT_VARIABLE) or _WAIT_S)
+        self._session = session(device.name, device.key, device.tracker, wait_s, WAIT_VARIABLE)
+        self.handle = self._session.device(device.kind, device.index)
+
+    @property
+    def model(self) -> str:
+        """What its driver calls it; a processor by its key at the tracker, as TVM knows no name of it."""
+        return str(self.handle.device_name or "") if self.device.kind != CPU else self.device.key
+
+    def load(self, executable: Any) -> Any:
+        """The module, linked, sent and loaded there."""
+        with tempfile.TemporaryDirectory(prefix="tvmdash-") as folder:
+            with phase("link"):
+                path = link(executable, Path(folder) / "module", device=self.device.name, cc=self.device.cc)
+            with phase("upload"):
+                self._session.upload(str(path))
+                return self._session.load_module(path.name)
+
+    def facts(self) -> dict[str, Any]:
+        """What a record says of it."""
+        return {FACT: {"name": self.device.name, "model": self.model, "kind": self.device.kind}}
+
+
 @functools.cache
 def open_device(name: str) -> OpenDevice | None:
     """The device of that name, None for this machine's processor; DashboardError where it cannot be used."""
-    return None if name == CPU else OpenDevice(find_device(name))
+    if name == CPU:
+        return None
+    device = find_device(name)
+    if device.tracker is not None:
+        return FarDevice(device)
+    with told_of(name):
+        return OpenDevice(device)
 
 
 @contextlib.contextmanager

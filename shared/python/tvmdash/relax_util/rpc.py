@@ -17,14 +17,15 @@ T = TypeVar("T")
 _tried: dict[str, Any] = {}
 
 
-def session(device: str, key: str, address: Address, wait_s: float) -> Any:
+def session(device: str, key: str, address: Address, wait_s: float, limit: str = "$.wait_seconds") -> Any:
     """The process's one session on `device`, an RPCSession; where it was not to be had, its error again, at once.
 
-    `key` is what servers of this kind of device call themselves at the tracker at `address`.
+    `key` is what servers of this kind of device call themselves at the tracker at `address`. limit: what `wait_s` is
+    called where it can be changed.
     """
     if device not in _tried:
         try:
-            _tried[device] = _connect(device, key, address, wait_s)
+            _tried[device] = _connect(device, key, address, wait_s, limit)
         except DashboardError as error:
             _tried[device] = error
     tried = _tried[device]
@@ -33,15 +34,15 @@ def session(device: str, key: str, address: Address, wait_s: float) -> Any:
     return tried
 
 
-def _connect(device: str, key: str, address: Address, wait_s: float) -> Any:
+def _connect(device: str, key: str, address: Address, wait_s: float, limit: str) -> Any:
     from tvm import rpc  # some seconds on a busy machine, which are not the device's
 
     deadline = time.monotonic() + wait_s
-    where = f"device {device}: the tracker {address[0]}:{address[1]}"
+    where, waited = f"device {device}: the tracker {address[0]}:{address[1]}", f"{wait_s:g} s, {limit}"
     try:
         socket.create_connection(address, timeout=wait_s).close()
     except OSError as error:
-        raise DashboardError(f"{where} does not answer: {error} (at most {wait_s:g} s, $.wait_seconds).") from error
+        raise DashboardError(f"{where} does not answer: {error} (at most {waited}).") from error
     progress = ["does not talk as a tracker does"]
 
     def ask() -> Any:
@@ -53,7 +54,7 @@ def _connect(device: str, key: str, address: Address, wait_s: float) -> Any:
     try:
         return within(max(POLL_S, deadline - time.monotonic()), ask)
     except TimeoutError:
-        raise DashboardError(f"{where} {progress[0]} ({wait_s:g} s, $.wait_seconds).") from None
+        raise DashboardError(f"{where} {progress[0]} ({waited}).") from None
     except Exception as error:  # TVM raises anything
         raise DashboardError(f"{where} gives no session: {error}"[:1000]) from error
 
