@@ -34,6 +34,13 @@ def _make_ssh(host: Host, words: Sequence[str]) -> list[str]:
     return [*_SSH, host.address, shlex.join(words)]
 
 
+def make_remedy(host: Host) -> str:
+    """What shows a person why a host cannot be reached."""
+    if host.launcher is Launcher.SLURM:
+        return f"Look at: sinfo -N -l{f' -n {host.node}' if host.node else ''}"
+    return f"Try: ssh {host.address} true"
+
+
 def make_clearing(host: Host, home: Path) -> list[str]:
     """What ends a job there that outlived an earlier night of the home; empty where there can be none."""
     is_slurm = host.launcher is Launcher.SLURM

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dashboard.hosts.launcher import make_probe
-from dashboard.plan.hosts import Host, Launcher
+from dashboard.hosts.launcher import make_probe, make_remedy
+from dashboard.plan.hosts import Host
 from dashboard.process import process
 from tvmdash.errors import DashboardError
 
@@ -49,12 +49,7 @@ def _ask(host: Host) -> list[list[str]]:
     if said:
         return said
     why = f"no answer came within {_LIMIT_S:.0f} s" if outcome.timed_out else " ".join(lines[-2:]) or "it says nothing"
-    remedy = (
-        f"Look at: sinfo -N -l{f' -n {host.node}' if host.node else ''}"
-        if host.launcher is Launcher.SLURM
-        else f"Try: ssh {host.address} true"
-    )
-    raise DashboardError(f"Host {host.name}: cannot be reached: {why}. {remedy}")
+    raise DashboardError(f"Host {host.name}: cannot be reached: {why}. {make_remedy(host)}")
 
 
 def _judge(host: Host, said: Sequence[Sequence[str]], begun: float) -> Iterator[str]:

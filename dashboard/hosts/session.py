@@ -74,8 +74,11 @@ class Session:
         assert self._process.stdin
         assert self._process.stdout
         self._channel = Channel(self._process.stdout.fileno(), self._process.stdin.fileno(), self._host.name)
+        with self._explained(launcher.make_remedy(self._host)):
+            is_wanted = self._wait_for_answer()
         with self._explained():
-            self._send_code(code)
+            if is_wanted:
+                self._send_code(code)
             return self._receive((Hello,), _ENVIRONMENT_S)
 
     def _clear(self) -> None:
@@ -100,14 +103,17 @@ class Session:
         except OSError as error:
             raise DashboardError(f"{self._host.name}: {argv[0]} cannot be started: {error.strerror}.") from error
 
-    def _send_code(self, code: Code) -> None:
+    def _wait_for_answer(self) -> bool:
+        """Whether the host, which is reached then, wants the code."""
         patience_s = self._host.patience_s + _ANSWER_S
         while not (line := self._channel.receive_line(patience_s)).startswith(messages.MARK):
             pass  # what a login shell prints
-        if line.split()[1:] == [messages.WANT]:
-            with code.file.open("rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                self._channel.send_raw(str(size), file, size)
+        return line.split()[1:] == [messages.WANT]
+
+    def _send_code(self, code: Code) -> None:
+        with code.file.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            self._channel.send_raw(str(size), file, size)
 
     def measure(self, begin: Begin, config: bytes, copies: Copies, tell_ready: Callable[[], None]) -> Ended:
         """Let it measure, with what it lacks of `copies`, and wait until that is over; `tell_ready` once it has all."""
@@ -193,13 +199,14 @@ class Session:
         os.replace(path, folder / f"{offer.id}.tar")
 
     @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        """An error of the conversation with what the host, or what reaches it, said last."""
+    def _explained(self, remedy: str = "") -> Iterator[None]:
+        """An error of the conversation with what the host, or what reaches it, said last, and with the remedy."""
         try:
             yield
         except ChannelError as error:
             said = self._read_last_words()
-            raise DashboardError(f"{error}{f' It said: {said}' if said else ''} (log: {self._log})") from error
+            last = f" It said: {said}" if said else ""
+            raise DashboardError(f"{error}{last} (log: {self._log}){f' {remedy}' if remedy else ''}") from error
 
     def _read_last_words(self) -> str:
         with contextlib.suppress(OSError), self._log.open("rb") as file:

@@ -98,6 +98,7 @@ def test_a_host_that_is_away_costs_its_own_jobs_and_is_named(home: HomeForTests)
     assert set(home.states("plain~box").values()) == {"ok", "blocked"}
     step = home.status("plain~box", "run")
     assert "box: the connection ended. It said: ssh: connect to host box port 22: No route to host" in step["message"]
+    assert step["message"].endswith("host-box.log) Try: ssh box true")
     assert (step["reason"], step["subject"]) == ("host_away", "box")
     assert read_host(home)["state"] == "away"
 
