@@ -12,6 +12,7 @@ from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.provide import PROVIDERS, GuestRule, Provided, Provider, provide, take, trust_all
+from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, provide_runtimes
 from dashboard.artifacts.spec import GIT, LATEST, WHEEL, parse, provider_of
 from dashboard.artifacts.wheel import wheel_provider
 from dashboard.plan.settings import HomeConfig
@@ -54,9 +55,9 @@ class ArtifactFinder:
         return self.provide(spec) if spec else self.take(name)
 
     def provide(self, spec: ArtifactSpec, at_most_s: float = math.inf) -> Provided:
-        """The artifact that `spec` asks for."""
+        """The artifact that `spec` asks for, with the runtimes of the home's devices."""
         allowed_s = min(self.config.getting_s(spec), at_most_s)
-        return provide(
+        provided = provide(
             spec,
             self.config.artifacts,
             rebuild=self.rebuild,
@@ -64,6 +65,15 @@ class ArtifactFinder:
             timeout_s=allowed_s,
             guest_of=self.guest_of,
         )
+        return replace(provided, note=" ".join(filter(None, [provided.note, *self._provide_runtimes(provided)])))
+
+    def _provide_runtimes(self, provided: Provided) -> list[str]:
+        """Build what drives the home's devices where the artifact lacks it; a sentence for each that cannot be had."""
+        devices = self.config.devices.values()
+        kinds = tuple(dict.fromkeys(device.kind for device in devices if device.tracker is None))
+        if not self.rebuild or not kinds:
+            return []
+        return list(provide_runtimes(provided.artifact, RuntimeRequest(kinds, self.config.tvm_source, self.logs)))
 
     def resolve(self, spec: ArtifactSpec) -> ArtifactSpec:
         """`spec` with the commit or version that it means now; without `rebuild` as far as is known here."""

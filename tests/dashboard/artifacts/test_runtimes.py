@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.artifacts.artifact import Artifact, read_artifact, write_manifest
+from dashboard.artifacts.artifact import Artifact, ArtifactSpec, python_tag, read_artifact, write_manifest
 from dashboard.artifacts.runtimes import recipes
 from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, find_lacking, provide_runtimes
 from dashboard.artifacts.runtimes.survey import survey
+from dashboard.plan.artifact_names import ArtifactFinder
+from dashboard.plan.home_config import read_home_config
+from tests.dashboard import homes
 from tests.dashboard.standin import git
 
 RECIPE = recipes.Recipe(("src/one.cc", "src/two.cc"), ("include", "src"), ("LEVEL=2",), (), "stdio.h", ("g++",))
@@ -23,6 +27,7 @@ SOURCES = {
     "include/shared.h": "inline int shared() { return 1; }\n",
     "docs/large.txt": "not needed\n",
 }
+FACTS = {"python": python_tag(), "machine": platform.machine(), "tvm_ffi": "0.1.0"}
 TVM = """
 import os, pathlib
 def get_global_func(name, allow_missing):
@@ -63,7 +68,7 @@ def wheel(tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch) -> Arti
         subprocess.run(["c++", "-shared", "-x", "c", "/dev/null", "-o", str(site / name)], check=True)
     sizes = {f"site/{name}": (site / name).stat().st_size for name in ("libtvm_runtime.so", "libtvm_ffi.so")}
     commit = git(remote, "rev-parse", "v0.9.0")[:9]
-    artifact = Artifact(path.name, "wheel", "0.9.0", commit, path, (site,), (site,), {}, {}, sizes)
+    artifact = Artifact(path.name, "wheel", "0.9.0", commit, path, (site,), (site,), FACTS, {}, sizes)
     write_manifest(artifact)
     return artifact
 
@@ -181,3 +186,15 @@ def test_a_survey_asks_the_tvm_that_has_a_runtime(
     assert found.text == "the driver shows GPU (1.2); TVM 0.9.0 does not see it."
     found = survey("cuda", 0, wheel, "/tvm")
     assert "TVM 0.9.0 does not drive it: libcudart.so.13, of CUDA 13, has to be" in found.text
+
+
+def test_a_tvm_that_is_investigated_gets_the_runtimes_of_the_homes_devices(
+    wheel: Artifact, remote: Path, tmp_path: Path
+) -> None:
+    home = homes.make_home(tmp_path / "its", wheel.path.parent, devices={"opencl": {}}, tvm_source=str(remote))
+    config, spec = read_home_config(home.home), ArtifactSpec("pypi", "0.9.0")
+    with ArtifactFinder(config, tmp_path / "logs", rebuild=False).provide(spec) as provided:
+        assert (provided.note, provided.artifact.runtimes) == ("", ())
+    with ArtifactFinder(config, tmp_path / "logs").provide(spec) as provided:
+        assert [folder.name for folder in provided.artifact.runtimes] == ["opencl"]
+        assert provided.note == ""
