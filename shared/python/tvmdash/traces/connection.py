@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,6 +26,7 @@ from tvmdash.traces.filters import (
     resolve_moment,
 )
 from tvmdash.traces.planning import Planner
+from tvmdash.traces.readers.reach import BOUNDED, EVERYTHING, Names, Reach
 from tvmdash.traces.reading import Progress, read_all
 from tvmdash.traces.sealed import SealedFile
 from tvmdash.traces.sources import Source, find, sealed_of
@@ -32,7 +34,6 @@ from tvmdash.traces.tables import TABLES
 from tvmdash.traces.views import VIEW_TABLES, VIEWS, find_tables
 
 _ALL: Mapping[str, frozenset[str]] = {name: frozenset(table.columns) for name, table in TABLES.items()}
-_BOUNDED = ("trial", "operator", "timing", "telemetry", "region", "instant", "dispatch", "copy")
 
 
 def connect(
@@ -66,7 +67,9 @@ class Connection:
         self._loaded: dict[str, frozenset[str]] = {}
         self._cut: set[str] = set()
         self._planner = Planner()
-        self._engine = _engine(sources, writable)
+        self._sealed = sealed_of(sources)
+        self._engine = DuckEngine([file for table in TABLES for file in self._list_files(table)], writable)
+        self._reach = EVERYTHING
         self._chosen: list[ChosenProcess] | None = None
         self._span: Span | None = None
         try:
@@ -104,7 +107,7 @@ class Connection:
 
     def known_bounds_ns(self) -> tuple[int | None, int | None]:
         """As `bounds_ns`, None where nothing has a time."""
-        runs = sealed_of(self.sources)
+        runs = self._sealed
         if len(runs) < len(self.sources):
             return self._measured_bounds()
         starts = (run.catalogue.start_ns for run in runs if run.catalogue.start_ns is not None)
@@ -112,8 +115,8 @@ class Connection:
         return min(starts, default=None), max(ends, default=None)
 
     def _measured_bounds(self) -> tuple[int | None, int | None]:
-        self._load({table: _edges(table) for table in _BOUNDED}, whole=True)
-        parts = " UNION ALL ".join(_bounds(table) for table in _BOUNDED)
+        self._load({table: _edges(table) for table in BOUNDED}, whole=True)
+        parts = " UNION ALL ".join(_bounds(table) for table in BOUNDED)
         query = f"SELECT min(a), max(b) FROM ({parts}) AS u"  # noqa: S608 - our own names
         first, last = self._engine.execute(query).fetchall()[0]
         return first, last
@@ -181,17 +184,22 @@ class Connection:
         wanted = Wanted(missing, span.begin_ns, span.end_ns) if span else Wanted(missing)
         batches = read_all(self.sources, wanted, self._progress)
         for table, columns in missing.items():
-            self._engine.load(table, batches[table])
+            files = self._list_files(table, EVERYTHING if whole else self._reach)
+            self._engine.load(table, batches[table], files)
             self._loaded[table] = columns
-            (self._cut.add if span else self._cut.discard)(table)
+            is_cut = span is not None or len(files) < len(self._list_files(table))
+            (self._cut.add if is_cut else self._cut.discard)(table)
+
+    def _list_files(self, table: str, reach: Reach = EVERYTHING) -> list[SealedFile]:
+        """The table's files of the sealed runs in which the filters may leave anything, going by the catalogues."""
+        runs = (run for run in self._sealed if reach.may_hold(table, run.catalogue))
+        return [file for run in runs if (file := run.file(table)) is not None]
 
     def _resolve(self) -> None:
         """Turn the filters on processes and the window's bounds into plain values."""
         condition = process_condition(self._filters)
         if condition is not None:
-            self._load({"process": _ALL["process"]})
-            query = f"SELECT DISTINCT guid, process, nid FROM all_process WHERE {condition}"  # noqa: S608 - escaped by filters
-            self._chosen = [ChosenProcess(*row) for row in self._engine.execute(query).fetchall()]
+            self._choose(condition)
         window = self._filters.window
         if window is not None:
             absolute = all(is_absolute(bound) for bound in (window.begin, window.end))
@@ -203,12 +211,27 @@ class Connection:
             if end < begin:
                 raise DashboardError(f"The window ends ({window.end}) before it begins ({window.begin}).")
             self._span = Span(begin, end, window.straddle)
+            self._reach = replace(self._reach, span=self._span)
+
+    def _choose(self, condition: str) -> None:
+        """Find the processes that the filters leave."""
+        catalogues = [run.catalogue for run in self._sealed]
+        names = Names.of(self._filters, catalogues, lambda query: self._engine.execute(query).fetchall())
+        self._reach = Reach(names)
+        self._load({"process": _ALL["process"]})
+        columns = f'guid, process, nid, min("start"), max(coalesce("end", {2**63 - 2}))'
+        query = f"SELECT {columns} FROM all_process WHERE {condition} GROUP BY ALL"  # noqa: S608 - escaped by filters
+        found = self._engine.execute(query).fetchall()
+        self._chosen = [ChosenProcess(*row[:3]) for row in found]
+        ran = [(int(first), int(last)) for *_, first, last in found if first is not None]
+        ran_ns = (min(first for first, _ in ran), max(last for _, last in ran)) if ran else None
+        self._reach = Reach(names, frozenset(process.guid for process in self._chosen), ran_ns)
 
     def _moment(self, bound: str, first: int, last: int, marker: tuple[int, str | None]) -> int:
         if not is_marker(bound):
             return resolve_moment(bound, first, last)
         earliest, edge = marker
-        self._load({table: _ALL[table] for table in ("region", "trial")})
+        self._load({table: _ALL[table] for table in ("region", "trial")}, whole=True)
         wanted = '"start" + duration' if edge else '"start"'
         name = format_literal(bound[1:])
         query = f"""
@@ -219,17 +242,6 @@ class Connection:
         if not rows or rows[0][0] is None:
             raise DashboardError(f"{bound}: no region or trial of that name begins there. Look at the view regions.")
         return int(rows[0][0])
-
-
-def _engine(sources: Sequence[Source], writable: Path | None) -> DuckEngine:
-
-    parquet: dict[str, list[SealedFile]] = {table: [] for table in TABLES}
-    for source in sealed_of(sources):
-        for table, files in parquet.items():
-            file = source.file(table)
-            if file is not None:
-                files.append(file)
-    return DuckEngine(parquet, writable)
 
 
 def _edges(table: str) -> frozenset[str]:

@@ -40,13 +40,12 @@ _WRITES = re.compile(r"\b(copy|export|attach)\b", re.IGNORECASE)
 class DuckEngine:
     """An in-memory DuckDB over batches and Parquet files."""
 
-    def __init__(self, parquet: Mapping[str, Sequence[SealedFile]], writable: Path | None = None) -> None:
+    def __init__(self, parquet: Sequence[SealedFile], writable: Path | None = None) -> None:
         import duckdb
 
-        self._parquet = parquet
         self._ordered: set[str] = set()
         self._database = duckdb.connect(":memory:")
-        self._allow("allowed_paths", [file.path for files in parquet.values() for file in files])
+        self._allow("allowed_paths", [file.path for file in parquet])
         self._allow("allowed_directories", [writable] if writable else [])
         for setting in CLOSED:
             self._database.execute(f"SET {setting}")
@@ -57,10 +56,10 @@ class DuckEngine:
         if names:
             self._database.execute(f"SET {setting} = [{', '.join(map(format_literal, names))}]")
 
-    def load(self, table: str, batches: Sequence[Batch]) -> None:
-        """Make `all_<table>` from the batches and the table's Parquet files; in place of an earlier one."""
+    def load(self, table: str, batches: Sequence[Batch], files: Sequence[SealedFile]) -> None:
+        """Make `all_<table>` from the batches and Parquet files of the table; in place of an earlier one."""
         self._ordered.add(table)
-        selections = [*self._memory(table, [batch for batch in batches if batch.count]), *self._files(table)]
+        selections = [*self._memory(table, [batch for batch in batches if batch.count]), *_select_files(table, files)]
         if not selections:
             nothing = ", ".join(f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in TABLES[table].columns.items())
             selections = [f"SELECT {nothing} WHERE false"]
@@ -96,14 +95,6 @@ class DuckEngine:
     def close(self) -> None:
         """Let everything go."""
         self._database.close()
-
-    def _files(self, table: str) -> Iterator[str]:
-        files = self._parquet.get(table, ())
-        for version in sorted({file.version for file in files}):
-            names = ", ".join(format_literal(glob.escape(str(file.path))) for file in files if file.version == version)
-            stored, kinds = stored_columns(table, version), TABLES[table].columns
-            columns = ", ".join(f'CAST({sql} AS {kinds[name]}) AS "{name}"' for name, sql in stored.items())
-            yield f"SELECT {columns} FROM read_parquet([{names}], hive_partitioning = false)"  # noqa: S608 - escaped
 
     def _memory(self, table: str, batches: Sequence[Batch]) -> Iterator[str]:
         """Selections from arrays that DuckDB scans where they lie: large batches as they are, small ones joined."""
@@ -195,6 +186,14 @@ class DuckResult:
     def df(self) -> Any:
         """All rows as a pandas.DataFrame."""
         return _translate_errors(self._relation.df) if self._relation is not None else None
+
+
+def _select_files(table: str, files: Sequence[SealedFile]) -> Iterator[str]:
+    for version in sorted({file.version for file in files}):
+        names = ", ".join(format_literal(glob.escape(str(file.path))) for file in files if file.version == version)
+        stored, kinds = stored_columns(table, version), TABLES[table].columns
+        columns = ", ".join(f'CAST({sql} AS {kinds[name]}) AS "{name}"' for name, sql in stored.items())
+        yield f"SELECT {columns} FROM read_parquet([{names}], hive_partitioning = false)"  # noqa: S608 - escaped
 
 
 def _translate_errors(work: Callable[[], Any]) -> Any:

@@ -48,6 +48,7 @@ class Window:
 class Filters:
     """Every list is a choice: a row stays where one of its patterns (`*`, `?`, `[abc]`) fits; no pattern, no condition.
 
+    `hosts` are host names of machines, or the config's names of hosts, which stand in the names of their jobs;
     `processes` are process ids, guids, or `guid/process`; `workloads` leave only what belongs to a trial; `operators`
     are names of kernels; `categories` those of kernels, copies, regions and samples. What sensors said of the host
     stays where it was said while a chosen process ran.
@@ -93,6 +94,11 @@ def format_patterns(column: str, chosen: Sequence[str | int]) -> str:
     return "(" + " OR ".join(f"{column} GLOB {format_literal(str(pattern))}" for pattern in chosen) + ")"
 
 
+def format_host_of_job(job: str) -> str:
+    """The host in the name of a job, as `dashboard_info.host_of` finds it, as SQL; NULL where it has none."""
+    return f"nullif(split_part(split_part({job}, '@', 1), '~', 2), '')"
+
+
 def escape(text: str) -> str:
     """The pattern that fits `text` alone."""
     return re.sub(r"[*?[]", r"[\g<0>]", text)
@@ -103,12 +109,14 @@ def process_condition(filters: Filters) -> str | None:
     parts = [
         format_patterns(column, chosen)
         for column, chosen in (
-            ("hostname", filters.hosts),
             ("night", filters.nights),
             ("experiment", filters.experiments),
         )
         if chosen
     ]
+    if filters.hosts:
+        of_host = ("hostname", format_host_of_job("experiment"))
+        parts.append("(" + " OR ".join(format_patterns(name, filters.hosts) for name in of_host) + ")")
     if filters.processes:
         names = ("CAST(pid AS VARCHAR)", "guid", "guid || '/' || process")
         parts.append("(" + " OR ".join(format_patterns(name, filters.processes) for name in names) + ")")
