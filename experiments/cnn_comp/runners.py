@@ -37,7 +37,7 @@ class Problem:
 class Ready:
     """A call to be timed, the answer that it gives, and what the making cost; program, after: as of `Prepared`.
 
-    timer: of the call, where it ends before its work does.
+    timer: of the call, where an engine has its own.
     """
 
     call: Callable[[], object]
@@ -84,7 +84,7 @@ def on_tvm(asked: Problem, point: Point, pipeline: str) -> Ready:
         memory_bytes=compiled.planned_memory_bytes,
         details={**details, "module_hash": compiled.module_hash},
         program=functools.partial(programs.hash_program, compiled, (x,)) if is_here else None,
-        timer=None if is_here else loaded.timer(x),
+        timer=loaded.python_timer(x),
         after=None if is_here else functools.partial(loaded.device_facts, x),
     )
 

@@ -14,9 +14,11 @@ import numpy as np
 from models import MODELS, Model
 
 from tvmdash import common, relax_util
+from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Engine, Experiment, ExperimentConfig, History, Point, Prepared
-from tvmdash.experiment import plots, reference_engines
+from tvmdash.experiment import engine_text, plots, reference_engines
+from tvmdash.experiment.on_devices import AXIS
 from tvmdash.measure.phases import phase
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
@@ -42,6 +44,7 @@ class RealModelsConfig(ExperimentConfig):
     forms: tuple[str, ...]
     threads: int
     mcpu: str
+    device: tuple[str, ...]
 
 
 class RealModels(Experiment[RealModelsConfig]):
@@ -49,7 +52,7 @@ class RealModels(Experiment[RealModelsConfig]):
 
     engines = (TVM, reference_engines.ONNXRUNTIME, models.PACKAGES)
     inputs_engine = models.PACKAGES.name
-    axes = (Axis("form", "build_config"), Axis("batch", "workload_args"), Axis("threads", "runtime_config"))
+    axes = (Axis("form", "build_config"), Axis("batch", "workload_args"), Axis("threads", "runtime_config"), AXIS)
 
     def points(self, config: RealModelsConfig) -> list[Point]:
         target = workloads.target_text(config)
@@ -72,7 +75,7 @@ class RealModels(Experiment[RealModelsConfig]):
         given = Given(MODELS[name], self.inputs / name)
         if point.engine == reference_engines.ONNXRUNTIME.name:
             return _on_onnxruntime(given, config.threads)
-        return _on_tvm(given, point.values["form"], CompileOptions(json.loads(point.target), PIPELINE), config)
+        return _on_tvm(given, point, CompileOptions(json.loads(point.target), PIPELINE), config.threads)
 
     def summary(self, history: History) -> Summary:
         """The usual words, and how many models TVM runs in each form."""
@@ -81,12 +84,14 @@ class RealModels(Experiment[RealModelsConfig]):
 
 
 def imported(history: History) -> list[str]:
-    """A line: of the models that TVM was asked for tonight, how many it ran in each form."""
-    tonight = plots.measured_tonight(history, {"run_time"})
+    """A line: of the models that TVM was asked for tonight, how many it ran in each form on the processor."""
+    timed = plots.measured_tonight(history, {"run_time"})
+    tonight = [series for series in timed if engine_text.device_of(series.labels) == CPU]
+    failures = [failure for failure in history.failures if AXIS.name not in failure.values]
     counts = []
     for form in making.FORMS:
         good = sum(series.labels["build_config"].get("form") == form for series in tonight)
-        asked = good + sum(failure.values.get("form") == form for failure in history.failures)
+        asked = good + sum(failure.values.get("form") == form for failure in failures)
         counts += [f"{good} of {asked} {form}"] if asked else []
     return [f"- Models that TVM runs: {format_list(counts, 2)}"] if counts else []
 
@@ -138,10 +143,10 @@ class Given:
         return {"max_error": max(errors), "tolerance": TOLERANCE, "reads": reads}
 
 
-def _on_tvm(given: Given, form: str, options: CompileOptions, config: RealModelsConfig) -> Prepared:
-    module = _imported(given, form)
+def _on_tvm(given: Given, point: Point, options: CompileOptions, threads: int) -> Prepared:
+    module = _imported(given, point.values["form"])
     compiled = relax_util.compile_module(module, options)
-    loaded = relax_util.load(compiled, config.threads)
+    loaded = relax_util.load(compiled, threads, point.device)
     order = [_name_of(variable) for variable in module["main"].params]
 
     def call(feeds: Mapping[str, Array]) -> Sequence[Array]:
@@ -152,8 +157,9 @@ def _on_tvm(given: Given, form: str, options: CompileOptions, config: RealModels
         compiled,
         loaded.timer(*inputs),
         lambda: given.check(call),
-        details={**given.details, "called_from": "C++"},
+        details={**given.details, "called_from": loaded.called_from},
         inputs=inputs,
+        on=loaded,
     )
 
 

@@ -15,6 +15,7 @@ from tvmdash import relax_util
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import configuration_text, reference_engines
 from tvmdash.experiment.engines import Engine
+from tvmdash.experiment.on_devices import AXIS
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.plot_util.specs import Plot
@@ -41,6 +42,7 @@ class RnnCompConfig(ExperimentConfig):
     engines: tuple[str, ...]
     threads: int
     mcpu: str
+    device: tuple[str, ...]
 
 
 class RnnComp(Experiment[RnnCompConfig]):
@@ -53,6 +55,7 @@ class RnnComp(Experiment[RnnCompConfig]):
         Axis("batch", "workload_args"),
         Axis("lowering", "build_config"),
         Axis("threads", "runtime_config"),
+        AXIS,
     )
 
     def points(self, config: RnnCompConfig) -> list[Point]:
@@ -61,7 +64,7 @@ class RnnComp(Experiment[RnnCompConfig]):
     def prepare(self, point: Point, config: RnnCompConfig, seed: int) -> Prepared:
         asked, threads = problem(_case(point), seed), config.threads
         if point.engine == "tvm":
-            return _on_tvm(asked, CompileOptions(json.loads(point.target)), threads)
+            return _on_tvm(asked, CompileOptions(json.loads(point.target)), threads, point.device)
         call, answers = RIVALS[point.engine](asked, threads)
         return Prepared(python_timer(call), lambda: checked(answers(), asked), layout=LAYOUT)
 
@@ -97,13 +100,13 @@ def _case(point: Point) -> Case:
     return Case(kind, form, point.values["hidden"], point.values.get("length", 1), point.values["batch"])
 
 
-def _on_tvm(asked: Problem, options: CompileOptions, threads: int) -> Prepared:
+def _on_tvm(asked: Problem, options: CompileOptions, threads: int, device: str) -> Prepared:
     compiled = relax_util.compile_module(on_relax.lower(asked), options)
-    loaded = relax_util.load(compiled, threads)
+    loaded = relax_util.load(compiled, threads, device)
     inputs = (asked.x, *asked.state)
-    timer = python_timer(loaded.caller(*inputs))
+    timer = loaded.python_timer(*inputs)
     return workloads.make_prepared(
-        compiled, timer, lambda: checked(loaded.outputs(*inputs), asked), layout=LAYOUT, inputs=inputs
+        compiled, timer, lambda: checked(loaded.outputs(*inputs), asked), layout=LAYOUT, inputs=inputs, on=loaded
     )
 
 

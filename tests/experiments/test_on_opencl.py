@@ -97,10 +97,11 @@ def test_a_device_that_is_not_there_costs_its_own_points_and_says_which(opencl: 
     ("experiment", "config"),
     [
         ("operators", {"operators": ["dense", "softmax"]}),
+        ("rnn_comp", {"kinds": ["gru"], "forms": ["cell"], "engines": ["tvm"]}),
         ("transformer", {"models": ["attention"], "phases": ["prefill"], "shapes": ["static"], "lengths": [8]}),
     ],
 )
-def test_operators_and_the_transformer_run_on_the_device(
+def test_what_takes_devices_runs_on_it(
     experiment: str, config: dict[str, object], opencl: OpenCl, tmp_path: Path
 ) -> None:
     data = measured(tmp_path / "night", experiment, opencl, config)

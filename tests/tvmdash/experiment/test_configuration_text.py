@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tvmdash.experiment import configuration_text
 from tvmdash.experiment.info import Axis, History
+from tvmdash.experiment.on_devices import AXIS
 from tvmdash.series.store import Series
 from tvmdash.summary_util import Section, SectionKind, Summary
 
@@ -80,3 +82,10 @@ def test_the_workloads_own_extremes_give_way_to_those_of_its_sizes() -> None:
     usual = Summary.of_sections("t", [Section(kind, (line,)) for kind, line in parts])
     told = configuration_text.summary(usual, TWO_SIZES)
     assert told.value.split("\n") == ["4 points measured.", *configuration_text.format_fastest(TWO_SIZES)]
+
+
+def test_to_run_on_a_device_is_another_way_to_do_the_same() -> None:
+    here = series("net", "tvm", 4.0)
+    there = replace(here, id="there", labels={**here.labels, "runtime_config": {"threads": 1, "device": "opencl"}})
+    found = replace(history(here, replace(there, values=(2.0,))), axes=(*AXES, AXIS))
+    assert configuration_text.format_fastest(found) == ["- net: fastest tvm on opencl (2.00 ms), then tvm 2.00x"]

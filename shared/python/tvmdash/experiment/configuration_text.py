@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from tvmdash.experiment import plots
+from tvmdash.devices import CPU
+from tvmdash.experiment import engine_text, plots
 from tvmdash.experiment.info import History
+from tvmdash.experiment.on_devices import AXIS
 from tvmdash.plot_util.specs import Estimate, GroupedBar
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary
@@ -23,7 +25,10 @@ Cases = Mapping[str, Mapping[str, Series]]
 
 
 def group_cases(history: History) -> Cases:
-    """Tonight's run times. An axis is named where two points differ on it; workload and engine always are."""
+    """Tonight's run times. An axis is named where two points differ on it; workload and engine always are.
+
+    So is a device, with the way: to run elsewhere is another way to do the same.
+    """
     tonight = plots.measured_tonight(history, {"run_time"})
     sizes, ways = _find_differing(history, tonight, _SIZES), _find_differing(history, tonight, _WAYS)
     series_of: dict[str, dict[str, Series]] = {}
@@ -31,6 +36,8 @@ def group_cases(history: History) -> Cases:
         values = history.values(series)
         case = ", ".join([values["workload"], *(f"{name} {values[name]}" for name in sizes if name in values)])
         way = ", ".join([str(values.get("engine", "")), *(str(values[name]) for name in ways if name in values)])
+        device = engine_text.device_of(series.labels)
+        way += "" if device == CPU else f" on {device}"
         series_of.setdefault(case, {})[way] = series
     return series_of
 
@@ -38,7 +45,7 @@ def group_cases(history: History) -> Cases:
 def _find_differing(history: History, tonight: Sequence[Series], columns: Collection[str]) -> list[str]:
     """The axes of these columns that have two values; one that other engines lack has not, for that."""
     values = [history.values(series) for series in tonight]
-    names = [axis.name for axis in history.axes if axis.column in columns]
+    names = [axis.name for axis in history.axes if axis.column in columns and axis != AXIS]
     return [name for name in names if len({str(value[name]) for value in values if name in value}) > 1]
 
 

@@ -56,18 +56,22 @@ class Loaded:
             return functools.partial(self._vm["main"], *map(self._tensor, inputs))
 
     def python_timer(self, *inputs: Array) -> Timer:
-        """A timer of calls from Python, by the wall clock; a sample ends when the device has done its last call."""
-        call = self.caller(*inputs)
-        return self._told(self._opened.timer(call)) if self._opened else python_timer(call)
+        """A timer of calls from Python, by the wall clock; a sample ends when the device has done its last call.
+
+        A device elsewhere times by itself, so that the network between is not in it.
+        """
+        if self._opened is None:
+            return python_timer(self.caller(*inputs))
+        timer = self._opened.timer(self.caller(*inputs)) if self._opened.waits_here else self._evaluator(*inputs)
+        return self._told(timer)
 
     def timer(self, *inputs: Array) -> Timer:
         """A timer of `main` on `inputs`, which lie on the device before the clock starts.
 
         On the processor it is TVM's time_evaluator: wall clock, and one more call, not timed, before each use. On
-        other devices of this machine that one tells what the device did, not how long one waits for it; there it is
-        `python_timer`. A device elsewhere times by itself, so that the network between is not in it.
+        other devices that one tells what the device did, not how long one waits for it; there it is `python_timer`.
         """
-        return self.python_timer(*inputs) if self.called_from == "Python" else self._told(self._evaluator(*inputs))
+        return self.python_timer(*inputs) if self._opened else self._evaluator(*inputs)
 
     @property
     def called_from(self) -> str:
