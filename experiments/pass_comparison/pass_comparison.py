@@ -7,9 +7,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import ExperimentConfig, History, Point
-from tvmdash.experiment import plots
+from tvmdash.experiment import engine_text, plots
 from tvmdash.relax_templates import CompileOptions, RelaxExperiment
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary
@@ -36,6 +37,7 @@ class PassComparisonConfig(ExperimentConfig):
     profile_repeats: int
     threads: int
     mcpu: str
+    device: tuple[str, ...]
 
 
 class PassComparison(RelaxExperiment[PassComparisonConfig]):
@@ -60,17 +62,23 @@ class PassComparison(RelaxExperiment[PassComparisonConfig]):
 
 
 def summarize_history(history: History) -> list[str]:
-    """A line for each network: what each change did to its time, its code and its planned memory."""
+    """A line for each network and device: what each change did to its time, its code and its planned memory."""
     tonight = plots.measured_tonight(history, {"run_time", *SIZES})
     lines = []
-    for workload in dict.fromkeys(item.labels["workload"] for item in tonight):
-        of_workload = [item for item in tonight if item.labels["workload"] == workload]
+    for workload, device in dict.fromkeys(map(_place, tonight)):
+        of_workload = [item for item in tonight if _place(item) == (workload, device)]
         values = {
             metric: {item.labels["build_config"]["passes"]: item for item in of_workload if item.metric == metric}
             for metric in ("run_time", *SIZES)
         }
-        lines.append(f"- {workload.partition('.')[2]}: {'; '.join([times(values['run_time']), *sizes(values)])}")
+        name = workload.partition(".")[2] + ("" if device == CPU else f" on {device}")
+        lines.append(f"- {name}: {'; '.join([times(values['run_time']), *sizes(values)])}")
     return lines
+
+
+def _place(series: Series) -> tuple[str, str]:
+    """The workload of a series, and where it ran."""
+    return str(series.labels["workload"]), engine_text.device_of(series.labels)
 
 
 def times(values: Mapping[str, Series]) -> str:

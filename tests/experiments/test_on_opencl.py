@@ -6,7 +6,10 @@ has no runtime for OpenCL, the source of its release: TVMDASH_TEST_TVM_SOURCE na
 
 from __future__ import annotations
 
+import array
+import contextlib
 import os
+import sqlite3
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +23,7 @@ from dashboard.artifacts.runtimes.abilities import find_abilities
 from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, find_lacking, provide_runtimes
 from tests.experiments import trying
 from tvmdash import records
+from tvmdash.measure.capture_format import NAME_TYPE
 
 SOURCE = "TVMDASH_TEST_TVM_SOURCE"
 BOTH = {"device": ["cpu", "opencl"]}
@@ -110,3 +114,18 @@ def test_what_takes_devices_runs_on_it(
     for record in there.values():
         assert record.additional_info["max_error"] <= record.additional_info["tolerance"]
         assert "roofline_percent" not in record.additional_info
+
+
+def test_kernels_on_the_device_are_operators_of_its_traces(opencl: OpenCl, tmp_path: Path) -> None:
+    config = {"device": ["opencl"], "networks": ["mlp"], "changes": ["-FoldConstant"], "profile_repeats": 2}
+    data = measured(tmp_path / "night", "pass_comparison", opencl, config)
+    assert {record.build_config["passes"] for record in data.records} == {"unchanged", "-FoldConstant"}
+    seen = [names_of_operators(path) for path in (tmp_path / "night" / "raw").rglob("raw_*.db")]
+    assert all(any("matmul" in name for name in names) for names in seen)
+
+
+def names_of_operators(path: Path) -> set[str]:
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        runs = database.execute("SELECT names FROM runs").fetchall()
+        names = dict(database.execute("SELECT id, name FROM names"))
+    return {names[number] for (packed,) in runs for number in array.array(NAME_TYPE, packed)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -148,6 +149,16 @@ def test_what_a_change_does_to_code_and_memory_is_told_with_its_time():
         *(size("planned_memory", passes, value) for passes, value in {"unchanged": 7, "-A": 7, "-B": 1400}.items()),
     )
     assert words == ["- mlp: -A 1.50x slower; code: -A 1.30x larger; planned memory: -B 200x more"]
+
+
+def test_a_change_on_a_device_is_held_against_the_unchanged_pipeline_there():
+    here = [a_series("unchanged", 2.0, 1.9, 2.1), a_series("-A", 3.0, 2.9, 3.2)]
+    there = [a_series("unchanged", 8.0, 7.9, 8.1), a_series("-A", 4.0, 3.9, 4.1)]
+    moved = [
+        replace(item, id=f"{item.id} there", labels={**item.labels, "runtime_config": {"device": "opencl"}})
+        for item in there
+    ]
+    assert the_words(*here, *moved) == ["- mlp: -A 1.50x slower", "- mlp on opencl: -A 2.00x faster"]
 
 
 def test_without_the_unchanged_pipeline_nothing_is_compared():

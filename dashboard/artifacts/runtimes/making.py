@@ -39,9 +39,8 @@ def check_offered(remote: str, version: str) -> None:
         try:
             git_command.work(arguments, cwd=here, log=here / "log", deadline=deadline)
         except ArtifactError as error:
-            raise ArtifactError(
-                f"{remote} does not give {tag_of(version)}. Name one that does in tvm_source."
-            ) from error
+            problem = f"{remote} does not give {tag_of(version)}: {error}"
+            raise ArtifactError(f"{problem} Name one that does in tvm_source.") from error
 
 
 @dataclass(frozen=True)
