@@ -120,6 +120,12 @@ def format_percent_range(low: float, high: float) -> str:
     return f"{_format_rounded_percent(low)} to {_format_rounded_percent(high)} %"
 
 
+def format_percents(effects: Sequence[float], *, sign: bool = False) -> str:
+    """From the least to the largest, as in "7.1 to 8.1 %"; one of them where they are alike when rounded."""
+    ends = dict.fromkeys(_format_rounded_percent(effect) for effect in (min(effects), max(effects)))
+    return f"{' to '.join(end if sign else end.lstrip('+') for end in ends)} %"
+
+
 def _format_rounded_percent(effect: float) -> str:
     percent = 100 * effect
     if abs(percent) < _NOTHING_PERCENT:

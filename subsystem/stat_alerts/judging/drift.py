@@ -142,7 +142,7 @@ def _moved(table: Table, drift: _Drift) -> Moved:
     low, high = math.expm1(drift.size - 1.96 * drift.error), math.expm1(drift.size + 1.96 * drift.error)
     return Moved(
         series.key, series.name, series.metric, series.unit, worse, before, after, effect, low, high,
-        z=drift.size / drift.error, kind=series.kind,
+        z=drift.size / drift.error, kind=series.kind, workload=series.workload,
     )  # fmt: skip
 
 

@@ -104,7 +104,7 @@ def _moved(table: Table, number: Exact, blame: str) -> Moved:
     worse = None if blame in NOT_TVMS else judge_exact_change(series, number.before, number.value)
     return Moved(
         series.key, series.name, series.metric, series.unit, worse, number.before, number.value, effect,
-        relative=relative, nights=1, kind=series.kind, processes=number.processes,
+        relative=relative, nights=1, kind=series.kind, processes=number.processes, workload=series.workload,
     )  # fmt: skip
 
 

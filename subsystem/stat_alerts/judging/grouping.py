@@ -118,7 +118,7 @@ def _moved(table: Table, hit: _Hit) -> Moved:
         series.key, series.name, series.metric, series.unit, series.is_regression(effect, before, after), before, after,
         effect, decision.effect_low, decision.effect_high, relative, z=decision.z, nights=decision.nights,
         again_new=sum(rerun.night >= hit.cut for rerun in decision.reruns),
-        again_old=sum(rerun.night < hit.cut for rerun in decision.reruns), kind=series.kind,
+        again_old=sum(rerun.night < hit.cut for rerun in decision.reruns), kind=series.kind, workload=series.workload,
     )  # fmt: skip
 
 

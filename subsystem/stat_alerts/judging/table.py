@@ -52,6 +52,7 @@ class Row:
     fleet_name: str = ""
     fleet_kind: FleetKind = "times"
     tolerance: float = 0.0
+    workload: str = ""
 
     def is_regression(self, effect: float, before: float, after: float) -> bool | None:
         """Whether the number got worse by `effect`, better (False) or only changed (None)."""
@@ -304,7 +305,8 @@ def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator
         fleet, name_of_fleet = naming.fleet(item, machine), naming.fleet(item)
         facts = (item.experiment, item.metric, item.unit, item.direction)
         of = (name_of_fleet, naming.fleet_kind(item))
-        yield Row(key, *facts, name, fleet, item.labels, item.kind, *of, item.tolerance)
+        workload = naming.workload_of(item)
+        yield Row(key, *facts, name, fleet, item.labels, item.kind, *of, item.tolerance, workload)
 
 
 def last_values(table: Table, row: int, count: int) -> list[float | None]:

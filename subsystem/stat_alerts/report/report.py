@@ -31,9 +31,10 @@ from tvmdash.detect.grade import noise_grade
 from tvmdash.detect.reason import ReasonKind
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import Annotation
+from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import CHANGE, Event, Incident, Ledger, iso_of
 from tvmdash.incidents.reason_text import format_reason
-from tvmdash.incidents.text import describe, format_headline
+from tvmdash.incidents.text import describe
 from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, format_list, format_percent
 from tvmdash.verdict import NightVerdict, PlantedStep, Sensitivity, SeriesOf

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from report.findings import Findings
+from tvmdash.incidents.headline import format_headline as incident_headline
+from tvmdash.incidents.headline import format_range
 from tvmdash.incidents.ledger import COMPILER, Incident
-from tvmdash.incidents.text import format_headline as incident_headline
 from tvmdash.text import elide, format_exact, format_list, format_percent
 from tvmdash.verdict import (
     MATTERS,
@@ -108,7 +109,7 @@ def _regression(findings: Findings) -> str:
         ours = max(findings.new, key=_size).blame == COMPILER
         direction = _direction(findings.new)
         what = f"TVM got {direction}" if ours else f"{direction.capitalize()}, cause unknown"
-        return f"{what}: {_worst(findings.new, findings)}"
+        return f"{what}: {_worst(findings.new, findings, since=True)}"
     are = "1 regression is" if len(findings.still) == 1 else f"{len(findings.still)} regressions are"
     return f"Nothing new; {are} open: {_worst(findings.still, findings)}"
 
@@ -118,12 +119,13 @@ def _direction(incidents: Sequence[Incident]) -> str:
     return "slower" if are_times else "worse"
 
 
-def _worst(incidents: Sequence[Incident], findings: Findings) -> str:
-    """The worst of them, and how many others there are."""
+def _worst(incidents: Sequence[Incident], findings: Findings, *, since: bool = False) -> str:
+    """The worst of them, where asked between which TVMs it came, and how many others there are."""
     first = max(incidents, key=_size)
     others = len(incidents) - 1
     more = "" if not others else ", and 1 more incident" if others == 1 else f", and {others} more incidents"
-    return _where(first, findings.machines.get(first.id)) + more
+    between = format_range(first) if since else ""
+    return _where(first, findings.machines.get(first.id)) + (f" since {between}" if between else "") + more
 
 
 def _where(incident: Incident, over: OverMachines | None) -> str:
@@ -208,7 +210,7 @@ def _absences(findings: Findings) -> str:
 
 
 def _absence(missing: Missing) -> str:
-    return _ABSENCES[missing.why].format(elide(missing.title, _NAME))
+    return _ABSENCES[missing.why].format(elide(missing.experiment, _NAME))
 
 
 def _steady(findings: Findings) -> str:

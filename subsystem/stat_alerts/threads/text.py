@@ -10,8 +10,9 @@ from urllib.parse import quote
 
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved
+from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Change, Incident
-from tvmdash.incidents.text import format_headline, format_incident, format_night
+from tvmdash.incidents.text import format_incident, format_night
 from tvmdash.records.metrics import CHANGED
 from tvmdash.slack_util.parts import GOOD, NOTE
 from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold, link

@@ -13,8 +13,9 @@ from views.context import SiteContext
 
 from data.catalogue import Catalogue
 from tvmdash import common
+from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Incident, iso_of
-from tvmdash.incidents.text import describe, format_headline
+from tvmdash.incidents.text import describe
 from tvmdash.text import elide
 
 SCHEMA_VERSION = 1

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from data.catalogue import Catalogue, Entry
+from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import FALSE_ALARM, MACHINE, Incident
-from tvmdash.incidents.text import format_headline
 from tvmdash.text import elide
 
 _HEADLINE_CHARS = 300

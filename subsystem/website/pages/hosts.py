@@ -20,8 +20,8 @@ from views.series import SUSPECT, SeriesView
 from pages.machines import Fact, format_facts, read_facts
 from tvmdash.dashboard_info import Home, experiment_of, host_of
 from tvmdash.errors import DashboardError
+from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Incident
-from tvmdash.incidents.text import format_headline
 from tvmdash.machine import identity
 from tvmdash.records.metrics import WAYS
 from tvmdash.series import naming

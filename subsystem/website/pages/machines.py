@@ -24,8 +24,8 @@ from views.strip import machine_changes
 from tvmdash import common
 from tvmdash.dashboard_info import Home, host_of
 from tvmdash.errors import DashboardError
+from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import MACHINE
-from tvmdash.incidents.text import format_headline
 from tvmdash.machine.identity import format_change
 from tvmdash.text import elide, format_bytes, format_list
 

@@ -9,8 +9,9 @@ from markupsafe import Markup
 
 from tvmdash.incidents.cause_text import format_cause_in_short
 from tvmdash.incidents.events import Moved
+from tvmdash.incidents.headline import format_headline, format_size
 from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident
-from tvmdash.incidents.text import format_headline, format_incident, format_level, format_night, format_size
+from tvmdash.incidents.text import format_incident, format_level, format_night
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE, Way
 from tvmdash.text import format_percent, format_percent_range
 from views.series import SeriesView

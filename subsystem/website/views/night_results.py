@@ -9,7 +9,7 @@ from typing import Any
 from files.incremental import fingerprint
 from inputs.parsing import WRONG, text
 
-from tvmdash.incidents.text import format_headline
+from tvmdash.incidents.headline import format_headline
 from tvmdash.records.metrics import Way
 from tvmdash.text import format_quantity, three_digits
 from views.context import SiteContext

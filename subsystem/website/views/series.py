@@ -16,8 +16,8 @@ from tvmdash import common
 from tvmdash.contracts.alerts import SeriesBeside
 from tvmdash.dashboard_info import Home, host_of
 from tvmdash.incidents.events import Moved
+from tvmdash.incidents.headline import format_size
 from tvmdash.incidents.ledger import Incident
-from tvmdash.incidents.text import format_size
 from tvmdash.records.metrics import BETTER, CHANGED, RATIOS, RUN_TIME, WAYS, WORSE, Direction
 from tvmdash.series import naming, store
 from tvmdash.series.store import Series

@@ -47,7 +47,7 @@ def test_one_byte_more_on_the_fourth_night_of_a_home_is_told_that_night_in_bytes
     home = AlertHome(tmp_path).fill(Sizes(nights=5, workloads=("mlp",), more={"mlp": {3: 1}}))
     assert "byte" not in home.run(2)["value"]
     report = home.run(3)
-    assert report["title"].startswith("Code size of 2 series changed, by up to +1 byte")
+    assert report["title"].startswith("Code size of mlp (2 series) changed, by up to +1 byte")
     assert f"{NAME} is larger: 35,794 bytes → 35,795 bytes, +1 byte." in report["value"]
     assert "first with TVM 1a2b3c03d, last good 1a2b3c02d" in report["value"]
     assert "How sure: exact, 3 processes agree." in report["value"]
@@ -75,7 +75,7 @@ def test_what_one_change_of_tvm_did_in_several_experiments_is_one_incident(tmp_p
         path = home.home.data_file("relax_opt", stamp_of(night))
         home.write_data("pass_comparison", night, json.loads(path.read_text()))
     home.ingest()
-    assert home.run(3)["title"].startswith("Code size of 4 series changed, by up to +1 byte")
+    assert home.run(3)["title"].startswith("Code size of mlp (4 series) changed, by up to +1 byte")
     (incident,) = changes(home)
     assert {moved["name"].split()[0] for moved in incident["moved"]} == {"relax_opt", "pass_comparison"}
 
@@ -83,7 +83,7 @@ def test_what_one_change_of_tvm_did_in_several_experiments_is_one_incident(tmp_p
 def test_all_that_one_artifact_changed_is_one_incident(tmp_path: Path) -> None:
     truth = Sizes(nights=4, more={name: {3: 8 + at} for at, name in enumerate(("mlp", "dqn", "bert", "gru"))})
     home = AlertHome(tmp_path).fill(truth)
-    assert "Code size of 8 series changed, by up to +11 bytes" in home.run(3)["title"]
+    assert "Code size of mlp and 3 others changed, by up to +11 bytes" in home.run(3)["title"]
     (incident,) = changes(home)
     assert len(incident["moved"]) == 8
 
@@ -116,8 +116,8 @@ def test_processes_that_differ_tonight_refute_what_was_held_for_exact(tmp_path: 
     [
         (("a", "a"), ("x", "y"), "Not TVM|the experiment's own code or config changed (the experiment's own code"),
         (("a", "a"), ("x", "x"), "Not TVM|something else on the machine changed"),
-        (("a", "b"), ("x", "y"), "2 series changed|TVM and the experiment itself both changed"),
-        (("a", "b"), ("x", "x"), "2 series changed|How sure: exact, 3 processes agree. Incident"),
+        (("a", "b"), ("x", "y"), "Code size of mlp (2 series) changed|TVM and the experiment itself both changed"),
+        (("a", "b"), ("x", "x"), "Code size of mlp (2 series) changed|How sure: exact, 3 processes agree. Incident"),
     ],
 )
 def test_what_else_changed_is_said_rather_than_that_it_was_tvm(
@@ -192,7 +192,7 @@ def test_the_first_page_shows_an_exact_number_as_changed_by_a_byte_on_that_night
     assert rows[0].startswith("◇changed")
     assert "+1 byte" in rows[0]
     assert "▼" not in page.first("h1")
-    assert "Change code size of 2 series changed, by up to +1 byte" in " ".join(page.words.split())
+    assert "Change code size of mlp (2 series) changed, by up to +1 byte" in " ".join(page.words.split())
     home.run(4)
     site.night(job("relax_opt", stamp_of(4)), at=stamp_of(4))
     after = site.publish_here(stamp_of(4))
@@ -233,7 +233,7 @@ def test_the_loss_of_accuracy_is_told_with_its_size_and_as_worse(tmp_path: Path)
     home = AlertHome(tmp_path)
     levels(home, TOP1, *({"top1": value} for value in (1.0, 1.0, 0.997)))
     report = home.run(2)
-    assert report["title"] == "TVM got worse: foreign $.top1 -0.003"
+    assert report["title"] == "TVM got worse: foreign $.top1 -0.003 since f1..f2"
     assert "foreign $.top1 is lower (worse): 1 → 0.997, -0.003 (-0.30 %)." in report["value"]
 
 
@@ -304,7 +304,9 @@ def test_one_register_more_is_told_the_same_night_with_the_functions_name(tmp_pa
     home = AlertHome(tmp_path).fill(truth)
     assert "register" not in home.run(1)["value"]
     report = home.run(2)
-    assert report["title"].startswith("Registers of 2 series changed, by up to +1 register (function conv_kernel)")
+    assert report["title"].startswith(
+        "Registers of mlp (2 series) changed, by up to +1 register (function conv_kernel)"
+    )
     assert "70 registers → 71 registers, +1 register" in report["value"]
     assert "In function conv_kernel: 40 → 41 registers." in report["value"]
 

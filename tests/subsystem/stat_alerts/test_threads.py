@@ -172,7 +172,7 @@ def test_each_change_of_state_is_one_reply_and_the_first_message_shows_the_last(
     assert home.replies() == ["Confirmed", "One more series moved that night", "Acknowledged by ann", "Fixed"]
     assert "Looking at it" in home.state.thread()[2].markup()
     assert "dqn run time is slower: 0.250 ms" in home.state.thread()[1].markup()
-    assert home.heads() == ["✅ Fixed: 2 series worse, up to +5.2 %"]
+    assert home.heads() == ["✅ Fixed: 2 series 5.2 % slower"]
     assert {message.thread_ts for message in home.state.thread()} == {home.state.channel()[0].ts}
 
 

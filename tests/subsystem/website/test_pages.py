@@ -327,7 +327,8 @@ def test_an_empty_home_has_all_pages(site: Site) -> None:
     words = site.page("engines.html").words
     assert "there is nothing to compare" in words
     mains = [path for path in REPO.glob("experiments/*/*.py") if path.stem == path.parent.name]
-    *names, last = sorted(path.stem for path in mains if SEVERAL.search(path.read_text("utf-8")))
+    comparing = {path.stem for path in mains if SEVERAL.search(path.read_text("utf-8"))}
+    *names, last = sorted(comparing - {"code_metrics"})  # its second engine compiles what TVM generates
     assert f"{', '.join(names)} and {last} do" in words, "the experiments here that measure several engines"
 
 

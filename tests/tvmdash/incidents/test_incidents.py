@@ -15,8 +15,9 @@ from tvmdash.incidents import command as incidents
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved
+from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import DETECTOR, Event, Ledger, Silence
-from tvmdash.incidents.text import describe, format_headline, format_incident
+from tvmdash.incidents.text import describe, format_incident
 from tvmdash.text import format_percent, format_percent_range
 
 AT = "2026-07-05T03:15:00Z"
@@ -99,7 +100,8 @@ def test_what_is_written_is_read_again_in_the_order_of_its_moments(tmp_path: Pat
     late = ledgers.changed(ONE, "fixed", at="2026-08-01T00:00:00Z", who="b\u00f6")
     incident_file.append(path, [late])
     incident_file.append(path, [opened()])
-    assert incident_file.read(path) == [opened(), late]
+    written = [json.loads(json.dumps(asdict(event))) for event in (opened(), late)]
+    assert [asdict(event) for event in incident_file.read(path)] == written
     assert incident_file.read(tmp_path / "none") == []
 
 
@@ -340,7 +342,7 @@ def test_a_number_is_slower_where_its_kind_is_a_time_whatever_its_name(number: d
 def test_many_series_are_told_as_one_with_the_worst_first() -> None:
     many = [moved(f"s{at}", effect=at / 100) for at in range(1, 10)] + [moved("b", worse=False, effect=-0.3)]
     incident = ledgers.fold([opened(ONE, *many)]).incidents[ONE]
-    assert format_headline(incident) == "10 series moved, 9 of them for the worse, up to +9.0 %"
+    assert format_headline(incident) == "9 series 1.0 to 9.0 % slower, 1 series 30.0 % faster"
     assert describe(incident).startswith("exp s9 run time is slower")
     assert "And 6 more: exp s5 run time" in describe(incident)
 

@@ -166,8 +166,10 @@ def _measure_trial(
                 ran = sides.contents.find(prepared, job, taken.ran)
         with phase("profile"):
             operators = prepared.profile() if prepared.profile and profile else ()
-        with phase("after"):
-            found = dict(prepared.after()) if prepared.after else {}
+        found: dict[str, Any] = {}
+        if prepared.after:
+            with phase("after"):
+                found.update(prepared.after())
     # Whatever an engine cannot do is a result about this point; the others go on.
     except Exception as error:  # noqa: BLE001
         _log.warning("%s %s failed", point.workload, dict(point.values), exc_info=True)

@@ -19,9 +19,10 @@ from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import name_user
 from tvmdash.incidents.events import BisectionAnswer, Silenced, Unsilenced
+from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Event, Incident, Ledger
 from tvmdash.incidents.replay import explain
-from tvmdash.incidents.text import describe, format_bisection, format_headline, format_night
+from tvmdash.incidents.text import describe, format_bisection, format_night
 
 _DAYS = 14
 

@@ -30,6 +30,7 @@ class Moved:
     where the incident began with it. z: standard errors, over so many `nights`.
     again_new, again_old: how often it was measured again the night it was found, with artifacts since and before.
     functions: those that moved in an exact number, the farthest first; more_functions: how many others did.
+    workload: what is measured, as people call it, as in resnet18; "" in old incidents.
     """
 
     series: str
@@ -51,6 +52,7 @@ class Moved:
     kind: str = ""
     processes: int | None = None
     joined: str | None = None
+    workload: str = ""
     functions: tuple[MovedFunction, ...] = ()
     more_functions: int = 0
 

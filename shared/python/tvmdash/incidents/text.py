@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tvmdash.common import parse_stamp
 from tvmdash.incidents.cause_text import describe_cause
 from tvmdash.incidents.events import BisectionAnswer, Moved, MovedFunction
-from tvmdash.incidents.ledger import CREEP, MACHINE, NOT_TVMS, Incident
-from tvmdash.records.metrics import METRICS
+from tvmdash.incidents.headline import format_headline, format_size
+from tvmdash.incidents.ledger import CREEP, MACHINE, Incident
 from tvmdash.text import elide, format_exact, format_list, format_percent, format_quantity
 
 _TOLD_SERIES = 4
-_METRICS = {metric.name for metric in METRICS}
 _TOLD_FUNCTIONS = 3
 _NAME_COLUMNS = 100
 _LEAST_SHOWN = 0.0005
@@ -23,64 +22,6 @@ _LEAST_SHOWN = 0.0005
 def format_night(stamp: str) -> str:
     """As in 2026-11-21."""
     return f"{parse_stamp(stamp):%Y-%m-%d}"
-
-
-def format_headline(incident: Incident) -> str:
-    """The incident in a few words."""
-    if incident.kind == MACHINE and incident.size is not None:
-        who = "The machine" if incident.blame == "machine" else "Everything on one machine"
-        word = ("slower" if incident.size > 0 else "faster") if incident.is_of_times else "different"
-        return f"{who} got {word}: {format_percent(incident.size)}"
-    if incident.kind == CREEP and incident.size is not None:
-        return f"All series crept by {format_percent(incident.size)}"
-    moved = sorted(incident.moved, key=lambda series: (not series.worse, -abs(series.effect)))
-    if not moved:
-        return "An incident without series"
-    kind = {MACHINE: "Not TVM: ", CREEP: "Slow creep: "}.get(incident.kind, "")
-    if incident.is_exact and incident.blame in NOT_TVMS:
-        kind = "Not TVM: "
-    if len(moved) == 1:
-        return f"{kind}{elide(moved[0].name, 70)} {format_size(moved[0])}{_format_only_function(moved)}"
-    return f"{kind}{_format_which(moved)} {_format_ways(moved)}{_format_most(moved)}{_format_only_function(moved)}"
-
-
-def _format_only_function(moved: Sequence[Moved]) -> str:
-    """The function of generated code in which all of it happened, where it is one."""
-    names = {function.name for series in moved for function in series.functions}
-    is_one = len(names) == 1 and all(series.functions for series in moved)
-    return f" (function {names.pop()})" if is_one else ""
-
-
-def _format_which(moved: Sequence[Moved]) -> str:
-    """How many series; of exact numbers that are all of one metric, which."""
-    metrics = {series.metric for series in moved}
-    named = all(series.is_exact for series in moved) and len(metrics) == 1 and metrics <= _METRICS
-    return f"{metrics.pop().replace('_', ' ')} of {len(moved)} series" if named else f"{len(moved)} series"
-
-
-def _format_most(moved: Sequence[Moved]) -> str:
-    """How far the one moved that went the furthest; nothing where that is in several units."""
-    if not all(series.is_exact for series in moved):
-        return f", up to {format_size(moved[0])}"
-    if len({series.unit for series in moved}) > 1:
-        return ""
-    return f", by up to {format_size(max(moved, key=lambda series: abs(series.after - series.before)))}"
-
-
-def _format_ways(moved: Sequence[Moved]) -> str:
-    """How they moved: all alike, or how many of them for the worse."""
-    ways = [series.way for series in moved]
-    if len(set(ways)) == 1:
-        return ways[0]
-    worse = ways.count("worse")
-    return f"moved, {worse} of them for the worse" if worse else "moved, none of them for the worse"
-
-
-def format_size(moved: Moved) -> str:
-    """By how much it moved: an exact number in its unit, any other in percent."""
-    if moved.is_exact:
-        return format_exact(moved.after - moved.before, moved.unit, sign=True)
-    return format_percent(moved.effect) if moved.relative else f"{moved.effect:+.1f} of its scatter"
 
 
 @dataclass(frozen=True)

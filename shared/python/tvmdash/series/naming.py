@@ -88,6 +88,14 @@ def short_names(series: Sequence[Named]) -> list[str]:
     return _make_unique(names, series)
 
 
+def workload_of(series: Named) -> str:
+    """What is measured, as people call it, as in resnet18; of a foreign experiment's number its JSON path."""
+    if series.title or "workload" not in series.labels:
+        return str(series.title or series.labels.get("path") or "")
+    workload = str(series.labels["workload"])
+    return workload.partition(".")[2] or workload
+
+
 def label_of(workload: str, values: Mapping[str, Any]) -> str:
     """A point in words, as in `mlp, zero, 3`."""
     name = workload.partition(".")[2] or workload
