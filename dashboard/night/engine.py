@@ -190,6 +190,7 @@ def _environment(context: Context, job: Job, workspace: Workspace) -> dict[str, 
     )
     environment["TVMDASH_ENGINES"] = str(config.setup / ".engines")
     environment["TVMDASH_TUNING"] = str(config.setup / ".tuning")
+    environment["TVMDASH_CODE"] = str(config.setup / ".code")
     environment[devices.VARIABLE] = devices.format_devices(config.devices)
     if context.guest:
         environment = make_guests_environment(environment, workspace.scratch)

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import counting
+import comparing
 import cuda
+import measuring
 import metrics_text
 import workloads
-from generated import Generated, generate
+from generated import Generated
+from keeping import Keep
 from targets import TARGETS
 from workloads import Workload
 
-from tvmdash.errors import DashboardError
+from tvmdash import common
 from tvmdash.exp_templates import Axis, Engine, Experiment, ExperimentConfig, History, Point, Prepared
-from tvmdash.experiment import engine_store
-from tvmdash.networks.ops import Array
 from tvmdash.plot_util.specs import Plot
+from tvmdash.records import data_stamps
 from tvmdash.relax_util.workloads import PASSES_TOLD, engine_facts
 from tvmdash.summary_util import Summary
 
 TVM = Engine("tvm", facts=engine_facts)
-COUNTED_TARGET = "x86_64"
-"""The one whose code is executed."""
+CHANGES_FILE = "code_changes.json"
 IMPOSSIBLE = frozenset({("webgpu", "code.decoder")})
 """WGSL has no 64-bit integers, which are what the decoder's tokens are."""
 
@@ -63,11 +63,22 @@ class CodeMetrics(Experiment[CodeMetricsConfig]):
 
     def prepare(self, point: Point, config: CodeMetricsConfig, seed: int) -> Prepared:
         """The point's one compilation; its numbers go into the record, and what it took is told by the timer."""
-        target, workload = str(point.values["target"]), _find(point, config)
-        self._see_cuda_compilers(target)
-        module, inputs = workload.make(seed)
-        generated = generate(module, target)
-        return _make_prepared(_count(generated, inputs) if _is_counted(point, config) else generated)
+        generated = measuring.measure(point, seed, is_counted=point.name in config.counted)
+        keep = Keep.of_environment()
+        if keep is None:
+            return _make_prepared(generated, {})
+        keep.begin()
+        wanted = [_describe(other, config) for other in self.points(config) if other.group == point.group]
+        kept = keep.write(point, generated)
+        return _make_prepared(generated, comparing.describe_others(keep, point, kept, wanted, seed))
+
+    def leave_files(self, data: Path, destination: Path) -> None:
+        """`code_changes.json`: what changed tonight, with TIR and generated code of both sides."""
+        keep, stamps = Keep.of_environment(), data_stamps(data)
+        if keep is not None and stamps:
+            night = common.read_json(data / f"data_{stamps[-1]}.json")
+            points = list(comparing.read_changes(keep, night["records"]))
+            common.write_json(destination / CHANGES_FILE, {"schema_version": 1, "stamp": stamps[-1], "points": points})
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """Tonight's numbers as tables of workloads and targets, and their lines over nights."""
@@ -76,14 +87,6 @@ class CodeMetrics(Experiment[CodeMetricsConfig]):
     def summary(self, history: History) -> Summary:
         """The default words without the fastest and slowest compilation, and the totals of each target."""
         return metrics_text.summary(super().summary(history), history)
-
-    def _see_cuda_compilers(self, target: str) -> None:
-        """Let this process find NVIDIA's compilers where setup installed them; without them registers are missing."""
-        if TARGETS[target]["kind"] != "cuda":
-            return
-        engine = engine_store.find(self.folder / "setup", cuda.COMPILERS)
-        if not engine.reason and engine.path not in sys.path:
-            sys.path.append(engine.path)
 
 
 def _workloads(config: CodeMetricsConfig) -> Iterator[Workload]:
@@ -94,27 +97,10 @@ def _workloads(config: CodeMetricsConfig) -> Iterator[Workload]:
     )
 
 
-def _find(point: Point, config: CodeMetricsConfig) -> Workload:
-    args = {name: value for name, value in point.values.items() if name != "target"}
-    for workload in _workloads(config):
-        if (workload.name, workload.args) == (point.workload, args):
-            return workload
-    raise DashboardError(f"there is no {point.workload} with {args} in this config.")
-
-
-def _is_counted(point: Point, config: CodeMetricsConfig) -> bool:
-    return point.values["target"] == COUNTED_TARGET and point.name in config.counted
-
-
-def _count(generated: Generated, inputs: Sequence[Array]) -> Generated:
-    """With the instructions that each function executes in one call of `main`, or why they were not counted."""
-    try:
-        found = counting.count(generated.executable, inputs)
-    except counting.NotCountedError as error:
-        return replace(generated, missing={**generated.missing, counting.INSTRUCTIONS: str(error)})
-    if found.by_processor is not None:
-        generated = replace(generated, facts={**generated.facts, "processor_instructions": found.by_processor})
-    return generated.counted(counting.INSTRUCTIONS, found.instructions)
+def _describe(point: Point, config: CodeMetricsConfig) -> dict[str, Any]:
+    """The point as another process is asked for it."""
+    counted = point.name in config.counted
+    return {"workload": point.workload, "values": dict(point.values), "target": point.target, "is_counted": counted}
 
 
 def _text(target: str) -> str:
@@ -122,12 +108,13 @@ def _text(target: str) -> str:
     return " ".join(f"{name}={value}" for name, value in described.items())
 
 
-def _make_prepared(generated: Generated) -> Prepared:
+def _make_prepared(generated: Generated, others: Mapping[str, Any]) -> Prepared:
     """One sample, taken already: the compilation's time."""
     elapsed_ns = round(generated.compile_ms * 1e6)
     details: dict[str, Any] = {
         **generated.numbers,
         **generated.facts,
+        **others,
         "functions": {name: function.to_json() for name, function in generated.functions.items()},
         "module_hash": generated.hash,
         "passes_ms": {name: round(ms, 3) for name, ms in generated.passes_ms[:PASSES_TOLD]},

@@ -15,12 +15,12 @@ INPUT = "(input)"
 class Trace:
     """`steps`: after each pass, as `name #count`, the hash of every function that the pass made or changed, by name.
 
-    The first step is the input. texts: the functions as code generation was given them. spent_ns: what watching took.
+    Behind the hash of a Relax function are the names of the functions that it calls. The first step is the input.
+    spent_ns: what watching took.
     """
 
     def __init__(self) -> None:
         self.steps: list[tuple[str, Mapping[str, str]]] = []
-        self.texts: dict[str, str] = {}
         self.spent_ns = 0
         self._counts: Counter[str] = Counter()
         self._running: list[str] = []
@@ -60,7 +60,7 @@ class Trace:
             own = str(variable.name_hint)
             known = self._hashes.get(own)
             if known is None or not known[0].same_as(function):
-                text = _hash(function)
+                text = " ".join([_hash(function), *_called(function)])
                 if known is None or known[1] != text:
                     made[own] = text
                 self._hashes[own] = (function, text)
@@ -81,6 +81,21 @@ def _hash(function: Any) -> str:
 
     compute = getattr(tvm_ffi, "structural_hash", None) or tvm.ir.structural_hash
     return f"{int(compute(function, map_free_vars=True)) & _MASK:016x}"
+
+
+def _called(function: Any) -> list[str]:
+    """The names of the functions that a Relax function calls."""
+    from tvm import ir, relax
+
+    names: set[str] = set()
+
+    def visit(node: Any) -> None:
+        if isinstance(node, ir.GlobalVar):
+            names.add(str(node.name_hint))
+
+    if isinstance(function, relax.Function):
+        relax.analysis.post_order_visit(function, visit)
+    return sorted(names)
 
 
 _MASK = (1 << 64) - 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvmdash import networks
+from tvmdash.errors import DashboardError
 from tvmdash.networks import transformer
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util import lowering
@@ -59,6 +60,22 @@ def of_transformer(names: Sequence[str], phases: Sequence[str], lengths: Sequenc
                     {"phase": phase, "length": length or ANY},
                     functools.partial(_transformer, name, phase, length),
                 )
+
+
+def find(name: str, args: Mapping[str, Any]) -> Workload:
+    """The workload that a point names; DashboardError where there is none."""
+    bare, phase = name.partition(".")[2], args.get("phase")
+    if phase is not None:
+        length = args["length"]
+        found = of_transformer([bare], [phase], [0 if length == ANY else length])
+    elif bare in networks.NETWORKS:
+        found = of_networks([bare])
+    else:
+        found = of_operators([bare], 0, [args["dtype"]])
+    for workload in found:
+        if workload.args == args:
+            return workload
+    raise DashboardError(f"there is no workload {name} with {dict(args)}.")
 
 
 def _network(name: str, seed: int) -> tuple[Any, Sequence[Array]]:

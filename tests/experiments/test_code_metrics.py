@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import platform
 import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dashboard.artifacts.artifact import Artifact
 from tests.experiments.trying import Tried, config_of, modules
-from tvmdash import records
+from tvmdash import common, records, structured
+from tvmdash.exp_templates import Point
+from tvmdash.experiment.paired import reference
 from tvmdash.records import Record
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
@@ -86,7 +93,7 @@ def test_without_valgrind_instructions_are_missing_and_it_is_said(monkeypatch: p
     monkeypatch.setattr(OWN.counting.shutil, "which", lambda _: None)
     monkeypatch.setattr(OWN.counting.platform, "machine", lambda: "x86_64")
     generated = OWN.generated.Generated(1.0, (), None, {}, {"kernels": 1}, {}, OWN.tracing.Trace(), None)
-    counted = OWN.code_metrics._count(generated, [])
+    counted = OWN.measuring._count(generated, [])
     assert counted.numbers == {"kernels": 1}
     assert counted.missing == {"instructions": "valgrind is not installed: `apt-get install valgrind`."}
 
@@ -125,7 +132,7 @@ def test_of_callgrinds_counts_a_function_has_its_own_and_not_its_callees() -> No
 
 def test_the_words_say_what_each_target_adds_up_to(night: tuple[Tried, records.NightData]) -> None:
     text = night[0].told()
-    assert "- cuda_sm80: 1 kernels" in text
+    assert "- cuda_sm80: 1 kernel" in text
     assert "of shared memory" in text
 
 
@@ -188,3 +195,105 @@ def test_what_wgsl_cannot_say_is_no_point() -> None:
     asked = {(point.group, point.workload) for point in points}
     assert ("metal", "code.decoder") in asked
     assert ("webgpu", "code.decoder") not in asked
+
+
+def test_the_first_pass_that_differs_is_named_and_where_it_cannot_be_why() -> None:
+    find = OWN.parting.find_parting
+    before = [
+        ("(input) #1", {"main": "0"}),
+        ("LegalizeOps #1", {"f": "a"}),
+        ("FuseOps #1", {"fused_f": "r f"}),
+        ("FuseTIR #1", {"fused_f": "b"}),
+        ("tirx.UnrollLoop #1", {"fused_f": "c"}),
+    ]
+    unrolled = [*before[:4], ("tirx.UnrollLoop #1", {"fused_f": "x"})]
+    assert find(before, unrolled, "fused_f_kernel").name == "tirx.UnrollLoop"
+    legal = [before[0], ("LegalizeOps #1", {"f": "y"}), before[2], ("FuseTIR #1", {"fused_f": "z"}), unrolled[4]]
+    assert find(before, legal, "__tvm_ffi_fused_f").name == "LegalizeOps", "what it is made of differed before"
+    beside = [before[0], ("LegalizeOps #1", {"f": "a", "g": "y"}), *unrolled[2:]]
+    old = [before[0], ("LegalizeOps #1", {"f": "a", "g": "b"}), *before[2:]]
+    assert find(old, beside, "fused_f_kernel").name == "tirx.UnrollLoop", "another function differed before"
+    added = [*before[:4], ("tirx.New #1", {"fused_f": "n"}), ("tirx.UnrollLoop #1", {"fused_f": "m"})]
+    assert find(before, added, "fused_f_kernel").name == "tirx.New"
+    program = [before[0], ("Rewrite #1", {"main": "q"}), *legal[1:]]
+    same = [before[0], ("Rewrite #1", {"main": "p"}), *before[1:]]
+    assert find(same, program, "fused_f_kernel").name == "Rewrite", "the program differed before it came"
+    assert find(before, before, "fused_f_kernel").name == OWN.parting.CODE_GENERATION
+    other = [("(input) #1", {"main": "1"}), *before[1:]]
+    assert find(before, other, "fused_f_kernel").why_not == OWN.parting.OTHER_HASHES
+
+
+Builds = Callable[[str], Any]
+
+
+@pytest.fixture
+def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Builds:
+    """What makes a build be the one that is measured."""
+    monkeypatch.setenv("TVMDASH_CODE", str(tmp_path / "code"))
+
+    def begin(name: str) -> Any:
+        monkeypatch.setenv("TVMDASH_ARTIFACT", name)
+        keep = OWN.keeping.Keep.of_environment()
+        keep.begin()
+        return keep
+
+    return begin
+
+
+@contextlib.contextmanager
+def legalized(name: str, compute: Callable[..., Any]) -> Iterator[None]:
+    """Another legalization of an operator, as an edit of TVM's source would make it."""
+    import tvm
+
+    before = tvm.ir.Op.get(name).get_attr("FLegalize")
+    tvm.ir.register_op_attr(name, "FLegalize", compute, level=20)
+    try:
+        yield
+    finally:
+        tvm.ir.register_op_attr(name, "FLegalize", before, level=30)
+
+
+SOFTMAX = Point("code.softmax", {"target": "opencl", "shape": "1x10", "dtype": "float32"}, "opencl", "opencl")
+
+
+def fast_softmax(builder: Any, call: Any) -> Any:
+    from tvm import topi
+
+    return builder.call_te(topi.nn.fast_softmax, call.args[0], primfunc_name_hint="softmax")
+
+
+def test_a_changed_function_is_kept_with_both_sides_and_the_pass_that_changed_it(builds: Builds) -> None:
+    keep = builds("one")
+    first = keep.write(SOFTMAX, OWN.measuring.measure(SOFTMAX, 0, is_counted=False))
+    assert OWN.comparing.describe_others(keep, SOFTMAX, first, [], 0) == {}
+    with legalized("relax.nn.softmax", fast_softmax):
+        keep = builds("two")
+        second = keep.write(SOFTMAX, OWN.measuring.measure(SOFTMAX, 0, is_counted=False))
+    changed = OWN.comparing.describe_others(keep, SOFTMAX, second, [], 0)["changed"]
+    assert changed["build"] == "one"
+    (function,) = changed["functions"]
+    assert function["first_pass"] == "LegalizeOps"
+    record = {"build_config": {}, "workload_args": SOFTMAX.values, "workload": SOFTMAX.workload, "target": "opencl"}
+    (told,) = OWN.comparing.read_changes(keep, [{**record, "additional_info": {"changed": changed}}])
+    for side in (told["functions"][0]["before"], told["functions"][0]["after"]):
+        assert "__kernel void" in side["code"]
+        assert "T.func_attr" in side["tir"]
+
+
+def test_the_reference_is_asked_once_and_its_numbers_are_kept(
+    builds: Builds, tvm_artifact: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = tuple(str(tvm_artifact.path / name) for name in ("site", "ffi"))
+    named = reference.Reference("release", "0.1", None, paths, ())
+    common.write_json(tmp_path / "reference.json", {"schema_version": 1, **structured.to_json(named)})
+    monkeypatch.setenv(reference.VARIABLE, str(tmp_path / "reference.json"))
+    OWN.comparing._reference.cache_clear()
+    keep = builds("tonight")
+    kept = keep.write(SOFTMAX, OWN.measuring.measure(SOFTMAX, 0, is_counted=False))
+    wanted = [{"workload": SOFTMAX.workload, "values": SOFTMAX.values, "target": SOFTMAX.target, "is_counted": False}]
+    said = OWN.comparing.describe_others(keep, SOFTMAX, kept, wanted, 0)
+    assert said == {"paired": {"reference": kept.numbers}}
+    OWN.comparing._asked.clear()
+    monkeypatch.setattr(OWN.comparing.subprocess, "run", lambda *_, **__: pytest.fail("it was asked again"))
+    assert OWN.comparing.describe_others(keep, SOFTMAX, kept, wanted, 0) == said
+    OWN.comparing._reference.cache_clear()

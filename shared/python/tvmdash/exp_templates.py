@@ -135,6 +135,9 @@ class Experiment(Generic[Config]):
         """Tonight in words."""
         return series_plots.default_summary(history)
 
+    def leave_files(self, data: Path, destination: Path) -> None:
+        """Leave more than graphs beside them: files for the website, made of the data files in `data`."""
+
     @property
     def folder(self) -> Path:
         """Where the experiment's files lie."""
@@ -235,6 +238,7 @@ class Experiment(Generic[Config]):
         from tvmdash import plot_util  # the renderer costs a second of imports; the other stages do without it
 
         plots = self.plots(self._history(data))
+        self.leave_files(data, destination)
         for name, plot in plots.items():
             plot_util.draw(plot, destination / f"{name}.svg")
         return f"{len(plots)} graphs"
