@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from dashboard.artifacts.artifact import Artifact, ArtifactError
+from dashboard.artifacts.artifact import RUNTIMES, Artifact, ArtifactError
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.runtimes import drivers
@@ -128,4 +128,8 @@ def _describe_lack(kind: str, artifact: Artifact) -> str:
         path = os.environ.get("LD_LIBRARY_PATH", "")
         place = f" (LD_LIBRARY_PATH is {path!r})" if path else ""
         return f"libcudart.so.13, of CUDA 13, has to be where the system's loader looks{place}"
+    if kind in RECIPES and artifact.provider == WHEEL:
+        return (
+            f"what was built for it does not load; remove {artifact.path / RUNTIMES / kind}, and a night builds it anew"
+        )
     return f"build it from source (tvm_remote, tvm_branch); USE_{kind.upper()} is then on"

@@ -184,6 +184,8 @@ def test_a_survey_asks_the_tvm_that_has_a_runtime(
     found = survey("opencl", 0, wheel, "/tvm")
     assert found.is_fault
     assert found.text == "the driver shows GPU (1.2); TVM 0.9.0 does not see it."
+    (wheel.pythonpath[0] / "tvm.py").write_text(TVM.replace("LOADS = True", "LOADS = False"))
+    assert f"does not load; remove {wheel.path / 'devices' / 'opencl'}" in survey("opencl", 0, wheel, "/tvm").text
     found = survey("cuda", 0, wheel, "/tvm")
     assert "TVM 0.9.0 does not drive it: libcudart.so.13, of CUDA 13, has to be" in found.text
 
