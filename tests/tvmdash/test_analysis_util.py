@@ -104,3 +104,11 @@ def test_a_size_proves_itself_exact_by_processes_that_agree(sizes: list[int], al
     )
     expected = {**alike, "max_error": 2} if alike else alike
     assert record.additional_info.get("alike") == expected
+
+
+def test_a_sum_over_functions_is_exact_only_where_each_of_them_is() -> None:
+    one = trial("a", [1.0])
+    functions = [{"f": {"registers": count}, "g": {"registers": 70 - count}} for count in (40, 41)]
+    both = [{**one.facts, "registers": 70, "kernels": 2, "functions": each} for each in functions]
+    (record,), _ = analysis_util.reduce([dataclasses.replace(one, facts=facts) for facts in both])
+    assert record.additional_info["alike"] == {"registers": 0, "kernels": 2, "max_error": 2}

@@ -13,6 +13,7 @@ from tvmdash.measure import content
 from tvmdash.measure.capture import Trial
 from tvmdash.measure.quality import find_doubts
 from tvmdash.records import SCHEMA_VERSION, Failure, Record
+from tvmdash.records.functions import hash_functions, read_functions
 from tvmdash.records.metrics import MAY_BE_EXACT, METRICS
 from tvmdash.stats.reduction import Reduced, reduce_processes
 
@@ -120,10 +121,17 @@ def _make_percent(share: float | None) -> float | None:
 def _count_alike(trials: Sequence[Trial]) -> dict[str, int]:
     """By name, how many processes gave this very size, count or accuracy; 0 where they differ.
 
-    One process alone proves nothing.
+    One process alone proves nothing. A number that is a sum over functions is alike where each of them is.
     """
     names = [metric.place[-1] for metric in METRICS if metric.kind in MAY_BE_EXACT]
-    values_of = {name: [trial.facts[name] for trial in trials if trial.facts.get(name) is not None] for name in names}
+    values_of = {
+        name: [
+            (trial.facts[name], hash_functions(read_functions(trial.facts, name)))
+            for trial in trials
+            if trial.facts.get(name) is not None
+        ]
+        for name in names
+    }
     return {
         name: len(values) if len(set(values)) == 1 else 0
         for name, values in values_of.items()
