@@ -10,7 +10,7 @@ from dashboard.report.markdown import escape, format_folded, format_table
 from dashboard.report.points import Shown, name_points
 from tvmdash.records import NightData, PointValue
 from tvmdash.records.metrics import METRICS
-from tvmdash.text import format_estimate, three_digits
+from tvmdash.text import format_estimate, format_exact, three_digits
 
 _COLUMNS = 5
 _LEAVES = 60
@@ -84,7 +84,12 @@ def _split_by_domain(points: Sequence[Shown]) -> list[list[Shown]]:
 
 
 def _format_cell(point: PointValue | None) -> str:
-    return escape(format_estimate(point.value, point.low, point.high, point.unit)) if point else FAILED
+    """A number with its interval; one without noise with all its digits."""
+    if point is None:
+        return FAILED
+    if point.kind == "exact":
+        return escape(format_exact(point.value, point.unit))
+    return escape(format_estimate(point.value, point.low, point.high, point.unit))
 
 
 def _format_list_of_cells(cells: dict[tuple[str, str], list[str]]) -> list[str]:
