@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tvmdash.devices import KINDS
 from tvmdash.errors import DashboardError
 from tvmdash.measure.elf import loaded_bytes
 from tvmdash.measure.phases import COMPILE, phase
@@ -111,7 +110,7 @@ def compile_module(module: Any, options: CompileOptions) -> Compiled:
         raise DashboardError(f"TVM cannot compile with {options}: {error}"[:1500]) from error
     compile_ms = (time.perf_counter_ns() - begun) / 1e6
     watch.check_disabled()
-    of_device = code_of_device(executable.mod, KINDS)
+    of_device = code_of_device(executable.mod)
     return Compiled(
         executable=executable,
         exec_mode=options.exec_mode,

@@ -7,12 +7,12 @@ import functools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tvmdash.devices import CPU, FACT, Device, find_device
+from tvmdash.devices import CPU, FACT, KINDS, Device, find_device
 from tvmdash.errors import DashboardError
 from tvmdash.measure.phases import phase
 from tvmdash.networks.ops import Array
@@ -22,6 +22,8 @@ from tvmdash.trial_util import Timer
 
 _ATTRIBUTES = {"compute_units": 7, "driver": 12, "memory_bytes": 14}
 """Numbers of TVM's device attributes. Not every runtime has each."""
+_OF_DEVICES = frozenset((*KINDS, "hip"))
+"""What TVM calls a runtime module with a device's code; that of rocm is hip."""
 _ROUNDS = 5
 WAIT_VARIABLE, _WAIT_S = "TVMDASH_REMOTE_WAIT_S", 60.0
 """The variable that says how many seconds a remote device has to give a session, and how many where it says nothing."""
@@ -157,11 +159,11 @@ def told_of(name: str) -> Iterator[None]:
         raise DashboardError(f"{type(error).__name__}: {error}"[:1500], place=f"device {name}") from error
 
 
-def code_of_device(module: Any, kinds: Mapping[str, Any] | Sequence[str]) -> list[bytes]:
+def code_of_device(module: Any) -> list[bytes]:
     """The source or code of every device module that a runtime module imports, at any depth."""
     parts = []
     for imported in module.imports:
-        if imported.kind in kinds:
+        if imported.kind in _OF_DEVICES:
             parts.append(str(imported.inspect_source()).encode())
-        parts += code_of_device(imported, kinds)
+        parts += code_of_device(imported)
     return parts
