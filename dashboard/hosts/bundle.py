@@ -27,7 +27,7 @@ _PARTS = ("dashboard", "experiments", "shared", "requirements.txt")
 _LEFT_OUT = {"__pycache__", ".git", ".venv", "setup"}
 _SENT = (
     "hosts", "tvm_options", "randomize", "timeouts", "artifact_timeout_s", "max_artifacts_gb", "parallel_stages",
-    "min_free_mb", "env", "telemetry_rate",
+    "min_free_mb", "env", "telemetry_rate", "devices", "tvm_source",
 )  # fmt: skip
 """The fields of the home's config that hold on a host as well; no other one goes there."""
 _KEPT_RAW_NIGHTS = 3

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dashboard.hosts import bundle
 from dashboard.plan.devices import list_devices, list_kinds
 from dashboard.plan.job import CodeFolders
 from dashboard.plan.plan import make_plan
 from tests.dashboard import homes
+from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
 TAKES_DEVICES = json.dumps({"include": ["device"]})
@@ -121,3 +125,25 @@ def test_one_command_adds_a_device_to_the_home_and_to_what_runs_on_it(tmp_path: 
 def test_a_home_without_devices_says_so(tmp_path: Path) -> None:
     done = home_with(tmp_path).run(verb="devices")
     assert (done.code, "the home has no devices beside the processor" in done.output) == (0, True)
+
+
+def test_a_host_has_the_devices_of_the_home(tmp_path: Path) -> None:
+    box = {"launcher": "ssh", "address": "bench@box", "folder": "/var/tmp/tvm"}
+    home = home_with(tmp_path, hosts={"box": box}, devices={"opencl": {}}, tvm_source="/tvm")
+    add(home, "x", ["opencl"])
+    homes.write(
+        home.home.config("experiment", "x") / "config.json", {"active": True, "hosts": ["box"], "device": ["opencl"]}
+    )
+    plan = make_plan(home.home, CodeFolders(home.code / "experiments"))
+    tvms = bundle.Tvms({}, {}, rebuild=True)
+    packed = bundle.pack_config(
+        plan, plan.config.hosts["box"], plan.away, bundle.Code("h", tmp_path, has_own=False), tvms
+    )
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        for name in archive.getnames():
+            text = archive.extractfile(name)
+            assert text is not None
+            homes.write(tmp_path / "there" / "config" / name, json.load(text))
+    there = make_plan(Home(tmp_path / "there"), CodeFolders(home.code / "experiments"), host="box")
+    assert [(job.name, job.faults) for job in (*there.experiments, *there.rejected)] == [("x~box", ())]
+    assert (list(there.config.devices), there.config.tvm_source) == (["opencl"], "/tvm")
