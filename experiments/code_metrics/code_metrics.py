@@ -63,7 +63,7 @@ class CodeMetrics(Experiment[CodeMetricsConfig]):
 
     def prepare(self, point: Point, config: CodeMetricsConfig, seed: int) -> Prepared:
         """The point's one compilation; its numbers go into the record, and what it took is told by the timer."""
-        generated = measuring.measure(point, seed, is_counted=point.name in config.counted)
+        generated = measuring.measure(point, seed, is_counted=_is_counted(point, config))
         keep = Keep.of_environment()
         if keep is None:
             return _make_prepared(generated, {})
@@ -99,8 +99,17 @@ def _workloads(config: CodeMetricsConfig) -> Iterator[Workload]:
 
 def _describe(point: Point, config: CodeMetricsConfig) -> dict[str, Any]:
     """The point as another process is asked for it."""
-    counted = point.name in config.counted
-    return {"workload": point.workload, "values": dict(point.values), "target": point.target, "is_counted": counted}
+    return {
+        "workload": point.workload,
+        "values": dict(point.values),
+        "target": point.target,
+        "is_counted": _is_counted(point, config),
+    }
+
+
+def _is_counted(point: Point, config: CodeMetricsConfig) -> bool:
+    """Whether its instructions are: not in float16, each of whose operations is a call on such a processor."""
+    return point.name in config.counted and point.values.get("dtype") != "float16"
 
 
 def _text(target: str) -> str:
