@@ -13,6 +13,7 @@ from files.incremental import IncrementalSite, code_version
 from hiding import hide_secrets
 from pages import site as site_pages
 from render import page as pages
+from views.commits import Links
 from views.context import SiteContext
 
 from tvmdash import common
@@ -38,14 +39,22 @@ class Published:
     rendered_nights: int
 
 
-def publish(home: Home, tonight: Night, output: Path, now: datetime.datetime, *, receipt_nights: int = 30) -> Published:
+def publish(
+    home: Home,
+    tonight: Night,
+    output: Path,
+    now: datetime.datetime,
+    *,
+    receipt_nights: int = 30,
+    links: Links = Links(),  # noqa: B008 - frozen
+) -> Published:
     """Make `output` the site of `home`, with `tonight` on its first page.
 
     Killed at any instant, `output` is the old site or the new one, whole. It belongs to the site: other files in it
     are gone afterwards. Secrets are hidden in every file of it.
     """
     target = output.resolve()  # where the operator made it a link, the folder behind it is what is swapped
-    site = SiteContext(home, tonight, target, now)
+    site = SiteContext(home, tonight, target, now, links=links)
     with common.folder_beside(target) as new:
         (new / "CACHEDIR.TAG").write_text(CACHE_TAG, encoding="ascii")
         copy_static(new)

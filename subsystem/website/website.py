@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import publishing
+from views.commits import Links
 
 from tvmdash import common
 from tvmdash.config_util import JobConfig
@@ -20,13 +21,18 @@ class WebsiteConfig(JobConfig):
     """As fields.json describes it."""
 
     receipt_nights: int
+    commit_url: str
+    compare_url: str
 
 
 class Website(Subsystem[WebsiteConfig]):
     """Publishes tonight's page and the pages of the nights that changed."""
 
     def work(self, config: WebsiteConfig, output: Path, home: Home, tonight: Night) -> Report:
-        done = publishing.publish(home, tonight, output, common.utc_now(), receipt_nights=config.receipt_nights)
+        links = Links(config.commit_url, config.compare_url)
+        done = publishing.publish(
+            home, tonight, output, common.utc_now(), receipt_nights=config.receipt_nights, links=links
+        )
         pages = f"{done.rendered_nights} of {done.nights} nights' pages were written anew"
         return Report("Website", f"The page of night {tonight.stamp} is {done.page}; {pages}.")
 

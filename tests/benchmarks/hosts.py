@@ -153,7 +153,7 @@ def seal(raw: Path, machines: Machines, job: str, night: int) -> None:
 def take_in(home: Home, away: Path) -> None:
     """What the night does with what its hosts hand in, and with what it has measured itself."""
     for file in sorted(away.glob("*.tar")):
-        taken = parcels.take_in(file, file.stem, home, home.root / "tmp").taken
+        taken = parcels.take_in(file, file.stem, os.environ["TVMDASH_NIGHT"], home, home.root / "tmp").taken
         for job in taken:
             publishing.index_name(SimpleNamespace(home=home), job)  # type: ignore[arg-type]
     for job in home.experiments_with_data():

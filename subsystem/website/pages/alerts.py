@@ -33,8 +33,7 @@ def write_alerts(context: SiteContext, new: Path) -> None:
     """Write alerts.html."""
     alerts = context.alerts
     views = [
-        incident_views.view(incident, context.series_by_id, silent=incident.id in alerts.silent)
-        for incident in alerts.incidents
+        incident_views.view(incident, context, silent=incident.id in alerts.silent) for incident in alerts.incidents
     ]
     still = [incident.id for incident in alerts.open]
     by_id = {view.id: view for view in views}

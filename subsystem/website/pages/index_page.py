@@ -22,12 +22,24 @@ from views.tonight import ExperimentView, ReportView, report_views
 
 from tvmdash.contracts.scores import ScoreTonight
 from tvmdash.dashboard_info import RUNNING, Night
+from tvmdash.verdict import Absence
 
 MOST_SERIES = 50
 MOST_YOUNG = 8
 """As long as none can be judged."""
 MOST_INCIDENTS = 3
 """More are behind a click."""
+
+
+@dataclass(frozen=True)
+class MissingView:
+    """An experiment of which series have no value tonight. page: its own; failed: whether `failures` tells more."""
+
+    name: str
+    page: str
+    count: str
+    words: str
+    failed: bool
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,8 @@ class FirstScreen:
     faults: list[str]
     strip: Strip
     series: list[SeriesView]
+    all_shown: int
+    missing: list[MissingView]
     beside: list[SeriesView]
     against_itself: bool
     reference: str
@@ -81,6 +95,7 @@ def make_index_page(
     incidents = _incidents(context)
     young = bool(series) and states[YOUNG] == len(series)
     beside = _beside(context)
+    shown = [each for each in series if each.state not in (MISSING, GONE)]
     return FirstScreen(
         night=night,
         sentence=sentence_of_night.sentence,
@@ -99,7 +114,9 @@ def make_index_page(
         more_incidents=incidents[MOST_INCIDENTS:],
         faults=_faults(context, experiments),
         strip=make_strip(context.last_nights, machine_changes(context.own_machines)),
-        series=some_of_each(series, MOST_YOUNG) if young else series[:MOST_SERIES],
+        series=some_of_each(series, MOST_YOUNG) if young else shown[:MOST_SERIES],
+        all_shown=len(shown),
+        missing=_missing(context, experiments),
         beside=beside,
         against_itself=context.verdict.value is not None
         and context.verdict.value.beside is not None
@@ -118,6 +135,30 @@ def make_index_page(
         scores_stamp=context.scores.stamp,
         reports=report_views(context.home, night, context.old),
     )
+
+
+def _missing(context: SiteContext, experiments: list[ExperimentView]) -> list[MissingView]:
+    """A line for each experiment, in the verdict's order."""
+    told = context.verdict.value.missing if context.verdict.value else ()
+    pages = {view.name: view.page for view in experiments}
+    return [
+        MissingView(
+            one.experiment,
+            pages.get(one.experiment, ""),
+            f"{one.series} of {one.expected} series",
+            _ABSENCES[one.why],
+            one.why in (Absence.FAILED, Absence.BLOCKED),
+        )
+        for one in told
+    ]
+
+
+_ABSENCES = {
+    Absence.FAILED: "it failed",
+    Absence.BLOCKED: "it was blocked",
+    Absence.NOT_RUN: "it did not run",
+    Absence.NO_VALUE: "it ran without measuring them",
+}
 
 
 def _beside(context: SiteContext) -> list[SeriesView]:
@@ -155,8 +196,9 @@ def _too_young(alerts: Alerts, series: SeriesView, nights: int) -> str:
 
 
 def _incidents(context: SiteContext) -> list[IncidentView]:
-    """What is open, worst first, then what else tonight found."""
+    """What tonight found and is open, what is open from before, each worst first, then what else tonight found."""
     alerts = context.alerts
-    still = alerts.open
-    news = [incident for incident in alerts.news(context.tonight.stamp) if incident not in still]
-    return [incident_views.view(incident, context.series_by_id, silent=False) for incident in (*still, *news)]
+    found = alerts.news(context.tonight.stamp)
+    still = sorted(alerts.open, key=lambda incident: incident not in found)
+    settled = [incident for incident in found if incident not in still]
+    return [incident_views.view(incident, context, silent=False) for incident in (*still, *settled)]

@@ -15,6 +15,7 @@ from files.files import carry_over, write_data, write_new
 from files.incremental import mark
 from render import page as pages
 from views import night as night_views
+from views.commits import list_new
 from views.context import SiteContext
 from views.frame import Frame
 from views.night_results import Kept, NightResults, Results
@@ -148,6 +149,7 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
         fault=fault,
         results=results,
         failures=night_views.failures(night.jobs),
+        new=list_new(night, context.links),
         jobs=[*night_views.experiments(night), *night_views.subsystems(night)],
     )
     write_new(f"{new}/nights/{stamp}.html", text.encode())

@@ -14,8 +14,10 @@ from inputs.scores import Scores, read_scores
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night, host_of
+from tvmdash.errors import DashboardError
 from tvmdash.tries import files
 from tvmdash.verdict import JudgedSeries
+from views.commits import Links, NewCommits, list_new
 from views.frame import HOSTS, TRIES, Frame
 from views.series import NIGHTS, Measured, SeriesView, read_measured
 from views.tally import ReadVerdict, read_tonights
@@ -32,6 +34,7 @@ class SiteContext:
     old: Path
     now: datetime.datetime
     max_age_hours: int = MAX_AGE_HOURS
+    links: Links = Links()  # noqa: RUF009 - frozen
 
     @functools.cached_property
     def stamps(self) -> list[str]:
@@ -84,6 +87,17 @@ class SiteContext:
     def own_machines(self) -> Mapping[str, tuple[str, ...]]:
         """The same without the other hosts."""
         return self._measured.own_machines
+
+    def new_in(self, stamp: str, version: str) -> tuple[NewCommits, ...]:
+        """What was new in the TVM `version` of a night: of all its TVMs where none is that one."""
+        night = next((night for night in self.last_nights if night.stamp == stamp), None)
+        if night is None:
+            try:
+                night = self.home.read_night(stamp)
+            except DashboardError:  # the page of that night says so
+                return ()
+        found = list_new(night, self.links)
+        return tuple(new for new in found if version and new.after == version) or found
 
     @functools.cached_property
     def judged(self) -> Mapping[str, JudgedSeries]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from tvmdash.incidents.cause_text import format_cause_in_short
 from tvmdash.incidents.events import Moved
-from tvmdash.incidents.headline import format_headline, format_size
+from tvmdash.incidents.headline import format_headline, format_size, shorten
 from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident
-from tvmdash.incidents.text import format_incident, format_level, format_night
+from tvmdash.incidents.text import format_incident, format_level, format_night, format_nights
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE, Way
 from tvmdash.text import format_percent, format_percent_range
-from views.series import SeriesView
+from views.commits import NewCommits
+from views.context import SiteContext
+from views.next_steps import Step, list_steps
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class ChangeView:
 class IncidentView:
     """An incident. what: Regression, Improvement, Change, Machine or Creep; moves: the worst first.
 
-    brief: since when and how sure in half a line; sure: the same in the words of the alerts.
+    brief: since when and how sure in half a line; sure: the same in the words of the alerts. new: what was new in the
+    TVM with which it came; steps: the commands that come next.
     """
 
     id: str
@@ -66,10 +68,13 @@ class IncidentView:
     spark: Markup
     who: str
     history: tuple[ChangeView, ...]
+    new: tuple[NewCommits, ...]
+    steps: tuple[Step, ...]
 
 
-def view(incident: Incident, series: Mapping[str, SeriesView], *, silent: bool) -> IncidentView:
+def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentView:
     """The incident, with the line of its worst series where that is still measured."""
+    series = context.series_by_id
     moved = sorted(incident.moved, key=lambda item: (not item.worse, -abs(item.effect)))
     sure = format_incident(incident).since
     shown = next((series[item.series] for item in moved if item.series in series), None)
@@ -93,6 +98,8 @@ def view(incident: Incident, series: Mapping[str, SeriesView], *, silent: bool) 
         spark=shown.spark if shown else Markup(""),
         who=people[-1] if people else "",
         history=tuple(ChangeView(change.at, change.who, change.state, change.words) for change in incident.changes),
+        new=context.new_in(incident.begin, incident.versions[1]) if _is_of_tvm(incident) else (),
+        steps=list_steps(incident, shown) if incident.is_open else (),
     )
 
 
@@ -101,11 +108,19 @@ def _brief(incident: Incident) -> str:
     best = max(incident.moved, key=lambda item: abs(item.z or 0), default=None)
     if incident.kind != CHANGE or incident.notes or best is None or best.z is None or best.again_new:
         return ""
-    before, after = incident.versions
-    version = f", TVM {before} → {after}" if before and after and before != after else f", TVM {after}" if after else ""
-    over = f" over {best.nights} nights" if best.nights else ""
+    before, after = map(shorten, incident.versions)
+    version = f", TVM {after}" if after else ""
+    if before and after and incident.versions[0] != incident.versions[1]:
+        version = f", TVM {before} → {after}"
+    over = f" over {format_nights(best.nights)}" if best.nights else ""
     cause = f"; {format_cause_in_short(incident.cause)}" if incident.cause is not None else ""
     return f"Since {format_night(incident.begin)}{version}{cause}; {abs(best.z):.1f} standard errors{over}."
+
+
+def _is_of_tvm(incident: Incident) -> bool:
+    """Whether TVM was another when it came."""
+    before, after = incident.versions
+    return bool(after) and before != after and incident.kind != CREEP
 
 
 def _what(incident: Incident) -> str:

@@ -110,10 +110,10 @@ def format_size(moved: Moved) -> str:
 def format_range(incident: Incident) -> str:
     """Between which TVMs it came, as in "599895c..5a36cd4"; empty where TVM was the same, or that is not known."""
     before, after = incident.versions
-    return f"{_shorten(before)}..{_shorten(after)}" if before and after and before != after else ""
+    return f"{shorten(before)}..{shorten(after)}" if before and after and before != after else ""
 
 
-def _shorten(version: str) -> str:
+def shorten(version: str) -> str:
     """A commit by its first digits, a version as it is."""
     is_commit = len(version) == 40 and set(version) <= set("0123456789abcdef")
     return version[:9] if is_commit else elide(version, _WORKLOAD_COLUMNS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tvmdash.common import parse_stamp
 from tvmdash.incidents.cause_text import describe_cause
 from tvmdash.incidents.events import BisectionAnswer, Moved, MovedFunction
-from tvmdash.incidents.headline import format_headline, format_size
+from tvmdash.incidents.headline import format_headline, format_size, shorten
 from tvmdash.incidents.ledger import CREEP, MACHINE, Incident
 from tvmdash.text import elide, format_exact, format_list, format_percent, format_quantity
 
@@ -17,6 +17,11 @@ _TOLD_FUNCTIONS = 3
 _NAME_COLUMNS = 100
 _LEAST_SHOWN = 0.0005
 """Less than this share of an exact number is told in its unit alone."""
+
+
+def format_nights(count: int) -> str:
+    """As in "1 night" and "3 nights"."""
+    return f"{count} night{'' if count == 1 else 's'}"
 
 
 def format_night(stamp: str) -> str:
@@ -127,9 +132,9 @@ def _format_since(incident: Incident) -> str:
     if incident.kind == MACHINE and incident.blame == "machine":
         version = ""
     elif before and before == after:
-        version = f", TVM {after} as before"
+        version = f", TVM {shorten(after)} as before"
     else:
-        version = f", first with TVM {after}, last good {before or 'unknown'}" if after else ""
+        version = f", first with TVM {shorten(after)}, last good {shorten(before) or 'unknown'}" if after else ""
     gap = (parse_stamp(incident.begin) - parse_stamp(incident.after)).total_seconds() / 86400
     last = f" (nothing was measured since {format_night(incident.after)})" if gap > 1.5 else ""
     return f"Since the night {format_night(incident.begin)}{last}{version}."
@@ -185,5 +190,5 @@ def _format_statistics(incident: Incident) -> str:
     best = max(incident.moved, key=lambda series: abs(series.z or 0), default=None)
     if best is None or best.z is None:
         return also.strip()
-    over = f" over {best.nights} nights" if best.nights else ""
+    over = f" over {format_nights(best.nights)}" if best.nights else ""
     return f"How sure: {abs(best.z):.1f} standard errors{over}.{also}"

@@ -1,0 +1,122 @@
+"""What is new in a night's TVMs: the commits since the night before, each with its address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvmdash.dashboard_info import Night
+from tvmdash.text import elide
+
+_WHEELS_OF = "https://github.com/apache/tvm"
+"""Where the commits of released wheels are."""
+_SHA = re.compile(r"[0-9a-f]{7,40}")
+_SSH = re.compile(r"(?:ssh://)?[\w.-]+@(?P<host>[\w.-]+)[:/](?P<path>[^\s?#]+)")
+_HTTPS = re.compile(r"https?://(?:[^@/\s]*@)?(?P<host>[\w.-]+)/(?P<path>[^\s?#]+)")
+_TITLE = 120
+
+
+@dataclass(frozen=True)
+class Links:
+    """Where commits can be looked at: addresses with {commit}, or {before} and {after}; empty: by the remote's host."""
+
+    commit_url: str = ""
+    compare_url: str = ""
+
+    def of_commit(self, remote: str, commit: str) -> str:
+        """The commit's address; empty where none is known."""
+        template = self.commit_url or _join(remote, "/commit/{commit}")
+        return _fill(template, commit=commit)
+
+    def of_range(self, remote: str, before: str, after: str) -> str:
+        """The address of what lies between them; empty where none is known."""
+        template = self.compare_url or _join(remote, "/compare/{before}...{after}")
+        return _fill(template, before=before, after=after)
+
+
+def _join(remote: str, path: str) -> str:
+    """The page of the remote's host, where it is GitHub or GitLab."""
+    found = _HTTPS.fullmatch(remote) or _SSH.fullmatch(remote)
+    if found is None or not re.search(r"git(hub|lab)", found["host"]):
+        return ""
+    base = f"https://{found['host']}/{found['path'].removesuffix('/').removesuffix('.git')}"
+    return f"{base}/-{path}" if "gitlab" in found["host"] else base + path
+
+
+def _fill(template: str, **commits: str) -> str:
+    if not template.startswith(("https://", "http://")) or not all(map(_SHA.fullmatch, commits.values())):
+        return ""
+    for name, commit in commits.items():
+        template = template.replace(f"{{{name}}}", commit)
+    return template
+
+
+@dataclass(frozen=True)
+class CommitView:
+    """One commit."""
+
+    short: str
+    url: str
+    title: str
+    author: str
+    day: str
+
+
+@dataclass(frozen=True)
+class NewCommits:
+    """What came between two nights' TVMs: the newest commits, and how many `more` there are.
+
+    ends: both TVMs; after: the later one as records have it.
+    """
+
+    ends: tuple[str, str]
+    url: str
+    commits: tuple[CommitView, ...]
+    more: int
+    after: str
+
+    @property
+    def count(self) -> int:
+        return len(self.commits) + self.more
+
+
+def list_new(night: Night, links: Links) -> tuple[NewCommits, ...]:
+    """For each TVM of the night that is another than on the night before."""
+    return tuple(_list_new(night.artifacts, links))
+
+
+def _list_new(artifacts: Sequence[Any], links: Links) -> Iterator[NewCommits]:
+    for artifact in artifacts:
+        since = artifact.get("since") if isinstance(artifact, Mapping) else None
+        if not isinstance(since, Mapping) or since.get("key") == artifact.get("key"):
+            continue
+        facts = artifact.get("facts")
+        remote = str(facts.get("remote") or "") if isinstance(facts, Mapping) else ""
+        remote = remote if artifact.get("provider") == "git" else _WHEELS_OF
+        before, after = (str(each.get("commit") or "") for each in (since, artifact))
+        ends = tuple(_shorten(str(each.get("commit") or ""), each.get("version")) for each in (since, artifact))
+        yield NewCommits(
+            (ends[0], ends[1]),
+            links.of_range(remote, before, after),
+            tuple(_view(commit, remote, links) for commit in _maps(since.get("commits"))),
+            more if isinstance(more := since.get("more"), int) else 0,
+            after,
+        )
+
+
+def _shorten(commit: str, version: object) -> str:
+    """A wheel by its version, a build from source by its commit."""
+    is_source = "+g" in str(version) or not version
+    return commit[:9] if is_source and commit else elide(str(version), 40)
+
+
+def _maps(value: object) -> Iterable[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _view(commit: Mapping[str, Any], remote: str, links: Links) -> CommitView:
+    sha = str(commit.get("sha", ""))
+    title, author = elide(str(commit.get("title", "")), _TITLE), elide(str(commit.get("author", "")), 60)
+    return CommitView(sha[:9], links.of_commit(remote, sha), title, author, str(commit.get("date", ""))[:10])
