@@ -57,8 +57,10 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 def _try(arguments: argparse.Namespace) -> int:
     from dashboard.investigate.tries import asking, tries
+    from dashboard.plan.home_config import read_home_config
     from tvmdash.tries import text
 
+    read_home_config(Home(arguments.home))  # before anything is left in what is no home
     request = _make_request(arguments)
     if arguments.queue:
         name = asking.put_into_queue(Home(arguments.home), request, find_code(arguments))

@@ -331,3 +331,11 @@ def test_what_is_not_known_well_enough_is_named_with_what_could_have_been_seen()
     assert "Without a change" not in done
     few = (point_of("run_time", 1.0), point_of("run_time_ratio", 1.0, kind="ratio", std=0.001, samples=5))
     assert "Not known well enough" in text.format_table(result_of(few)), "of five pairs that may be luck"
+
+
+def test_where_there_is_no_home_nothing_is_made_and_that_is_said(tmp_path: Path) -> None:
+    missing = homes.HomeForTests(tmp_path)
+    done = missing.run(*AGAINST, verb="try")
+    assert done.code == 2
+    assert f"{missing.home.root}: there is no such folder." in done.output
+    assert not list(tmp_path.iterdir())
