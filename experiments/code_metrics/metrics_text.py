@@ -6,16 +6,39 @@ from collections.abc import Mapping
 
 from tvmdash.experiment import plots as series_plots
 from tvmdash.experiment.info import History
-from tvmdash.plot_util.specs import Plot
+from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot
+from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary
 from tvmdash.text import format_exact, format_list
 
 TOLD = ("kernels", "instructions", "registers", "spills", "shared_memory", "code_size", "source_size")
 
+DRAWN = ("registers", "code_size", "source_size", "shared_memory", "instructions")
+"""Those that have a graph of tonight."""
 
-def plots(usual: Mapping[str, Plot], _history: History) -> Mapping[str, Plot]:
-    """The default graphs."""
-    return usual
+
+def plots(usual: Mapping[str, Plot], history: History) -> Mapping[str, Plot]:
+    """The lines over nights, and each of tonight's numbers of whole networks, by target."""
+    lines = {name: plot for name, plot in usual.items() if name not in {"tonight", "tonight_map"}}
+    return {**{metric: bars for metric in DRAWN if (bars := _draw(history, metric))}, **lines}
+
+
+def _draw(history: History, metric: str) -> GroupedBar | None:
+    found = {
+        (str(series.labels["workload"]).partition(".")[2], str(series.labels["build_config"]["target"])): series
+        for series in series_plots.measured_tonight(history, {metric})
+        if "batch" in series.labels["workload_args"]
+    }
+    if not found:
+        return None
+    networks, targets = (tuple(dict.fromkeys(name[place] for name in found)) for place in (0, 1))
+    rows = tuple(tuple(_estimate(found.get((network, target))) for target in targets) for network in networks)
+    title = f"{history.experiment}, night {history.stamps[-1]}: {metric.replace('_', ' ')}"
+    return GroupedBar(title, next(iter(found.values())).unit, networks, targets, rows, lower_is_better=True)
+
+
+def _estimate(series: Series | None) -> Estimate | None:
+    return None if series is None else Estimate(series.values[-1], None, None)
 
 
 def summary(usual: Summary, history: History) -> Summary:

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from dashboard.artifacts.artifact import Artifact
-from tests.experiments.trying import Tried, config_of, modules
+from tests.experiments.trying import STAMP, Tried, config_of, modules
 from tvmdash import common, records, structured
 from tvmdash.exp_templates import Point
+from tvmdash.experiment.info import History
 from tvmdash.experiment.paired import reference
 from tvmdash.records import Record
+from tvmdash.series.store import Series
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 OWN = modules("code_metrics")
@@ -134,6 +136,15 @@ def test_the_words_say_what_each_target_adds_up_to(night: tuple[Tried, records.N
     text = night[0].told()
     assert "- cuda_sm80: 1 kernel" in text
     assert "of shared memory" in text
+
+
+def test_each_number_of_a_network_is_drawn_by_target() -> None:
+    labels = [{"workload": "code.mlp", "workload_args": {"batch": 1}, "build_config": {"target": t}} for t in "ab"]
+    more = ((STAMP,), [7.0], [None], [None], [None])
+    series = [Series("id", "code_metrics", "registers", "registers", "lower", each, *more) for each in labels]
+    drawn = OWN.metrics_text.plots({"tonight": None}, History("code_metrics", (), tuple(series), (STAMP,), ()))
+    assert list(drawn) == ["registers"]
+    assert (drawn["registers"].groups, len(drawn["registers"].values[0])) == (("mlp",), 2)
 
 
 def test_what_ptxas_says_is_read_by_kernel() -> None:
