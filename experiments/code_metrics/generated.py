@@ -49,7 +49,7 @@ class Function:
 class Generated:
     """What a module became on a target.
 
-    numbers: of the whole, by metric; facts: other numbers; missing: what is not known, and why.
+    compile_ms: CPU time. numbers: of the whole, by metric; facts: other numbers; missing: what is not known, and why.
     """
 
     compile_ms: float
@@ -83,12 +83,12 @@ def generate(module: Any, target: str) -> Generated:
     """The code of a Relax module for a target of `TARGETS`; DashboardError where TVM cannot make it."""
     watch, trace = PassWatch(()), Trace()
     with collecting_objects() as objects:
-        begun = time.perf_counter_ns()
+        begun = time.process_time_ns()
         try:
             executable = _build(module, target, watch, trace)
         except Exception as error:  # TVM's passes raise anything
             raise DashboardError(f"TVM cannot generate code for {target}: {error}"[:1500]) from error
-        compile_ms = (time.perf_counter_ns() - begun - trace.spent_ns) / 1e6
+        compile_ms = (time.process_time_ns() - begun - trace.spent_ns) / 1e6
     kind, text, binaries = _generated_text(executable, target, objects)
     functions, missing = _describe(kind, text, binaries, target)
     return Generated(
