@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -65,7 +66,7 @@ def shift_clock(host: Path, ahead_s: int) -> None:
     environment.unlink()
     (environment / ".complete").parent.mkdir()
     (environment / ".complete").touch()
-    python = f'#!/bin/sh\nLD_PRELOAD={library} exec {sys.prefix}/bin/python "$@"\n'
+    python = f'#!/bin/sh\nLD_PRELOAD={library} exec {shlex.quote(sys.prefix)}/bin/python "$@"\n'
     homes.script(environment / "bin" / "python", python)
 
 
