@@ -68,13 +68,14 @@ class CommitView:
 class NewCommits:
     """What came between two nights' TVMs: the newest commits, and how many `more` there are.
 
-    ends: both TVMs; after: the later one as records have it.
+    ends: both TVMs, for people; before, after: as records have them.
     """
 
     ends: tuple[str, str]
     url: str
     commits: tuple[CommitView, ...]
     more: int
+    before: str
     after: str
 
     @property
@@ -102,6 +103,7 @@ def _list_new(artifacts: Sequence[Any], links: Links) -> Iterator[NewCommits]:
             links.of_range(remote, before, after),
             tuple(_view(commit, remote, links) for commit in _maps(since.get("commits"))),
             more if isinstance(more := since.get("more"), int) else 0,
+            before,
             after,
         )
 

@@ -88,16 +88,27 @@ class SiteContext:
         """The same without the other hosts."""
         return self._measured.own_machines
 
-    def new_in(self, stamp: str, version: str) -> tuple[NewCommits, ...]:
-        """What was new in the TVM `version` of a night: of all its TVMs where none is that one."""
+    def new_between(self, after: str, begin: str, version: str) -> tuple[NewCommits, ...]:
+        """What was new in the TVM `version` of the night `begin` since the night `after`, by night, newest first.
+
+        Of all TVMs of a night where none is that one.
+        """
+        found: list[NewCommits] = []
+        for stamp in reversed([stamp for stamp in self.stamps if after < stamp <= begin][-NIGHTS:]):
+            new = self._new_in(stamp)
+            own = [each for each in new if version and each.after == version] or list(new)
+            version = own[0].before if len(own) == 1 else version
+            found += own
+        return tuple(found)
+
+    def _new_in(self, stamp: str) -> tuple[NewCommits, ...]:
         night = next((night for night in self.last_nights if night.stamp == stamp), None)
         if night is None:
             try:
                 night = self.home.read_night(stamp)
             except DashboardError:  # the page of that night says so
                 return ()
-        found = list_new(night, self.links)
-        return tuple(new for new in found if version and new.after == version) or found
+        return list_new(night, self.links)
 
     @functools.cached_property
     def judged(self) -> Mapping[str, JudgedSeries]:

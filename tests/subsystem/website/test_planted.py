@@ -11,12 +11,15 @@ import pytest
 
 from tests.dashboard.homes import environment
 from tests.subsystem import scripts
+from tests.subsystem.stat_alerts.alert_homes import stamp_of
 from tests.subsystem.website import planted
 from tests.subsystem.website.planted import TONIGHT, Planted
 from tests.subsystem.website.sites import Page
+from tvmdash import common
 from tvmdash.verdict import Level
 
-Links = scripts.load("website").Links
+website = scripts.load("website")
+Links, SiteContext = website.Links, website.publishing.SiteContext
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +133,16 @@ def test_a_commits_address_is_that_of_its_remotes_host_and_holds_no_secret(remot
     assert links.of_commit(remote, "a" * 40) == url
     assert links.of_commit(remote, "x" * 40) == ""
     assert Links("https://tvm.example/{commit}").of_commit(remote, "abcdef1") == "https://tvm.example/abcdef1"
+
+
+def test_an_incident_after_nights_without_a_value_has_the_commits_of_all_of_them(home: Planted) -> None:
+    context = SiteContext(
+        home.home.home, home.home.home.read_night(stamp_of(TONIGHT)), home.site.folder, common.utc_now()
+    )
+    found = context.new_between(stamp_of(TONIGHT - 3), stamp_of(TONIGHT), planted.commit_of(TONIGHT))
+    assert [new.ends for new in found] == [
+        (planted.commit_of(night - 1)[:9], planted.commit_of(night)[:9])
+        for night in (TONIGHT, TONIGHT - 1, TONIGHT - 2)
+    ]
+    (one,) = context.new_between(stamp_of(TONIGHT - 1), stamp_of(TONIGHT), planted.commit_of(TONIGHT))
+    assert one.count == len(planted.COMMITS)
