@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
-import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
@@ -13,6 +12,7 @@ from typing import IO
 from dashboard.artifacts import artifact_store, proof
 from dashboard.artifacts.artifact import LAST_USED, MANIFEST, Artifact, ArtifactError, read_artifact
 from dashboard.artifacts.locks import Deadline
+from dashboard.worker.unpacking import unpack
 
 _CHUNK = 1 << 20
 _WITHIN_S = 600.0
@@ -45,10 +45,7 @@ def take_in(key: str, content: IO[bytes], folder: Path, log: Path) -> None:
     deadline = Deadline(_WITHIN_S)
     content.seek(0)
     with artifact_store.claim(folder, key, deadline), artifact_store.workplace(folder, key) as place:
-        with tarfile.open(fileobj=content) as archive:
-            # Python before 3.11.4 has no filters.
-            archive.extraction_filter = getattr(tarfile, "data_filter", None)
-            archive.extractall(place)  # noqa: S202 - the home packed it; filtered where Python can
+        unpack(content, place)
         if not (place / key / MANIFEST).is_file():
             raise ArtifactError(f"{key}: what came from the home holds no such TVM.")
         copy = read_artifact(place / key)

@@ -50,6 +50,7 @@ from dashboard.plan.job import REPOSITORY, CodeFolders
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import make_plan
 from dashboard.worker import copied
+from dashboard.worker.unpacking import unpack
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, Home
 from tvmdash.errors import DashboardError
@@ -157,13 +158,8 @@ class _Worker:
 
     def _write_config(self, config: IO[bytes]) -> None:
         self._home.root.mkdir(exist_ok=True)
-        with (
-            common.folder_beside(self._home.root / "config") as new,
-            tarfile.open(fileobj=config) as archive,
-        ):
-            # Python before 3.11.4 has no filters.
-            archive.extraction_filter = getattr(tarfile, "data_filter", None)
-            archive.extractall(new)  # noqa: S202 - the home packed it; filtered where Python can
+        with common.folder_beside(self._home.root / "config") as new:
+            unpack(config, new)
         (self._home.root / "config" / "experiments").mkdir(exist_ok=True)
 
     def _hand_over(self) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.dashboard import host_homes
 from tests.dashboard.homes import HomeForTests
 
@@ -147,3 +149,13 @@ def _find_ports(count: int) -> int:
                 stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
             return first
     raise AssertionError("no free ports")
+
+
+@contextlib.contextmanager
+def started_or_skipped(folder: Path, nodes: int) -> Iterator[Cluster]:
+    """As `started`; the tests are skipped with a word where there is no Slurm."""
+    missing = find_missing()
+    if missing:
+        pytest.skip(f"there is no Slurm here: {', '.join(missing)} missing (Debian: apt install slurm-wlm munge)")
+    with started(folder, nodes) as cluster:
+        yield cluster

@@ -41,10 +41,7 @@ JOBS = ("plain", *(f"plain~{node}" for node in NODES))
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    missing = slurm_cluster.find_missing()
-    if missing:
-        pytest.skip(f"there is no Slurm here: {', '.join(missing)} missing (Debian: apt install slurm-wlm munge)")
-    with slurm_cluster.started(tmp_path_factory.mktemp("slurm"), len(NODES)) as started:
+    with slurm_cluster.started_or_skipped(tmp_path_factory.mktemp("slurm"), len(NODES)) as started:
         yield started
 
 

@@ -15,6 +15,7 @@ TIME_UNITS = ("ns", "µs", "us", "ms", "s")
 _SMALLER = {"s": ("ms", 1000.0), "ms": ("µs", 1000.0), "µs": ("ns", 1000.0), "us": ("ns", 1000.0)}
 _LARGER = {"ns": ("µs", 1000.0), "µs": ("ms", 1000.0), "us": ("ms", 1000.0), "ms": ("s", 1000.0)}
 _NOTHING_PERCENT = 1e-9
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _MARKUP = re.compile(r"[\\`*\[\]<>|~&]")
 _AUTOLINKS = re.compile(r"@|#(?=\d)|:(?=//)|www(?=\.)", re.IGNORECASE)
 """After these, a character without width keeps GitHub from making a link or a mention."""
@@ -24,6 +25,11 @@ def clean(text: str) -> str:
     """`text` on one line, without what XML cannot hold (control characters, halves of surrogate pairs)."""
     shown = ("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") or c in "\ufffe\uffff" else c for c in text)
     return "".join(shown) if not text.isprintable() else text
+
+
+def is_commit(text: str) -> bool:
+    """Whether it is all 40 digits of a commit."""
+    return _COMMIT.fullmatch(text) is not None
 
 
 def width_of(text: str) -> int:

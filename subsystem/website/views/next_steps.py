@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tvmdash.incidents.ledger import CHANGE, Incident
+from tvmdash.text import is_commit
 from views.series import SeriesView
 
 _PROGRAM = "python3 -m dashboard"
-_COMMIT, _RELEASE = re.compile(r"[0-9a-f]{40}"), re.compile(r"[0-9]+(\.[0-9a-z]+)+")
+_RELEASE = re.compile(r"[0-9]+(\.[0-9a-z]+)+")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,6 @@ def _list_steps(incident: Incident, series: SeriesView | None) -> Iterator[Step]
 
 def _name_tvm(version: str) -> str:
     """As commands take it: a commit of the home's remote, or a release; empty where it is neither."""
-    if _COMMIT.fullmatch(version):
+    if is_commit(version):
         return f"git:{version}"
     return f"pypi:{version}" if _RELEASE.fullmatch(version) else ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import CREEP, MACHINE, NOT_TVMS, Incident
 from tvmdash.records.metrics import METRICS
-from tvmdash.text import elide, format_exact, format_list, format_percent, format_percents
+from tvmdash.text import elide, format_exact, format_list, format_percent, format_percents, is_commit
 
 _METRICS = {metric.name for metric in METRICS}
 _NAME_COLUMNS, _WORKLOAD_COLUMNS = 70, 40
@@ -115,5 +115,4 @@ def format_range(incident: Incident) -> str:
 
 def shorten(version: str) -> str:
     """A commit by its first digits, a version as it is."""
-    is_commit = len(version) == 40 and set(version) <= set("0123456789abcdef")
-    return version[:9] if is_commit else elide(version, _WORKLOAD_COLUMNS)
+    return version[:9] if is_commit(version) else elide(version, _WORKLOAD_COLUMNS)
