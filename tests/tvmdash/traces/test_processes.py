@@ -73,6 +73,7 @@ def _write_set(database: sqlite3.Connection, suffix: str, processes: list[Proces
         place = {"nid": process.host + 1, "pid": put("info_process", nid=process.host + 1, pid=process.pid)}
         thread = put("info_thread", **place, tid=1)
         agent = put("info_agent", **place, type="CPU")
+        queue = put("info_queue", **place, name="queue")
         symbols = [
             put("info_kernel_symbol", **place, code_object_id=1, kernel_name=name, display_name=name) for name in NAMES
         ]
@@ -83,12 +84,12 @@ def _write_set(database: sqlite3.Connection, suffix: str, processes: list[Proces
             if kind == "kernel_dispatch":
                 shape = {f"{what}_size_{axis}": 1 for what in ("grid", "workgroup") for axis in "xyz"}
                 call = {"agent_id": agent, "kernel_id": symbols[name], "dispatch_id": number}
-                put(kind, **row, **shape, **call, queue_id=1, stream_id=1)
+                put(kind, **row, **shape, **call, queue_id=queue, stream_id=1, region_name_id=1)
                 put("pmc_event", event_id=event, pmc_id=counter, value=1.0)
             elif kind == "region":
                 put(kind, **row, name_id=name + 1)
             else:
-                put(kind, **row, name_id=name + 1, size=1, dst_agent_id=agent)
+                put(kind, **row, name_id=name + 1, size=1, dst_agent_id=agent, src_agent_id=agent)
 
 
 @contextmanager

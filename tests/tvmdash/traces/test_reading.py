@@ -16,8 +16,8 @@ from tvmdash.machine import telemetry
 from tvmdash.measure.capture import Capture, OperatorSpan, Sample
 from tvmdash.measure.phases import TIMING, phase
 from tvmdash.traces import Connection, Filters, Straddle, Window, connect
-from tvmdash.traces.batches import NULL_INT, Wanted, WrongValue
-from tvmdash.traces.readers import sqlite_input
+from tvmdash.traces.batches import Wanted
+from tvmdash.traces.readers import sqlite_pages, table_rows
 from tvmdash.traces.readers.rocpd_reader import RocpdSource
 from tvmdash.traces.sealing import seal
 from tvmdash.traces.sources import find
@@ -95,11 +95,11 @@ def test_only_what_a_query_needs_is_read(paths: list[Path], monkeypatch: pytest.
     monkeypatch.setattr(RocpdSource, "read", noted)
     with connect(paths) as traces:
         traces.execute("SELECT sum(duration) FROM kernels").fetchall()
-        assert [dict(one.tables)["dispatch"] for one in asked] == [{"duration"}, {"duration"}]
+        assert [dict(one.tables)["dispatch"] for one in asked] == [{"duration", "missing"}] * 2
         traces.execute("SELECT sum(duration) FROM kernels").fetchall()
         assert len(asked) == 2, "what is read is kept"
         traces.execute("SELECT CAST(? AS VARCHAR), name FROM kernels", ("a",)).fetchall()
-        assert dict(asked[-1].tables)["dispatch"] == {"duration", "name"}
+        assert dict(asked[-1].tables)["dispatch"] == {"duration", "missing", "name"}
 
 
 def test_planning_a_query_runs_nothing_of_it(paths: list[Path], tmp_path: Path) -> None:
@@ -143,28 +143,15 @@ def test_a_window_into_databases_leaves_what_it_leaves_of_all_rows(
         assert expected
 
 
-def test_large_tables_come_in_pages(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rows", [1, 7, 50, 51])
+def test_large_tables_come_in_pages(paths: list[Path], rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT * FROM kernels ORDER BY guid, id"
     with connect(paths) as traces:
         expected = traces.execute(sql).fetchall()
-    for rows in (1, 7, 50, 51):
-        monkeypatch.setattr(sqlite_input, "_ROWS_IN_A_PAGE", rows)
-        with connect(paths) as traces:
-            assert traces.execute(sql).fetchall() == expected
-
-
-@pytest.mark.parametrize("value", ["'5'", "'5,6'", "1.5", "9e99", "x'05'", "'[1]'"])
-def test_what_is_no_whole_number_is_refused(value: str) -> None:
-    database = sqlite3.connect(":memory:")
-    database.execute("CREATE TABLE t (x)")
-    database.executemany("INSERT INTO t VALUES (?)", [(1,), (None,), (-(2**63),), (2**63 - 1,)])
-    assert sqlite_input.paged_columns(database, ["x"], "t")[0].tolist() == [1, NULL_INT, -(2**63), 2**63 - 1]
-    assert sqlite_input.paged_columns(database, ["x"], "t WHERE x > 99")[0].tolist() == [2**63 - 1]
-    assert sqlite_input.paged_columns(database, ["x"], "t WHERE x = 7")[0].tolist() == []
-    database.execute(f"INSERT INTO t VALUES ({value})")
-    with pytest.raises(WrongValue, match=r"^t\.x: .+ is not a whole number$"):
-        sqlite_input.paged_columns(database, ["x"], "t")
-    database.close()
+    monkeypatch.setattr(table_rows, "PAGE_ROWS", rows)
+    monkeypatch.setattr(sqlite_pages, "_AT_ONCE_BYTES", 1)
+    with connect(paths) as traces:
+        assert traces.execute(sql).fetchall() == expected
 
 
 def test_numbers_that_do_not_follow_one_another_are_joined_too(paths: list[Path]) -> None:
@@ -177,7 +164,7 @@ def test_numbers_that_do_not_follow_one_another_are_joined_too(paths: list[Path]
         database.execute(f'DELETE FROM "{event}" WHERE id = 7000')
     database.close()
     with connect(paths[0]) as traces:
-        found = dict(traces.execute("SELECT id, corr_id FROM kernels").fetchall())
+        found = dict(traces.execute("SELECT id, corr_id FROM base_dispatch").fetchall())
     assert found == {number: None if number == 7 else number for number in range(1, 51)}
 
 
@@ -271,5 +258,5 @@ def test_nothing_of_a_rocpd_database_runs(paths: list[Path]) -> None:
         database.execute("CREATE VIEW kernels AS SELECT 'theirs' AS name, 5 AS duration")
     database.close()
     with connect(paths[0]) as traces:
-        rows = "SELECT count(*), count(stack_id), count(category), sum(name = 'theirs') FROM kernels"
+        rows = "SELECT count(*), count(stack_id), count(category), sum(name = 'theirs') FROM base_dispatch"
         assert [int(value) for value in traces.execute(rows).fetchall()[0]] == [50, 0, 0, 0]

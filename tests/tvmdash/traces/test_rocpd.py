@@ -118,7 +118,7 @@ def test_later_columns_of_the_same_schema_may_be_missing_or_there(tmp_path: Path
         assert traces.execute(values).fetchall() == [(100, 4.0), (200, 6.5)], "streamed counters are not collected ones"
 
 
-def test_a_row_that_refers_to_nothing_is_kept(tmp_path: Path, paths: list[Path]) -> None:
+def test_a_row_that_refers_to_nothing_is_kept_and_counted_where_rocpds_views_leave_it_out(paths: list[Path]) -> None:
     with sqlite3.connect(paths[0]) as database:
         name = database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_kernel_dispatch_%'").fetchone()[
             0
@@ -126,6 +126,9 @@ def test_a_row_that_refers_to_nothing_is_kept(tmp_path: Path, paths: list[Path])
         database.execute(f'UPDATE "{name}" SET tid = NULL, region_name_id = 999, event_id = NULL WHERE id = 1')
     database.close()
     with connect(paths[0]) as traces:
-        row = traces.execute("SELECT tid, region, category, name IS NOT NULL FROM kernels WHERE id = 1").fetchone()
-        assert row == (None, None, None, True)
-        assert traces.execute("SELECT count(*) FROM kernels").fetchone() == (50,)
+        query = "SELECT tid, region, category, name IS NOT NULL FROM base_dispatch WHERE id = 1"
+        assert traces.execute(query).fetchone() == (None, None, None, True)
+        assert traces.execute("SELECT count(*), min(id) FROM kernels").fetchone() == (49, 2)
+        assert traces.execute("SELECT sum(total_calls) FROM top_kernels").fetchone() == (50,), "as in RocPD"
+        query = "SELECT refers_to, rows FROM unresolved WHERE kind = 'dispatch' ORDER BY refers_to"
+        assert traces.execute(query).fetchall() == [("event", 1), ("name of the region", 1), ("thread", 1)]

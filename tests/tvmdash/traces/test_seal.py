@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from tests.tvmdash.traces.traces_for_tests import files_below, write_format_1, write_raw
 from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry
-from tvmdash.traces import connect, sealing
+from tvmdash.traces import Filters, Straddle, Window, connect, reading, sealing
 from tvmdash.traces.readers.raw_reader import RawSource
 from tvmdash.traces.retention import prune
 from tvmdash.traces.sealing import seal, verify
@@ -138,8 +139,8 @@ def test_a_disk_that_changes_a_value_is_found_out(tmp_path: Path, monkeypatch: p
     path = write_raw(tmp_path / "raw")
     write = sealing.Connection.write_table
 
-    def changed(self: sealing.Connection, table: str, place: Path, options: str) -> None:
-        write(self, table, place, options)
+    def changed(self: sealing.Connection, table: str, columns: Sequence[str], place: Path, options: str) -> None:
+        write(self, table, columns, place, options)
         if table == "operator":
             self._engine.copy("SELECT * REPLACE (duration + 1 AS duration) FROM base_operator", place, options)
 
@@ -147,6 +148,33 @@ def test_a_disk_that_changes_a_value_is_found_out(tmp_path: Path, monkeypatch: p
     with pytest.raises(DashboardError, match=r"operator\.parquet: 3 rows were written and read back, not the same"):
         seal([path], tmp_path / "sealed")
     assert not (tmp_path / "sealed").exists()
+
+
+def test_large_tables_are_written_in_parts_and_columns_of_one_value_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [write_raw(tmp_path / str(number), workload=f"network.{number % 2}") for number in range(5)]
+    whole = seal(paths, tmp_path / "whole")
+    monkeypatch.setattr(reading, "_MOST_BYTES", 1)
+    parts = seal(paths, tmp_path / "parts")
+    files = {path.name for path in parts.path.glob("operator*.parquet")}
+    assert files == {"operator.parquet", *(f"operator.{number}.parquet" for number in range(1, 5))}
+    assert parts.catalogue.table_names == whole.catalogue.table_names
+    assert whole.catalogue.tables["operator"].left_out == {"nid": 1, "process": 1, "repetition": 0, "trial": 1}
+    for filters in (None, Filters(workloads=["*.1"]), Filters(window=Window("10%", "60%", Straddle.CLIPPED))):
+        merged = seal([parts.path], tmp_path / f"merged {filters}"[:40], filters=filters)
+        with connect(whole.path, filters=filters) as expected, connect(merged.path) as found:
+            for view in VIEWS:
+                rows = [sorted(map(repr, one.execute(f"SELECT * FROM {view}"))) for one in (expected, found)]
+                assert rows[0] == rows[1], (view, filters)
+
+
+def test_a_sealed_run_of_version_3_shows_what_it_holds() -> None:
+    """Written before tables had `missing`, and before there were tables of arguments, queues and the like."""
+    with connect(REPO / "tests" / "golden" / "sealed_v3") as traces:
+        assert traces.execute("SELECT count(*) FROM kernels").fetchone() == (6,)
+        for view, rows in (("regions", 2), ("samples", 3), ("memory_copies", 1), ("threads", 2), ("region_args", 0)):
+            assert traces.execute(f"SELECT count(*) FROM {view}").fetchone() == (rows,), view
 
 
 def test_broken_sealed_runs_are_refused(tmp_path: Path) -> None:
@@ -170,7 +198,7 @@ def test_broken_sealed_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DashboardError, match="differs from its catalogue"):
         verify(flipped)
     for place, value, words in (
-        ("version", 4, "is newer than 3"),
+        ("version", 5, "is newer than 4"),
         ("version", "1", "is not a version"),
         ("tables", {"../../etc/passwd": {"rows": 1, "size_bytes": 1, "sha256": ""}}, "not the catalogue"),
         ("guids", 5, "not the catalogue"),

@@ -50,6 +50,12 @@ class Batch:
         if unknown:
             raise ValueError(f"{self.table} has no columns {sorted(unknown)}")
 
+    @property
+    def size_bytes(self) -> int:
+        """The memory that its arrays take up, and something for texts."""
+        arrays = (column.codes if isinstance(column, Texts) else column for column in self.columns.values())
+        return 64 + sum(getattr(array, "nbytes", 8) for array in arrays)
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -61,6 +67,17 @@ class Wanted:
     tables: Mapping[str, frozenset[str]]
     begin_ns: int | None = None
     end_ns: int | None = None
+
+
+def shrink(column: Column) -> Column:
+    """The column's one value where all rows have the same, else the column; a real is not looked at."""
+    if isinstance(column, Texts):
+        if not len(column.codes) or (column.codes != column.codes[0]).any():
+            return column
+        return column.pool[int(column.codes[0])] if column.codes[0] >= 0 else None
+    if getattr(getattr(column, "dtype", None), "kind", "") != "i" or not len(column) or (column != column[0]).any():
+        return column
+    return None if column[0] == NULL_INT else int(column[0])
 
 
 def ints(values: Iterable[int]) -> Ints:
@@ -114,14 +131,12 @@ def _real(value: Any, table: str, column: str) -> float:
         raise WrongValue(f"{table}.{column}: {value!r:.80} is not a number") from None
 
 
-def concatenate(table: str, name: str, batches: Sequence[Batch]) -> Column:
-    """One column of several batches as one array or `Texts`; None where no batch has it."""
+def concatenate(kind: str, parts: Sequence[tuple[Column, int]]) -> Column:
+    """Columns of one SQL type, each with its number of rows, as one; None where all of them are."""
     import numpy
 
-    parts = [(batch.columns.get(name), batch.count) for batch in batches]
     if all(column is None for column, _ in parts):
         return None
-    kind = TABLES[table].columns[name]
     if kind == TEXT:
         return _concatenate_texts(parts)
     null = NULL_INT if kind == INT else numpy.nan

@@ -125,7 +125,7 @@ def _seal(options: argparse.Namespace, progress: Progress) -> str:
 def _format_sealed(run: SealedSource) -> str:
     rows = sum(table.rows for table in run.catalogue.tables.values())
     sizes = f"{format_bytes(run.catalogue.size_bytes)} from {format_bytes(run.catalogue.source_bytes)}"
-    return f"{run.path}: {rows} rows in {len(run.catalogue.tables)} tables, {sizes}.\n"
+    return f"{run.path}: {rows} rows in {len(run.catalogue.table_names)} tables, {sizes}.\n"
 
 
 def _split_arguments(parser: argparse.ArgumentParser) -> None:

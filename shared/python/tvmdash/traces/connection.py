@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +11,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import Wanted
+from tvmdash.traces.batches import Batch, Wanted
 from tvmdash.traces.cursor import Cursor
 from tvmdash.traces.duck import DuckEngine, DuckResult
 from tvmdash.traces.filters import (
+    OF_EVENTS,
     ChosenProcess,
     Filters,
     Span,
@@ -22,15 +23,16 @@ from tvmdash.traces.filters import (
     format_selection,
     is_absolute,
     is_marker,
+    order_of_views,
     process_condition,
     resolve_moment,
 )
 from tvmdash.traces.planning import Planner
 from tvmdash.traces.readers.reach import BOUNDED, EVERYTHING, Names, Reach
-from tvmdash.traces.reading import Progress, read_all
+from tvmdash.traces.reading import Progress, read_all, read_in_parts
 from tvmdash.traces.sealed import SealedFile
 from tvmdash.traces.sources import Source, find, sealed_of
-from tvmdash.traces.tables import TABLES
+from tvmdash.traces.tables import TABLES, is_held
 from tvmdash.traces.views import VIEW_TABLES, VIEWS, find_tables
 
 _ALL: Mapping[str, frozenset[str]] = {name: frozenset(table.columns) for name, table in TABLES.items()}
@@ -125,16 +127,55 @@ class Connection:
         """Read every table now, each source once."""
         self._load(_ALL)
 
-    def write_table(self, table: str, path: Path, options: str) -> None:
-        """Write the rows of one table, as filtered and in its order, to a Parquet file below the `writable` folder.
+    def stream(self, written: Callable[[str], Sequence[SealedFile]]) -> Iterator[str]:
+        """Read everything, a part at a time: the name of each table whose next rows `base_<table>` now shows.
+
+        What is small is read first and stays; its name comes once, at the end. `written` gives the files that the
+        caller made of a table so far, at which the filters of others look.
+        """
+        held = [name for name in TABLES if is_held(name)]
+        self._load({name: _ALL[name] for name in held})
+        for table in held:
+            self._prepare(f"FROM base_{table}")
+        late = set(OF_EVENTS) if self._filters != Filters() else set()
+        for tables in (set(TABLES) - late - set(held), late):
+            for table in {other for name in tables & late for other in OF_EVENTS[name]}:
+                self._show(table, [], written(table))
+            for table in sorted(tables):
+                yield from self._stream(table, [], self._list_files(table, self._reach))
+            wanted = Wanted({name: _ALL[name] for name in tables}, *(self._span.edges if self._span else ()))
+            for table, batches in read_in_parts(self.sources, wanted, self._progress) if tables else ():
+                yield from self._stream(table, batches, [])
+        yield from held
+
+    def _stream(self, table: str, batches: Sequence[Batch], files: Sequence[SealedFile]) -> Iterator[str]:
+        if batches or files:
+            self._show(table, batches, files)
+            yield table
+
+    def _show(self, table: str, batches: Sequence[Batch], files: Sequence[SealedFile]) -> None:
+        """Let `base_<table>` show the rows of these that the filters leave."""
+        self._engine.load(table, batches, files)
+        self._loaded[table] = _ALL[table]
+        if f"base_{table}" not in self._made:
+            self._view(f"base_{table}", self._selection(table))
+
+    def ask_loaded(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query over what is loaded already."""
+        return self._engine.execute(sql).fetchall()
+
+    def constants(self, table: str) -> dict[str, Any]:
+        """The columns of the rows that `base_<table>` shows now which hold one value throughout."""
+        return self._engine.constants(table)
+
+    def write_table(self, table: str, columns: Sequence[str], path: Path, options: str) -> None:
+        """Write what `base_<table>` shows now, in its order, to a Parquet file below the `writable` folder.
 
         Where each part of it (a process, a sealed run) is in that order already, part follows part.
         """
-        self._prepare(f"FROM base_{table}")
-        ordered = TABLES[table].order if not self._engine.is_ordered(table) else ()
-        order = ", ".join(f'"{name}"' for name in ordered)
-        sql = f"SELECT * FROM base_{table}" + (f" ORDER BY {order}" if order else "")  # noqa: S608 - our own names
-        self._engine.copy(sql, path, options)
+        chosen, order = (", ".join(f'"{name}"' for name in names) for names in (columns, TABLES[table].order))
+        ordered = "" if self._engine.is_ordered(table) or not order else f" ORDER BY {order}"
+        self._engine.copy(f"SELECT {chosen} FROM base_{table}{ordered}", path, options)  # noqa: S608 - our own names
 
     def _run(self, sql: str, parameters: Sequence[Any]) -> DuckResult:
         self._prepare(sql, parameters)
@@ -145,10 +186,10 @@ class Connection:
         needed = set(find_tables(sql))
         if needed and self._filters.workloads:
             needed.add("trial")
-        if "counter" in needed:
-            needed.add("dispatch")
+        if self._filters != Filters():
+            needed.update(other for table in list(needed) for other in OF_EVENTS.get(table, ()))
         self._load(self._columns(needed, sql, parameters))
-        for table in sorted(needed, key=lambda name: name not in ("trial", "dispatch")):
+        for table in sorted(needed, key=order_of_views):
             if f"base_{table}" not in self._made:
                 self._view(f"base_{table}", self._selection(table))
         for name, view in VIEWS.items():
@@ -181,7 +222,7 @@ class Connection:
         if not missing:
             return
         span = None if whole else self._span
-        wanted = Wanted(missing, span.begin_ns, span.end_ns) if span else Wanted(missing)
+        wanted = Wanted(missing, *(span.edges if span else ()))
         batches = read_all(self.sources, wanted, self._progress)
         for table, columns in missing.items():
             files = self._list_files(table, EVERYTHING if whole else self._reach)
@@ -193,7 +234,7 @@ class Connection:
     def _list_files(self, table: str, reach: Reach = EVERYTHING) -> list[SealedFile]:
         """The table's files of the sealed runs in which the filters may leave anything, going by the catalogues."""
         runs = (run for run in self._sealed if reach.may_hold(table, run.catalogue))
-        return [file for run in runs if (file := run.file(table)) is not None]
+        return [file for run in runs for file in run.files(table)]
 
     def _resolve(self) -> None:
         """Turn the filters on processes and the window's bounds into plain values."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import NULL_INT, Batch, Column, Texts, concatenate
+from tvmdash.traces.batches import NULL_INT, Batch, Column, Texts, concatenate, shrink
 from tvmdash.traces.filters import format_literal
 from tvmdash.traces.sealed import SealedFile
 from tvmdash.traces.tables import INT, TABLES, stored_columns
@@ -44,6 +44,7 @@ class DuckEngine:
         import duckdb
 
         self._ordered: set[str] = set()
+        self._values: dict[str, dict[str, set[Any]]] = {}
         self._database = duckdb.connect(":memory:")
         self._allow("allowed_paths", [file.path for file in parquet])
         self._allow("allowed_directories", [writable] if writable else [])
@@ -59,6 +60,10 @@ class DuckEngine:
     def load(self, table: str, batches: Sequence[Batch], files: Sequence[SealedFile]) -> None:
         """Make `all_<table>` from the batches and Parquet files of the table; in place of an earlier one."""
         self._ordered.add(table)
+        self._values[table] = {name: set() for name in TABLES[table].columns}
+        for file in files:
+            for name, values in self._values[table].items():
+                values.add(file.left_out.get(name, _MANY))
         selections = [*self._memory(table, [batch for batch in batches if batch.count]), *_select_files(table, files)]
         if not selections:
             nothing = ", ".join(f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in TABLES[table].columns.items())
@@ -68,6 +73,11 @@ class DuckEngine:
     def is_ordered(self, table: str) -> bool:
         """Whether each batch, and so each sealed run, has the rows in the table's order, by its first column."""
         return table in self._ordered
+
+    def constants(self, table: str) -> dict[str, Any]:
+        """The columns of `all_<table>` that hold one value in all rows, as far as that is known."""
+        found = self._values[table].items()
+        return {name: next(iter(values)) for name, values in found if len(values) == 1 and _MANY not in values}
 
     def view(self, name: str, sql: str) -> None:
         """Make a view."""
@@ -113,24 +123,20 @@ class DuckEngine:
         chosen = []
         for name, kind in TABLES[table].columns.items():
             parts = [batch.columns.get(name) for batch in batches]
-            if any(isinstance(part, Texts) or hasattr(part, "dtype") for part in parts):
-                column = concatenate(table, name, batches)
+            value = _find_constant(parts)
+            self._values[table][name].add(value)
+            if value is not _MANY:
+                expression = "NULL" if value is None else format_literal(str(value))
+            elif any(isinstance(part, Texts) or hasattr(part, "dtype") for part in parts):
+                column = concatenate(kind, list(zip(parts, counts, strict=True)))
                 expression = self._expression((table, name, label), column, arrays)
             else:
-                expression = self._constants((table, name, label), parts)
+                expression = f"({self._pool((table, name, label), parts)})[batch]"
             chosen.append(f'CAST({expression} AS {kind}) AS "{name}"')
         if not _is_in_order(arrays, TABLES[table].order[:1], counts):
             self._ordered.discard(table)
         _translate_errors(lambda: self._database.register(f"memory_{label}", arrays))
         return f"SELECT {', '.join(chosen)} FROM memory_{label}"  # noqa: S608 - our own names
-
-    def _constants(self, key: tuple[str, str, str], parts: Sequence[Column]) -> str:
-        """A column that has one value in each batch."""
-        if all(part is None for part in parts):
-            return "NULL"
-        if len(parts) == 1 and isinstance(parts[0], (int, str)) and "\0" not in str(parts[0]):
-            return format_literal(str(parts[0]))
-        return f"({self._pool(key, parts)})[batch]"
 
     def _expression(self, key: tuple[str, str, str], column: Column, arrays: dict[str, Any]) -> str:
         """How a column is read from `arrays`, into which it is put."""
@@ -188,10 +194,30 @@ class DuckResult:
         return _translate_errors(self._relation.df) if self._relation is not None else None
 
 
+_MANY = object()
+"""Stands for the value of a column that has several, or that cannot be written as a literal."""
+
+
+def _find_constant(parts: Sequence[Column]) -> Any:
+    """The one value that a column has in all batches."""
+    values = {_find_value(part) for part in parts}
+    return values.pop() if len(values) == 1 else _MANY
+
+
+def _find_value(column: Column) -> Any:
+    value = shrink(column)
+    return value if isinstance(value, (int, str, type(None))) and "\0" not in str(value) else _MANY
+
+
 def _select_files(table: str, files: Sequence[SealedFile]) -> Iterator[str]:
-    for version in sorted({file.version for file in files}):
-        names = ", ".join(format_literal(glob.escape(str(file.path))) for file in files if file.version == version)
+    alike: dict[tuple[Any, ...], list[SealedFile]] = {}
+    for file in files:
+        alike.setdefault((file.version, *sorted(file.left_out.items())), []).append(file)
+    for (version, *_), some in alike.items():
+        names = ", ".join(format_literal(glob.escape(str(file.path))) for file in some)
         stored, kinds = stored_columns(table, version), TABLES[table].columns
+        for name, value in some[0].left_out.items():
+            stored[name] = "NULL" if value is None else format_literal(str(value))
         columns = ", ".join(f'CAST({sql} AS {kinds[name]}) AS "{name}"' for name, sql in stored.items())
         yield f"SELECT {columns} FROM read_parquet([{names}], hive_partitioning = false)"  # noqa: S608 - escaped
 

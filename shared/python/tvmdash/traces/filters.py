@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import enum
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tvmdash.errors import DashboardError
@@ -19,6 +19,18 @@ from tvmdash.traces.tables import TABLES
 
 _RELATIVE = re.compile(r"([+-])([0-9.]+)\s*(ns|us|µs|ms|s|min|h)")
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+
+
+OF_EVENTS: Mapping[str, tuple[str, ...]] = {
+    "counter": ("dispatch", "instant"),
+    "argument": ("region", "instant", "dispatch", "copy", "allocation", "graph_launch"),
+}
+"""Tables that know an event alone, and those whose rows, where filters leave them, have that event."""
+
+
+def order_of_views(table: str) -> int:
+    """The views of the tables in the order in which they can be made: some look at others."""
+    return 0 if table == "trial" else 2 if table in OF_EVENTS else 1
 
 
 class Straddle(enum.Enum):
@@ -81,6 +93,11 @@ class Span:
     end_ns: int
     straddle: Straddle
 
+    @property
+    def edges(self) -> tuple[int, int]:
+        """Its begin and its end."""
+        return self.begin_ns, self.end_ns
+
 
 def format_literal(text: str) -> str:
     """`text` as an SQL literal."""
@@ -130,8 +147,9 @@ def format_selection(table: str, filters: Filters, span: Span | None, chosen: Se
     """
     spec = TABLES[table]
     conditions = _format_conditions(table, filters, chosen)
-    if table == "counter" and (span or chosen is not None or filters.operators or filters.categories):
-        conditions.append("(guid, event_id) IN (SELECT guid, event_id FROM base_dispatch)")
+    if table in OF_EVENTS and filters != Filters():
+        left = " UNION ALL ".join(f"SELECT guid, event_id FROM base_{other}" for other in OF_EVENTS[table])  # noqa: S608
+        conditions.append(f"(guid, event_id) IN ({left})")
     columns = {name: f'"{name}"' for name in spec.columns}
     if span is not None and spec.start is not None:
         conditions.append(_format_inside(spec.start, spec.duration, span))
@@ -167,7 +185,7 @@ def _format_conditions(table: str, filters: Filters, chosen: Sequence[ChosenProc
         conditions.append("1 = 0")
     if filters.operators and table in ("operator", "dispatch"):
         conditions.append(format_patterns("name", filters.operators))
-    if filters.categories and (table == "operator" or "category" in columns):
+    if filters.categories and table not in OF_EVENTS and (table == "operator" or "category" in columns):
         conditions.append(format_patterns("'operator'" if table == "operator" else "category", filters.categories))
     return conditions
 

@@ -34,9 +34,9 @@ def _format_line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bo
 
 
 def format_csv(names: Sequence[str], rows: Rows) -> str:
-    """RFC 4180 with a line of names; NULL is empty."""
+    """RFC 4180 with a line of names, but its lines end as Unix's do, for pipes; NULL is empty."""
     text = io.StringIO()
-    writer = csv.writer(text)
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(rows)
     return text.getvalue()

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from tvmdash.traces.duck import CLOSED
+from tvmdash.traces.filters import order_of_views
 from tvmdash.traces.tables import TABLES
 from tvmdash.traces.views import VIEWS
 
@@ -77,7 +78,7 @@ def _make_empty_database(selections: Mapping[str, str]) -> duckdb.DuckDBPyConnec
     for name, table in TABLES.items():
         columns = ", ".join(f'"{column}" {kind}' for column, kind in table.columns.items())
         database.execute(f"CREATE TABLE all_{name} ({columns})")
-    for name in sorted(TABLES, key=lambda table: table not in ("trial", "dispatch")):
+    for name in sorted(TABLES, key=order_of_views):
         database.execute(f"CREATE VIEW base_{name} AS {selections[name]}")
     for name, view in VIEWS.items():
         database.execute(f"CREATE VIEW {name} AS {view}")

@@ -22,7 +22,7 @@ def prune(folder: Path, *, keep_days: float | None = None, max_bytes: int | None
     `max_bytes`. What a run knows of `KEPT_FOR_EVER` stays, as a smaller run of the same name.
     """
     runs = sorted((sealed_source(path.parent) for path in folder.glob(f"*/{CATALOGUE}")), key=_find_age)
-    full = [run for run in runs if set(run.catalogue.tables) - set(KEPT_FOR_EVER)]
+    full = [run for run in runs if run.catalogue.table_names - set(KEPT_FOR_EVER)]
     gone = _find_too_old(full, keep_days)
     rest = [run for run in full if run not in gone]
     size = sum(run.catalogue.size_bytes for run in runs if run not in gone)
@@ -30,7 +30,7 @@ def prune(folder: Path, *, keep_days: float | None = None, max_bytes: int | None
         size -= rest[0].catalogue.size_bytes
         gone.append(rest.pop(0))
     for run in gone:
-        if set(run.catalogue.tables) & set(KEPT_FOR_EVER):
+        if run.catalogue.table_names & set(KEPT_FOR_EVER):
             keep_only(run, KEPT_FOR_EVER)
         else:
             shutil.rmtree(run.path)

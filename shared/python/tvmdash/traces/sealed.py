@@ -1,9 +1,9 @@
-"""Sealed runs: a folder with one Parquet file for each table that has rows, and `catalogue.json`, which says so."""
+"""Sealed runs: a folder with Parquet files for each table that has rows, and `catalogue.json`, which says so."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,18 @@ from tvmdash.traces.tables import SEAL_VERSION, TABLES
 CATALOGUE = "catalogue.json"
 
 
+Constants = Mapping[str, int | str | None]
+"""Columns that hold one value throughout."""
+
+
 @dataclass(frozen=True)
 class SealedTable:
-    """One Parquet file: its rows, its bytes, its SHA-256."""
+    """One Parquet file: its rows, its bytes, its SHA-256, the columns that it leaves out."""
 
     rows: int
     size_bytes: int
     sha256: str
+    left_out: Constants = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,17 @@ class SealedFile:
 
     path: Path
     version: int
+    left_out: Constants = field(default_factory=dict)
+
+
+def name_part(table: str, number: int) -> str:
+    """The name, without `.parquet`, of a table's file: `dispatch`, `dispatch.1`, `dispatch.2`, ..."""
+    return f"{table}.{number}" if number else table
+
+
+def table_of(name: str) -> str:
+    """The table that a file of that name, without `.parquet`, has rows of."""
+    return name.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -58,6 +74,11 @@ class Catalogue:
         return asdict(self)
 
     @property
+    def table_names(self) -> frozenset[str]:
+        """The tables that have rows."""
+        return frozenset(map(table_of, self.tables))
+
+    @property
     def size_bytes(self) -> int:
         """The bytes of its Parquet files."""
         return sum(table.size_bytes for table in self.tables.values())
@@ -76,19 +97,25 @@ class SealedSource:
         """The processes in it."""
         return self.catalogue.guids
 
-    def file(self, table: str) -> SealedFile | None:
-        """The Parquet file of a table, or None where the run has no rows of it."""
-        if table not in self.catalogue.tables:
-            return None
-        return SealedFile(self.path / f"{table}.parquet", self.catalogue.version)
+    def files(self, table: str) -> list[SealedFile]:
+        """The Parquet files of a table; none where the run has no rows of it."""
+        return [
+            SealedFile(self.path / f"{name}.parquet", self.catalogue.version, sealed.left_out)
+            for name, sealed in self.catalogue.tables.items()
+            if table_of(name) == table
+        ]
 
     def read(self, wanted: Wanted) -> Iterator[Batch]:
-        """Nothing: see `file`."""
+        """Nothing: see `files`."""
         return iter(())
 
     def counts(self) -> dict[str, int]:
         """The rows of its tables; what describes processes may be in other parts of a split as well."""
-        return {name: table.rows for name, table in self.catalogue.tables.items() if not TABLES[name].describes}
+        counts: dict[str, int] = {}
+        for name, sealed in self.catalogue.tables.items():
+            if not TABLES[table_of(name)].describes:
+                counts[table_of(name)] = counts.get(table_of(name), 0) + sealed.rows
+        return counts
 
 
 def sealed_source(folder: Path) -> SealedSource:
@@ -111,9 +138,10 @@ def sealed_source(folder: Path) -> SealedSource:
 
 def _catalogue(value: Mapping[str, Any]) -> Catalogue:
     tables = {str(name): SealedTable(**table) for name, table in value["tables"].items()}
-    unknown = sorted(tables.keys() - TABLES.keys())
-    if unknown:
-        raise KeyError(f"table {unknown[0]!r:.60}")
+    for name, table in tables.items():
+        known = TABLES[table_of(name)].columns if table_of(name) in TABLES else None
+        if known is None or "/" in name or not table.left_out.keys() <= known.keys():
+            raise KeyError(f"table {name!r:.60}")
     lists = {name: tuple(map(str, value[name])) for name in ("guids", "nights", "experiments", "hosts", "sources")}
     bounds = (value["start_ns"], value["end_ns"])
     if not all(bound is None or type(bound) is int for bound in bounds):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +13,27 @@ from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.traces.connection import Connection
 from tvmdash.traces.filters import Filters
+from tvmdash.traces.readers.reach import BOUNDED
 from tvmdash.traces.reading import Progress
-from tvmdash.traces.sealed import CATALOGUE, Catalogue, SealedSource, SealedTable, sealed_source
+from tvmdash.traces.sealed import (
+    CATALOGUE,
+    Catalogue,
+    SealedFile,
+    SealedSource,
+    SealedTable,
+    name_part,
+    sealed_source,
+    table_of,
+)
 from tvmdash.traces.sources import Source, find
-from tvmdash.traces.tables import SEAL_VERSION, TABLES
+from tvmdash.traces.tables import SEAL_VERSION, TABLES, is_held
 
 _OPTIONS = "FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 5000"
 _CHUNK_BYTES = 1 << 20
+_COMMON = (None, 0, 1, "{}")
+"""A column that holds one of these throughout is not stored but told in the catalogue."""
+_OF_A_ROW = frozenset({"guid", "name"})
+"""Texts of large tables that are stored though they are all the same: runs would be alike in nothing."""
 
 
 def seal(
@@ -47,42 +62,69 @@ def seal(
 def _fill(
     folder: Path, name: str, sources: Sequence[Source], filters: Filters | None, part: str, progress: Progress | None
 ) -> None:
-    tables: dict[str, SealedTable] = {}
     with Connection(sources, filters or Filters(), progress, writable=folder) as traces:
-        traces.load_all()
-        for number, table in enumerate(TABLES, start=1):
-            rows = _write(traces, table, folder)
-            if rows:
-                file = folder / f"{table}.parquet"
-                tables[table] = SealedTable(rows, file.stat().st_size, _compute_digest(file))
-            if progress is not None:
-                progress("sealing", number, len(TABLES))
+        run = _Run(folder, traces)
+        for table in traces.stream(run.files):
+            run.write(table)
         if filters is None:
-            _check_counts(sources, tables)
-        catalogue = _make_catalogue(traces, name, sources, part, tables)
+            _check_counts(sources, run.tables)
+        catalogue = _make_catalogue(traces, name, sources, part, run)
     common.write_json(folder / CATALOGUE, catalogue.to_json())
     descriptor = os.open(folder, os.O_RDONLY)
     os.fsync(descriptor)
     os.close(descriptor)
 
 
-def _write(traces: Connection, table: str, folder: Path) -> int:
-    """Write one table and read it back; its rows."""
-    source = f"base_{table}"
-    expected = traces.execute(f"SELECT count(*) FROM {source}").fetchall()[0][0]  # noqa: S608 - our own names
-    if not expected:
-        return 0
-    file = folder / f"{table}.parquet"
-    traces.write_table(table, file, _OPTIONS)
-    of_source, actual = (_sum(traces, table, relation) for relation in (source, f"read_parquet('{_escape(file)}')"))
-    if of_source != actual:
-        raise DashboardError(
-            f"{file}: {actual[0]} rows were written and read back, not the same as the {of_source[0]} of the source. "
-            "The source is untouched; the disk or its memory is in doubt."
-        )
-    with file.open("rb") as written:
-        os.fsync(written.fileno())
-    return int(expected)
+class _Run:
+    """A sealed run in the making: the files of its tables so far."""
+
+    def __init__(self, folder: Path, traces: Connection) -> None:
+        self._folder, self._traces = folder, traces
+        self.tables: dict[str, SealedTable] = {}
+        self._parts: dict[str, int] = {}
+        self.bounds_ns: list[int] = []
+
+    def write(self, table: str) -> None:
+        """Write what the connection shows of a table now, read it back, compare every row."""
+        traces, number = self._traces, self._parts.get(table, 0)
+        constants = {name: value for name, value in traces.constants(table).items() if _is_left_out(table, name, value)}
+        columns = [name for name in TABLES[table].columns if name not in constants]
+        source = f"base_{table}"
+        rows, of_source = _sum(traces, columns, source)
+        if not rows:
+            return
+        file = self._folder / f"{name_part(table, number)}.parquet"
+        traces.write_table(table, columns, file, _OPTIONS)
+        actual = _sum(traces, columns, f"read_parquet('{_escape(file)}')")
+        if actual != (rows, of_source):
+            raise DashboardError(
+                f"{file}: {actual[0]} rows were written and read back, not the same as the {rows} of the source. "
+                "The source is untouched; the disk or its memory is in doubt."
+            )
+        with file.open("rb") as written:
+            os.fsync(written.fileno())
+        self._note_bounds(table)
+        self._parts[table] = number + 1
+        self.tables[file.stem] = SealedTable(rows, file.stat().st_size, _compute_digest(file), constants)
+
+    def files(self, table: str) -> list[SealedFile]:
+        """The files of a table so far."""
+        return [
+            SealedFile(self._folder / f"{name}.parquet", SEAL_VERSION, sealed.left_out)
+            for name, sealed in self.tables.items()
+            if table_of(name) == table
+        ]
+
+    def _note_bounds(self, table: str) -> None:
+        spec = TABLES[table]
+        if table in BOUNDED:
+            end = f'"{spec.start}"' + (f' + coalesce("{spec.duration}", 0)' if spec.duration else "")
+            query = f'SELECT min("{spec.start}"), max({end}) FROM base_{table}'  # noqa: S608 - our own names
+            self.bounds_ns += [bound for bound in self._traces.ask_loaded(query)[0] if bound is not None]
+
+
+def _is_left_out(table: str, column: str, value: int | str | None) -> bool:
+    return value in _COMMON or (isinstance(value, str) and not is_held(table) and column not in _OF_A_ROW)
 
 
 def _escape(file: Path) -> str:
@@ -91,25 +133,25 @@ def _escape(file: Path) -> str:
     return glob.escape(str(file)).replace("'", "''")
 
 
-def _sum(traces: Connection, table: str, source: str) -> tuple[int, int]:
+def _sum(traces: Connection, columns: Sequence[str], source: str) -> tuple[int, int]:
     """The number of rows and the sum of a hash over each whole row."""
-    columns = ", ".join(f'"{name}"' for name in TABLES[table].columns)
-    query = f"SELECT count(*), sum(CAST(hash({columns}) AS HUGEINT)) FROM {source}"  # noqa: S608 - our own names
-    rows, total = traces.execute(query).fetchall()[0]
+    listed = ", ".join(f'"{name}"' for name in columns) or "0"
+    query = f"SELECT count(*), sum(CAST(hash({listed}) >> 12 AS BIGINT)) FROM {source}"  # noqa: S608 - our own names
+    rows, total = traces.ask_loaded(query)[0]
     return int(rows), int(total or 0)
 
 
-def _check_counts(sources: Sequence[Source], tables: dict[str, SealedTable]) -> None:
+def _check_counts(sources: Sequence[Source], tables: Mapping[str, SealedTable]) -> None:
     """What SQLite counts in the sources is what was sealed: this checks our own reading."""
-    counted: dict[str, int] = {}
+    counted, sealed_rows = Counter[str](), Counter[str]()
     for source in sources:
-        for table, rows in source.counts().items():
-            counted[table] = counted.get(table, 0) + rows
+        counted.update(source.counts())
+    for name, sealed in tables.items():
+        sealed_rows[table_of(name)] += sealed.rows
     for table, rows in counted.items():
-        sealed_rows = tables[table].rows if table in tables else 0
-        if sealed_rows != rows:
+        if sealed_rows[table] != rows:
             raise DashboardError(
-                f"{table}: {sealed_rows} rows would be sealed, the sources have {rows}. Keep the sources."
+                f"{table}: {sealed_rows[table]} rows would be sealed, the sources have {rows}. Keep the sources."
             )
 
 
@@ -121,15 +163,12 @@ def _compute_digest(file: Path) -> str:
     return digest.hexdigest()
 
 
-def _make_catalogue(
-    traces: Connection, name: str, sources: Sequence[Source], part: str, tables: dict[str, SealedTable]
-) -> Catalogue:
+def _make_catalogue(traces: Connection, name: str, sources: Sequence[Source], part: str, run: _Run) -> Catalogue:
     def known(column: str, *places: str) -> tuple[str, ...]:
         parts = " UNION ".join(f"SELECT {column} AS v FROM {relation}" for relation in places)  # noqa: S608 - our own names
         query = f"SELECT DISTINCT v FROM ({parts}) WHERE v IS NOT NULL ORDER BY v"  # noqa: S608 - our own names
         return tuple(str(row[0]) for row in traces.execute(query))
 
-    start, end = traces.known_bounds_ns()
     return Catalogue(
         version=SEAL_VERSION,
         name=name,
@@ -138,12 +177,12 @@ def _make_catalogue(
         nights=known("night", "base_process", "base_record", "base_night"),
         experiments=known("experiment", "base_process", "base_record"),
         hosts=known("hostname", "base_process"),
-        start_ns=start,
-        end_ns=end,
+        start_ns=min(run.bounds_ns, default=None),
+        end_ns=max(run.bounds_ns, default=None),
         source_bytes=sum(_count_bytes(source) for source in sources),
         sources=tuple(source.path.name for source in sources),
         part=part,
-        tables=tables,
+        tables=run.tables,
     )
 
 
@@ -166,7 +205,7 @@ def verify(folder: Path) -> SealedSource:
 
 def keep_only(source: SealedSource, kept: Iterable[str]) -> None:
     """Replace a sealed run by one with these of its tables."""
-    tables = {name: table for name, table in source.catalogue.tables.items() if name in frozenset(kept)}
+    tables = {name: table for name, table in source.catalogue.tables.items() if table_of(name) in frozenset(kept)}
     with common.folder_beside(source.path.absolute()) as folder:
         for name in tables:
             os.link(source.path / f"{name}.parquet", folder / f"{name}.parquet")

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-SEAL_VERSION = 3
-"""Raised when a table gains, loses or changes a column. 2 added `process`, 3 `cpu_ns` and `waited` of `timing`."""
+SEAL_VERSION = 4
+"""Raised when a table gains, loses or changes a column; see `_SINCE`."""
 
 INT, REAL, TEXT = "BIGINT", "DOUBLE", "VARCHAR"
 
@@ -37,9 +37,16 @@ def _columns(**groups: str) -> dict[str, str]:
     return {name: kinds[kind.rstrip("_")] for kind, names in groups.items() for name in names.split()}
 
 
-_EVENT = _columns(int="event_id stack_id parent_stack_id corr_id")
 _PLACE = _columns(text="guid", int="process id nid pid tid")
-_SAID = _columns(text="extdata call_stack line_info")
+_OWNED = _columns(text="guid", int="process id nid pid")
+_EVENT = _columns(int="event_id stack_id parent_stack_id corr_id", text="extdata call_stack line_info")
+"""What RocPD's event of a row says."""
+_REST = _columns(text="own_extdata", int="missing")
+"""What the row says beyond its columns, and which of its references lead nowhere (see `missing`); 0 is none."""
+_THREAD = _columns(int="thread_id")
+"""The number of its thread among those of its guid; `tid` is the number that the system gave it."""
+_AGENT = "agent_abs_index agent_log_index agent_type_index"
+_GRAPH = _columns(int="graph_exec_id graph_node_id")
 
 TABLES: Mapping[str, Table] = {
     "process": Table(
@@ -48,7 +55,8 @@ TABLES: Mapping[str, Table] = {
             int="process nid pid ppid",
             text_="machine_id hostname system_name system_release system_version",
             int_="init start end fini",
-            text__="command night experiment engine tvm_hash facts source",
+            text__="command night experiment engine tvm_hash facts source extdata",
+            int__="missing",
         ),
         order=("start", "guid"),
         describes=True,
@@ -71,7 +79,46 @@ TABLES: Mapping[str, Table] = {
         ),
         describes=True,
     ),
-    "thread": Table(_columns(text="guid", int="process nid ppid pid tid start end", text_="name"), describes=True),
+    "thread": Table(
+        _columns(text="guid", int="process nid ppid pid tid start end", text_="name", int_="id", text__="extdata"),
+        describes=True,
+    ),
+    "queue": Table({**_OWNED, **_columns(text="name extdata")}, describes=True),
+    "stream": Table({**_OWNED, **_columns(text="name extdata", int="missing")}, describes=True),
+    "track": Table({**_OWNED, **_columns(int="tid", text="name extdata"), **_THREAD}, describes=True),
+    "code_object": Table(
+        {
+            **_OWNED,
+            **_columns(
+                int="agent_id agent_abs_index",
+                text="uri storage_type extdata",
+                int_="load_base load_size load_delta missing",
+            ),
+        },
+        describes=True,
+    ),
+    "symbol": Table(
+        {
+            **_OWNED,
+            **_columns(
+                text="kernel_name display_name extdata",
+                int="code_object_id kernel_object kernarg_segment_size kernarg_segment_alignment group_segment_size "
+                "private_segment_size sgpr_count arch_vgpr_count accum_vgpr_count missing",
+            ),
+        },
+        describes=True,
+    ),
+    "pmc": Table(
+        {
+            **_OWNED,
+            **_columns(
+                text="target_arch name symbol description long_description component units value_type block "
+                "expression extdata",
+                int="agent_id agent_abs_index event_code instance_id is_constant is_derived spm_support missing",
+            ),
+        },
+        describes=True,
+    ),
     "trial": Table(
         _columns(
             text="guid",
@@ -106,13 +153,13 @@ TABLES: Mapping[str, Table] = {
         order=("name", "timestamp"),
     ),
     "region": Table(
-        {**_PLACE, **_columns(int="trial", text="category name", int_="start duration"), **_EVENT, **_SAID},
+        {**_PLACE, **_columns(int="trial", text="category name", int_="start duration"), **_EVENT, **_REST, **_THREAD},
         start="start",
         duration="duration",
         order=("start",),
     ),
     "instant": Table(
-        {**_PLACE, **_columns(text="category name", int="timestamp"), **_EVENT, **_SAID},
+        {**_PLACE, **_columns(text="category name", int="timestamp track_id"), **_EVENT, **_REST},
         start="timestamp",
         order=("timestamp",),
     ),
@@ -120,15 +167,15 @@ TABLES: Mapping[str, Table] = {
         {
             **_PLACE,
             **_columns(
-                text="category region name",
-                int="agent_id agent_abs_index agent_log_index agent_type_index",
-                text_="agent_type",
-                int_="code_object_id kernel_id dispatch_id stream_id queue_id graph_exec_id graph_node_id",
-                text__="queue stream",
-                int__="start duration grid_x grid_y grid_z workgroup_x workgroup_y workgroup_z lds_size scratch_size "
+                text="category region name agent_type queue stream",
+                int=f"agent_id {_AGENT} code_object_id kernel_id dispatch_id stream_id queue_id queue_pid start "
+                "duration grid_x grid_y grid_z workgroup_x workgroup_y workgroup_z lds_size scratch_size "
                 "vgpr_count accum_vgpr_count sgpr_count static_lds_size static_scratch_size",
             ),
+            **_GRAPH,
             **_EVENT,
+            **_REST,
+            **_THREAD,
         },
         start="start",
         duration="duration",
@@ -138,34 +185,65 @@ TABLES: Mapping[str, Table] = {
         {
             **_PLACE,
             **_columns(
-                text="category name region_name",
-                int="start duration stream_id queue_id graph_exec_id graph_node_id",
-                text_="stream_name queue_name",
-                int_="size",
-                text__="dst_device",
-                int__="dst_agent_id dst_agent_abs_index dst_agent_log_index dst_agent_type_index",
-                text___="dst_agent_type",
-                int___="dst_address",
-                text____="src_device",
-                int____="src_agent_id src_agent_abs_index src_agent_log_index src_agent_type_index",
-                text_____="src_agent_type",
-                int_____="src_address",
+                text="category name region_name stream_name queue_name dst_device dst_agent_type src_device "
+                "src_agent_type",
+                int="start duration stream_id queue_id size dst_agent_id dst_agent_abs_index dst_agent_log_index "
+                "dst_agent_type_index dst_address src_agent_id src_agent_abs_index src_agent_log_index "
+                "src_agent_type_index src_address",
             ),
+            **_GRAPH,
             **_EVENT,
+            **_REST,
+            **_THREAD,
         },
         start="start",
         duration="duration",
         order=("start",),
     ),
+    "allocation": Table(
+        {
+            **_PLACE,
+            **_columns(
+                text="category type level agent_name agent_type queue_name stream_name",
+                int=f"start duration agent_id {_AGENT} address size queue_id stream_id",
+            ),
+            **_EVENT,
+            **_REST,
+            **_THREAD,
+        },
+        start="start",
+        duration="duration",
+        order=("start",),
+    ),
+    "graph_launch": Table(
+        {
+            **_PLACE,
+            **_columns(
+                text="category agent_type queue",
+                int=f"start duration agent_id {_AGENT} queue_id graph_exec_id kernel_dispatch_count",
+            ),
+            **_EVENT,
+            **_REST,
+            **_THREAD,
+        },
+        start="start",
+        duration="duration",
+        order=("start",),
+    ),
+    "argument": Table(
+        {**_columns(text="guid", int="id position", text_="category type name value"), **_EVENT, **_REST},
+    ),
     "counter": Table(
-        _columns(
-            text="guid",
-            int="id event_id",
-            text_="counter_name counter_symbol component description block expression value_type",
-            int_="counter_id",
-            real="value",
-            int__="is_constant is_derived",
-        ),
+        {
+            **_columns(
+                text="guid category counter_name counter_symbol component description block expression value_type",
+                int="id counter_id is_constant is_derived sample_id timestamp xcc shader_engine shader_array wgp "
+                "instance",
+                real="value",
+            ),
+            **_EVENT,
+            **_REST,
+        },
     ),
     "record": Table(
         _columns(
@@ -194,15 +272,38 @@ TABLES: Mapping[str, Table] = {
     ),
 }
 
+
+def is_held(table: str) -> bool:
+    """Whether a table is small, so that it may be held as a whole."""
+    return TABLES[table].describes or table == "trial"
+
+
 _PROCESS_IN_VERSION_1 = f"coalesce(nid, 0) * {2**32} + pid"
 """Version 1 told the processes of one guid apart by node and process id."""
+_SINCE: Mapping[int, Mapping[str, str]] = {
+    3: {"timing": "cpu_ns waited"},
+    4: {
+        "process": "extdata missing",
+        "thread": "id extdata",
+        "region": "own_extdata missing thread_id",
+        "instant": "track_id own_extdata missing",
+        "dispatch": "queue_pid extdata call_stack line_info own_extdata missing thread_id",
+        "copy": "extdata call_stack line_info own_extdata missing thread_id",
+        "counter": "category stack_id parent_stack_id corr_id extdata call_stack line_info own_extdata missing "
+        "sample_id timestamp xcc shader_engine shader_array wgp instance",
+    },
+}
+"""The columns that a version added. Version 2 added `process` to whatever belongs to one."""
+_BEFORE = {"queue_pid": "pid"}
+"""What stands for a column in versions before it; NULL for the others."""
 
 
 def stored_columns(table: str, version: int) -> dict[str, str]:
     """How each column of a table is read from a Parquet file of that seal version, as SQL."""
     columns = {name: f'"{name}"' for name in TABLES[table].columns}
-    if version < 3 and table == "timing":
-        columns |= {"cpu_ns": "NULL", "waited": "NULL"}
+    for since, added in _SINCE.items():
+        if version < since:
+            columns |= {name: _BEFORE.get(name, "NULL") for name in added.get(table, "").split()}
     if version == 1 and "process" in columns:
         columns["process"] = _PROCESS_IN_VERSION_1
     return columns

@@ -25,7 +25,7 @@ class Converter:
 
 def _parquet(paths: list[str], destination: Path, filters: Filters, progress: Progress | None) -> str:
     run = seal(paths, destination, filters=filters, progress=progress)
-    return f"{len(run.catalogue.tables)} tables, {sum(table.rows for table in run.catalogue.tables.values())} rows"
+    return f"{len(run.catalogue.table_names)} tables, {sum(table.rows for table in run.catalogue.tables.values())} rows"
 
 
 CONVERTERS: Mapping[str, Converter] = {

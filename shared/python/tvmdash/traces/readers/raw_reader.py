@@ -201,12 +201,12 @@ def _pass(reading: Reading) -> Iterator[Batch]:
 
 
 def _operator(reading: Reading) -> Iterator[Batch]:
-    arrays = raw_runs.operators(reading.database, reading.tables, reading.trials)
-    check_ns("the times of runs or operators", arrays["start"], arrays["duration"])
-    arrays = reading.in_window(arrays)
-    codes = arrays.pop("name")
-    columns = {**reading.place, "tid": reading.pid, **arrays, "name": reading.names(codes)}
-    yield Batch("operator", len(codes), columns)
+    for arrays in raw_runs.operators(reading.database, reading.tables, reading.trials):
+        check_ns("the times of runs or operators", arrays["start"], arrays["duration"])
+        inside = reading.in_window(arrays)
+        codes = inside.pop("name")
+        columns = {**reading.place, "tid": reading.pid, **inside, "name": reading.names(codes)}
+        yield Batch("operator", len(codes), columns)
 
 
 def _region(reading: Reading) -> Iterator[Batch]:

@@ -7,11 +7,12 @@ laid end to end so that the last ends with the trial: profiling is the last thin
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tvmdash.traces.readers.sqlite_input import paged_columns
+from tvmdash.traces.readers.table_rows import PAGE_ROWS, read_rows_of
+from tvmdash.traces.tables import INT
 
 if TYPE_CHECKING:
     import numpy
@@ -36,27 +37,34 @@ class _Runs:
 
 def operators(
     database: sqlite3.Connection, tables: Mapping[str, Sequence[str]], trials: Sequence[Mapping[str, Any]]
-) -> dict[str, Ints]:
+) -> Iterator[dict[str, Ints]]:
     """The columns id, trial, repetition, name (its number), start and duration of every operator, in order.
 
-    ValueError where a packed column is not one.
+    Whole trials at a time, about PAGE_ROWS operators. ValueError where a packed column is not one.
     """
+    ended_ns = {row["id"]: row["ended_ns"] for row in trials}
+    pages: Iterator[_Runs] = iter(())
+    if "runs" in tables:
+        pages = _read_packed_runs(database)
+    elif "operators" in tables:
+        pages = iter([_read_row_runs(database)])
+    first_id = 1
+    for runs in pages:
+        yield _place(runs, ended_ns, first_id)
+        first_id += len(runs.names)
+
+
+def _place(runs: _Runs, ended_ns: Mapping[int, int | None], first_id: int) -> dict[str, Ints]:
     import numpy
 
-    if "runs" in tables:
-        runs = _read_packed_runs(database)
-    elif "operators" in tables:
-        runs = _read_row_runs(database)
-    else:
-        runs = _runs_of([])
-    begins = _begins(runs, {row["id"]: row["ended_ns"] for row in trials})
+    begins = _begins(runs, ended_ns)
     lengths = numpy.array(runs.lengths, dtype=numpy.int64)
 
     def spread(numbers: Sequence[int]) -> Ints:
         return numpy.repeat(numpy.array(numbers, dtype=numpy.int64), lengths)
 
     return {
-        "id": numpy.arange(1, len(runs.names) + 1, dtype=numpy.int64),
+        "id": numpy.arange(first_id, first_id + len(runs.names), dtype=numpy.int64),
         "trial": spread(runs.trials),
         "repetition": spread(runs.repetitions),
         "name": runs.names,
@@ -89,13 +97,22 @@ def _spans_ns(runs: _Runs) -> list[int]:
     return spans
 
 
-def _read_packed_runs(database: sqlite3.Connection) -> _Runs:
+def _read_packed_runs(database: sqlite3.Connection) -> Iterator[_Runs]:
     query = "SELECT trial, repetition, begun_ns, names, starts_ns, durations_ns FROM runs ORDER BY rowid"
-    return _runs_of(database.execute(query).fetchall())
+    rows: list[tuple[Any, ...]] = []
+    waiting = 0
+    for row in database.execute(query):
+        if waiting >= PAGE_ROWS * _NAME_BYTES and row[0] != rows[-1][0]:
+            yield _runs_of(rows)
+            rows, waiting = [], 0
+        rows.append(row)
+        waiting += len(row[3]) if isinstance(row[3], bytes) else 0
+    if rows:
+        yield _runs_of(rows)
 
 
 def _runs_of(rows: Sequence[tuple[Any, ...]]) -> _Runs:
-    trials, repetitions, begun, *packed = zip(*rows, strict=True) if rows else ((),) * 6
+    trials, repetitions, begun, *packed = zip(*rows, strict=True)
     lengths = []
     for trial, repetition, names, starts, durations in zip(trials, repetitions, *packed, strict=True):
         location = f"of run {repetition} of trial {trial}"
@@ -126,7 +143,11 @@ def _read_row_runs(database: sqlite3.Connection) -> _Runs:
     import numpy
 
     columns = ("trial", "repetition", "name", "start_ns", "duration_ns")
-    trial, repetition, name, start, duration = paged_columns(database, columns, "operators")
+    pages = [rows.columns for rows in read_rows_of(database, "operators", dict.fromkeys(columns, INT))]
+    empty = [numpy.empty(0, dtype=numpy.int64)]
+    trial, repetition, name, start, duration = (
+        numpy.concatenate([page[column] for page in pages] or empty) for column in columns
+    )
     changes = numpy.flatnonzero((numpy.diff(trial) != 0) | (numpy.diff(repetition) != 0)) + 1
     first = numpy.concatenate([numpy.zeros(min(1, len(trial)), dtype=numpy.int64), changes])
     lengths = numpy.diff(numpy.append(first, len(trial))).tolist()

@@ -1,228 +1,240 @@
-"""Where each column of our tables stands in a RocPD database, as data. The words of RocPD's schema 3.0.x."""
+"""Where each column of our tables stands in a RocPD database, as data. The words of RocPD's schema 3.0.x.
+
+A place is a path of references: `event_id.category_id.string` is the column `string` of the row that the `category_id`
+of the row's event numbers. A path of one word is a column of the table itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tvmdash.traces.views.missing import Missing
+
+REFERENCES: Mapping[str, str] = {
+    "nid": "info_node",
+    "pid": "info_process",
+    "tid": "info_thread",
+    **dict.fromkeys(("agent_id", "dst_agent_id", "src_agent_id"), "info_agent"),
+    "queue_id": "info_queue",
+    "stream_id": "info_stream",
+    "pmc_id": "info_pmc",
+    "kernel_id": "info_kernel_symbol",
+    "track_id": "track",
+    "event_id": "event",
+    "sample_id": "sample",
+    **dict.fromkeys(("name_id", "region_name_id", "category_id"), "string"),
+}
+"""The table that a column's numbers are of."""
+DURATION = "end - start"
+"""Stands for a path: how long the row took."""
+
 
 @dataclass(frozen=True)
 class Query:
     """One of our tables in terms of theirs, without the suffix and `rocpd_`.
 
-    `columns` are written `alias.table.column`, or as plain SQL; `joins` are table, alias, condition, all of them left
-    joins by id; `pools` says for a text column in which table's column its number is written out; rows in which
-    `only_without` is not NULL are left out.
+    `joined` are the references of which a row of ours tells in `missing` whether they lead anywhere.
     """
 
     table: str
-    alias: str
-    columns: Mapping[str, str]
-    joins: tuple[tuple[str, str, str], ...] = ()
-    pools: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    only_without: str | None = None
+    paths: Mapping[str, str]
+    joined: Mapping[Missing, str] = field(default_factory=dict)
 
 
-def _same(alias: str, table: str, names: str) -> dict[str, str]:
+def _same(names: str, prefix: str = "") -> dict[str, str]:
     """Columns that have the same name there."""
-    return {name: f"{alias}.{table}.{name}" for name in names.split()}
+    return {name: f"{prefix}{name}" for name in names.split()}
 
 
-_STRING = ("string", "string")
-_EVENT = {
-    "event_id": "{0}.{1}.event_id",
-    "stack_id": "E.event.stack_id",
-    "parent_stack_id": "E.event.parent_stack_id",
-    "corr_id": "E.event.correlation_id",
-}
-_SAID = {name: f"E.event.{name}" for name in ("extdata", "call_stack", "line_info")}
+_SIDE = _same("extdata call_stack line_info", "event_id.")
+_STACK = {**_same("event_id"), **_same("stack_id parent_stack_id", "event_id."), "corr_id": "event_id.correlation_id"}
+_EVENT = {"category": "event_id.category_id.string", **_STACK, **_SIDE, "own_extdata": "extdata"}
+_OWNED = {**_same("id nid"), "process": "pid", "pid": "pid.pid"}
+_ON_THREAD = {**_OWNED, "tid": "tid.tid", "thread_id": "tid"}
+_SPAN = {"start": "start", "duration": DURATION}
+_JOINED = {Missing.EVENT: "event_id", Missing.PROCESS: "pid", Missing.THREAD: "tid"}
+_QUEUED = {**_same("queue_id stream_id"), "queue_name": "queue_id.name", "stream_name": "stream_id.name"}
+_GRAPH = _same("graph_exec_id graph_node_id")
 
 
-def _duration(alias: str) -> str:
-    """End less start; of what are no whole numbers SQLite would make 0, so they come as a text, which is refused."""
-    end, start = f'{alias}."end"', f"{alias}.start"
-    whole = f"typeof({end}) = 'integer' AND typeof({start}) = 'integer'"
-    return f"CASE WHEN {whole} THEN {end} - {start} WHEN {end} IS NOT NULL AND {start} IS NOT NULL THEN {end} || '' END"
-
-
-def _event(alias: str, table: str) -> dict[str, str]:
-    return {name: pattern.format(alias, table) for name, pattern in _EVENT.items()}
-
-
-def _joins(alias: str, *more: tuple[str, str, str]) -> tuple[tuple[str, str, str], ...]:
-    """The event of each row, its process, its thread, and what else it refers to."""
-    return (
-        ("event", "E", f"E.id = {alias}.event_id"),
-        ("info_process", "P", f"P.id = {alias}.pid"),
-        ("info_thread", "T", f"T.id = {alias}.tid"),
-        *more,
-    )
-
-
-_PLACE = {"pid": "P.info_process.pid", "tid": "T.info_thread.tid", "category": "E.event.category_id"}
-
-
-def _agent_columns(alias: str, prefix: str) -> dict[str, str]:
+def _agent(prefix: str = "") -> dict[str, str]:
+    indexes = {"abs": "absolute_index", "log": "logical_index", "type": "type_index"}
+    path = f"{prefix}agent_id"
     return {
-        f"{prefix}agent_abs_index": f"{alias}.info_agent.absolute_index",
-        f"{prefix}agent_log_index": f"{alias}.info_agent.logical_index",
-        f"{prefix}agent_type_index": f"{alias}.info_agent.type_index",
-        f"{prefix}agent_type": f"{alias}.info_agent.id",
+        path: path,
+        f"{prefix}agent_type": f"{path}.type",
+        **{f"{prefix}agent_{word}_index": f"{path}.{column}" for word, column in indexes.items()},
     }
 
-
-_COUNTER_NAMES = {"counter_name": "name", "counter_symbol": "symbol"}
-_COUNTER_WORDS = ("component", "description", "block", "expression", "value_type")
 
 QUERIES: Mapping[str, Query] = {
     "process": Query(
         "info_process",
-        "P",
         {
-            **_same("P", "info_process", "nid ppid pid init fini start end command"),
-            **_same("N", "info_node", "machine_id system_name hostname"),
-            "system_release": "N.info_node.release",
-            "system_version": "N.info_node.version",
-            "process": "P.info_process.id",
+            **_same("nid ppid pid init fini start end command extdata"),
+            "process": "id",
+            **_same("machine_id system_name hostname", "nid."),
+            "system_release": "nid.release",
+            "system_version": "nid.version",
         },
-        joins=(("info_node", "N", "N.id = P.nid"),),
+        {Missing.NODE: "nid"},
     ),
     "node": Query(
         "info_node",
-        "N",
-        _same("N", "info_node", "id hash machine_id system_name hostname release version hardware_name domain_name"),
+        _same("id hash machine_id system_name hostname release version hardware_name domain_name"),
     ),
     "agent": Query(
         "info_agent",
-        "A",
         {
-            **_same("A", "info_agent", "id nid type absolute_index logical_index type_index uuid"),
-            **_same("A", "info_agent", "name model_name vendor_name product_name user_name extdata"),
-            "process": "A.info_agent.pid",
-            "pid": "P.info_process.pid",
+            **_OWNED,
+            **_same("type absolute_index logical_index type_index uuid"),
+            **_same("name model_name vendor_name product_name user_name extdata"),
         },
-        joins=(("info_process", "P", "P.id = A.pid"),),
     ),
-    "thread": Query(
-        "info_thread",
-        "T",
+    "thread": Query("info_thread", {**_OWNED, **_same("ppid tid start end name extdata")}),
+    "queue": Query("info_queue", {**_OWNED, **_same("name extdata")}),
+    "stream": Query("info_stream", {**_OWNED, **_same("name extdata")}, {Missing.PROCESS: "pid"}),
+    "track": Query("track", {**_ON_THREAD, "name": "name_id.string", "extdata": "extdata"}),
+    "code_object": Query(
+        "info_code_object",
         {
-            **_same("T", "info_thread", "nid ppid tid start end name"),
-            "process": "T.info_thread.pid",
-            "pid": "P.info_process.pid",
+            **_OWNED,
+            **_same("agent_id uri storage_type extdata load_base load_size load_delta"),
+            "agent_abs_index": "agent_id.absolute_index",
         },
-        joins=(("info_process", "P", "P.id = T.pid"),),
+        {Missing.AGENT: "agent_id", Missing.PROCESS: "pid"},
+    ),
+    "symbol": Query(
+        "info_kernel_symbol",
+        {
+            **_OWNED,
+            **_same("kernel_name display_name extdata code_object_id kernel_object kernarg_segment_size"),
+            **_same("kernarg_segment_alignment group_segment_size private_segment_size sgpr_count arch_vgpr_count"),
+            **_same("accum_vgpr_count"),
+        },
+        {Missing.PROCESS: "pid"},
+    ),
+    "pmc": Query(
+        "info_pmc",
+        {
+            **_OWNED,
+            **_same("target_arch name symbol description long_description component units value_type block expression"),
+            **_same("extdata agent_id event_code instance_id is_constant is_derived spm_support"),
+            "agent_abs_index": "agent_id.absolute_index",
+        },
+        {Missing.AGENT: "agent_id", Missing.PROCESS: "pid"},
     ),
     "region": Query(
-        "region",
-        "R",
-        {
-            **_same("R", "region", "id nid start"),
-            "duration": _duration("R"),
-            "name": "R.region.name_id",
-            "process": "R.region.pid",
-            **_PLACE,
-            **_event("R", "region"),
-            **_SAID,
-        },
-        joins=_joins("R"),
-        pools={"name": _STRING, "category": _STRING},
+        "region", {**_ON_THREAD, **_SPAN, "name": "name_id.string", **_EVENT}, {**_JOINED, Missing.NAME: "name_id"}
     ),
     "instant": Query(
         "sample",
-        "R",
         {
-            **_same("R", "sample", "id timestamp"),
-            "nid": "K.track.nid",
-            "process": "K.track.pid",
-            "name": "K.track.name_id",
-            **_PLACE,
-            **_event("R", "sample"),
-            **_SAID,
+            **_same("id timestamp track_id"),
+            "nid": "track_id.nid",
+            "process": "track_id.pid",
+            "pid": "track_id.pid.pid",
+            "tid": "track_id.tid.tid",
+            "name": "track_id.name_id.string",
+            **_EVENT,
         },
-        joins=(("track", "K", "K.id = R.track_id"), _joins("R")[0], *_joins("K")[1:]),
-        pools={"name": _STRING, "category": _STRING},
+        {
+            Missing.TRACK: "track_id",
+            Missing.EVENT: "event_id",
+            Missing.PROCESS: "track_id.pid",
+            Missing.THREAD: "track_id.tid",
+        },
     ),
     "dispatch": Query(
         "kernel_dispatch",
-        "K",
         {
-            **_same("K", "kernel_dispatch", "id nid agent_id kernel_id dispatch_id stream_id queue_id start"),
-            **_same("K", "kernel_dispatch", "graph_exec_id graph_node_id"),
-            "duration": _duration("K"),
-            "process": "K.kernel_dispatch.pid",
-            "region": "K.kernel_dispatch.region_name_id",
-            "name": "K.kernel_dispatch.kernel_id",
-            "queue": "K.kernel_dispatch.queue_id",
-            "stream": "K.kernel_dispatch.stream_id",
-            **{f"grid_{axis}": f"K.kernel_dispatch.grid_size_{axis}" for axis in "xyz"},
-            **{f"workgroup_{axis}": f"K.kernel_dispatch.workgroup_size_{axis}" for axis in "xyz"},
-            "lds_size": "K.kernel_dispatch.group_segment_size",
-            "scratch_size": "K.kernel_dispatch.private_segment_size",
-            **_same("S", "info_kernel_symbol", "code_object_id accum_vgpr_count sgpr_count"),
-            "vgpr_count": "S.info_kernel_symbol.arch_vgpr_count",
-            "static_lds_size": "S.info_kernel_symbol.group_segment_size",
-            "static_scratch_size": "S.info_kernel_symbol.private_segment_size",
-            **_agent_columns("A", ""),
-            **_PLACE,
-            **_event("K", "kernel_dispatch"),
+            **_ON_THREAD,
+            **_SPAN,
+            **_same("kernel_id dispatch_id stream_id queue_id"),
+            **_GRAPH,
+            **_agent(),
+            "queue_pid": "queue_id.pid.pid",
+            "region": "region_name_id.string",
+            "name": "kernel_id.display_name",
+            "queue": "queue_id.name",
+            "stream": "stream_id.name",
+            **{f"grid_{axis}": f"grid_size_{axis}" for axis in "xyz"},
+            **{f"workgroup_{axis}": f"workgroup_size_{axis}" for axis in "xyz"},
+            "lds_size": "group_segment_size",
+            "scratch_size": "private_segment_size",
+            **_same("code_object_id accum_vgpr_count sgpr_count", "kernel_id."),
+            "vgpr_count": "kernel_id.arch_vgpr_count",
+            "static_lds_size": "kernel_id.group_segment_size",
+            "static_scratch_size": "kernel_id.private_segment_size",
+            **_EVENT,
         },
-        joins=_joins("K", ("info_agent", "A", "A.id = K.agent_id"), ("info_kernel_symbol", "S", "S.id = K.kernel_id")),
-        pools={
-            "category": _STRING,
-            "region": _STRING,
-            "name": ("info_kernel_symbol", "display_name"),
-            "queue": ("info_queue", "name"),
-            "stream": ("info_stream", "name"),
-            "agent_type": ("info_agent", "type"),
+        {
+            **_JOINED,
+            Missing.AGENT: "agent_id",
+            Missing.REGION: "region_name_id",
+            Missing.NAME: "kernel_id",
+            Missing.QUEUE: "queue_id.pid",
         },
     ),
     "copy": Query(
         "memory_copy",
-        "M",
         {
-            **_same("M", "memory_copy", "id nid start stream_id queue_id graph_exec_id graph_node_id size"),
-            **_same("M", "memory_copy", "dst_address src_address dst_agent_id src_agent_id"),
-            "duration": _duration("M"),
-            "process": "M.memory_copy.pid",
-            "name": "M.memory_copy.name_id",
-            "region_name": "M.memory_copy.region_name_id",
-            "queue_name": "M.memory_copy.queue_id",
-            "stream_name": "M.memory_copy.stream_id",
-            "dst_device": "M.memory_copy.dst_agent_id",
-            "src_device": "M.memory_copy.src_agent_id",
-            **_agent_columns("D", "dst_"),
-            **_agent_columns("F", "src_"),
-            **_PLACE,
-            **_event("M", "memory_copy"),
+            **_ON_THREAD,
+            **_SPAN,
+            **_QUEUED,
+            **_GRAPH,
+            **_same("size dst_address src_address"),
+            "name": "name_id.string",
+            "region_name": "region_name_id.string",
+            **_agent("dst_"),
+            **_agent("src_"),
+            "dst_device": "dst_agent_id.name",
+            "src_device": "src_agent_id.name",
+            **_EVENT,
         },
-        joins=_joins("M", ("info_agent", "D", "D.id = M.dst_agent_id"), ("info_agent", "F", "F.id = M.src_agent_id")),
-        pools={
-            "category": _STRING,
-            "name": _STRING,
-            "region_name": _STRING,
-            "queue_name": ("info_queue", "name"),
-            "stream_name": ("info_stream", "name"),
-            "dst_device": ("info_agent", "name"),
-            "src_device": ("info_agent", "name"),
-            "dst_agent_type": ("info_agent", "type"),
-            "src_agent_type": ("info_agent", "type"),
-        },
+        {**_JOINED, Missing.NAME: "name_id", Missing.AGENT: "dst_agent_id", Missing.SOURCE: "src_agent_id"},
     ),
+    "allocation": Query(
+        "memory_allocate",
+        {
+            **_ON_THREAD,
+            **_SPAN,
+            **_QUEUED,
+            **_same("type level address size"),
+            **_agent(),
+            "agent_name": "agent_id.name",
+            **_EVENT,
+        },
+        _JOINED,
+    ),
+    "graph_launch": Query(
+        "graph_launch",
+        {
+            **_ON_THREAD,
+            **_SPAN,
+            **_same("queue_id graph_exec_id kernel_dispatch_count"),
+            **_agent(),
+            "queue": "queue_id.name",
+            **_EVENT,
+        },
+        _JOINED,
+    ),
+    "argument": Query("arg", {**_same("id position type name value"), **_EVENT}, {Missing.EVENT: "event_id"}),
     "counter": Query(
         "pmc_event",
-        "C",
         {
-            **_same("C", "pmc_event", "id event_id value"),
-            "counter_id": "C.pmc_event.pmc_id",
-            **_same("I", "info_pmc", "is_constant is_derived"),
-            **dict.fromkeys((*_COUNTER_NAMES, *_COUNTER_WORDS), "C.pmc_event.pmc_id"),
+            **_same("id value sample_id xcc shader_engine shader_array wgp instance"),
+            "counter_id": "pmc_id",
+            "counter_name": "pmc_id.name",
+            "counter_symbol": "pmc_id.symbol",
+            **_same("component description block expression value_type is_constant is_derived", "pmc_id."),
+            "timestamp": "sample_id.timestamp",
+            **_EVENT,
         },
-        joins=(("info_pmc", "I", "I.id = C.pmc_id"),),
-        only_without="C.pmc_event.sample_id",
-        pools={
-            **{name: ("info_pmc", column) for name, column in _COUNTER_NAMES.items()},
-            **{name: ("info_pmc", name) for name in _COUNTER_WORDS},
-        },
+        {Missing.EVENT: "event_id", Missing.COUNTER: "pmc_id", Missing.SAMPLE: "sample_id"},
     ),
 }
+"""What each of our tables is read from."""
+READ = frozenset(query.table for query in QUERIES.values()) | {"string", "event", "metadata"}
+"""The tables of RocPD that are carried; rows of others are counted."""

@@ -1,28 +1,28 @@
 """RocPD databases as rocprofv3 writes them, schema version 3, as batches of the tables.
 
-Tables carry the process's uuid as a suffix; several sets may lie in one file. Only tables are read: the views that lie
+Tables carry their writer's uuid as a suffix; several sets may lie in one file. Only tables are read: the views that lie
 beside them are a stranger's code. Where RocPD's views drop a row because something it refers to is missing (a region's
-name, a thread), the row is kept here with NULL in that place. https://github.com/ROCm/rocm-systems
+name, a thread), the row is kept with NULL in that place, and `missing` says so. https://github.com/ROCm/rocm-systems
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import Batch, Column, Texts, Wanted, WrongValue, batch_of_rows, texts
-from tvmdash.traces.readers.rocpd_joins import Joined, Tables
-from tvmdash.traces.readers.rocpd_queries import QUERIES, Query
-from tvmdash.traces.readers.sqlite_input import list_tables, open_database, quote_name, read_rows, real_column
-from tvmdash.traces.tables import INT, REAL, TABLES
+from tvmdash.traces.batches import NULL_INT, Batch, Column, Wanted, WrongValue, shrink
+from tvmdash.traces.readers.rocpd_queries import DURATION, QUERIES, Query
+from tvmdash.traces.readers.rocpd_rows import Joined, Tables, read_joined
+from tvmdash.traces.readers.rocpd_rows import Path as Column_path
+from tvmdash.traces.readers.sqlite_input import list_tables, open_database, quote_name, read_rows
+from tvmdash.traces.tables import INT, TABLES
 
 SCHEMA_VERSION = 3
 _METADATA = re.compile(r"rocpd_metadata(.*)", re.DOTALL)
-_SMALL = frozenset({"process", "node", "agent", "thread"})
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class RocpdSource:
             try:
                 present = list_tables(database)
                 for table_set in self.sets:
-                    reading = _Reading(Tables(database, present, table_set.suffix), table_set.guid, wanted)
+                    tables = Tables(database, present, table_set.suffix)
                     for table in sorted(wanted.tables.keys() & QUERIES.keys()):
-                        yield from reading.batches(table, QUERIES[table])
+                        yield from _read(tables, table, table_set.guid, wanted)
             except WrongValue:
                 raise
             except (ValueError, IndexError, KeyError) as error:
@@ -66,10 +66,10 @@ class RocpdSource:
         with open_database(self.path) as database:
             present = list_tables(database)
             for table_set in self.sets:
-                reading = _Reading(Tables(database, present, table_set.suffix), table_set.guid, Wanted({}))
+                tables = Tables(database, present, table_set.suffix)
                 for table, query in QUERIES.items():
-                    if table not in _SMALL:
-                        counts[table] = counts.get(table, 0) + reading.count(query)
+                    if not TABLES[table].describes:
+                        counts[table] = counts.get(table, 0) + tables.count(query.table)
         return counts
 
 
@@ -111,89 +111,52 @@ def _guid(path: Path, database: sqlite3.Connection, suffix: str, facts: Mapping[
     return guid
 
 
-class _Reading:
-    """One set of tables of an opened database."""
-
-    def __init__(self, tables: Tables, guid: str, wanted: Wanted) -> None:
-        self.tables, self.guid, self.wanted = tables, guid, wanted
-
-    def batches(self, table: str, query: Query) -> Iterator[Batch]:
-        """The rows of one of our tables, or nothing where the database lacks theirs."""
-        if not self.tables.has(query.table):
-            return
-        if table in _SMALL:
-            chosen = ", ".join(f"{self.tables.existing(e)} AS {quote_name(name)}" for name, e in query.columns.items())
-            source = self._source(query, (join[1] for join in query.joins))
-            rows = read_rows(self.tables.database, f"SELECT {chosen} FROM {source} ORDER BY {query.alias}.id")  # noqa: S608
-            yield batch_of_rows(table, [{**row, "guid": self.guid} for row in rows])
-        else:
-            yield self._large(table, query)
-
-    def _large(self, table: str, query: Query) -> Batch:
-        """Numbers at once; texts through the numbers of rocpd_string and its like."""
-        types, where = TABLES[table].columns, " AND ".join(self._conditions(table, query))
-        asked = {name: e for name, e in query.columns.items() if name in self.wanted.tables[table]}
-        numbers = {name: e for name, e in asked.items() if types[name] == INT or name in query.pools}
-        least = query.columns[TABLES[table].start or "id"]
-        joined = Joined(self.tables, query, list(numbers.values()) or [least], where)
-        columns: dict[str, Column] = {"guid": self.guid}
-        for name, expression in asked.items():
-            if name in query.pools:
-                columns[name] = self.tables.texts(joined.numbers(expression), *query.pools[name])
-            elif name in numbers:
-                columns[name] = joined.numbers(expression)
-            else:
-                columns[name] = self._slow(query, expression, where, real=types[name] == REAL)
-                if _length(columns[name]) != joined.count:
-                    raise ValueError(f"{query.table} refers to several rows where one should be")
-        return Batch(table, joined.count, columns)
-
-    def _conditions(self, table: str, query: Query) -> Iterator[str]:
-        """What the rows must fit: that they are of our table, that they may touch the window."""
-        if query.only_without is not None:
-            yield f"{self.tables.existing(query.only_without)} IS NULL"
-        spec, begin, end = TABLES[table], self.wanted.begin_ns, self.wanted.end_ns
-        if spec.start is not None and begin is not None and end is not None:
-            start = self.tables.existing(query.columns[spec.start])
-            after = f" OR {start} + ({query.columns[spec.duration]}) >= {begin}" if spec.duration else ""
-            yield f"{start} < {end} AND ({start} >= {begin}{after})"
-
-    def _slow(self, query: Query, expression: str, where: str, *, real: bool) -> Column:
-        """A column of reals, or of texts that are stored row by row."""
-        alias = expression.partition(".")[0]
-        source = self._source(query, [alias]) + (f" WHERE {where}" if where else "")
-        chosen, ordered = self.tables.existing(expression), f"{source} ORDER BY {query.alias}._rowid_"
-        if real:
-            return real_column(self.tables.database, chosen, ordered)
-        rows = self.tables.database.execute(f"SELECT CAST({chosen} AS TEXT) FROM {ordered}")  # noqa: S608 - quoted
-        return texts([row[0] for row in rows])
-
-    def _source(self, query: Query, aliases: Iterable[str]) -> str:
-        """The main table with these joined ones, and those that they are found by."""
-        joins = {alias: (table, condition) for table, alias, condition in query.joins}
-        chosen: list[str] = []
-        for wanted in aliases:
-            path, alias = [], wanted
-            while alias != query.alias:
-                path.append(alias)
-                alias = joins[alias][1].partition(" = ")[2].partition(".")[0]
-            chosen += [alias for alias in reversed(path) if alias not in chosen]
-        parts = [f"{quote_name(self.tables.name(query.table))} {query.alias}"]
-        for alias in chosen:
-            table, condition = joins[alias]
-            there = quote_name(self.tables.name(table)) if self.tables.has(table) else "(SELECT NULL AS id)"
-            parts.append(f"LEFT JOIN {there} {alias} ON {condition}")
-        return " ".join(parts)
-
-    def count(self, query: Query) -> int:
-        """How many rows a table of ours gets, without joins and conversions."""
-        if not self.tables.has(query.table):
-            return 0
-        column = (query.only_without or "").rpartition(".")[2]
-        where = f" WHERE {quote_name(column)} IS NULL" if self.tables.has(query.table, column) else ""
-        source = f"{quote_name(self.tables.name(query.table))}{where}"
-        return int(self.tables.database.execute(f"SELECT count(*) FROM {source}").fetchone()[0])  # noqa: S608
+def _read(tables: Tables, table: str, guid: str, wanted: Wanted) -> Iterator[Batch]:
+    """The rows of one of our tables, some at a time; nothing where the database lacks theirs."""
+    query, spec = QUERIES[table], TABLES[table]
+    asked = {name: path for name, path in query.paths.items() if name in wanted.tables[table]}
+    kinds = {_split(path): spec.columns[name] for name, path in asked.items() if path != DURATION}
+    timed = [_split(query.paths[name]) for name in (spec.start,) if name]
+    if DURATION in query.paths.values():
+        timed.append(("end",))
+    links = [_split(path) for path in query.joined.values()] if "missing" in wanted.tables[table] else []
+    for rows in read_joined(tables, query.table, {**kinds, **dict.fromkeys(timed, INT)}, links):
+        _cut(rows, timed, wanted)
+        columns: dict[str, Column] = {"guid": guid}
+        for name, path in asked.items():
+            columns[name] = _subtract(rows) if path == DURATION else rows.column(_split(path))
+        if links:
+            columns["missing"] = _find_missing(rows, query)
+        yield Batch(table, rows.count, columns)
 
 
-def _length(column: Column) -> int:
-    return len(column.codes if isinstance(column, Texts) else column)
+def _split(path: str) -> Column_path:
+    return tuple(path.split("."))
+
+
+def _subtract(rows: Joined) -> Column:
+    """How long each row took."""
+    import numpy
+
+    start, end = rows.numbers(("start",)), rows.numbers(("end",))
+    return numpy.where((start == NULL_INT) | (end == NULL_INT), NULL_INT, end - start)
+
+
+def _cut(rows: Joined, timed: Sequence[Column_path], wanted: Wanted) -> None:
+    """Leave the rows that may touch the window asked for."""
+    if not timed or wanted.begin_ns is None or wanted.end_ns is None:
+        return
+    first, last = rows.numbers(timed[0]), rows.numbers(timed[-1])
+    inside = (first < wanted.end_ns) & ((first >= wanted.begin_ns) | (last >= wanted.begin_ns))
+    if not inside.all():
+        rows.keep(inside)
+
+
+def _find_missing(rows: Joined, query: Query) -> Column:
+    """The bits of the references that lead nowhere."""
+    import numpy
+
+    missing = numpy.zeros(rows.count, dtype=numpy.int64)
+    for bit, path in query.joined.items():
+        missing |= numpy.where(rows.leads(_split(path)), 0, int(bit))
+    return shrink(missing)

@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 MAGIC = b"SQLite format 3\0"
 _LOGS = ("-wal", "-journal")
 _ROWS_AT_ONCE = 4096
-_ROWS_IN_A_PAGE = 1 << 18
 _DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
 _COLUMN = re.compile(r'(?:\w+\.)"?\w+"?')
-_NOT_WHOLE = re.compile(r'["A-Za-z.]')
-"""What JSON has in a text, an infinity or a real."""
 
 
 def is_sqlite(path: Path) -> bool:
@@ -54,6 +51,9 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
         uri = f"file:{quote(os.fsencode(database_path.absolute()))}?{mode}"
         try:
             database = stack.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
+            if database_path is not path:  # whoever reads pages by themselves does not read logs
+                database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             _disarm(database)
             yield database
         except (sqlite3.Error, TypeError, OverflowError) as error:
@@ -129,45 +129,6 @@ def int_columns(database: sqlite3.Connection, expressions: Sequence[str], source
         raise _wrong_value(database, expressions, source) from None
     whole = numpy.frombuffer(flat, dtype=numpy.int64).reshape(-1, len(expressions))
     return [numpy.ascontiguousarray(whole[:, index]) for index in range(len(expressions))]
-
-
-def paged_columns(database: sqlite3.Connection, expressions: Sequence[str], source: str) -> list[Ints]:
-    """As `int_columns`, in the order of the row ids, for large tables; `source` is one table, maybe with a WHERE.
-
-    SQLite itself writes a page of each column as one text, which numpy reads: three times faster than a Python object
-    for each value, and other threads run meanwhile.
-    """
-    import numpy
-
-    null = f"{NULL_INT + 1} - 1"
-    inner = ", ".join(f"{expression} AS c{index}" for index, expression in enumerate(expressions))
-    outer = "".join(f", json_group_array(ifnull(c{index}, {null}))" for index in range(len(expressions)))
-    joined = "AND" if " WHERE " in source else "WHERE"
-    query = (
-        f"SELECT count(*), max(k){outer} FROM "  # noqa: S608 - names from tables_of, quoted
-        f"(SELECT _rowid_ AS k, {inner} FROM {source} {joined} _rowid_ > ? ORDER BY _rowid_ LIMIT {_ROWS_IN_A_PAGE})"
-    )
-    pages: list[list[Ints]] = [[] for _ in expressions]
-    last, count = -(2**63), _ROWS_IN_A_PAGE
-    while count == _ROWS_IN_A_PAGE:
-        try:
-            count, last, *texts = database.execute(query, (last,)).fetchone()
-        except sqlite3.OperationalError:  # JSON has no blobs
-            raise _wrong_value(database, expressions, source) from None
-        if any(_NOT_WHOLE.search(text) for text in texts):
-            raise _wrong_value(database, expressions, source)
-        for page, text in zip(pages, texts, strict=True):
-            page.append(_parse_whole_numbers(text, count))
-    return [page[0] if len(page) == 1 else numpy.concatenate(page) for page in pages]
-
-
-def _parse_whole_numbers(text: str, count: int) -> Ints:
-    """The numbers in a JSON list that SQLite wrote."""
-    import numpy
-
-    if not count:
-        return numpy.empty(0, numpy.int64)
-    return numpy.fromstring(text[1:-1], dtype=numpy.int64, sep=",")
 
 
 def _wrong_value(database: sqlite3.Connection, expressions: Sequence[str], source: str) -> Exception:
