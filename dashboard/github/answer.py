@@ -6,7 +6,8 @@ import re
 import time
 from dataclasses import dataclass
 
-from dashboard.github.api import BusyError, Comment, GitHub, PullRequest, RefusedError
+from tvmdash.github_api import BusyError, Comment, GitHub, PullRequest, RefusedError
+from tvmdash.text import cut_lines
 
 MOST_CHARS = 60_000
 """Of a comment. GitHub takes 65,536."""
@@ -35,7 +36,7 @@ def answer(github: GitHub, pull: PullRequest, machine: str, text: str, *, login:
     is said twice after a failure whose outcome is not known. GitHubError where it fails for good.
     """
     mark = make_mark(machine)
-    body = f"{mark}\n{cut(text, MOST_CHARS - len(mark) - 1)}"
+    body = f"{mark}\n{cut_lines(text, MOST_CHARS - len(mark) - 1)}"
     pause_s = _FIRST_PAUSE_S
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -66,11 +67,3 @@ def _write(github: GitHub, pull: PullRequest, own: Comment | None, body: str) ->
         if error.status != _GONE:
             raise
     return Answered(github.add_comment(pull, body), is_new=True)  # somebody removed it meanwhile
-
-
-def cut(text: str, limit: int) -> str:
-    """The text without its last lines, where it is longer, and then with a line that says so."""
-    if len(text) <= limit:
-        return text
-    note = "\n\n(Cut here: the rest is too long for a comment.)\n"
-    return text[: limit - len(note)].rpartition("\n")[0] + note

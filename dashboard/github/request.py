@@ -10,8 +10,8 @@ from typing import NoReturn
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.git.names import may_be_commit
 from dashboard.artifacts.spec import GIT, PYPI
-from dashboard.github.api import PullRequest
 from tvmdash.errors import DashboardError
+from tvmdash.github_api import PullRequest
 
 COMMAND = "/tvm-try"
 SERVER = "https://github.com"

@@ -1,4 +1,4 @@
-"""A GitHub on this machine that speaks the comments' part of its REST API, stricter than GitHub.
+"""A GitHub on this machine that speaks its REST API's part for issues and comments, stricter than GitHub.
 
 Whatever is wrong with a request is refused as GitHub would, or more strictly, and kept in `violations`.
 """
@@ -19,7 +19,9 @@ TOKEN = "ghs_0123456789abcdefghijABCDEFGHIJ456789"
 REPOSITORY, PULL, ME = "apache/tvm", 7, "github-actions[bot]"
 _LIST = re.compile(r"/repos/([^/]+/[^/]+)/issues/(\d+)/comments")
 _ONE = re.compile(r"/repos/([^/]+/[^/]+)/issues/comments/(\d+)")
-_MOST_CHARS = 65536
+_ISSUES = re.compile(r"/repos/([^/]+/[^/]+)/issues")
+_ISSUE = re.compile(r"/repos/([^/]+/[^/]+)/issues/(\d+)")
+_MOST_CHARS, _MOST_TITLE = 65536, 256
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,20 @@ class State:
     is_app: bool = False
     can_write: bool = True
     edits: int = 0
+    issues: list[dict[str, Any]] = field(default_factory=list)
+    gone: set[int] = field(default_factory=set)
+
+    def add_issue(self, title: str, body: str, labels: list[str] | None = None) -> dict[str, Any]:
+        """An issue, the text as it is."""
+        number = 100 + len(self.issues)
+        url = f"https://github.com/{REPOSITORY}/issues/{number}"
+        facts = {"title": title, "body": body, "labels": labels or [], "state": "open", "state_reason": None}
+        self.issues.append({"number": number, "html_url": url, "edits": 0, **facts})
+        return self.issues[-1]
+
+    def comments_on(self, number: int) -> list[str]:
+        """The texts of an issue's comments."""
+        return [comment["body"] for comment in self.comments if comment.get("issue", PULL) == number]
 
     def add(self, body: str, login: str = ME) -> dict[str, Any]:
         """A comment of that user, the text as it is."""
@@ -138,25 +154,70 @@ class _Handler(BaseHTTPRequestHandler):
         if (self.command, path) == ("GET", "/user"):
             need(not self.state.is_app, 403, "Resource not accessible by integration")
             return 200, {"login": ME}, {}
-        found = _LIST.fullmatch(path) or _ONE.fullmatch(path)
+        found = next(filter(None, (form.fullmatch(path) for form in (_LIST, _ONE, _ISSUES, _ISSUE))), None)
         need(found, 404, "Not Found")
         assert found is not None
         need(found[1] == REPOSITORY, 404, "Not Found")
-        if _ONE.fullmatch(path):
+        if found.re is _ONE:
             return self._edit(int(found[2]), content)
-        need(int(found[2]) == PULL, 404, "Not Found")
-        return self._list(query) if self.command == "GET" else self._add(content)
+        if found.re is _ISSUES:
+            return self._list_issues(query) if self.command == "GET" else self._open(content)
+        if found.re is _ISSUE:
+            return self._edit_issue(int(found[2]), content)
+        number = int(found[2])
+        need(number not in self.state.gone, 410, "This issue was deleted")
+        known = number == PULL or any(issue["number"] == number for issue in self.state.issues)
+        need(known, 404, "Not Found")
+        return self._list(query, number) if self.command == "GET" else self._add(content, number)
 
-    def _list(self, query: dict[str, str]) -> tuple[int, Any, dict[str, str]]:
+    def _list_issues(self, query: dict[str, str]) -> tuple[int, Any, dict[str, str]]:
+        need(set(query) == {"state", "sort", "direction", "since", "per_page", "page"}, 422, f"parameters {query}")
+        need((query["state"], query["sort"], query["direction"]) == ("all", "created", "desc"), 422, "order")
+        need(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", query["since"]), 422, "since")
+        size, page = min(100, int(query["per_page"])), int(query["page"])
+        newest = [issue for issue in self.state.issues[::-1] if issue["number"] not in self.state.gone]
+        return 200, newest[(page - 1) * size : page * size], {}
+
+    def _open(self, content: bytes) -> tuple[int, Any, dict[str, str]]:
+        value = self._fields(content, {"title": str, "body": str, "labels": list})
+        need(value.get("title") and value.get("body"), 422, "Validation Failed: missing")
+        return 201, self.state.add_issue(value["title"], value["body"], value.get("labels")), {}
+
+    def _edit_issue(self, number: int, content: bytes) -> tuple[int, Any, dict[str, str]]:
+        need(self.command == "PATCH", 404, "Not Found")
+        need(number not in self.state.gone, 410, "This issue was deleted")
+        issue = next((issue for issue in self.state.issues if issue["number"] == number), None)
+        need(issue, 404, "Not Found")
+        assert issue is not None
+        value = self._fields(content, {"title": str, "body": str, "state": str, "state_reason": str})
+        need(value.get("state", "open") in ("open", "closed"), 422, "Validation Failed: state")
+        need(value.get("state_reason", "completed") in ("completed", "not_planned"), 422, "Validation Failed: reason")
+        issue.update(value, edits=issue["edits"] + 1)
+        return 200, issue, {}
+
+    def _fields(self, content: bytes, known: dict[str, type]) -> dict[str, Any]:
+        need(self.state.can_write, 403, "Resource not accessible by integration")
+        value = json.loads(content)
+        need(isinstance(value, dict) and set(value) <= set(known), 422, f"Validation Failed: {value}")
+        need(all(isinstance(value[name], known[name]) for name in value), 422, "Validation Failed: type")
+        need(len(value.get("title", "")) <= _MOST_TITLE, 422, "title is too long (maximum is 256 characters)")
+        need(len(value.get("body", "")) <= _MOST_CHARS, 422, "body is too long (maximum is 65536 characters)")
+        need("\n" not in value.get("title", ""), 422, "Validation Failed: title")
+        return dict(value)
+
+    def _list(self, query: dict[str, str], number: int) -> tuple[int, Any, dict[str, str]]:
         need(set(query) <= {"per_page", "page"}, 422, "unknown parameter")
         size, page = min(100, int(query.get("per_page", "30"))), int(query.get("page", "1"))
-        shown = self.state.comments[(page - 1) * size : page * size]
-        more = len(self.state.comments) > page * size
+        own = [comment for comment in self.state.comments if comment.get("issue", PULL) == number]
+        shown = own[(page - 1) * size : page * size]
+        more = len(own) > page * size
         return 200, shown, {"Link": f'<{self.state.url}/next>; rel="next"'} if more else {}
 
-    def _add(self, content: bytes) -> tuple[int, Any, dict[str, str]]:
+    def _add(self, content: bytes, number: int) -> tuple[int, Any, dict[str, str]]:
         need(self.command == "POST", 404, "Not Found")
-        return 201, self.state.add(self._body(content)), {}
+        comment = self.state.add(self._body(content))
+        comment["issue"] = number
+        return 201, comment, {}
 
     def _edit(self, number: int, content: bytes) -> tuple[int, Any, dict[str, str]]:
         """With leave to write, a token may edit anybody's comment: it is for the caller not to."""

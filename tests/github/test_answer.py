@@ -12,11 +12,11 @@ import pytest
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.github import answer, request
 from dashboard.github.answer import make_mark
-from dashboard.github.api import BusyError, GitHub, PullRequest, RefusedError, open_github
 from tests.dashboard import homes
 from tests.github import server
 from tests.github.server import ME, PULL, REPOSITORY, TOKEN, Fault, State
 from tvmdash.errors import DashboardError
+from tvmdash.github_api import BusyError, GitHub, PullRequest, RefusedError, open_github
 from tvmdash.text import escape_markdown
 
 HERE = PullRequest(REPOSITORY, PULL)
@@ -131,7 +131,7 @@ def test_what_is_too_long_for_a_comment_loses_its_end_and_says_so(state: State) 
     (text,) = state.of(ME)
     assert len(text) <= answer.MOST_CHARS
     assert text.startswith(f"{MARK}\nhead\n| a row")
-    assert text.endswith("(Cut here: the rest is too long for a comment.)\n")
+    assert text.endswith("(Cut here: the rest is too long.)\n")
 
 
 @pytest.mark.parametrize("name", ["tvm", "a/b/c", "../x", "a/..", "a b/c", "-/x y"])

@@ -7,16 +7,18 @@ import io
 import json
 import logging
 import ssl
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from tvmdash.common import Json
 from tvmdash.errors import DashboardError
 
 MAX_ANSWER_BYTES = 4 << 20
+_T = TypeVar("_T")
 logging.getLogger("urllib3").setLevel(logging.ERROR)  # its debug messages hold the path, which may be a secret
 
 
@@ -97,10 +99,32 @@ def is_safe(url: str) -> bool:
     except ValueError:
         return False
     clean = url.isascii() and url.isprintable() and " " not in url and "@" not in parts.netloc
-    return clean and bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and _is_local(host)))
+    return clean and bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_local(host)))
 
 
-def _is_local(host: str) -> bool:
+def is_link(url: str) -> bool:
+    """Whether `url` is an address that a page or a mail may link to."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return False
+    plain = url.isascii() and url.isprintable() and not set(url) & set(" ()<>[]\"'`\\")
+    return plain and parts.scheme in {"http", "https"} and bool(host) and "@" not in parts.netloc
+
+
+def make_tls_context() -> ssl.SSLContext:
+    """For a connection to a server whose certificate this machine trusts."""
+    import certifi
+
+    context = ssl.create_default_context()
+    if _find_authorities() is True:
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+def is_local(host: str) -> bool:
+    """Whether it is this machine by one of its usual names."""
     return host in {"127.0.0.1", "::1", "localhost"}
 
 
@@ -129,7 +153,7 @@ def _find_proxies(url: str) -> dict[str, str]:
     """The proxies of the environment; none for this machine itself."""
     import requests.utils
 
-    return {} if _is_local(urlsplit(url).hostname or "") else requests.utils.get_environ_proxies(url)
+    return {} if is_local(urlsplit(url).hostname or "") else requests.utils.get_environ_proxies(url)
 
 
 def _find_authorities() -> str | bool:
@@ -156,3 +180,27 @@ def _make_fault(error: Exception, body: _Body) -> NoAnswerError:
     if body.is_sent and isinstance(cause, TimeoutError):
         loss = Loss.LATE
     return NoAnswerError(loss, type(cause).__name__)
+
+
+def end_after(timeout_s: float, call: Callable[[], _T]) -> _T:
+    """What `call` returns or raises; TimeoutError after `timeout_s`, also where it hangs where no time-out reaches.
+
+    It then goes on in a thread that dies with the process, so its outcome is not known.
+    """
+    outcome: list[tuple[bool, Any]] = []
+
+    def work() -> None:
+        try:
+            outcome.append((True, call()))
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
+            outcome.append((False, error))
+
+    thread = threading.Thread(target=work, daemon=True, name="request")
+    thread.start()
+    thread.join(timeout_s)
+    if not outcome:
+        raise TimeoutError
+    good, value = outcome[0]
+    if good:
+        return value  # type: ignore[no-any-return]
+    raise value

@@ -202,7 +202,7 @@ def check(home: Home) -> list[str]:
             if secrets is None or (secrets, channel) in seen:
                 continue
             seen.add((secrets, channel))
-            good.append(f"{name}: {_test(secrets, channel)}")
+            good.append(f"{name}: {send_test(secrets, channel)}")
         except DashboardError as error:
             faults.append(f"{name}: {error}")
     if not good and not faults:
@@ -227,10 +227,11 @@ def _list_speakers(home: Home) -> Iterator[tuple[str, dict[str, Any]]]:
             yield path.parent.name, config
 
 
-def _test(secrets: Secrets, channel: str) -> str:
+def send_test(secrets: Secrets, channel: str) -> str:
+    """Post a test message, which pings nobody; a sentence about where it is, and what the token lacks."""
     slack = Slack(secrets, channel, Patience(_CHECK_S))
     scopes = slack.scopes()
-    text = "A test by python3 -m dashboard notify --check. The dashboard can speak here; it pings nobody."
+    text = "A test, asked for by hand. The dashboard can speak here; it pings nobody."
     slack.post(
         build("Test of the TVM dashboard", escape(text), []),
         uuid.uuid4().hex,

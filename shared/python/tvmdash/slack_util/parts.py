@@ -58,8 +58,8 @@ def notify_of(identities: Sequence[str], name: str) -> Notify:
 def make_opening(home: Home, night: Night, icon: str, jobs: str) -> tuple[str, list[Part]]:
     """A message's headline, and what must follow it at once, from how the jobs went and what is said of TVM.
 
-    `icon` and `jobs` tell how the jobs went. Where all did, the verdict on TVM is the headline; a verdict too long for
-    a headline stands below it as a whole.
+    `icon` and `jobs` tell how the jobs went. Where all did, the verdict on TVM is the headline, or where it is too long
+    its first clause, and it stands below as a whole.
     """
     try:
         verdict = read_verdict(home, night.stamp)
@@ -72,7 +72,8 @@ def make_opening(home: Home, night: Night, icon: str, jobs: str) -> tuple[str, l
     if icon != GOOD:
         return f"{icon} {jobs}", [line]
     whole = len(verdict.headline) < _HEADLINE
-    return f"{sign} {elide(verdict.headline, _HEADLINE)}", [*([] if whole else [line]), Part(f"{icon} {escape(jobs)}")]
+    title = verdict.headline if whole else verdict.lead or verdict.headline
+    return f"{sign} {elide(title, _HEADLINE)}", [*([] if whole else [line]), Part(f"{icon} {escape(jobs)}")]
 
 
 def make_failed_part(job: JobResult, notify: Notify) -> Part:

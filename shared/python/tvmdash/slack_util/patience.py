@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from tvmdash.http_util import end_after
 from tvmdash.slack_util.errors import BusyError, UncertainError, make_outcome_error
 
 _REQUEST_S, _ATTEMPTS, _FIRST_PAUSE_S = 15.0, 5, 0.5
@@ -35,7 +35,7 @@ class Patience:
         if limit_s <= 0:
             raise BusyError(f"the {self._seconds:g} s for Slack are used up")
         try:
-            return _ended_after(limit_s, lambda: call(limit_s))
+            return end_after(limit_s, lambda: call(limit_s))
         except Exception as error:  # noqa: BLE001 - an SDK's exceptions hold the request, and with it the token
             fault = make_outcome_error(error)
         raise fault
@@ -53,27 +53,3 @@ class Patience:
             time.sleep(wait_s)
             pause_s *= 2
         raise AssertionError
-
-
-def _ended_after(timeout_s: float, call: Callable[[], _T]) -> _T:
-    """What `call` returns or raises; TimeoutError after `timeout_s`, also where it hangs where no time-out reaches.
-
-    It then goes on in a thread that dies with the process, so its outcome is not known.
-    """
-    outcome: list[tuple[bool, Any]] = []
-
-    def work() -> None:
-        try:
-            outcome.append((True, call()))
-        except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
-            outcome.append((False, error))
-
-    thread = threading.Thread(target=work, daemon=True, name="slack")
-    thread.start()
-    thread.join(timeout_s)
-    if not outcome:
-        raise TimeoutError
-    good, value = outcome[0]
-    if good:
-        return value  # type: ignore[no-any-return]
-    raise value

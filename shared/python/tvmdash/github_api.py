@@ -1,14 +1,15 @@
-"""GitHub's REST API, as far as comments of a pull request need it; no error holds the token."""
+"""GitHub's REST API, as far as issues and comments of a pull request need it; no error holds the token."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tvmdash import http_util
 from tvmdash.common import Json
@@ -28,8 +29,9 @@ _MAX_BYTES = 32 << 20
 """Of one answer: a page of comments of the greatest length."""
 _REMEDIES = {
     401: "The token counts no longer: make a new one.",
-    403: 'The token must be allowed to write to pull requests (in a workflow: "permissions: pull-requests: write").',
-    404: "There is no such repository or pull request, or the token may not see it.",
+    403: 'The token may not write there (in a workflow: "permissions: pull-requests: write", or issues: write).',
+    404: "There is no such repository, pull request or issue, or the token may not see it.",
+    410: "It was deleted, or the repository has no issues.",
 }
 
 
@@ -53,6 +55,11 @@ class RefusedError(GitHubError):
         self.status = status
 
 
+def is_repository(text: str) -> bool:
+    """Whether it is OWNER/NAME."""
+    return _REPOSITORY.fullmatch(text) is not None and ".." not in text
+
+
 @dataclass(frozen=True)
 class Comment:
     """One comment of a pull request, as GitHub tells it."""
@@ -64,14 +71,24 @@ class Comment:
 
 
 @dataclass(frozen=True)
+class Issue:
+    """One issue, as GitHub tells it."""
+
+    number: int
+    body: str
+    is_open: bool
+    url: str
+
+
+@dataclass(frozen=True)
 class PullRequest:
-    """One pull request of a repository, `OWNER/NAME`."""
+    """One pull request of a repository, `OWNER/NAME`, or one of its issues."""
 
     repository: str
     number: int
 
     def __post_init__(self) -> None:
-        if not _REPOSITORY.fullmatch(self.repository) or ".." in self.repository:
+        if not is_repository(self.repository):
             raise DashboardError(f"--repository: {self.repository[:100]!r} is not OWNER/NAME, as apache/tvm.")
 
     @property
@@ -116,6 +133,26 @@ class GitHub:
         """The comment with another text."""
         path = f"/repos/{pull.repository}/issues/comments/{comment.id}"
         return _parse_comment(self._call("PATCH", path, {"body": body}))
+
+    def list_issues(self, repository: str, since: str) -> Iterator[Issue]:
+        """The issues and pull requests that were opened or changed since that moment (ISO 8601), the newest first."""
+        path = f"/repos/{repository}/issues?state=all&sort=created&direction=desc&since={quote(since)}"
+        for page in range(1, _MOST_PAGES + 1):
+            values = self._call("GET", f"{path}&per_page={_PAGE}&page={page}")
+            if not isinstance(values, list):
+                raise GitHubError("GitHub's list of issues is no list.")
+            yield from map(_parse_issue, values)
+            if len(values) < _PAGE:
+                return
+
+    def open_issue(self, repository: str, title: str, body: str, labels: Sequence[str]) -> Issue:
+        """A new issue."""
+        value = {"title": title, "body": body, **({"labels": list(labels)} if labels else {})}
+        return _parse_issue(self._call("POST", f"/repos/{repository}/issues", value))
+
+    def edit_issue(self, repository: str, number: int, **changes: str) -> Issue:
+        """The issue with other fields: `title`, `body`, `state` (open or closed), `state_reason`."""
+        return _parse_issue(self._call("PATCH", f"/repos/{repository}/issues/{number}", changes))
 
     def _call(self, method: str, path: str, body: Json = None) -> Json:
         headers = {
@@ -179,6 +216,13 @@ def _parse_comment(value: Json) -> Comment:
         raise GitHubError("GitHub told of a comment without a number.")
     author = _get(user, "login") if user else "ghost"  # of an account that was deleted
     return Comment(number, str(author), str(body or ""), str(url))
+
+
+def _parse_issue(value: Json) -> Issue:
+    number, state = _get(value, "number"), _get(value, "state")
+    if not isinstance(number, int):
+        raise GitHubError("GitHub told of an issue without a number.")
+    return Issue(number, str(_get(value, "body") or ""), state == "open", str(_get(value, "html_url")))
 
 
 def _get(value: Any, name: str) -> Any:

@@ -1,0 +1,1 @@
+"""Where people look already: each incident and night told once by e-mail, webhook or GitHub issue."""

@@ -1,0 +1,272 @@
+"""The routes and owners of a home's config, checked: every fault names its place."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import enum
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvmdash import config_util
+from tvmdash.config_util import ConfigError
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.github_api import DEFAULT_FILE, is_repository
+from tvmdash.http_util import is_local, is_safe
+from tvmdash.routes.quiet_hours import QuietHours, parse_quiet_hours
+from tvmdash.verdict import Level
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}", re.ASCII)
+_ADDRESS = re.compile(
+    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?", re.ASCII
+)
+_LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})(?:/[A-Za-z0-9-]{1,100})?", re.ASCII)
+_SLACK_ID = re.compile(r"[UWS][A-Z0-9]{7,20}", re.ASCII)
+_CHANNEL = re.compile(r"[CGD][A-Z0-9]{7,20}", re.ASCII)
+_SERVER = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?", re.ASCII)
+
+
+class Kind(enum.StrEnum):
+    """What a route is."""
+
+    EMAIL = "email"
+    WEBHOOK = "webhook"
+    GITHUB = "github"
+    SLACK = "slack"
+
+
+class Security(enum.StrEnum):
+    """How a connection to a mail server is made safe."""
+
+    STARTTLS = "starttls"
+    TLS = "tls"
+    NONE = "none"
+
+
+_PORTS = {Security.STARTTLS: 587, Security.TLS: 465, Security.NONE: 25}
+_SECRETS = {Kind.GITHUB: DEFAULT_FILE, Kind.SLACK: "~/.config/tvmdash/slack_token"}
+_OF_KIND: Mapping[Kind, tuple[str, ...]] = {
+    Kind.EMAIL: ("server", "security", "user", "from", "to"),
+    Kind.WEBHOOK: ("url",),
+    Kind.GITHUB: ("repository", "labels"),
+    Kind.SLACK: ("channel",),
+}
+_IN_THREADS = ("digest", "quiet_hours", "time_zone", "wake")
+"""What a route that keeps one thread or issue for each incident lacks: there is a digest in neither."""
+_LEVELS_OF_INCIDENTS = (Level.REGRESSION, Level.CHANGED, Level.IMPROVED)
+
+
+@dataclass(frozen=True)
+class Route:
+    """A place where incidents and nights are told. at_once, digest: of which levels; wake: also in quiet hours."""
+
+    name: str
+    kind: Kind
+    at_once: frozenset[Level] = frozenset({Level.REGRESSION})
+    digest: frozenset[Level] = frozenset()
+    wake: frozenset[Level] = frozenset()
+    quiet: QuietHours | None = None
+    seconds: float = 60.0
+    secret_file: str = ""
+    host: str = ""
+    port: int = 0
+    security: Security = Security.STARTTLS
+    user: str = ""
+    sender: str = ""
+    to: tuple[str, ...] = ()
+    url: str = ""
+    repository: str = ""
+    labels: tuple[str, ...] = ()
+    channel: str = ""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """People who look after what the globs match, and whom a regression of it pings. routes: that tell it."""
+
+    series: str = "*"
+    experiment: str = "*"
+    host: str = "*"
+    name: str = ""
+    slack: tuple[str, ...] = ()
+    email: tuple[str, ...] = ()
+    github: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Routing:
+    """What a home's config says of routes and owners."""
+
+    routes: Mapping[str, Route] = field(default_factory=dict)
+    owners: tuple[Owner, ...] = ()
+    website_url: str = ""
+
+
+def read_routing(home: Home) -> Routing:
+    """The home's routes and owners; none where it has no config, ConfigError with every fault of theirs."""
+    if not home.config_file.is_file():
+        return Routing()
+    value = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
+    shown, faults = str(home.config_file), list[str]()
+    routes = {name: _read_route(name, fields, shown, faults) for name, fields in value["routes"].items()}
+    owners = [_read_owner(at, fields, routes, shown, faults) for at, fields in enumerate(value["owners"])]
+    if faults:
+        raise ConfigError(faults)
+    good = {name: route for name, route in routes.items() if route is not None}
+    return Routing(good, tuple(owner for owner in owners if owner is not None), value["website_url"])
+
+
+def _read_route(name: str, fields: Any, shown: str, faults: list[str]) -> Route | None:
+    where = f"$.routes.{name}"
+    try:
+        given = config_util.check(fields, config_util.ROUTE_FIELDS, shown, at=where)
+    except ConfigError as error:
+        faults += error.faults
+        return None
+    found = [*_find_name_faults(name), *_find_faults(Kind(given["kind"]), given, fields)]
+    faults += [f"{shown}: {where}{fault}" for fault in found]
+    return None if found else _make_route(name, given)
+
+
+def _make_route(name: str, given: Mapping[str, Any]) -> Route:
+    kind, security = Kind(given["kind"]), Security(given["security"])
+    server = _SERVER.fullmatch(given["server"])
+    quiet = parse_quiet_hours(given["quiet_hours"], given["time_zone"]) if given["quiet_hours"] else None
+    return Route(
+        name=name,
+        kind=kind,
+        at_once=frozenset(map(Level, given["at_once"])),
+        digest=frozenset(map(Level, given["digest"])),
+        wake=frozenset(map(Level, given["wake"])),
+        quiet=quiet,
+        seconds=given["seconds"],
+        secret_file=given["secret_file"] or _SECRETS.get(kind, ""),
+        host=server[1].strip("[]") if server else "",
+        port=int(server[2] or _PORTS[security]) if server else 0,
+        security=security,
+        user=given["user"],
+        sender=given["from"],
+        to=tuple(given["to"]),
+        url=given["url"],
+        repository=given["repository"],
+        labels=tuple(given["labels"]),
+        channel=given["channel"],
+    )
+
+
+def _find_name_faults(name: str) -> Iterator[str]:
+    if not _NAME.fullmatch(name):
+        yield ": not a name for a route. Write at most 40 letters, digits, '-', '_', '.'; the first no sign."
+
+
+def _find_faults(kind: Kind, given: Mapping[str, Any], stated: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with a route beyond the types of its fields; each begins with the field."""
+    own = {name for names in _OF_KIND.values() for name in names} - set(_OF_KIND[kind])
+    own |= set(_IN_THREADS) if kind in {Kind.GITHUB, Kind.SLACK} else set()
+    yield from (f".{name}: a route of kind {kind} has none. Remove it." for name in sorted(own & set(stated)))
+    for name in ("at_once", "digest", "wake"):
+        for at, text in enumerate(given[name]):
+            if text not in set(Level):
+                yield f".{name}[{at}]: {text!r:.60} is not a level. {_suggest(text, list(Level))}"
+            elif name == "at_once" and text not in _LEVELS_OF_INCIDENTS:
+                yield f".{name}[{at}]: no incident is {text}; a night is. Name it in digest."
+    for name in sorted(set(given["at_once"]) & set(given["digest"])):
+        yield f".digest: {name} is in at_once as well. Leave it out of one of them."
+    if not given["at_once"] and not given["digest"]:
+        yield ".at_once: neither this nor digest names a level, so nothing is told. Name one, or remove the route."
+    if given["quiet_hours"]:
+        try:
+            parse_quiet_hours(given["quiet_hours"], given["time_zone"])
+        except DashboardError as error:
+            yield str(error)
+    yield from _FAULTS[kind](given)
+
+
+def _suggest(text: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(text, known, n=1)
+    return f"Did you mean {str(near[0])!r}?" if near else f"Use one of: {', '.join(known) or 'there are none'}."
+
+
+def _find_email_faults(given: Mapping[str, Any]) -> Iterator[str]:
+    server = _SERVER.fullmatch(given["server"])
+    if not server or int(server[2] or 1) not in range(1, 65536):
+        yield f".server: {given['server']!r:.80} is no mail server. Write HOST or HOST:PORT."
+    elif given["security"] == Security.NONE and not is_local(server[1].strip("[]")):
+        yield ".security: none would send everything readable over the network. Use starttls or tls."
+    if not _ADDRESS.fullmatch(given["from"]):
+        yield f".from: {given['from']!r:.80} is no e-mail address. Write the one that the messages come from."
+    yield from _find_address_faults("to", given["to"])
+    if given["user"] and not given["secret_file"]:
+        yield ".secret_file: is missing. Name the file that holds the password of user."
+    if given["user"] and (not given["user"].isprintable() or not given["user"].isascii()):
+        yield ".user: holds a sign that no login can have."
+    if given["secret_file"] and not given["user"]:
+        yield ".user: is missing. Name the user whose password secret_file holds."
+
+
+def _find_address_faults(name: str, addresses: Sequence[str]) -> Iterator[str]:
+    for at, address in enumerate(addresses):
+        if not _ADDRESS.fullmatch(address):
+            yield f".{name}[{at}]: {address!r:.80} is no e-mail address."
+
+
+def _find_webhook_faults(given: Mapping[str, Any]) -> Iterator[str]:
+    if given["url"] and not is_safe(given["url"]):
+        yield ".url: not an https:// address without a user in it. Where it holds a secret, put it into secret_file."
+    if not given["secret_file"]:
+        yield ".secret_file: is missing. Name the file that holds the key that signs."
+
+
+def _find_github_faults(given: Mapping[str, Any]) -> Iterator[str]:
+    if not is_repository(given["repository"]):
+        yield f".repository: {given['repository']!r:.100} is not OWNER/NAME, as apache/tvm."
+
+
+def _find_slack_faults(given: Mapping[str, Any]) -> Iterator[str]:
+    if not _CHANNEL.fullmatch(given["channel"]):
+        yield f".channel: {given['channel']!r:.40} is not a channel's ID. Copy it from its details in Slack (C...)."
+
+
+_FAULTS = {
+    Kind.EMAIL: _find_email_faults,
+    Kind.WEBHOOK: _find_webhook_faults,
+    Kind.GITHUB: _find_github_faults,
+    Kind.SLACK: _find_slack_faults,
+}
+
+
+def _read_owner(at: int, fields: Any, routes: Mapping[str, object], shown: str, faults: list[str]) -> Owner | None:
+    where = f"$.owners[{at}]"
+    try:
+        given = config_util.check(fields, config_util.OWNER_FIELDS, shown, at=where)
+    except ConfigError as error:
+        faults += error.faults
+        return None
+    found = list(_find_owner_faults(given, routes))
+    faults += [f"{shown}: {where}{fault}" for fault in found]
+    lists = {name: tuple(given[name]) for name in ("slack", "email", "github", "routes")}
+    return None if found else Owner(given["series"], given["experiment"], given["host"], given["name"], **lists)
+
+
+def _find_owner_faults(given: Mapping[str, Any], routes: Mapping[str, object]) -> Iterator[str]:
+    if not any(given[name] for name in ("slack", "email", "github", "routes")):
+        yield ": names nobody. Give slack, email, github or routes."
+    yield from _find_address_faults("email", given["email"])
+    for name, pattern, example in (("slack", _SLACK_ID, "U012ABCDEF"), ("github", _LOGIN, "octocat")):
+        for at, text in enumerate(given[name]):
+            if not pattern.fullmatch(text):
+                yield f".{name}[{at}]: {text!r:.60} is none. Write it like {example}."
+    for at, name in enumerate(given["routes"]):
+        if name not in routes:
+            yield f".routes[{at}]: {name!r:.60} is no route. {_suggest(name, list(routes))}"
+
+
+def read_what_is_good(home: Home) -> Routing:
+    """The same for who can do without: nothing where anything is wrong, which the subsystem `routes` says."""
+    with contextlib.suppress(DashboardError):
+        return read_routing(home)
+    return Routing()

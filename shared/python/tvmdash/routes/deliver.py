@@ -1,0 +1,179 @@
+"""A night's work on one route: what is due is sent once, and what was not taken is kept for the next try."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from tvmdash import structured
+from tvmdash.contracts.routes import RouteState
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.home_secrets import find_secrets_of_home
+from tvmdash.redaction import redact_json
+from tvmdash.routes.budget import Budget
+from tvmdash.routes.config import Kind, Route
+from tvmdash.routes.github import open_issues
+from tvmdash.routes.mail import open_mail
+from tvmdash.routes.message import Event, Message
+from tvmdash.routes.outcome import BusyError, DeliveryError, IncompleteError, RefusedError
+from tvmdash.routes.plan import Due, Situation, make_plan, opening_of
+from tvmdash.routes.record import Entry, Record, State
+from tvmdash.routes.webhook import open_webhook
+
+_FAILURES = 2
+"""Messages that were not taken, after which no other is tried that time."""
+
+
+class Sender(Protocol):
+    """One way of telling. safe_twice: a message that is sent twice does no more than one."""
+
+    @property
+    def safe_twice(self) -> bool: ...
+
+    def send(self, message: Message, limit_s: float, remote: str) -> str:
+        """Send it, or for an incident that the other side calls `remote` bring that up to date; what it calls it.
+
+        DeliveryError where it was not taken.
+        """
+        ...
+
+
+SENDERS: Mapping[Kind, Callable[[Route, Path], Sender]] = {
+    Kind.EMAIL: open_mail,
+    Kind.WEBHOOK: open_webhook,
+    Kind.GITHUB: open_issues,
+}
+"""What opens each kind; the threads of Slack are those of stat_alerts."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """How many messages a route took, what must be said besides, and how it stands."""
+
+    sent: int
+    state: RouteState
+    notes: tuple[str, ...] = ()
+
+
+def tell_route(now: Situation, record: Record, home: Home, moment: datetime.datetime) -> Told:
+    """Send what is due at that moment."""
+    secrets = find_secrets_of_home(home)
+    older = [entry for entry in record if entry.state is State.WAITING]
+    missed = [entry for entry in older if entry.message and entry.message.event is Event.NIGHT]
+    now = replace(
+        now,
+        since=record.since,
+        told=record.told,
+        hushed=frozenset(record.hushed),
+        missed=tuple((entry.night, entry.message.title) for entry in missed if entry.message),
+    )
+    plan = make_plan(now)
+    end = now.route.quiet.find_end(moment) if now.route.quiet else None
+    due = [_make_entry(item, record, now, secrets, held=end is not None) for item in plan.due]
+    notes = record.begin(due, plan.hushed, now.night)
+    work = _Work(now.route, record, home, moment, held=end is not None)
+    work.tell()
+    until = f"{end:%H:%M} {end.tzname()}" if end is not None else ""
+    return work.report(notes, until)
+
+
+def _make_entry(due: Due, record: Record, now: Situation, secrets: tuple[str, ...], *, held: bool) -> Entry:
+    before = record.find(due.key)
+    message = structured.from_json(Message, redact_json(structured.to_json(due.message), secrets), "message")
+    entry = before or Entry(due.key, now.night, State.WAITING)
+    waits = held and not due.levels & now.route.wake
+    return replace(entry, marks=due.marks, message=message, held=waits)
+
+
+class _Work:
+    """One time of telling one route."""
+
+    def __init__(self, route: Route, record: Record, home: Home, moment: datetime.datetime, *, held: bool) -> None:
+        self._route, self._record, self._home, self._held = route, record, home, held
+        self._at = f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+        self._budget = Budget(route.seconds)
+        self._sent = self._failures = 0
+        self._fault = ""
+        self._notes: list[str] = []
+
+    def tell(self) -> None:
+        """What may have been taken the last time, then the rest in its order."""
+        try:
+            sender = SENDERS[self._route.kind](self._route, self._home.root)
+        except DashboardError as error:
+            self._fault = str(error)
+            return
+        uncertain = [entry for entry in self._record if entry.state is State.SENDING and not self._is_held(entry)]
+        waiting = [entry for entry in self._record if entry.state is State.WAITING and not entry.held]
+        for entry in (*uncertain, *(entry for entry in waiting if not self._is_folded(entry))):
+            if self._failures < _FAILURES:
+                self._send(sender, entry)
+
+    def _is_held(self, entry: Entry) -> bool:
+        return self._held and entry.message is not None and entry.message.level not in self._route.wake
+
+    def _is_folded(self, entry: Entry) -> bool:
+        """Whether another message tells it: a night that was missed."""
+        return any(entry.key in other.marks for other in self._record if other.key != entry.key)
+
+    def _send(self, sender: Sender, entry: Entry) -> None:
+        message, is_again = entry.message, entry.state is State.SENDING
+        if message is None or (is_again and not sender.safe_twice):
+            self._give_up(entry, "an earlier start ended while it was sent")
+            return
+        remote = self._find_remote(message)
+        entry = self._record.change(entry, state=State.SENDING, tries=entry.tries + 1, at=self._at)
+        try:
+            name = self._budget.spend(lambda limit_s: sender.send(message, limit_s, remote), again=sender.safe_twice)
+        except IncompleteError as error:
+            self._notes.append(str(error))
+            self._settle(entry, remote)
+        except (BusyError, RefusedError) as error:
+            self._fail(entry, error, State.SENDING if is_again else State.WAITING)
+        except DeliveryError as error:
+            if sender.safe_twice:
+                self._fail(entry, error, State.SENDING)
+            else:
+                self._give_up(entry, str(error))
+        else:
+            self._settle(entry, name or remote)
+
+    def _find_remote(self, message: Message) -> str:
+        """What the other side calls the incident, where it told that of the first message."""
+        first = (entry for entry in self._record if message.incident and entry.key == opening_of(message.incident))
+        return next((entry.remote for entry in first), "")
+
+    def _settle(self, entry: Entry, remote: str) -> None:
+        self._sent += 1
+        self._record.change(entry, state=State.SENT, why="", remote=remote, message=None)
+        for other in self._record:
+            if other.state is State.WAITING and other.key in entry.marks:
+                self._record.change(other, state=State.SENT, why=f"told by {entry.key}", message=None)
+
+    def _fail(self, entry: Entry, error: DashboardError, state: State) -> None:
+        self._failures += 1
+        self._fault = str(error)
+        self._record.change(entry, state=state, why=str(error))
+
+    def _give_up(self, entry: Entry, why: str) -> None:
+        self._notes.append(f"whether it took {entry.key} is not known ({why}); it is not sent again")
+        self._record.change(entry, state=State.GIVEN_UP, why=why, message=None)
+
+    def report(self, notes: Sequence[str], until: str) -> Told:
+        """How it went."""
+        entries = list(self._record)
+        waiting = [entry for entry in entries if entry.state in (State.WAITING, State.SENDING)]
+        state = RouteState(
+            self._route.name,
+            self._route.kind,
+            told=max((entry.at for entry in entries if entry.state is State.SENT), default=""),
+            waiting=len(waiting),
+            held=sum(entry.held or self._is_held(entry) for entry in waiting),
+            until=until,
+            fault=self._fault,
+        )
+        return Told(self._sent, state, (*notes, *self._notes))

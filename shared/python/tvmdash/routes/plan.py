@@ -1,0 +1,229 @@
+"""What a route has yet to tell: what the ledger of incidents and the night's verdict hold that it was not told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tvmdash import common
+from tvmdash.incidents.ledger import (
+    CONFIRMED,
+    DETECTOR,
+    SETTLED,
+    Change,
+    Incident,
+    Ledger,
+    iso_of,
+)
+from tvmdash.routes import text
+from tvmdash.routes.config import Route, Routing
+from tvmdash.routes.message import Event, Item, Message
+from tvmdash.routes.owners import find_level, find_owners, is_for, is_pinged_by, list_names, list_people
+from tvmdash.routes.record import LATE_DAYS
+from tvmdash.verdict import Level, NightVerdict
+
+_MOST_SERIES = 50
+"""Of an incident, in a message."""
+
+
+@dataclass(frozen=True)
+class Due:
+    """A message that is to be sent. key: of it among the route's; marks: what it tells; levels: of that."""
+
+    key: str
+    message: Message
+    marks: tuple[str, ...]
+    levels: frozenset[Level]
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A home as the night `night` left it, for one route that was told `told` since its first night `since`.
+
+    output: what messages are told apart by; it is of this machine and home. missed: nights whose message was not taken,
+    each with its title.
+    """
+
+    route: Route
+    routing: Routing
+    ledger: Ledger
+    verdict: NightVerdict | None
+    night: str
+    home: str
+    output: Path
+    since: str
+    told: frozenset[str] = frozenset()
+    hushed: frozenset[str] = frozenset()
+    missed: tuple[tuple[str, str], ...] = ()
+
+    def make_id(self, key: str) -> str:
+        """The same for each try of a message."""
+        identity = [os.uname().nodename, str(self.output.resolve()), self.route.name, key]
+        return hashlib.sha256(json.dumps(identity).encode("utf-8", errors="replace")).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The messages in the order in which they are to be sent, and the incidents that wait for a silence to end."""
+
+    due: tuple[Due, ...]
+    hushed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _News:
+    """What an incident has that was not told: all of it where it is new."""
+
+    incident: Incident
+    event: Event
+    marks: tuple[str, ...]
+    changes: tuple[Change, ...] = ()
+    joined: tuple[str, ...] = ()
+
+
+def make_plan(now: Situation) -> Plan:
+    """What the route is to be told."""
+    mine = [incident for incident in now.ledger.incidents.values() if is_for(now.route, now.routing.owners, incident)]
+    silent = {incident.id for incident in mine if now.ledger.silent(incident, iso_of(now.night))}
+    news, hushed = list[_News](), list[str]()
+    for incident in mine:
+        if find_level(incident) not in now.route.at_once | now.route.digest:
+            continue
+        found = _find_news(now, incident)
+        if found is None:
+            continue
+        if incident.id not in silent:
+            news.append(found)
+        elif found.event is Event.OPENED:
+            hushed.append(incident.id)
+    news.sort(
+        key=lambda item: (item.event is not Event.OPENED, not item.incident.is_worse, -text.size_of(item.incident))
+    )
+    alone = [_make_due(now, item) for item in news if find_level(item.incident) in now.route.at_once]
+    together = [item for item in news if find_level(item.incident) in now.route.digest]
+    return Plan((*alone, *_make_night(now, together)), tuple(hushed))
+
+
+def _find_news(now: Situation, incident: Incident) -> _News | None:
+    opened = opening_of(incident)
+    changes = [change for change in incident.changes[1:] if (change.who, change.state) != (DETECTOR, CONFIRMED)]
+    by_mark = {f"{incident.id} {change.at} {change.who} {change.state}": change for change in changes}
+    nights = sorted({moved.joined for moved in incident.moved if moved.joined})
+    joined = {f"{incident.id} joined {night}": night for night in nights}
+    bisected = [f"{incident.id} bisected"] if incident.bisected else []
+    marks = (opened, *joined, *by_mark, *bisected)
+    if opened not in now.told:
+        return _News(incident, Event.OPENED, marks) if _is_new(now, incident) else None
+    left = [mark for mark in marks if mark not in now.told]
+    if not left:
+        return None
+    untold = tuple(change for mark, change in by_mark.items() if mark in left)
+    closed = bool(untold) and incident.state in SETTLED
+    event = Event.CLOSED if closed else Event.UPDATED
+    return _News(incident, event, tuple(left), untold, tuple(night for mark, night in joined.items() if mark in left))
+
+
+def opening_of(incident: Incident) -> str:
+    """The key of the message that tells it first, which is also the mark of that."""
+    return f"{incident.id} opened"
+
+
+def _is_new(now: Situation, incident: Incident) -> bool:
+    """Found since the route's first night and lately, and not over; or it waited for a silence, and is still open."""
+    if incident.id in now.hushed:
+        return incident.is_open
+    days = (common.parse_stamp(now.night) - common.parse_stamp(incident.found)).total_seconds() / 86400
+    return now.since <= incident.found <= now.night and days <= LATE_DAYS and incident.state not in SETTLED
+
+
+def _make_due(now: Situation, news: _News) -> Due:
+    incident, level = news.incident, find_level(news.incident)
+    opening = opening_of(incident)
+    is_first = news.event is Event.OPENED
+    key = opening if is_first else f"{incident.id} {hashlib.sha256(repr(news.marks).encode()).hexdigest()[:12]}"
+    people, pings = _find_people(now, [news])
+    message = Message(
+        id=now.make_id(key),
+        event=news.event,
+        night=now.night,
+        title=text.format_title(incident),
+        items=(_make_item(now, news),),
+        level=level,
+        news="" if is_first else text.format_news(incident, news.changes, news.joined),
+        is_minor=not is_first and len(news.joined) == len(news.marks),
+        first="" if is_first else now.make_id(opening),
+        people=people,
+        owners=tuple(list_names(find_owners(now.routing.owners, incident))),
+        home=now.home,
+        incident=_shorten(incident),
+        series=len(incident.moved),
+    )
+    return Due(key, message, (*news.marks, *pings), frozenset({level}))
+
+
+def _make_item(now: Situation, news: _News) -> Item:
+    website = now.routing.website_url
+    if news.event is Event.OPENED:
+        return text.describe_new(news.incident, website, now.home)
+    return text.describe_news(news.incident, news.changes, news.joined, website, now.home)
+
+
+def _find_people(now: Situation, news: Sequence[_News]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Who is pinged, and the marks of that: owners of what got worse and is open, whom nothing pinged for it before."""
+    people, marks = dict[str, None](), list[str]()
+    kind, name, routing = now.route.kind, now.route.name, now.routing
+    for incident in (item.incident for item in news if item.incident.is_open):
+        owners = find_owners(routing.owners, incident)
+        for person in list_people([each for each in owners if is_pinged_by(each, kind, name, routing)], kind):
+            mark = f"{incident.id} pinged {person}"
+            if mark not in now.told:
+                people[person] = None
+                marks.append(mark)
+    return tuple(people), tuple(marks)
+
+
+def _make_night(now: Situation, news: Sequence[_News]) -> Iterator[Due]:
+    """The night's one message, where there is anything to tell in it."""
+    level = now.verdict.level if now.verdict else Level.NO_DATA
+    key = f"night {now.night}"
+    missed = [(night, title) for night, title in now.missed if night != now.night]
+    if key in now.told or not (news or missed or level in now.route.digest):
+        return
+    people, pings = _find_people(now, news)
+    website, told = now.routing.website_url, {item.incident.id for item in news}
+    still = [incident for incident in now.ledger.open() if incident.id not in told]
+    still = [incident for incident in still if is_for(now.route, now.routing.owners, incident)]
+    items = [text.describe_night(now.verdict, now.night, website, now.home)]
+    items += [_make_titled_item(now, item) for item in news]
+    items += [text.describe_open(still)] if still else []
+    items += [text.describe_missed(missed)] if missed else []
+    owners = [owner for item in news for owner in find_owners(now.routing.owners, item.incident)]
+    message = Message(
+        id=now.make_id(key),
+        event=Event.NIGHT,
+        night=now.night,
+        title=text.format_night_title(now.verdict, now.night),
+        items=tuple(items),
+        level=level,
+        people=people,
+        owners=tuple(list_names(owners)),
+        home=now.home,
+    )
+    marks = (key, *(f"night {night}" for night, _ in missed), *(mark for item in news for mark in item.marks), *pings)
+    yield Due(key, message, marks, frozenset({level, *(find_level(item.incident) for item in news)}))
+
+
+def _make_titled_item(now: Situation, news: _News) -> Item:
+    incident = news.incident
+    what = "New" if news.event is Event.OPENED else text.format_news(incident, news.changes, news.joined)
+    return replace(_make_item(now, news), title=f"{what}: {text.format_title(incident)}")
+
+
+def _shorten(incident: Incident) -> Incident:
+    """The incident with the series that moved the farthest for the worse: it may have thousands."""
+    moved = sorted(incident.moved, key=lambda series: (series.worse is not True, -abs(series.effect)))
+    return replace(incident, moved=tuple(moved[:_MOST_SERIES]))
