@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from data import site as site_data
+from files.from_disk import write_scripts
 from files.incremental import IncrementalSite, code_version
+from files.static import copy_static
 from hiding import hide_secrets
 from pages import site as site_pages
 from render import page as pages
@@ -24,10 +24,6 @@ CACHE_TAG = (
     "# Made from the home's records by the website subsystem; archives of the home leave it out.\n"
     "# https://bford.info/cachedir/\n"
 )
-
-
-_COMMENT = re.compile(r"^[ \t]*(?:/\*(?:(?!\*/).)*\*/|//[^\n]*)[ \t]*\n", re.MULTILINE | re.DOTALL)
-"""A comment that has its lines for itself."""
 
 
 @dataclass(frozen=True)
@@ -57,21 +53,11 @@ def publish(
     site = SiteContext(home, tonight, target, now, links=links)
     with common.folder_beside(target) as new:
         (new / "CACHEDIR.TAG").write_text(CACHE_TAG, encoding="ascii")
-        copy_static(new)
+        copy_static(pages.STATIC, new)
         carrier = IncrementalSite.begin(target, new, code_version())
         counted = site_data.write(site, new, carrier, receipt_nights)
         written = site_pages.write(site, new, carrier)
+        write_scripts(carrier)
         carrier.close(counted)
         hide_secrets(home, target, new)
     return Published((output / "index.html").as_uri(), written.nights, len(written.rendered))
-
-
-def copy_static(new: Path) -> None:
-    """Styles, vendored files, and our scripts without their comments, a quarter of what a reader would be sent."""
-    for path in filter(Path.is_file, pages.STATIC.rglob("*")):  # copytree tells a full disk once for each file
-        inside = path.relative_to(pages.STATIC)
-        (new / inside).parent.mkdir(parents=True, exist_ok=True)
-        if inside.parts[0] == "js":
-            (new / inside).write_text(_COMMENT.sub("", path.read_text(encoding="utf-8")), encoding="utf-8")
-        else:
-            shutil.copyfile(path, new / inside)

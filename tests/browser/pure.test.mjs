@@ -11,11 +11,14 @@ const { logSplits, evenSplits, tickLabels, percentLabels } = format;
 const points = await import(`${JS}points.js`);
 const ratios = await import(`${JS}ratios.js`);
 const rows = await import(`${JS}compare/rows.js`);
+const nights = await import(`${JS}compare/nights.js`);
+const sorting = await import(`${JS}tables.js`);
 const { operatorTree, boxes, depthOf } = await import(`${JS}receipt/tree.js`);
 const { joined, checkVersion, catalogue, SiteError } = await import(`${JS}data.js`);
 const { findable, search } = await import(`${JS}search/index.js`);
 const { makeView, needsPast, rangeOf, recentBoundary } = await import(`${JS}explore/view.js`);
 const { flat } = await import(`${JS}facts.js`);
+const { placeCard } = await import(`${JS}chart/placing.js`);
 
 const HOSTILE = `<img src=x onerror=alert(1)> "q" & = # % , 編譯器`;
 
@@ -163,10 +166,10 @@ test("changes are told as percent, never as nonsense", () => {
   const cases = [
     [1.0212, "+2.1 %"],
     [0.9996, "\u22120.04 %"],
-    [1, "0.0 %"],
-    [1.2, "+20 %"],
-    [3.2, "3.20 times"],
-    [0.25, "0.250 times"],
+    [1, "0 %"],
+    [1.2, "+20.0 %"],
+    [3.2, "+220 %"],
+    [0.25, "\u221275.0 %"],
     [-1, "\u2013"],
     [null, "\u2013"],
     [Infinity, "\u2013"],
@@ -262,22 +265,21 @@ test("sides are nights, versions or machines, and survive the address", () => {
   assert.equal(ratios.parseSide(""), null);
 });
 
+const pointOf = (value, more = {}) => ({ stamp: "20260101T030000Z", value, low: value, high: value, code: null, ...more });
+
 test("a side is summarised by its nights", () => {
-  const shard = shardOf([1, 2, 3, null, 10], {
-    tvm: [0, 0, 0, 0, 1],
-    tvms: ["a", "b"],
-    low: [0.9, 1, 1, 1, 9],
-    high: [1.1, 3, 4, 4, 11],
-  });
-  const night = ratios.summarise(shard, { kind: "night", value: shard.stamp[4] });
+  const night = ratios.summarise([pointOf(10, { low: 9, high: 11 })]);
   assert.deepEqual([night.value, night.low, night.high, night.nights], [10, 9, 11, 1]);
-  const version = ratios.summarise(shard, { kind: "tvm", value: "a" });
+  const version = ratios.summarise([pointOf(1), pointOf(2), pointOf(3, { stamp: "20260103T030000Z" })]);
   assert.deepEqual([version.value, version.low, version.high, version.nights], [2, 1, 3, 3]);
-  const built = { ...shard, tvms: ["7b5acb32b0123", "c7b458e94"] };
-  assert.equal(ratios.summarise(built, { kind: "tvm", value: "0.27.0, commit 7b5acb32b" }).value, 2);
-  assert.equal(ratios.summarise(built, { kind: "tvm", value: "0.28.0, commit 1234567" }), null);
-  assert.equal(ratios.summarise(shard, { kind: "night", value: shard.stamp[3] }), null);
-  assert.equal(ratios.summarise(shard, { kind: "machine", value: "nowhere" }), null);
+  assert.equal(version.stamp, "20260103T030000Z");
+  assert.equal(ratios.summarise([]), null);
+});
+
+test("a TVM is known by its commit or as a night's record writes it", () => {
+  assert.ok(ratios.isVersion("0.27.0, commit 7b5acb32b", "7b5acb32b0123"));
+  assert.ok(ratios.isVersion("7b5acb32b0123", "7b5acb32b0123"));
+  assert.ok(!ratios.isVersion("0.28.0, commit 1234567", "7b5acb32b0123"));
 });
 
 test("a change within the noise of the series is not real, one beyond it is, of an unknown one nobody can tell", () => {
@@ -301,14 +303,6 @@ test("the interval of a ratio widens with that of either side and with the noise
   assert.equal(ratios.compare(exact, exact, 0).real, false);
 });
 
-test("noise is what the alerts found, else what the nights show", () => {
-  assert.equal(ratios.noiseOf(shardOf([1], { noise: 0.02 })), 0.02);
-  assert.equal(ratios.noiseOf(shardOf([1, 2, 3])), null);
-  assert.equal(ratios.noiseOf(shardOf(Array(12).fill(5))), 0);
-  const wobbling = ratios.noiseOf(shardOf(Array.from({ length: 40 }, (_v, at) => (at % 2 ? 1.01 : 1))));
-  assert.ok(wobbling > 0.005 && wobbling < 0.02);
-});
-
 test("a geometric mean of a doubling and a halving is no change", () => {
   const mean = ratios.geometricMean([
     { ratio: 2, low: 1.9, high: 2.1 },
@@ -319,53 +313,126 @@ test("a geometric mean of a doubling and a halving is no change", () => {
   assert.equal(ratios.geometricMean([]), null);
 });
 
-test("worst comes first whichever direction is better, and means do not mix metrics", () => {
-  const side = (value) => ({ value, low: value, high: value, nights: 1, code: null, stamp: "" });
-  const row = (id, value, more = {}) => ({
-    entry: entryOf(id, more),
-    a: side(1),
-    b: side(value),
-    change: ratios.compare(side(1), side(value), 0.001),
-    sameCode: false,
-  });
+const nightWith = (stamp, values, { reference = "r", tvm = "t", machine = "m", experiment = "cnn" } = {}) => ({
+  stamp,
+  experiments: { [experiment]: { tvm, machine, reference } },
+  points: new Map(Object.entries(values).map(([id, value]) => [id, pointOf(value, { stamp })])),
+});
+const [NIGHT_A, NIGHT_B] = ["20260101T030000Z", "20260102T030000Z"];
+const sideAt = (stamp, night) => ({ side: { kind: "night", value: stamp }, nights: [night] });
+const noisy = (id, more = {}) => ({ ...entryOf(id, { experiment: "cnn", ...more }), noise: 0.001, ratioNoise: null, ...more });
+
+test("what got worse comes first whichever direction is better, and means do not mix metrics", () => {
   const all = [
-    row("slower", 1.1),
-    row("faster", 0.8),
-    row("less", 0.5, { direction: "higher", metric: "rate" }),
-    row("same", 1),
+    noisy("same"),
+    noisy("slower"),
+    noisy("faster"),
+    noisy("less", { direction: "higher", metric: "rate" }),
+    noisy("new"),
+    noisy("gone"),
+    noisy("young", { noise: null }),
   ];
-  const names = (how) => rows.arranged(all, how).map((one) => one.entry.id);
-  assert.deepEqual(names({ order: "worst", real: false }), ["less", "slower", "same", "faster"]);
-  assert.deepEqual(names({ order: "best", real: true }), ["faster", "slower", "less"]);
+  const [a, b] = [
+    { same: 1, slower: 1, faster: 1, less: 1, gone: 1, young: 1 },
+    { same: 1, slower: 1.1, faster: 0.8, less: 0.5, new: 1, young: 2 },
+  ];
+  const made = rows.byNeed(rows.makeRows(all, sideAt(NIGHT_A, nightWith(NIGHT_A, a)), sideAt(NIGHT_B, nightWith(NIGHT_B, b))));
   assert.deepEqual(
-    rows.grouped(all, "engine").map((group) => [group.metric, group.count]),
+    made.map((row) => [row.entry.id, rows.stateOf(row)]),
+    [
+      ["less", "worse"],
+      ["slower", "worse"],
+      ["faster", "better"],
+      ["young", "unknown"],
+      ["gone", "only-a"],
+      ["new", "only-b"],
+      ["same", "noise"],
+    ],
+  );
+  assert.deepEqual(
+    rows.grouped(made, "engine").map((group) => [group.metric, group.count]),
     [
       ["rate", 1],
-      ["run_time", 3],
+      ["run_time", 4],
     ],
   );
 });
 
-test("a point measured on two TVMs is put together from its two series, and only where none has both sides", () => {
-  const versions = (tvm) => shardOf([1, 1, 1, 1, 1, 1, 1, 1, 1, 1], { tvm: Array(10).fill(0), tvms: [tvm] });
-  const sides = [
-    { kind: "tvm", value: "old" },
-    { kind: "tvm", value: "new" },
+test("where both nights were measured beside one reference, their ratios to it are compared", () => {
+  const labels = { experiment: "cnn", workload: "x" };
+  const time = noisy("time", { labels: { ...labels, metric: "run_time" } });
+  const ratio = noisy("ratio", { metric: "run_time_ratio", unit: "", labels: { ...labels, metric: "run_time_ratio" } });
+  const a = sideAt(NIGHT_A, nightWith(NIGHT_A, { time: 10, ratio: 1 }));
+  const loaded = { time: 15, ratio: 1.001 };
+  const [row, ...rest] = rows.makeRows([time, ratio], a, sideAt(NIGHT_B, nightWith(NIGHT_B, loaded)));
+  assert.deepEqual([rest.length, row.basis, rows.stateOf(row), row.b.value], [0, "reference", "noise", 15]);
+  const elsewhere = sideAt(NIGHT_B, nightWith(NIGHT_B, loaded, { reference: "other" }));
+  const [alone] = rows.makeRows([time, ratio], a, elsewhere);
+  assert.deepEqual([alone.basis, rows.stateOf(alone)], ["times", "worse"]);
+});
+
+test("of exact numbers any difference is real, and is told in their unit", () => {
+  const kernels = noisy("kernels", { metric: "kernels", unit: "kernels", noise: 0, direction: "lower" });
+  const [row] = rows.makeRows(
+    [kernels],
+    sideAt(NIGHT_A, nightWith(NIGHT_A, { kernels: 10000 })),
+    sideAt(NIGHT_B, nightWith(NIGHT_B, { kernels: 10001 })),
+  );
+  assert.deepEqual([rows.stateOf(row), rows.changeText(row), rows.bounds(row)], ["worse", "+1 kernel", ""]);
+});
+
+test("a side of a version or a machine takes the nights that had it", () => {
+  const measured = [
+    nightWith("20260101T030000Z", { x: 1 }, { tvm: "7b5acb32b0", machine: "m1" }),
+    nightWith("20260102T030000Z", { x: 2 }, { tvm: "7b5acb32b0", machine: "m2" }),
+    nightWith("20260103T030000Z", { x: 3 }, { tvm: "c7b458e94", machine: "m2", reference: "s" }),
   ];
-  const of = (id, experiment, shard, more = {}) =>
-    rows.makeRow(
-      entryOf(id, { experiment, labels: { experiment, metric: "run_time", verdict: id, ...more } }),
-      shard,
-      ...sides,
-    );
-  const main = of("main", "cnn", versions("new"));
-  const release = of("release", "cnn@release", { ...versions("old"), value: Array(10).fill(2) });
-  const another = of("another", "cnn@release", versions("old"), { batch: "8" });
+  const values = (kind, value) => nights.pointsOf("x", "cnn", { kind, value }, measured);
+  assert.deepEqual(values("tvm", "0.27.0, commit 7b5acb32b").points.map((point) => point.value), [1, 2]);
+  assert.deepEqual(values("machine", "m2").points.map((point) => point.value), [2, 3]);
+  assert.deepEqual([values("machine", "m2").reference, values("machine", "m1").reference], ["", "r"]);
+  const read = nights.nightOf({ stamp: "s", experiments: {}, id: ["p", "q"], value: [1, null], low: [null, 1], high: [2, 2], code: [7, 7] });
+  assert.deepEqual([...read.points], [["p", { stamp: "s", value: 1, low: 1, high: 2, code: 7 }]]);
+});
+
+test("a point measured on two TVMs is put together from its two series, and only where none has both sides", () => {
+  const of = (id, experiment, a, b, more = {}) => ({
+    entry: noisy(id, { experiment, labels: { experiment, metric: "run_time", verdict: id, ...more } }),
+    a: a && { ...pointOf(a), nights: 1 },
+    b: b && { ...pointOf(b), nights: 1 },
+    change: null,
+    basis: "times",
+    sameCode: false,
+  });
+  const main = of("main", "cnn", null, 1);
+  const release = of("release", "cnn@release", 2, null);
+  const another = of("another", "cnn@release", 1, null, { batch: "8" });
   const [one, rest] = rows.joined([main, release, another]);
   assert.deepEqual([one.entry.id, one.other.id, one.a.value, one.b.value, one.change.ratio], ["main", "release", 2, 1, 0.5]);
   assert.equal(rest, another);
-  const both = of("both", "cnn", { ...versions("old"), tvm: [0, 0, 0, 0, 0, 1, 1, 1, 1, 1], tvms: ["old", "new"] });
+  const both = of("both", "cnn", 1, 1);
   assert.deepEqual(rows.joined([both, release]), [both, release]);
+});
+
+test("a comparison as CSV holds numbers in full and no formula", () => {
+  const [row] = rows.makeRows(
+    [noisy("x", { name: '=1+"2",3' })],
+    sideAt(NIGHT_A, nightWith(NIGHT_A, { x: 1.23456789 })),
+    sideAt(NIGHT_B, nightWith(NIGHT_B, { x: 2.5 })),
+  );
+  const [, line] = rows.csv([row]).split("\n");
+  assert.ok(line.startsWith(`"'=1+""2"",3",x,run_time,ms,1.23456789,2.5,`), line);
+  assert.ok(line.endsWith(",times,worse"), line);
+});
+
+test("cells sort as numbers where they are numbers, and empty ones come last", () => {
+  const cell = (text, sort) => ({ textContent: text, dataset: sort === undefined ? {} : { sort }, querySelector: () => null });
+  const keys = [cell("9 %"), cell("", ""), cell("12 ms", "0.012"), cell("\u22123.1 %"), cell("abc10"), cell("abc9")].map(sorting.sortKey);
+  assert.deepEqual(keys, [9, null, 0.012, -3.1, "abc10", "abc9"]);
+  const sorted = (down) => [...keys.slice(0, 4)].sort((x, y) => sorting.compareKeys(x, y, down));
+  assert.deepEqual(sorted(false), [-3.1, 0.012, 9, null]);
+  assert.deepEqual(sorted(true), [9, 0.012, -3.1, null]);
+  assert.ok(sorting.compareKeys("abc9", "abc10", false) < 0);
 });
 
 test("Markdown of a comparison holds names as text", () => {
@@ -377,6 +444,7 @@ test("Markdown of a comparison holds names as text", () => {
         a: side,
         b: side,
         change: ratios.compare(side, side, 0),
+        basis: "times",
         sameCode: false,
       },
     ],
@@ -534,4 +602,26 @@ test("an interval of a time or a size that reaches 0 has one end", () => {
   assert.equal(format.interval(-0.5, 2, "ms"), "at most 2.000 ms");
   assert.equal(format.interval(0, 2048, "bytes"), "at most 2.048 kB");
   assert.equal(format.interval(-0.5, 2, ""), "-0.5000 to 2.000");
+});
+
+test("a card stands where it hides neither its point nor the step of its line", () => {
+  const room = { left: 80, top: 20, width: 800, height: 300 };
+  const size = { width: 260, height: 200 };
+  const step = Array.from({ length: 100 }, (_one, at) => ({ x: 84 + at * 8, y: at < 50 ? 300 : 40 }));
+  for (const at of [0, 10, 48, 49, 50, 51, 90, 99]) {
+    const found = placeCard(size, room, step[at], step);
+    assert.equal(found.hidden, 0, `at ${at}`);
+    const inside = step.filter(
+      ({ x, y }) => x > found.left && x < found.left + 260 && y > found.top && y < found.top + 200,
+    );
+    assert.deepEqual(inside, [], `at ${at}`);
+    assert.ok(found.left >= 80 && found.left + 260 <= 880 && found.top >= 20 && found.top + 200 <= 320);
+  }
+});
+
+test("a card says what it hides of a line that is everywhere, and where it has no room there is no place", () => {
+  const room = { left: 0, top: 0, width: 600, height: 220 };
+  const wild = Array.from({ length: 60 }, (_one, at) => ({ x: at * 10, y: at % 2 ? 10 : 210 }));
+  assert.ok(placeCard({ width: 260, height: 200 }, room, wild[30], wild).hidden > 0);
+  assert.equal(placeCard({ width: 260, height: 200 }, { ...room, width: 200 }, wild[3], wild), null);
 });

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +18,9 @@ NIGHTS_OF_A_VERSION = 3
 _RENDER = """
 import sys; sys.path[:0] = sys.argv[3:]
 from pathlib import Path
+from files.static import copy_static
 from render import page as html
+copy_static(html.STATIC, Path(sys.argv[1]))
 for page, template in html.WITH_SCRIPTS.items():
     text = html.render(template, html.Frame(page, "", "2026-11-21T06:00:00Z", 36), first_series=sys.argv[2])
     Path(sys.argv[1], page + ".html").write_text(text, encoding="utf-8")
@@ -28,7 +29,7 @@ for page, template in html.WITH_SCRIPTS.items():
 
 def make_site(folder: Path, *, series: int, nights: int, seed: int = 1) -> Path:
     """A site with so many series of so many nights each; the shards hold all of them, and none is past."""
-    shutil.copytree(WEBSITE / "static", folder)
+    folder.mkdir()
     argv = [sys.executable, "-c", _RENDER, str(folder), f"{0:016x}", str(WEBSITE), str(REPO / "shared" / "python")]
     subprocess.run(argv, check=True, timeout=60)
     stamps = [f"{LAST - datetime.timedelta(days=nights - 1 - at):%Y%m%dT%H%M%SZ}" for at in range(nights)]

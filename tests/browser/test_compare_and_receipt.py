@@ -30,42 +30,84 @@ def before_and_after(catalogue: dict[str, list]) -> str:
     return f"a=20261105T031500Z&b={max(catalogue['last_stamp'])}"
 
 
-def test_two_nights_are_compared_series_by_series_worst_first(opened: Watched, catalogue: dict[str, list]) -> None:
-    compare(opened, before_and_after(catalogue))
-    shown = rows(opened)
-    assert len(shown) == len(catalogue["id"])
-    assert "▼ worse" in shown[0]
-    assert re.search(r"\+1\d %", shown[0])
-    assert re.search(r"\d real changes? in \d+ series", opened.text("#verdict"))
-    opened.page.select_option("#order", "name")
-    names = [row.split("\t")[0] for row in rows(opened)]
-    assert names == sorted(names)
-
-
-def test_better_and_worse_have_the_signs_that_they_have_on_the_other_pages(
+def test_two_nights_are_compared_in_a_request_each_what_got_worse_first(
     opened: Watched, catalogue: dict[str, list]
 ) -> None:
+    opened.go("index.html")
+    opened.requests.clear()
+    state = before_and_after(catalogue)
+    opened.go(f"compare.html#{state}", drawn=True)
+    data = [url.removeprefix(opened.address) for url in opened.requests if url.endswith(".json")]
+    nights = re.findall(r"\d{8}T\d{6}Z", state)
+    assert sorted(data) == [f"columns/{night}.json" for night in sorted(nights)] + ["index.json"]
+    shown = rows(opened)
+    assert len(shown) == len([metric for metric in catalogue["metric"] if not metric.endswith("_ratio")])
+    assert "✖ worse" in shown[0]
+    assert re.search(r"\+1\d\.\d %", shown[0])
+    assert re.search(r"B against A: \d+ worse", opened.text("#verdict"))
+
+
+def test_a_tvm_of_before_the_last_thirty_nights_is_compared(opened: Watched, site: Path) -> None:
+    nights = common.read_json(site / "nights" / "2026.json")["nights"]
+    (version,) = nights[min(nights)]["versions"]
+    compare(opened, f"a=tvm:{version}&b={max(nights)}")
+    assert version in opened.text("#verdict")
+    assert len(rows(opened)) > 10
+
+
+def names_of(opened: Watched) -> list[str]:
+    return [name.inner_text() for name in opened.page.query_selector_all("#rows tbody th a")]
+
+
+def test_a_click_on_a_head_sorts_and_a_row_opens_to_its_nights(opened: Watched, catalogue: dict[str, list]) -> None:
+    compare(opened, before_and_after(catalogue))
+    opened.page.click("#rows thead button:has-text('Series')")
+    names = names_of(opened)
+    experiments = [name.split()[0] for name in names]
+    assert experiments == sorted(experiments)
+    opened.page.click("#rows .opener >> nth=1")
+    opened.page.wait_for_selector("#rows .opened svg.history")
+    assert opened.evaluate("document.querySelectorAll('#rows .opened svg .side').length") == 2
+    assert opened.evaluate("document.querySelectorAll('#rows .opened svg circle').length") == 30
+    opened.page.click("#rows thead button:has-text('Series')")
+    assert names_of(opened) == names[::-1]
+    row = "document.querySelector('#rows .opened').previousElementSibling"
+    assert opened.evaluate(f"{row}.querySelector('a').innerText") == names[1]
+    opened.page.click("#rows .opener[aria-expanded=true]")
+    assert opened.page.query_selector("#rows .opened") is None
+
+
+def test_the_signs_are_those_of_the_other_pages(opened: Watched, catalogue: dict[str, list]) -> None:
     opened.go("nights/index.html")
     signs = {way: opened.text(f".legend .icon.is-{way}") for way in ("worse", "better")}
     last = max(catalogue["last_stamp"])
-    for order, (a, b) in {"worst": ("20261105T031500Z", last), "best": (last, "20261105T031500Z")}.items():
-        compare(opened, f"a={a}&b={b}&order={order}")
-        way = {"worst": "worse", "best": "better"}[order]
+    for way, (a, b) in {"worse": ("20261105T031500Z", last), "better": (last, "20261105T031500Z")}.items():
+        compare(opened, f"a={a}&b={b}&show={way}")
         assert f"{signs[way]} {way}" in rows(opened)[0]
-        assert opened.text("#verdict").startswith(signs[way])
 
 
-def test_only_real_changes_leaves_noise_out_and_the_rule_is_said(opened: Watched, catalogue: dict[str, list]) -> None:
+def test_a_chip_shows_only_such_rows_and_the_rule_is_said(opened: Watched, catalogue: dict[str, list]) -> None:
     compare(opened, before_and_after(catalogue))
-    opened.page.check("#real")
-    real = rows(opened)
-    assert 0 < len(real) < len(catalogue["id"])
-    assert not [row for row in real if "within noise" in row]
+    every = rows(opened)
+    opened.page.click("#chips button:has-text('worse')")
+    worse = rows(opened)
+    assert 0 < len(worse) < len(every)
+    assert all("worse" in row for row in worse)
+    opened.page.click("#chips button:has-text('worse')")
+    assert len(rows(opened)) == len(every)
     opened.page.click("text=When is a change real?")
     assert "more than 3 x noise" in opened.text("#real-rule")
     opened.page.fill("#q", "metric=compile_time")
     opened.page.wait_for_function("() => location.hash.includes('q=')")
     assert [row for row in rows(opened) if "run time" in row] == []
+
+
+def test_the_night_before_is_one_click_away(opened: Watched, catalogue: dict[str, list]) -> None:
+    compare(opened, before_and_after(catalogue))
+    opened.page.click("#a-before")
+    opened.page.wait_for_function("() => location.hash.includes('a=20261104T031500Z')")
+    opened.page.click("#a-after")
+    opened.page.wait_for_function("() => location.hash.includes('a=20261105T031500Z')")
 
 
 def test_versions_and_machines_are_compared_too(opened: Watched, catalogue: dict[str, list]) -> None:
@@ -83,24 +125,30 @@ def test_means_stand_by_what_was_chosen(opened: Watched, catalogue: dict[str, li
     assert "relax_opt" in opened.text("#groups")
     opened.page.select_option("#by", "engine")
     heads = [head.inner_text() for head in opened.page.query_selector_all("#groups thead th")]
-    assert heads == ["engine", *sorted(set(catalogue["metric"]))]
+    metrics = sorted({metric for metric in catalogue["metric"] if not metric.endswith("_ratio")})
+    assert [head.split("\n")[0].strip() for head in heads] == [
+        "engine",
+        *(metric.replace("_", " ") for metric in metrics),
+    ]
     assert "tvm" in opened.text("#groups tbody")
 
 
 def test_the_comparison_is_copied_as_markdown(chromium: Browser, address: str, catalogue: dict[str, list]) -> None:
     with opening(chromium, address, permissions=["clipboard-read", "clipboard-write"]) as page:
-        compare(page, f"{before_and_after(catalogue)}&real=1")
+        compare(page, f"{before_and_after(catalogue)}&show=worse")
         page.page.click("text=Copy as Markdown")
         page.page.wait_for_selector("text=Copied.")
         copied = page.evaluate("navigator.clipboard.readText()")
-        assert "| series | A | B | change | ratio B/A, 95 % | |" in copied
+        assert "| series | A | B | change | 95 % interval | |" in copied
         assert copied.count("\n| ") == len(rows(page)) + 1
         assert page.page.url in copied
 
 
 def test_a_night_that_is_not_there_says_so(opened: Watched) -> None:
+    opened.expect_fault("columns/20200101T000000Z.json")
     compare(opened, "a=20200101T000000Z")
     assert "Nothing was measured on both sides." in opened.text("#verdict")
+    assert "No experiment left data in the night of 1 Jan 2020" in opened.text("#progress")
 
 
 def point(catalogue: dict[str, list]) -> tuple[str, str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from watching import Watched, opening
+
+from tvmdash import common
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -54,7 +57,7 @@ def test_the_page_shows_a_series_unasked(opened: Watched, catalogue: dict[str, l
     assert catalogue["name"][0][:12] in opened.text("#legend")
     shards = [url for url in opened.requests if "/series/" in url]
     assert shards == [f"{opened.address}series/{catalogue['id'][0]}.json"]
-    assert opened.page.query_selector("#needs-server:visible") is None
+    assert opened.page.query_selector("#needs-script:visible") is None
 
 
 def test_a_query_is_counted_at_each_key_and_buttons_write_it(opened: Watched, catalogue: dict[str, list]) -> None:
@@ -133,6 +136,25 @@ def test_a_click_keeps_the_card_and_leads_to_the_receipt(opened: Watched, catalo
     opened.page.wait_for_url("**/receipt.html#*")
     opened.wait_drawn()
     assert f"night={point.split('@')[1]}&series={series}" in opened.page.url
+
+
+def test_a_kept_card_leaves_its_point_and_the_step_in_sight(
+    opened: Watched, site: Path, catalogue: dict[str, list]
+) -> None:
+    series = run_times(catalogue, 1)[0]
+    stamps = common.read_json(site / "series" / f"{series}.json")["stamp"]
+    apart = """() => {
+      const card = document.querySelector("#card").getBoundingClientRect();
+      const dot = document.querySelector(".chart-dot").getBoundingClientRect();
+      const inside = dot.right > card.left && dot.left < card.right && dot.bottom > card.top && dot.top < card.bottom;
+      return card.width > 100 && dot.width > 0 && !inside;
+    }"""
+    for width in (1280, 800, 375):
+        opened.page.set_viewport_size({"width": width, "height": 800})
+        for stamp in stamps[:: len(stamps) // 5]:
+            explore(opened, f"series={series}&at={series}@{stamp}")
+            opened.page.wait_for_selector("#card.is-pinned:visible")
+            assert opened.evaluate(apart), (width, stamp)
 
 
 def test_arrow_keys_walk_the_nights_and_enter_keeps_one(opened: Watched, catalogue: dict[str, list]) -> None:
@@ -214,6 +236,12 @@ def test_presets_dates_and_the_strip_choose_a_range(opened: Watched, catalogue: 
     opened.page.locator("#from").blur()
     opened.settle()
     assert state_of(opened)["from"] == "2026-11-01"
+    assert opened.page.input_value("#from") == "2026-11-01", "as everywhere, and not as an American browser has it"
+    for wrong in ("11/05/2026", "2026-02-31", "2026-13-01"):
+        opened.page.fill("#from", wrong)
+        opened.page.locator("#from").blur()
+        assert not opened.evaluate("document.querySelector('#from').validity.valid")
+        assert state_of(opened)["from"] == "2026-11-01"
     opened.page.click("[data-nights='all']")
     opened.settle()
     assert state_of(opened)["from"] == "all"
@@ -306,5 +334,5 @@ def test_a_library_that_cannot_be_reached_is_told(chromium: Browser, address: st
         page.page.route("**/uPlot.iife.min.js", lambda route: route.fulfill(status=404))
         page.expect_fault("uPlot.iife.min.js")
         page.go("explore.html")
-        page.page.wait_for_selector("#needs-server:visible")
-        assert "uPlot.iife.min.js cannot be reached" in page.text("#needs-server")
+        page.page.wait_for_selector("#needs-script:visible")
+        assert "uPlot.iife.min.js cannot be reached" in page.text("#needs-script")

@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
 STATIC = REPO / "subsystem" / "website" / "static"
 JS = STATIC / "js"
-CLASSIC = {"start.js", "age.js"}
+CLASSIC = {"start.js", "age.js", "need.js"}
 
 
 def node() -> str:
@@ -70,18 +70,49 @@ def emitted(folder: Path, target: Path) -> dict[str, str]:
     return {str(path.relative_to(target)): path.read_text(encoding="utf-8") for path in target.rglob("*.js")}
 
 
-def test_published_scripts_are_the_same_programs_without_comments(tmp_path: Path) -> None:
-    copying = "import sys, pathlib, publishing; publishing.copy_static(pathlib.Path(sys.argv[1]))"
+def published(code: str, *arguments: str) -> str:
+    """What code of the publisher prints; `static` is the module that knows the scripts."""
     path = os.pathsep.join(map(str, (STATIC.parent, REPO / "shared" / "python")))
-    argv = [sys.executable, "-c", copying, str(tmp_path / "site")]
-    subprocess.run(argv, check=True, env={**os.environ, "PYTHONPATH": path}, timeout=60)
-    published = tmp_path / "site" / "js"
-    assert emitted(published, tmp_path / "published") == emitted(JS, tmp_path / "source")
-    files = {path.relative_to(published) for path in published.rglob("*.js")}
-    assert files == {path.relative_to(JS) for path in JS.rglob("*.js")}
-    assert all("@param" not in path.read_text(encoding="utf-8") for path in published.rglob("*.js"))
+    argv = [sys.executable, "-c", f"import json, sys, pathlib\nfrom files import static\n{code}", *arguments]
+    environment = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run(argv, check=True, env=environment, timeout=60, capture_output=True, text=True).stdout
+
+
+def test_scripts_without_comments_are_the_same_programs(tmp_path: Path) -> None:
+    for path in JS.rglob("*.js"):
+        (tmp_path / "bare" / path.relative_to(JS)).parent.mkdir(parents=True, exist_ok=True)
+    published(
+        "for path in pathlib.Path(sys.argv[1]).rglob('*.js'):\n"
+        "  bare = pathlib.Path(sys.argv[2], path.relative_to(sys.argv[1]))\n"
+        "  bare.write_text(static.without_comments(path.read_text()))",
+        str(JS),
+        str(tmp_path / "bare"),
+    )
+    assert emitted(tmp_path / "bare", tmp_path / "without") == emitted(JS, tmp_path / "with")
+    assert all("@param" not in path.read_text(encoding="utf-8") for path in (tmp_path / "bare").rglob("*.js"))
+
+
+def test_published_scripts_hold_each_module_that_they_need_and_none_twice(tmp_path: Path) -> None:
+    published("static.copy_static(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))", str(STATIC), str(tmp_path))
+    defined = {
+        path.relative_to(tmp_path / "js").as_posix(): re.findall(r'^modules\["(.+?)"\]', path.read_text(), re.MULTILINE)
+        for path in (tmp_path / "js").rglob("*.js")
+    }
+    everything = {path.relative_to(JS).as_posix() for path in JS.rglob("*.js")} - CLASSIC
+    assert {name for names in defined.values() for name in names} == everything
+    for page in ("explore", "compare", "receipt"):
+        main = f"{page}/{page}.js"
+        both = [*defined[main], *defined["app.js"]]
+        assert len(set(both)) == len(both)
+        needed = {f"{page}/{page}", "app", *imports(f"{page}/{page}"), *imports("app")}
+        assert {f"{name}.js" for name in needed} == set(both)
+    around = [*defined["explore/explore.js"], *defined["app.js"], *defined["explore/around.js"]]
+    assert len(set(around)) == len(around)
+    assert {f"{name}.js" for name in imports("explore/around")} <= set(around)
+    for name in defined:
+        assert subprocess.run([node(), "--check", str(tmp_path / "js" / name)], check=False).returncode == 0
     vendored = STATIC / "vendor" / "uplot" / "uPlot.iife.min.js"
-    assert (tmp_path / "site" / vendored.relative_to(STATIC)).read_bytes() == vendored.read_bytes()
+    assert (tmp_path / vendored.relative_to(STATIC)).read_bytes() == vendored.read_bytes()
 
 
 def test_every_script_asks_to_be_checked() -> None:
@@ -124,25 +155,6 @@ def imports(name: str) -> set[str]:
                 found.add(other)
                 waiting.append(other)
     return found
-
-
-def fetched(table: str, page: str) -> list[str]:
-    """The modules that start.js asks for of a page, by one of its tables."""
-    text = (JS / "start.js").read_text(encoding="utf-8")
-    body = re.search(rf"^  const {table} = {{$(.*?)^  }};$", text, re.MULTILINE | re.DOTALL)
-    assert body is not None
-    listed = re.search(rf"^ {{4}}{page}:\s*\"([^\"]*)\",$", body[1], re.MULTILINE)
-    return listed[1].split() if listed else []
-
-
-@pytest.mark.parametrize("page", ["explore", "compare", "receipt"])
-def test_what_a_page_fetches_at_once_is_what_it_imports(page: str) -> None:
-    main = f"{page}/{page}"
-    soon = {main, *imports(main), *imports("app")}
-    assert sorted(fetched("SOON", page)) == sorted(soon)
-    around = f"{page}/around"
-    later = {around, *imports(around)} - soon if (JS / f"{around}.js").exists() else set()
-    assert sorted(fetched("LATER", page)) == sorted(later)
 
 
 def test_no_script_makes_elements_or_code_of_text() -> None:

@@ -83,6 +83,8 @@ def _series(catalogue: Catalogue) -> Mapping[str, Sequence[Any]]:
         "verdict": lambda entry: alerts[entry.key].kind if entry.key in alerts else "",
         "grade": lambda entry: entry.view.grade if entry.view else "",
         "visible": lambda entry: _rounded(entry.view.visible) if entry.view else None,
+        "noise": lambda entry: _rounded(entry.view.scatter) if entry.view else None,
+        "ratio_noise": lambda entry: _rounded(entry.view.noise) if entry.view and entry.view.beside else None,
         "points": lambda entry: entry.count.points,
         "past": lambda entry: int(entry.count.past > 0),
         "incident": lambda entry: entry.view.incident if entry.view else None,

@@ -31,7 +31,9 @@ Ids = Mapping[tuple[str, str], str]
 """The name of a series' files, by its ID and unit."""
 _LEAST_IN_PROCESS = 30
 """Fewer receipts are made sooner than a process is forked."""
-_NO_TRACE = "Only the last night has its trace here."
+_MOST_TRACED = 5
+"""Open incidents whose nights keep their traces."""
+_NO_TRACE = "The site has the traces of the last night, and of the nights around the newest open incidents."
 _log = logging.getLogger("website")
 
 
@@ -61,7 +63,7 @@ class _Wanted:
     place: Place
     made_from: str
     keeps: bool
-    is_tonight: bool
+    has_trace: bool
 
     @property
     def file(self) -> str:
@@ -82,7 +84,7 @@ class _Names:
 
     def of_record(self, night: records.NightData, record: records.Record, identity: str) -> dict[str, str | None]:
         """By metric; `identity` is that of the record."""
-        labels = {column: getattr(record, column) for column in records.IDENTITY}
+        labels = record.labels
         series_ids = {}
         for metric, _ in record.metrics():
             home = "" if night.home is None else night.home.name
@@ -101,18 +103,21 @@ class _Names:
 def write_receipts(site: SiteContext, catalogue: Catalogue, carrier: IncrementalSite, nights: int) -> None:
     """Have the receipts of the last `nights` nights; only those of which something changed are made.
 
-    A Perfetto trace is made for tonight's alone, and goes with the next night.
+    Perfetto traces are made for tonight, and for the nights before and after the newest open incidents.
     """
     carrier.folder(FOLDER)
     raw = raw_folder(site.home)
     names = _Names({(entry.outline.id, entry.outline.unit): entry.id for entry in catalogue.entries})
     changed = []
     stamps = site.stamps[-nights:] if nights else []
+    traced = {site.tonight.stamp}
+    for incident in site.alerts.open[:_MOST_TRACED]:
+        traced |= {incident.after, incident.begin}
     for name, experiment in catalogue.experiments.items():
         for stamp in (stamp for stamp in stamps if stamp in experiment.nights.versions):
             source = Place(name, stamp, site.home.data_file(name, stamp), raw / name / f"raw_{stamp}")
             if source.data.is_file():
-                wanted = _wanted_of(source, stamp == site.tonight.stamp, carrier)
+                wanted = _wanted_of(source, stamp in traced, carrier)
                 changed += [] if _carried(wanted, carrier) else [wanted]
     for part in forked.in_parts(lambda part: _write(part, names, carrier), changed, least=_LEAST_IN_PROCESS):
         carrier.take_in(part)
@@ -132,12 +137,12 @@ def top_config(home: Home, name: str) -> str:
         return ""
 
 
-def _wanted_of(source: Place, is_tonight: bool, carrier: IncrementalSite) -> _Wanted:  # noqa: FBT001
+def _wanted_of(source: Place, has_trace: bool, carrier: IncrementalSite) -> _Wanted:  # noqa: FBT001
     """What was once read of raw measurements outlives them."""
     data, raw = source.sources()
     was = carrier.made_from(f"{source.name}.json").split()
     keeps = len(was) == 3 and was[0] == data and raw in (NONE, was[1])
-    return _Wanted(source, f"{data} {was[1] if keeps else raw} {int(is_tonight)}", keeps, is_tonight)
+    return _Wanted(source, f"{data} {was[1] if keeps else raw} {int(has_trace)}", keeps, has_trace)
 
 
 def _carried(wanted: _Wanted, carrier: IncrementalSite) -> bool:
@@ -166,7 +171,7 @@ def _make(wanted: _Wanted, names: _Names, carrier: IncrementalSite) -> None:
         receipt = _read_receipt(source) if wanted.keeps else _made(wanted.place, names)
     except WRONG as error:
         raise DashboardError(reason_of(source, error)) from error
-    if wanted.is_tonight and not wanted.keeps:
+    if wanted.has_trace and (wanted.place.raw / CATALOGUE).is_file():
         fault = write_trace(wanted.place.raw, carrier.new / trace)
         receipt = replace(receipt, trace=None if fault else Path(trace).name, trace_words=fault)
         if not fault:
@@ -205,7 +210,8 @@ def _records(night: records.NightData, names: _Names, measured: Mapping[str, Mea
     declarations = Declarations(night.declarations)
     for record in night.records:
         value = dict(vars(record))
-        identity = identity_of(record.workload, record.engine, record.target, value)
+        labels = record.labels
+        identity = identity_of(labels["workload"], record.engine, record.target, labels)
         raw = measured.get(identity, Measured())
         yield raw.of_record(names.of_record(night, record, identity), value)
     for path, number in night.leaves.items():

@@ -25,7 +25,7 @@ def make_tonight_part(catalogue: Catalogue, entry: Entry, concerned: Sequence[In
         if note.night and any(fnmatch.fnmatch(text, note.scope) for text in (entry.outline.experiment, entry.name))
     ]
     value = {
-        "noise": _seven(entry.view.noise) if entry.view else None,
+        "noise": _seven(entry.view.scatter) if entry.view and entry.view.grade else None,
         "steps": list(_steps(concerned, entry)),
         "annotations": notes,
         "incidents": [_incident(incident, entry) for incident in concerned],

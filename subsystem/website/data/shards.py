@@ -150,7 +150,9 @@ class _Columns:
     def __init__(self, series: Series, frame: _Frame) -> None:
         digits = 15 if series.unit == "bytes" else 7
         self._frame = frame
-        self._numbers = [_formatted(column, digits) for column in (series.values, series.low, series.high, series.std)]
+        self._numbers = [
+            format_column(column, digits) for column in (series.values, series.low, series.high, series.std)
+        ]
         self._samples = _named(series.samples, {count: str(count) for count in set(series.samples)})
         self._code = _named(series.code, {code: str(at) for at, code in enumerate(dict.fromkeys(series.code))})
 
@@ -169,7 +171,7 @@ class _Columns:
         return "\n".join([CSV_HEADER, *map(",".join, zip(*columns, strict=True)), ""])
 
 
-def _formatted(values: Sequence[float | None], digits: int) -> list[str]:
+def format_column(values: Sequence[float | None], digits: int) -> list[str]:
     """Each number with so many significant digits, as JSON writes it."""
     form = f"%.{digits}g"
     if None not in values and all(map(math.isfinite, values)):  # type: ignore[arg-type]

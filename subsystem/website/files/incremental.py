@@ -23,9 +23,12 @@ STATE_FILE = "published.json"
 SCHEMA_VERSION = 1
 NONE = "none"
 _MAKERS = (
+    "files/from_disk.py",
     "files/incremental.py",
     "data/catalogue.py",
+    "data/code_changes.py",
     "data/counting.py",
+    "data/night_columns.py",
     "inputs/raw_points.py",
     "data/receipts.py",
     "data/said.py",

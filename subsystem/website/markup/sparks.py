@@ -64,10 +64,10 @@ def sparkline(
     return svg(name, (WIDTH, HEIGHT), text, parts)
 
 
-def svg(kind: str, size: tuple[int, int], text: str, parts: Iterable[str]) -> Markup:
-    """The picture of `parts`, which are markup already, with its content in words."""
+def svg(kind: str, size: tuple[int, int], text: str, parts: Iterable[str], *, role: str = "img") -> Markup:
+    """The picture of `parts`, which are markup already, with its content in words. role: "group" where it has links."""
     width, height = size
-    head = f'<svg class="{escape(kind)}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img"'
+    head = f'<svg class="{escape(kind)}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="{role}"'
     return Markup(f'{head} aria-label="{escape(text)}">{"".join(parts)}</svg>')  # noqa: S704 - escaped above
 
 

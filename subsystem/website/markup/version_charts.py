@@ -101,8 +101,9 @@ def _have_room(labels: Sequence[tuple[float, str, int]]) -> bool:
     taken = dict.fromkeys((_UPPER, _LOWER), -_LETTER)
     for position, name, row in labels:
         wide = len(name) * _LETTER
-        begin = position * (WIDTH - wide)
-        if begin < taken[row] + _LETTER or wide > WIDTH:
+        middle = _SIDE + position * (WIDTH - 2 * _SIDE) - wide / 2
+        begin = {0.0: 0.0, 1.0: WIDTH - wide}.get(position, middle)
+        if begin < taken[row] + _LETTER or begin + wide > WIDTH:
             return False
         taken[row] = begin + wide
     return True

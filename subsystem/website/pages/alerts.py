@@ -10,6 +10,7 @@ from render import page as pages
 from views import incidents as incident_views
 from views.context import SiteContext
 
+from tvmdash.contracts.routes import format_fault, read_states
 from tvmdash.text import three_digits
 from tvmdash.verdict import NightVerdict
 
@@ -48,7 +49,7 @@ def write_alerts(context: SiteContext, new: Path) -> None:
         target=alerts.target,
         planted=_planted(context.verdict.value),
         annotations=alerts.annotations,
-        faults=alerts.faults,
+        faults=[*alerts.faults, *filter(None, map(format_fault, read_states(context.home)))],
     )
     (new / "alerts.html").write_text(text, encoding="utf-8")
 

@@ -60,7 +60,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class WorkloadRow:
-    """One workload: TVM, then the others by name, None where an engine did not measure it tonight."""
+    """One workload: TVM, then the others by name, None where an engine did not measure it that night."""
 
     name: str
     tvm: Cell
@@ -80,7 +80,7 @@ class Mean:
 class Comparison:
     """One experiment; `alone` names its only engine where there is nothing to compare.
 
-    last: the last night in which TVM was measured; where that is not tonight there are no rows.
+    night: the last one on which TVM was measured, which all values are of.
     """
 
     title: str
@@ -90,7 +90,22 @@ class Comparison:
     means: tuple[Mean, ...]
     line: Markup
     alone: str | None
-    last: str = ""
+    night: str = ""
+
+
+@dataclass(frozen=True)
+class _Point:
+    """The value of a series on the night that is shown; its interval as far as it is known."""
+
+    view: SeriesView
+    value: float
+    low: float | None
+    high: float | None
+
+    @property
+    def log_width(self) -> float | None:
+        """Of the interval; None where that is unknown, or reaches 0, as that of very few samples may."""
+        return math.log(self.high / self.low) if self.low and self.high and 0 < self.low <= self.high else None
 
 
 def _times(ratio: float) -> str:
@@ -104,7 +119,7 @@ def write_engines(context: SiteContext, titles: Sequence[tuple[str, str, str]], 
         if view.metric == METRIC and view.labels.get("engine"):
             by_experiment.setdefault(view.experiment, []).append(view)
     comparisons = [
-        compare(title, page, by_experiment[name], context.tonight.stamp)
+        compare(title, page, by_experiment[name], context.shown_stamps)
         for name, title, page in titles
         if name in by_experiment
     ]
@@ -114,32 +129,34 @@ def write_engines(context: SiteContext, titles: Sequence[tuple[str, str, str]], 
         comparisons=[comparison for comparison in comparisons if not comparison.alone],
         alone=[comparison for comparison in comparisons if comparison.alone],
         nights=len(context.shown_stamps),
+        tonight=context.tonight.stamp,
         comparing=COMPARING,
     )
     (new / "engines.html").write_text(text, encoding="utf-8")
 
 
-def compare(title: str, page: str, series: Sequence[SeriesView], tonight: str) -> Comparison:
-    """The experiment's engines; only workloads that TVM measured tonight are compared."""
+def compare(title: str, page: str, series: Sequence[SeriesView], stamps: Sequence[str]) -> Comparison:
+    """The experiment's engines on the last of the nights `stamps` on which TVM was measured."""
     engines = sorted({str(view.labels["engine"]) for view in series})
     if len(engines) < 2 or TVM not in engines:
         return Comparison(title, page, tuple(engines), (), (), Markup(""), " and ".join(engines))
     others = [engine for engine in engines if engine != TVM]
+    last = max(view.last_stamp for view in series if view.labels["engine"] == TVM)
+    night = stamps.index(last)
     groups: dict[str, list[SeriesView]] = {}
     for view in series:
         key = json.dumps([view.labels.get(name) for name in _IDENTITY], sort_keys=True, ensure_ascii=False)
         groups.setdefault(key, []).append(view)
-    ours = [(group, best) for group in groups.values() if (best := _fastest(group, TVM, tonight))]
-    names = _workload_names([best for _, best in ours])
+    ours = [(group, best) for group in groups.values() if (best := _fastest(group, TVM, night, last))]
+    names = _workload_names([best.view for _, best in ours])
     rows = []
     for (group, best), name in zip(ours, names, strict=True):
-        fastest = [_fastest(group, engine, tonight) for engine in others]
+        fastest = [_fastest(group, engine, night, last) for engine in others]
         cells = [_cell(theirs, best) if theirs else None for theirs in fastest]
         rows.append(WorkloadRow(name, _cell(best, best), tuple(cells)))
     means = [_mean(engine, [row.others[index] for row in rows]) for index, engine in enumerate(others)]
     line = _over_time([group for group, _ in ours], others)
     ordered = tuple(sorted(rows, key=lambda row: row.name))
-    last = max(view.last_stamp for view in series if view.labels["engine"] == TVM)
     return Comparison(title, page, tuple(others), ordered, tuple(means), line, None, last)
 
 
@@ -154,39 +171,39 @@ def _workload_names(best: Sequence[SeriesView]) -> list[str]:
     return named
 
 
-def _fastest(group: Iterable[SeriesView], engine: str, tonight: str) -> SeriesView | None:
-    """The engine's series with the least time tonight."""
-    there = [view for view in group if view.labels["engine"] == engine and view.last_stamp == tonight and view.last > 0]
-    return min(there, key=lambda view: view.last, default=None)
+def _fastest(group: Iterable[SeriesView], engine: str, night: int, stamp: str) -> _Point | None:
+    """The engine's series with the least time that night; only that of a series' last night has an interval."""
+    there = [
+        (value, view) for view in group if view.labels["engine"] == engine and (value := view.values[night] or 0) > 0
+    ]
+    if not there:
+        return None
+    value, view = min(there, key=lambda one: one[0])
+    return _Point(view, value, *((view.low, view.high) if view.last_stamp == stamp else (None, None)))
 
 
-def _cell(view: SeriesView, ours: SeriesView) -> Cell:
-    ratio = None if view is ours else view.last / ours.last
+def _cell(theirs: _Point, ours: _Point) -> Cell:
+    ratio = None if theirs is ours else theirs.value / ours.value
     low = high = None
-    widths = _log_width(view), _log_width(ours)
+    widths = theirs.log_width, ours.log_width
     if ratio is not None and widths[0] is not None and widths[1] is not None:
         spread = math.hypot(widths[0], widths[1]) / 2
         low, high = ratio * math.exp(-spread), ratio * math.exp(spread)
     values = [
-        their / our if their and our and view is not ours else None
-        for their, our in zip(view.values, ours.values, strict=True)
+        their / our if their and our and theirs is not ours else None
+        for their, our in zip(theirs.view.values, ours.view.values, strict=True)
     ]
-    text = f"{view.labels['engine']} against TVM over {len(values)} nights"
+    text = f"{theirs.view.labels['engine']} against TVM over {len(values)} nights"
     return Cell(
-        str(view.labels["engine"]),
-        format_quantity(view.last, view.unit),
-        _config(view),
-        view.id,
+        str(theirs.view.labels["engine"]),
+        format_quantity(theirs.value, theirs.view.unit),
+        _config(theirs.view),
+        theirs.view.id,
         ratio,
         low,
         high,
         sparkline(values, text),
     )
-
-
-def _log_width(view: SeriesView) -> float | None:
-    """Of its interval; None where that is unknown, or reaches 0, as that of very few samples may."""
-    return math.log(view.high / view.low) if view.low and view.high and 0 < view.low <= view.high else None
 
 
 def _config(view: SeriesView) -> str:

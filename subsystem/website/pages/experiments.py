@@ -17,6 +17,7 @@ from views.series import SeriesView
 from views.strip import cell
 from views.tonight import ExperimentView
 
+from pages.code_changes import CodeNight, find_code_nights
 from tvmdash.dashboard_info import JobResult
 from tvmdash.stages import PRECHECK, pipeline
 from tvmdash.text import format_duration
@@ -47,6 +48,7 @@ class Page:
     durations: Markup
     run: Run | None
     run_graph: Graph | None
+    code: Sequence[CodeNight]
 
 
 def write_experiments(context: SiteContext, views: Iterable[ExperimentView], new: Path) -> None:
@@ -84,6 +86,7 @@ def _page(
         durations=durations(history),
         run=run,
         run_graph=run_graph,
+        code=find_code_nights(context, about.name),
     )
 
 

@@ -15,6 +15,7 @@ from views.incidents import IncidentView
 from views.night import Failure
 from views.night_facts import NextRun
 from views.night_sentence import Said
+from views.overview import Matrix, Overall, make_matrix, read_overall
 from views.series import GONE, MISSING, YOUNG, SeriesView, counts, some_of_each
 from views.strip import Strip, machine_changes, make_strip
 from views.tally import Sentence, Tally, Went
@@ -63,6 +64,8 @@ class FirstScreen:
     more_incidents: list[IncidentView]
     faults: list[str]
     strip: Strip
+    overall: Overall | None
+    matrix: Matrix | None
     series: list[SeriesView]
     all_shown: int
     missing: list[MissingView]
@@ -114,6 +117,8 @@ def make_index_page(
         more_incidents=incidents[MOST_INCIDENTS:],
         faults=_faults(context, experiments),
         strip=make_strip(context.last_nights, machine_changes(context.own_machines)),
+        overall=read_overall(context),
+        matrix=make_matrix(series),
         series=some_of_each(series, MOST_YOUNG) if young else shown[:MOST_SERIES],
         all_shown=len(shown),
         missing=_missing(context, experiments),

@@ -6,6 +6,7 @@ Beside each year's list lies YEAR.json: for each night, what its page was render
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import Way
 
 UNREADABLE = "unreadable"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 MOST_IN_INDEX = 60
 _LEAST_IN_PROCESS = 50
 """Fewer pages are written sooner than a process is forked."""
@@ -45,6 +46,7 @@ class Row:
     versions: tuple[str, ...]
     begun: tuple[tuple[str, str, Way], ...] = ()
     kept: Kept = field(default_factory=Kept)
+    experiments: tuple[str, ...] = ()
 
 
 @dataclass
@@ -95,19 +97,30 @@ def write_nights(context: SiteContext, results: NightResults, new: Path) -> Writ
     for written in forked.in_parts(lambda part: _write(context, part, new), changed, least=_LEAST_IN_PROCESS):
         rows.update(written)
     done = Written(len(rows), [page.stamp for page in changed], list(years), rows)
+    gone = _find_gone(rows)
     for year, known in years.items():
         own = {stamp: row for stamp, row in rows.items() if stamp[:4] == year}
-        _write_year(year, own, known, context.old, new, frame)
-    _write_index(context, done, new)
+        _write_year(year, own, known, context.old, new, frame, gone)
+    _write_index(context, done, new, gone)
     return done
 
 
-def _write_index(context: SiteContext, done: Written, new: Path) -> None:
+def _find_gone(rows: Mapping[str, Row]) -> dict[str, tuple[str, ...]]:
+    """For each night, the experiments that took part the night before and no more."""
+    ordered = [(stamp, row) for stamp, row in sorted(rows.items()) if row.experiments]
+    return {
+        stamp: tuple(title for title in before.experiments if title not in row.experiments)
+        for (_, before), (stamp, row) in itertools.pairwise(ordered)
+    }
+
+
+def _write_index(context: SiteContext, done: Written, new: Path, gone: Mapping[str, Sequence[str]]) -> None:
     newest = sorted(done.rows.items(), reverse=True)
     text = pages.render(
         "nights.html",
         context.frame("nights", "../"),
         rows=newest[:MOST_IN_INDEX],
+        gone=gone,
         years=[(year, sum(stamp.startswith(year) for stamp in done.rows)) for year in done.years],
     )
     (new / "nights" / "index.html").write_text(text, encoding="utf-8")
@@ -165,16 +178,25 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
         verdict.versions,
         begun,
         results.kept,
+        tuple(job.title for job in night_views.experiments(night)),
     )
 
 
-def _write_year(year: str, rows: Mapping[str, Row], known: _Known, old: Path, new: Path, frame: Frame) -> None:
+def _write_year(
+    year: str,
+    rows: Mapping[str, Row],
+    known: _Known,
+    old: Path,
+    new: Path,
+    frame: Frame,
+    gone: Mapping[str, Sequence[str]],
+) -> None:
     names = (f"nights/{year}.html", f"nights/{year}.json")
     if rows == known.rows and all((old / name).is_file() for name in names):
         for name in names:
             carry_over(f"{old}/{name}", f"{new}/{name}")
         return
-    text = pages.render("year.html", frame, year=year, rows=sorted(rows.items(), reverse=True))
+    text = pages.render("year.html", frame, year=year, rows=sorted(rows.items(), reverse=True), gone=gone)
     (new / names[0]).write_text(text, encoding="utf-8")
     nights = {stamp: {**vars(row), "kept": vars(row.kept)} for stamp, row in sorted(rows.items())}
     value = {"schema_version": SCHEMA_VERSION, "renderer": pages.version_of(frame), "nights": nights}
@@ -195,6 +217,7 @@ def _read_catalogue(path: Path, frame: Frame) -> _Known:
                     **{
                         **row,
                         "versions": tuple(row["versions"]),
+                        "experiments": tuple(row["experiments"]),
                         "begun": tuple(map(tuple, row["begun"])),
                         "kept": kept[stamp],
                     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from files.incremental import IncrementalSite
+from incident.page import write_incidents
 from render import page as pages
 from views import night_sentence
 from views.context import SiteContext
@@ -12,6 +13,7 @@ from views.night_results import NightResults
 from views.tonight import experiment_views
 
 from pages.alerts import write_alerts
+from pages.code_changes import write_code_pages
 from pages.engines import write_engines
 from pages.experiments import write_experiments
 from pages.hosts import write_hosts
@@ -52,9 +54,11 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite) -> Written:
         stamp=site.tonight.stamp,
     )
     (new / "series.html").write_text(html, encoding="utf-8")
+    write_code_pages(site, carrier)
     write_experiments(site, views, new)
     write_scores(site, new)
     write_alerts(site, new)
+    write_incidents(site, carrier)
     write_machines(site, new)
     titles = [(view.name, view.title, view.page) for view in views]
     write_engines(site, titles, new)

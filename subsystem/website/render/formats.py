@@ -14,13 +14,13 @@ from views.series import BLIND, GONE, MISSING, STEADY, SUSPECT, UNJUDGED, YOUNG
 from tvmdash import common
 from tvmdash.incidents.ledger import ACKNOWLEDGED, CONFIRMED, EXPECTED, FALSE_ALARM, FIXED, NEW
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE
-from tvmdash.text import elide, format_bytes, format_duration, format_quantity, three_digits
+from tvmdash.text import MINUS, elide, format_bytes, format_duration, format_percent, format_quantity, three_digits
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 SERIES_ICONS = {
-    WORSE: "▼",
+    WORSE: "✖",
     SUSPECT: "!",
-    BETTER: "▲",
+    BETTER: "★",
     CHANGED: "◇",
     STEADY: "=",
     BLIND: "≈",
@@ -37,7 +37,7 @@ def share(value: float | None) -> str:
     if value is None:
         return ""
     percent = 100 * value
-    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %" if percent >= 0.95 else f"{percent:.1g} %"
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %" if percent >= 0.95 else f"{percent:.2g} %"
 
 
 def date(stamp: str) -> str:
@@ -49,6 +49,12 @@ def short(stamp: str) -> str:
     """As in "Sat 21 Nov 2026, 03:15"."""
     moment = common.parse_stamp(stamp)
     return f"{moment:%a} {moment.day} {moment:%b %Y, %H:%M}"
+
+
+def signed_quantity(value: float, unit: str) -> str:
+    """A difference: "+1.50 ms", "\u22120.20 ms", "0 ms"."""
+    sign = MINUS if value < 0 else "+" if value > 0 else ""
+    return f"{sign}{format_quantity(abs(value), unit)}"
 
 
 def anchor(name: str) -> str:
@@ -68,6 +74,8 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "duration": format_duration,
     "share": share,
     "quantity": format_quantity,
+    "signed_quantity": signed_quantity,
+    "percent": format_percent,
     "three_digits": three_digits,
     "size": format_bytes,
     "spaced": lambda name: str(name).replace("_", " "),

@@ -103,6 +103,7 @@ def _environment() -> Environment:
         state_words=night_views.STATE_WORDS,
         series_words=SERIES_WORDS,
         sentence_icons=verdict.ICONS,
+        scripted=pages_with_scripts(),
         has_receipts="receipt" in pages_with_scripts(),
         has_explorer="explore" in pages_with_scripts(),
     )

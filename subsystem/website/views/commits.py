@@ -16,6 +16,8 @@ _SHA = re.compile(r"[0-9a-f]{7,40}")
 _SSH = re.compile(r"(?:ssh://)?[\w.-]+@(?P<host>[\w.-]+)[:/](?P<path>[^\s?#]+)")
 _HTTPS = re.compile(r"https?://(?:[^@/\s]*@)?(?P<host>[\w.-]+)/(?P<path>[^\s?#]+)")
 _TITLE = 120
+_CODE = frozenset({"3rdparty", "CMakeLists.txt", "cmake", "ffi", "include", "pyproject.toml", "python", "src"})
+"""Where in TVM's repository that lies which a benchmark can feel."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +57,24 @@ def _fill(template: str, **commits: str) -> str:
 
 @dataclass(frozen=True)
 class CommitView:
-    """One commit."""
+    """One commit. folders: of the files that it changed; none where the night did not keep them."""
 
     short: str
     url: str
     title: str
     author: str
     day: str
+    folders: tuple[str, ...] = ()
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether it changed nothing that is compiled or imported: documents, tests, the project's own machinery."""
+        return bool(self.folders) and not any(folder.split("/")[0] in _CODE for folder in self.folders)
 
 
 @dataclass(frozen=True)
 class NewCommits:
-    """What came between two nights' TVMs: the newest commits, and how many `more` there are.
+    """What came between two nights' TVMs: the newest commits, those that changed code first; how many `more` there are.
 
     ends: both TVMs, for people; before, after: as records have them.
     """
@@ -97,11 +105,12 @@ def _list_new(artifacts: Sequence[Any], links: Links) -> Iterator[NewCommits]:
         remote = str(facts.get("remote") or "") if isinstance(facts, Mapping) else ""
         remote = remote if artifact.get("provider") == "git" else _WHEELS_OF
         before, after = (str(each.get("commit") or "") for each in (since, artifact))
+        views = [_view(commit, remote, links) for commit in _maps(since.get("commits"))]
         ends = tuple(_shorten(str(each.get("commit") or ""), each.get("version")) for each in (since, artifact))
         yield NewCommits(
             (ends[0], ends[1]),
             links.of_range(remote, before, after),
-            tuple(_view(commit, remote, links) for commit in _maps(since.get("commits"))),
+            tuple(sorted(views, key=lambda view: view.is_beside)),
             more if isinstance(more := since.get("more"), int) else 0,
             before,
             after,
@@ -121,4 +130,12 @@ def _maps(value: object) -> Iterable[Mapping[str, Any]]:
 def _view(commit: Mapping[str, Any], remote: str, links: Links) -> CommitView:
     sha = str(commit.get("sha", ""))
     title, author = elide(str(commit.get("title", "")), _TITLE), elide(str(commit.get("author", "")), 60)
-    return CommitView(sha[:9], links.of_commit(remote, sha), title, author, str(commit.get("date", ""))[:10])
+    folders = commit.get("folders")
+    return CommitView(
+        sha[:9],
+        links.of_commit(remote, sha),
+        title,
+        author,
+        str(commit.get("date", ""))[:10],
+        tuple(map(str, folders)) if isinstance(folders, list) else (),
+    )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from inputs import code_changes
 from inputs.alerts import Alerts, read_alerts
 from inputs.others import TELEMETRY, Deadlines, TelemetryRuns, read_deadlines, read_telemetry
 from inputs.scores import Scores, read_scores
@@ -123,6 +124,11 @@ class SiteContext:
     def shown_stamps(self) -> list[str]:
         """The nights that the series' values are of, oldest first."""
         return self.stamps[-NIGHTS:]
+
+    @functools.cached_property
+    def code_nights(self) -> Mapping[tuple[str, str], Path]:
+        """By experiment and stamp, what says how generated code changed that night."""
+        return code_changes.list_nights(self.home, self.old, self.shown_stamps)
 
     @functools.cached_property
     def tries(self) -> list[Path]:

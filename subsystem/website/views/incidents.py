@@ -13,6 +13,7 @@ from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident
 from tvmdash.incidents.text import format_incident, format_level, format_night, format_nights
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE, Way
 from tvmdash.text import format_percent, format_percent_range
+from views.code_links import CodeLink, find_code_pages
 from views.commits import NewCommits
 from views.context import SiteContext
 from views.next_steps import Step, list_steps
@@ -47,7 +48,8 @@ class IncidentView:
     """An incident. what: Regression, Improvement, Change, Machine or Creep; moves: the worst first.
 
     brief: since when and how sure in half a line; sure: the same in the words of the alerts. new: what was new in the
-    TVM with which it came; steps: the commands that come next.
+    TVM with which it came; steps: the commands that come next. code: pages on the
+    generated code that changed with it.
     """
 
     id: str
@@ -70,6 +72,7 @@ class IncidentView:
     history: tuple[ChangeView, ...]
     new: tuple[NewCommits, ...]
     steps: tuple[Step, ...]
+    code: tuple[CodeLink, ...]
 
 
 def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentView:
@@ -100,6 +103,7 @@ def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentV
         history=tuple(ChangeView(change.at, change.who, change.state, change.words) for change in incident.changes),
         new=context.new_between(incident.after, incident.begin, incident.versions[1]) if _is_of_tvm(incident) else (),
         steps=list_steps(incident, shown) if incident.is_open else (),
+        code=find_code_pages(incident, context),
     )
 
 

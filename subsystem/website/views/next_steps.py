@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tvmdash.incidents.ledger import CHANGE, Incident
-from tvmdash.text import is_commit
+from tvmdash.incidents.next_step import PROGRAM, name_tvm
 from views.series import SeriesView
-
-_PROGRAM = "python3 -m dashboard"
-_RELEASE = re.compile(r"[0-9]+(\.[0-9a-z]+)+")
 
 
 @dataclass(frozen=True)
@@ -29,23 +25,16 @@ def list_steps(incident: Incident, series: SeriesView | None) -> tuple[Step, ...
 
 
 def _list_steps(incident: Incident, series: SeriesView | None) -> Iterator[Step]:
-    before, after = map(_name_tvm, incident.versions)
+    before, after = map(name_tvm, incident.versions)
     if series is not None and before and after and before != after and incident.kind == CHANGE:
         words = f"HOME {shlex.quote(series.experiment)} {shlex.quote(series.id)} --good {before} --bad {after}"
-        yield Step("Find the commit", f"{_PROGRAM} bisect {words} --incident {incident.id}")
+        yield Step("Find the commit", f"{PROGRAM} bisect {words} --incident {incident.id}")
         experiment = f"--experiments {shlex.quote(series.experiment)}"
-        yield Step("Measure both again, now", f"{_PROGRAM} compare HOME {before} {after} {experiment}")
+        yield Step("Measure both again, now", f"{PROGRAM} compare HOME {before} {after} {experiment}")
         if after.startswith("git:"):
-            yield Step("Try a fix", f"{_PROGRAM} try HOME git:BRANCH --against {after} {experiment}")
-    yield Step("What it rests on", f"{_PROGRAM} explain HOME {incident.id}")
+            yield Step("Try a fix", f"{PROGRAM} try HOME git:BRANCH --against {after} {experiment}")
+    yield Step("What it rests on", f"{PROGRAM} explain HOME {incident.id}")
     if series is not None:
         receipt = shlex.quote(f"{series.experiment}/{series.last_stamp}")
-        yield Step("Measure that night again", f"{_PROGRAM} reproduce HOME {receipt} {shlex.quote(series.id)}")
-    yield Step("Say that you look at it", f"{_PROGRAM} incidents HOME ack {incident.id}")
-
-
-def _name_tvm(version: str) -> str:
-    """As commands take it: a commit of the home's remote, or a release; empty where it is neither."""
-    if is_commit(version):
-        return f"git:{version}"
-    return f"pypi:{version}" if _RELEASE.fullmatch(version) else ""
+        yield Step("Measure its last value again", f"{PROGRAM} reproduce HOME {receipt} {shlex.quote(series.id)}")
+    yield Step("Say that you look at it", f"{PROGRAM} incidents HOME ack {incident.id}")

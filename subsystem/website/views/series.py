@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +33,10 @@ YOUNG, UNJUDGED, BLIND, STEADY, GONE = "young", "unjudged", "blind", "steady", "
 STATES = (WORSE, SUSPECT, MISSING, BETTER, CHANGED, YOUNG, UNJUDGED, BLIND, STEADY, GONE)
 """In the order of their need for attention."""
 _STATE_OF = {Standing.SUSPECT: SUSPECT, Standing.YOUNG: YOUNG, Standing.BLIND: BLIND}
+EXACT_KIND = "exact"
 _SIGMAS = 2
+_FEWEST_FOR_SCATTER = 10
+_MAD_TO_SD = 1.4826
 _LEAST_CHANGE = 0.00005
 
 SERIES_WORDS = {
@@ -52,8 +57,9 @@ SERIES_WORDS = {
 class SeriesView:
     """A row of a table of series. change: from the level before, as a fraction; exact_change: in its unit.
 
-    visible: the least that is told. short_name: its name where the experiment is told already. beside: how it stands to
-    the reference tonight. title: what its experiment calls it, if anything.
+    noise: of one night, as a fraction, of what is judged (its ratio where it is measured beside a reference); scatter:
+    of the values themselves. visible: the least that is told. short_name: its name where the experiment is told
+    already. beside: how it stands to the reference tonight. title: what its experiment calls it, if anything.
     """
 
     id: str
@@ -74,6 +80,7 @@ class SeriesView:
     change: float | None
     grade: str
     noise: float | None
+    scatter: float | None
     visible: float | None
     incident: str | None
     spark: Markup
@@ -83,12 +90,9 @@ class SeriesView:
     title: str = ""
 
     @property
-    def format_beside(self) -> str:
-        """How it stands to the reference, as in "+1.2 % (+0.8 % to +1.6 %)"; empty where it was measured alone."""
-        if self.beside is None:
-            return ""
-        low, high = format_percent(self.beside.low), format_percent(self.beside.high)
-        return f"{format_percent(self.beside.effect)} ({low} to {high})"
+    def place(self) -> int:
+        """Where its state stands in the order of the need for attention."""
+        return STATES.index(self.state)
 
     @property
     def format_value(self) -> str:
@@ -190,6 +194,7 @@ class Nights:
             change = verdict.effect
         elif verdict is not None and verdict.beside is not None and not move:
             change = None  # of a time that nobody judges: the machine and the hour are in it
+        scatter = _scatter(values, series, verdict)
         return SeriesView(
             id=key,
             experiment=series.experiment,
@@ -209,13 +214,14 @@ class Nights:
             change=change,
             grade=verdict.grade if verdict else "",
             noise=verdict.noise if verdict else None,
+            scatter=scatter,
             visible=verdict.visible if verdict else None,
             incident=move[0].id if move else None,
             exact_change=format_size(move[1]) if move and move[1].is_exact else "",
             short_name=short_name,
             beside=verdict.beside if verdict and last_stamp == self.tonight == self.alerts.night else None,
             title=series.title,
-            spark=self._spark(values, series.unit, baseline, verdict, (first, move)),
+            spark=self._spark(values, series.unit, baseline, scatter, (first, move)),
         )
 
     def _state(self, verdict: Verdict | None, last_stamp: str, move: tuple[Incident, Moved] | None) -> tuple[str, str]:
@@ -236,20 +242,33 @@ class Nights:
         values: Sequence[float | None],
         unit: str,
         baseline: float | None,
-        verdict: Verdict | None,
+        scatter: float | None,
         level: tuple[int, tuple[Incident, Moved] | None],
     ) -> Markup:
         first, move = level
         known = [value for value in values if value is not None]
         text = f"{len(known)} nights, {format_quantity(min(known), unit)} to {format_quantity(max(known), unit)}"
         band = None
-        if baseline is not None and verdict and verdict.noise:
-            reach = _SIGMAS * verdict.noise * abs(baseline)
+        if baseline is not None and scatter:
+            reach = _SIGMAS * scatter * abs(baseline)
             band = Band(baseline - reach, baseline + reach)
         if 0 < first < len(self.stamps):
             text += f", level began {common.parse_stamp(self.stamps[first]):%Y-%m-%d}"
         kind = move[1].way if move else ""
         return sparkline(values, text, band=band, break_at=first or None, kind=kind)
+
+
+def _scatter(values: Sequence[float | None], series: Series, verdict: Verdict | None) -> float | None:
+    """Of one night, as a fraction; 0 of exact numbers; None where there are too few nights to tell."""
+    if verdict is not None and verdict.noise is not None and verdict.beside is None:
+        return verdict.noise
+    if series.kind == EXACT_KIND or (verdict is not None and verdict.grade == EXACT_KIND):
+        return 0.0
+    logs = [math.log(value) for value in values if value is not None and value > 0]
+    if len(logs) < _FEWEST_FOR_SCATTER:
+        return None
+    steps = [abs(after - before) for before, after in itertools.pairwise(logs)]
+    return _MAD_TO_SD * statistics.median(steps) / math.sqrt(2)
 
 
 def _change(

@@ -19,7 +19,7 @@ from views.series import BLIND, GONE, MISSING, SERIES_WORDS, STATES, STEADY, SUS
 
 _MOST_NAMES = 3
 GOOD, WARN, BAD, UNKNOWN = "good", "warn", "bad", "unknown"
-ICONS = {GOOD: "✓", WARN: "!", BAD: "▼", UNKNOWN: "?"}
+ICONS = {GOOD: "✓", WARN: "!", BAD: "✖", UNKNOWN: "?"}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ from tests.subsystem.stat_alerts.test_night_verdict import judged
 from tests.subsystem.website.sites import Site, job
 from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, JobResult, Night, StepResult
+from tvmdash.measure.capture import Capture, OperatorSpan, Sample
+from tvmdash.traces import sealing
 from tvmdash.verdict import NightVerdict
 
 COUNT = 40
@@ -42,12 +45,16 @@ FASTER = ("softmax", 0.85)
 OLDER = ("conv2d_56", 1.15)
 """Of operators, since OLDER_STEP."""
 NOISY = "max_pool2d"
+OPERATORS_OF_NETWORKS = {"fused_conv2d_1": 0.3, "fused_conv2d_3": 0.4, "fused_dense": 0.2, "fused_softmax": 0.1}
+"""Of cnn_comp: their shares of a run before tonight."""
+SLOWER_OPERATOR = "fused_conv2d_3"
+"""All that the networks of cnn_comp lost tonight, they lost in it."""
 BROKE = "onnxruntime: libonnxruntime.so.1: cannot open shared object file"
 COMMITS = (
-    ("5a36cd4", "Grace Hopper", "[Relax] Fold constants before fusing operators"),
-    ("c91f02b", "Ada Lovelace", "[Docs] Say how a pass is registered"),
-    ("77d1e0a", "Alan Turing", "[TIR] Vectorize loops of conv2d by the target's width"),
-    ("0be4431", "Barbara Liskov", "[CI] Cache the wheels"),
+    ("5a36cd4", "Grace Hopper", "[Relax] Fold constants before fusing operators", "src/relax"),
+    ("c91f02b", "Ada Lovelace", "[Docs] Say how a pass is registered", "docs/arch"),
+    ("77d1e0a", "Alan Turing", "[TIR] Vectorize loops of conv2d by the target's width", "src/tir"),
+    ("0be4431", "Barbara Liskov", "[CI] Cache the wheels", ".github/workflows"),
 )
 BEFORE = "599895c"
 
@@ -93,6 +100,8 @@ def make(root: Path, judged_from: int = 30) -> Planted:
             planted.verdicts[night] = judged(planted.home, night, *jobs_of(night))
         leave_night(planted.home, night)
     switch_on(planted.home)
+    for night in (TONIGHT - 1, TONIGHT):
+        seal_operators(planted.home, night)
     planted.site.publish_here(stamp_of(TONIGHT))
     return planted
 
@@ -203,13 +212,16 @@ def leave_night(home: AlertHome, night: int) -> None:
     before = max((earlier for earlier in nights() if earlier < night), default=None)
     since = None
     if before is not None:
-        commits = COMMITS if night == TONIGHT else ((commit_of(night)[:7], "Ada Lovelace", "[Misc] Tidy"),)
+        commits = (
+            COMMITS if night == TONIGHT else ((commit_of(night)[:7], "Ada Lovelace", "[Misc] Tidy", "src/support"),)
+        )
         since = {
             "stamp": stamp_of(before), "key": f"git-{commit_of(before)[:12]}", "version": version_of(before),
             "commit": commit_of(before), "more": 0,
             "commits": [
-                {"sha": digits(start), "author": author, "date": common.parse_stamp(at).isoformat(), "title": title}
-                for start, author, title in commits
+                {"sha": digits(start), "author": author, "date": common.parse_stamp(at).isoformat(), "title": title,
+                 "folders": [folder]}
+                for start, author, title, folder in commits
             ],
         }  # fmt: skip
     artifact = {
@@ -223,8 +235,37 @@ def leave_night(home: AlertHome, night: int) -> None:
     common.write_json(home.home.night_file(at), record.to_json())
 
 
+def seal_operators(home: AlertHome, night: int) -> None:
+    """The raw measurements of cnn_comp on a night: the operators of each network, profiled once."""
+    rng = np.random.default_rng(1)
+    with tempfile.TemporaryDirectory() as folder:
+        with Capture(Path(folder), {"machine": {"host": "bench"}, "engine": {"tvm_hash": commit_of(night)}}) as capture:
+            for name, ms in CNNS.items():
+                record = make_record(rng, f"cnn.{name}", ms)
+                columns = {
+                    column: record[column]
+                    for column in ("workload_args", "engine_config", "build_config", "runtime_config")
+                }
+                point = {"workload": record["workload"], "values": {}, "engine": "tvm", "target": record["target"],
+                         "columns": columns, "group": "all"}  # fmt: skip
+                slower = SLOWER.get(name, 1.0) - 1 if night == TONIGHT else 0.0
+                spans, begin = [], 0
+                for operator, share in OPERATORS_OF_NETWORKS.items():
+                    length = round(ms * 1e6 * (share + slower * (operator == SLOWER_OPERATOR)))
+                    spans.append(OperatorSpan(0, operator, begin, length))
+                    begin += length
+                samples = [Sample(round(ms * (1 + slower) * 1e6), 1)]
+                capture.end(capture.begin(point), samples=samples, operators=spans, passes=[], regions=[])
+        place = home.home.root / "tmp" / "raw" / "cnn_comp" / f"raw_{stamp_of(night)}"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        sealing.seal([Path(folder)], place)
+
+
 def switch_on(home: AlertHome) -> None:
-    """The configs of the experiments that the home has."""
+    """The configs of the home and of the experiments that it has."""
+    folders = {"tmp_data_dir": "tmp", "backup_dir": "backup", "setup_dir": "setup"}
+    home.home.config_file.parent.mkdir(parents=True, exist_ok=True)
+    common.write_json(home.home.config_file, folders)
     for name in ("cnn_comp", "operators", "cnn_engines", "pass_comparison"):
         folder = home.home.config("experiment", name)
         folder.mkdir(parents=True, exist_ok=True)

@@ -167,7 +167,7 @@ def test_on_which_machines_a_point_moved_is_said_and_those_that_disagree_come_fi
     mixed = "mixed: worse on box, better on epyc, not on home, grace and xeon"
     assert rows["cnn dqn"].startswith(f"cnn dqn run time {mixed} together")
     assert rows["cnn mlp"].startswith("cnn mlp run time worse only on box together")
-    assert rows["gemm mlp"].startswith("gemm mlp run time worse on home and desk; cannot be said of fresh home ▼worse")
+    assert rows["gemm mlp"].startswith("gemm mlp run time worse on home and desk; cannot be said of fresh home ✖worse")
     assert rows["cnn bert"].startswith("cnn bert run time worse on all 5 together")
     assert rows["gemm bert"].startswith("gemm bert run time home =steady")
 
@@ -175,7 +175,7 @@ def test_on_which_machines_a_point_moved_is_said_and_those_that_disagree_come_fi
 def test_not_measured_tonight_is_told_apart_from_not_measured_there(planted: Planted) -> None:
     rows = planted.rows
     assert "desk ∅not measured tonight epyc \u2013not measured there fresh ◔too young grace" in rows["gemm bert"]
-    assert "desk ▼worse not measured tonight epyc" in rows["gemm mlp"]
+    assert "desk ✖worse not measured tonight epyc" in rows["gemm mlp"]
     assert "desk \u2013not measured there" in rows["cnn mlp"]
     assert "⊘away" in planted.site.page("hosts.html").texts["thead"][0]
 
@@ -188,7 +188,7 @@ def test_a_cell_has_the_verdicts_change_and_the_ratio_to_the_reference(planted: 
     assert said.low is not None
     assert said.high is not None
     change = f"{format_percent(said.effect)} {format_percent_range(said.low, said.high)}"
-    word = "▼worse" if host == "box" else "=steady"
+    word = "✖worse" if host == "box" else "=steady"
     (ratio,) = (series["beside"] for series in planted.home.page()["series"] if series["id"] == said.series)
     beside = f"beside {format_percent(ratio['effect'])} ({format_percent_range(ratio['low'], ratio['high'])})"
     assert f" {host} {word} {change} {beside}" in planted.rows["cnn mlp"]
@@ -214,7 +214,7 @@ def test_the_page_of_a_machine_says_how_its_nights_went_and_what_came_late(plant
     silence = "desk: two minutes of silence."
     assert f"{lost} ✗lost 1 min 1 min 30 s behind {silence} What it measured came home on {taken}." in words
     assert f"{taken} ✓measured as at home It handed in what it had measured on {lost}." in words
-    assert re.search(r"What moved there State Series .* ▼worse gemm~desk mlp run time", words)
+    assert re.search(r"What moved there State Series .* ✖worse gemm~desk mlp run time", words)
     assert "Nights handed in 2" in words
     assert "Fingerprint of 11 May 2026 host desk cpu model fingerprint of desk" in words
     fresh = planted.words("fresh")
@@ -225,7 +225,7 @@ def test_the_page_of_a_machine_says_how_its_nights_went_and_what_came_late(plant
 def test_the_page_of_a_machine_shows_what_moved_there_its_noise_and_its_canary(planted: Planted) -> None:
     page = planted.site.page("hosts/box.html")
     moved, canary = page.texts["tbody"][:2]
-    assert [name for name in ("mlp", "bert", "dqn") if f"▼worse cnn~box {name}" in " ".join(moved.split())] == [
+    assert [name for name in ("mlp", "bert", "dqn") if f"✖worse cnn~box {name}" in " ".join(moved.split())] == [
         "mlp", "bert", "dqn",
     ]  # fmt: skip
     assert "canary~box mlp run time" in " ".join(canary.split())
@@ -323,7 +323,7 @@ def test_a_host_that_is_away_is_no_other_machine_of_the_home(site: Site) -> None
         site.night(job("cnn", stamp(night)), at=stamp(night), state=COMPLETE)
     site.publish_here()
     words = site.page("machines.html").words
-    assert "Nothing, as far as nights are known." in words
+    assert "No change recorded." in words
     assert "cpu model that of the home" in words
 
 

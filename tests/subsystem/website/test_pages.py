@@ -140,7 +140,7 @@ def test_a_nights_page_keeps_its_results_when_the_next_night_has_run(site: Site)
     page = site.page(f"nights/{stamp(1)}.html")
     for words in ("The night is complete.", "mlp takes a while.", "Speed 1.50 times", "1 not judged", "bench"):
         assert words in page.words
-    assert "▼cnn mlp run time +20.0 %" in page.words, "an incident that a later night found, at the night it began"
+    assert "✖cnn mlp run time +20.0 %" in page.words, "an incident that a later night found, at the night it began"
     assert "mlp takes longer." in site.page(f"nights/{STAMP}.html").words
     assert "cnn mlp run time +20.0 %" in site.page("nights/2026.html").words
     assert_whole(site)
@@ -186,7 +186,7 @@ def test_an_incident_renders_the_page_of_the_night_it_began_and_no_other(site: S
     site.publish_here()
     after = site.inodes()
     changed = {name for name in after if before[name] != after[name]}
-    assert changed == {f"{stamp(3)}.html", "2026.html", "2026.json", "index.html"}
+    assert changed == {f"{stamp(3)}.html", "2026.html", "2026.json", "2026.js", "index.html"}
 
 
 def test_engines_are_compared_where_there_are_several(site: Site) -> None:
@@ -199,26 +199,27 @@ def test_engines_are_compared_where_there_are_several(site: Site) -> None:
     page = site.page("engines.html")
     assert_whole(site)
     body = [" ".join(text.split()) for text in page.texts["tr"]]
-    assert "mlp 1.00 ms ▲3.00 \u00d7 (2.99 to 3.01) 3.00 ms" in body[3], "TVM's fastest configuration is what counts"
-    assert "dqn 1.00 ms ▼0.500 \u00d7" in body[1]
+    assert "mlp 1.00 ms ★3.00 \u00d7 (2.99 to 3.01) 3.00 ms" in body[3], "TVM's fastest configuration is what counts"
+    assert "dqn 1.00 ms ✖0.500 \u00d7" in body[1]
     assert "gru 5.00 ms not measured" in body[2]
     assert "Geometric mean 1.22 \u00d7 over 2" in body[4]
     assert "Ours measures tvm alone." in page.words
 
 
-def test_engines_without_tonights_data_say_so_and_show_no_table(site: Site) -> None:
-    rows = [record("mlp", 2.0), record("mlp", 3.0, engine="torch")]
+def test_engines_without_tvm_tonight_show_the_last_values_with_their_date(site: Site) -> None:
+    rows = [record("mlp", 2.0), record("mlp", 3.0, engine="torch"), record("mlp", 8.0, engine="onnxruntime")]
     site.night(job("engines", stamp(1), title="All engines"), at=stamp(1), state=COMPLETE)
     site.data("engines", rows, at=stamp(1))
     site.night(job("engines", title="All engines"))
-    site.data("engines", rows[1:])
+    site.data("engines", [record("mlp", 9.0, engine="torch")])
     site.publish_here()
     page = site.page("engines.html")
-    assert (
-        "TVM was not measured here tonight, so there is nothing to compare. It was last measured on 20 Nov"
-        in page.words
+    assert "TVM was not measured here tonight. These are the values of 20 November 2026." in page.words
+    row = " ".join(page.texts["tr"][1].split())
+    assert row.startswith("mlp 2.00 ms ★4.00 \u00d7 (3.99 to 4.01) 8.00 ms")
+    assert row.endswith("1.50 \u00d7 3.00 ms"), (
+        "of torch, which was measured since, that night's interval is not at hand"
     )
-    assert page.all("table") == []
     assert_whole(site)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import shlex
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.cli.night_summary import summarize_night
 from tests.dashboard.homes import environment
 from tests.subsystem import scripts
 from tests.subsystem.stat_alerts.alert_homes import stamp_of
@@ -16,6 +19,13 @@ from tests.subsystem.website import planted
 from tests.subsystem.website.planted import TONIGHT, Planted
 from tests.subsystem.website.sites import Page
 from tvmdash import common
+from tvmdash.contracts.routes import RouteState, RouteStates, write_states
+from tvmdash.incidents import command
+from tvmdash.routes.config import Kind, Owner, Route, Routing
+from tvmdash.routes.message import Message
+from tvmdash.routes.plan import Situation, make_plan
+from tvmdash.series import store
+from tvmdash.slack_util.parts import GOOD, make_opening
 from tvmdash.verdict import Level
 
 website = scripts.load("website")
@@ -74,8 +84,8 @@ def test_the_first_page_says_once_an_experiment_what_has_no_value_above_the_seri
 
 def test_what_is_new_tonight_stands_above_what_was_open(home: Planted) -> None:
     new, old = (rows(first_page(home), "h3"))[:2]
-    assert new.startswith("▼Regression resnet18 and 2 others")
-    assert old.startswith("▼Regression operators op.conv2d_56")
+    assert new.startswith("✖Regression resnet18 and 2 others")
+    assert old.startswith("✖Regression operators op.conv2d_56")
 
 
 def test_an_incident_has_its_commits_with_their_addresses(home: Planted) -> None:
@@ -83,9 +93,9 @@ def test_an_incident_has_its_commits_with_their_addresses(home: Planted) -> None
     links = {link.get("href", "") for link in page.all("a")}
     before, after = planted.commit_of(TONIGHT - 1), planted.commit_of(TONIGHT)
     assert f"https://github.com/apache/tvm/compare/{before}...{after}" in links
-    for start, author, title in planted.COMMITS:
+    for start, author, title, folder in planted.COMMITS:
         assert f"https://github.com/apache/tvm/commit/{planted.digits(start)}" in links
-        assert f"{planted.digits(start)[:9]} {title} {author}, 2026-06-09" in rows(page)
+        assert f"{planted.digits(start)[:9]} {title} {author}, 2026-06-09; {folder}" in rows(page)
     night = home.site.page(f"nights/{planted.stamp_of(TONIGHT)}.html")
     assert f"TVM {before[:9]}..{after[:9]}, 4 commits" in rows(night, "p")
 
@@ -146,3 +156,158 @@ def test_an_incident_after_nights_without_a_value_has_the_commits_of_all_of_them
     ]
     (one,) = context.new_between(stamp_of(TONIGHT - 1), stamp_of(TONIGHT), planted.commit_of(TONIGHT))
     assert one.count == len(planted.COMMITS)
+
+
+def incident_page(home: Planted) -> Page:
+    (path,) = (home.site.folder / "incidents").glob(f"i{stamp_of(TONIGHT)[:8]}-*.html")
+    return home.site.page(f"incidents/{path.name}")
+
+
+def test_the_page_of_an_incident_says_where_the_time_went(home: Planted) -> None:
+    words = incident_page(home).words
+    for network, speed in planted.SLOWER.items():
+        before = planted.CNNS[network]
+        assert f"cnn_comp cnn.{network} run time, operators: " in words
+        assert f"{planted.SLOWER_OPERATOR} explains 100 % of the difference." in words
+        assert f"\u2192 {before * speed:.1f} ms, +{100 * (speed - 1):.1f} %" in words
+    assert "Not compared: operators, whose operators were not profiled on both nights." in words
+    assert "fused_softmax 3.10 ms 3.10 ms 0 ms 0 %" in words
+
+
+def test_the_page_of_an_incident_draws_all_of_its_series_and_names_the_commit(home: Planted) -> None:
+    page = incident_page(home)
+    drawing = next(each for each in page.all("svg") if "night-chart" in (each["class"] or ""))
+    assert "4 series" in (drawing["aria-label"] or "")
+    circles = [title for title in page.texts["title"] if "9 June 2026" in title]
+    assert len([title for title in circles if title.startswith("cnn_comp")]) == 3
+    assert planted.commit_of(TONIGHT)[:9] in page.words
+    assert "[Relax] Fold constants before fusing operators" in page.words
+
+
+def test_both_traces_of_an_open_incident_are_there_to_be_opened(home: Planted) -> None:
+    links = [link["href"] for link in incident_page(home).all("a") if "data-perfetto" in link]
+    assert len(links) == 2
+    for link, night in zip(links, (TONIGHT - 1, TONIGHT), strict=True):
+        assert stamp_of(night) in (link or "")
+        assert (home.site.folder / "incidents" / (link or "")).resolve().stat().st_size > 100
+
+
+def test_pages_of_incidents_of_which_nothing_is_new_are_carried_over(home: Planted) -> None:
+    pages = home.site.folder / "incidents"
+    before = {path.name: path.stat().st_ino for path in pages.glob("*.html")}
+    home.site.publish_here(stamp_of(TONIGHT))
+    assert {path.name: path.stat().st_ino for path in pages.glob("*.html")} == before
+
+
+def test_the_geometric_mean_moves_by_what_was_planted_and_not_with_the_machine(home: Planted) -> None:
+    page = first_page(home)
+    drawing = next(each for each in page.all("svg") if "night-chart" in (each["class"] or ""))
+    assert "geometric mean" in (drawing["aria-label"] or "").lower()
+    spots = [title for title in page.texts["title"] if title.startswith("Geometric mean")]
+    assert len(spots) == len(planted.nights())
+    changes = [float(spot.rsplit(": ", 1)[1].removesuffix(" %").replace("\u2212", "-")) for spot in spots]
+    step = 100 * sum(math.log(speed) for speed in (*planted.SLOWER.values(), planted.FASTER[1])) / 16
+    older = 100 * math.log(planted.OLDER[1]) / 24
+    assert changes[-1] - changes[-2] == pytest.approx(step, abs=0.4)
+    assert changes[-2] - changes[0] == pytest.approx(older, abs=0.4)
+    marks = [link for link in page.all("a") if "incidents/i" in (link["href"] or "") and link.get("aria-label")]
+    assert len(marks) == 2
+
+
+def test_the_matrix_shows_each_workload_where_it_was_measured(home: Planted) -> None:
+    words = first_page(home).words
+    matrix = words[words.index("Workloads by experiment") : words.index("Series all 28")]
+    assert re.search(r"resnet18 \S ?\+8\.\d %", matrix)
+    assert re.search(r"conv2d_56 \S ?\+15\.\d %", matrix)
+    assert "cnn_engines" not in matrix  # what has no value tonight stands above, once
+
+
+def test_the_list_of_nights_tells_an_experiment_that_vanished(home: Planted) -> None:
+    listed = rows(home.site.page("nights/index.html"), "tr")
+    telling = [row for row in listed if "Recurrent networks did not take part any more" in row]
+    assert len(telling) == 1
+    assert telling[0].startswith("Fri 5 Jun 2026")
+
+
+def messages_of(home: Planted, **route: frozenset[Level]) -> list[Message]:
+    """What a route that is there for long is told after tonight."""
+    told, site = Route("mail", Kind.EMAIL, **route), "https://bench.example.org/tvm"
+    owner = Owner(experiment="cnn_*", name="CNN team", email=("ada@example.org",))
+    ledger = command.ledger_of(home.home.home.root)
+    now = Situation(
+        told, Routing({"mail": told}, (owner,), site), ledger, home.verdicts[TONIGHT], stamp_of(TONIGHT),
+        str(home.home.home.root), home.home.home.output("routes"), stamp_of(0),
+    )  # fmt: skip
+    return [due.message for due in make_plan(now).due]
+
+
+def test_a_message_says_what_was_planted_links_to_its_page_and_has_the_next_command(home: Planted) -> None:
+    (message,) = messages_of(home)
+    before, after = planted.commit_of(TONIGHT - 1), planted.commit_of(TONIGHT)
+    assert message.title in home.verdicts[TONIGHT].headline
+    assert (message.people, message.owners) == (("ada@example.org",), ("CNN team",))
+    (item,) = message.items
+    told = {line.split()[1]: line for line in item.lines[:-1]}
+    assert set(told) == {"cnn.resnet18", "cnn.resnet50", "cnn.mobilenet", "op.softmax"}
+    for name, factor in {**planted.SLOWER, planted.FASTER[0]: planted.FASTER[1]}.items():
+        line = next(line for workload, line in told.items() if workload.partition(".")[2] == name)
+        found = re.search(
+            r"run time is (\w+): .* ms, ([+−][\d.]+) % \(95 %: ([+−][\d.]+) % to ([+−][\d.]+) %\)\.$", line
+        )
+        assert found
+        size, low, high = (float(found[at].replace("−", "-")) for at in (2, 3, 4))
+        assert found[1] == ("slower" if factor > 1 else "faster")
+        assert low < size < high
+        assert abs(size - 100 * (factor - 1)) < 1
+    assert item.lines[-1].startswith(f"Since the night 2026-06-09, first with TVM {after[:9]}, last good {before[:9]}.")
+    page = item.address.removeprefix("https://bench.example.org/tvm/")
+    assert message.title.split(" since ")[0] in " ".join(home.site.page(page).text.split())
+    words = shlex.split(dict(item.commands)["Next"])
+    assert words[3:5] == ["bisect", str(home.home.home.root)]
+    assert words[7:] == ["--good", f"git:{before}", "--bad", f"git:{after}", "--incident", message.incident.id]  # type: ignore[union-attr]
+    with store.open_for_reading(home.home.home.store_file, home.home.home.data(words[5]), words[5]) as opened:
+        (series,) = [outline for outline in opened.outlines(words[5]) if outline.id == words[6]]
+    assert (series.metric, series.labels["workload"]) == ("run_time", "cnn.resnet18")
+
+
+def test_the_message_of_the_night_has_the_verdict_and_what_is_open_besides(home: Planted) -> None:
+    (message,) = messages_of(home, at_once=frozenset(), digest=frozenset({Level.REGRESSION}))
+    verdict = home.verdicts[TONIGHT]
+    assert message.title == verdict.lead == verdict.headline.split("; ")[0]
+    first, new, still = message.items
+    assert first.lines == (f"{verdict.headline}.",)
+    assert (home.site.folder / first.address.removeprefix("https://bench.example.org/tvm/")).is_file()
+    assert new.title.startswith("New: resnet18 and 2 others 7.1 to 8.1 % slower, softmax 14.9 % faster since ")
+    (line,) = still.lines
+    assert line.startswith("operators op.conv2d_56 run time +15.")
+    assert planted.commit_of(planted.OLDER_STEP)[:9] in line
+
+
+def test_the_title_in_slack_is_a_whole_sentence(home: Planted) -> None:
+    night = home.home.home.read_night(stamp_of(TONIGHT))
+    title, parts = make_opening(home.home.home, night, GOOD, "All 2 subsystems ok")
+    assert title == f"🔻 {home.verdicts[TONIGHT].lead}"
+    assert home.verdicts[TONIGHT].headline in parts[0].markup
+
+
+def test_commits_that_changed_code_come_before_those_beside_it(home: Planted) -> None:
+    words = incident_page(home).words
+    places = [words.index(title) for title in ("[Relax] Fold", "[TIR] Vectorize", "[Docs] Say", "[CI] Cache")]
+    assert places == sorted(places)
+    assert "2026-06-09; src/relax" in words
+
+
+def test_a_route_that_does_not_work_is_told_on_the_page_of_alerts_and_by_status(home: Planted) -> None:
+    root, output = home.home.home, home.home.home.output("routes")
+    output.mkdir(parents=True, exist_ok=True)
+    state = RouteState("mail", "email", waiting=2, fault="smtp.example.org refuses the login (535)")
+    write_states(output, RouteStates(stamp_of(TONIGHT), (state,)))
+    told = "Route mail (email) does not work: smtp.example.org refuses the login (535). 2 messages will be tried again"
+    try:
+        home.site.publish_here(stamp_of(TONIGHT))
+        assert told in home.site.page("alerts.html").words
+        assert told in summarize_night(root, root.read_night(stamp_of(TONIGHT)))
+    finally:
+        write_states(output, RouteStates(stamp_of(TONIGHT)))
+        home.site.publish_here(stamp_of(TONIGHT))
+    assert "does not work" not in home.site.page("alerts.html").words

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import io
+import itertools
 import os
 import shutil
 import signal
@@ -134,6 +135,37 @@ def test_shards_hold_the_points_of_the_store(long: tuple[Home, Truth]) -> None:
     assert len(recent["machines"]) == 2, "the machine changed a third before the end"
     sizes = next(one for one in known if one.metric == "code_size")
     assert set(read(site / "series" / f"{sizes.id}.json")["value"]) <= {round(value) for value in sizes.values}
+
+
+def test_each_night_has_its_points_in_one_file(long: tuple[Home, Truth]) -> None:
+    home, _ = long
+    site = home.output("website")
+    nights = {path.stem: read(path) for path in (site / "columns").iterdir()}
+    with store.open_for_reading(home.store_file, home.data("relax_opt"), "relax_opt") as opened:
+        known = opened.series("relax_opt")
+        versions, machines = opened.versions("relax_opt"), opened.machines("relax_opt")
+    for one in known:
+        for at, stamp in enumerate(one.stamps):
+            night = nights[stamp]
+            place = night["id"].index(one.id)
+            assert night["value"][place] == pytest.approx(one.values[at], rel=1e-6)
+            for name, column in {"low": one.low, "high": one.high}.items():
+                assert night[name][place] == (None if column[at] is None else pytest.approx(column[at], rel=1e-6))
+            measured = night["experiments"]["relax_opt"]
+            assert (measured["tvm"], measured["machine"]) == (versions[stamp], machines[stamp])
+    for one in known:  # equal code, equal number
+        codes = [nights[stamp]["code"][nights[stamp]["id"].index(one.id)] for stamp in one.stamps]
+        assert [a == b for a, b in itertools.pairwise(codes)] == [a == b for a, b in itertools.pairwise(one.code)]
+
+
+def test_a_new_night_writes_its_own_columns_alone(long_copy: tuple[Home, Truth]) -> None:
+    home, truth = long_copy
+    site = publish(home)
+    before = inodes(site, "columns/*")
+    add_night(home, truth)
+    publish(home)
+    after = inodes(site, "columns/*")
+    assert rewritten(before, after) == set(after) - set(before) == {"columns/20261122T031500Z.json"}
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["all", "one"])

@@ -61,8 +61,8 @@ def test_the_page_says_what_changed_on_what_and_how_to_measure_it_again(site: Si
     words = published(site, f"tries/{TRIED.stamp}.html").words
     assert "git:pull/20165 against pypi:0.26.0" in words
     assert "1 of 2 series changed. Without a change: 1, known to within ±0.30 %" in words
-    assert "cnn mlp run time ▼+10.0 % +9.8 to +10.2 % slower" in words
-    assert "cnn mlp code size ▼2,000 to 2,100 bytes exact worse" in words
+    assert "cnn mlp run time ✖+10.0 % +9.8 to +10.2 % slower" in words
+    assert "cnn mlp code size ✖2,000 to 2,100 bytes exact worse" in words
     assert f"TVM 0.28.dev0, commit {COMMIT}, build git-new" in words
     assert "bench (AMD EPYC x 2)" in words
     assert "3 runs, 4 min 3 s" in words
@@ -70,7 +70,7 @@ def test_the_page_says_what_changed_on_what_and_how_to_measure_it_again(site: Si
     command = f"try HOME git:{COMMIT} --against pypi:0.26.0 --until 1% --experiments cnn --fresh"
     assert command in words
     assert "| cnn mlp run time | +10.0 % | +9.8 to +10.2 % | slower |" in words
-    assert "cnn bert run time +0.10 % -0.20 to +0.40 % visible 0.50 % pairs 12" in words
+    assert "cnn bert run time +0.10 % −0.20 to +0.40 % visible 0.50 % pairs 12" in words
 
 
 def test_the_list_leads_to_each_page_the_newest_first(site: Site) -> None:

@@ -12,11 +12,15 @@ from typing import Any
 import pytest
 
 from dashboard.report import history_page
+from tests.subsystem import scripts
 from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job, record
 from tvmdash import common
 from tvmdash.backfill import history
 from tvmdash.dashboard_info import Home
 
+axis = scripts.load("website").publishing.site_pages.write_versions.__globals__["axis"]
+WIDTH = 240
+"""Of an axis."""
 RELEASES = ("0.9.0", "0.10.0", "0.11.0")
 DAYS = {"a" * 40: 1, "b" * 40: 2, "c" * 40: 11}
 """Commits by the day of May on which they were made."""
@@ -91,7 +95,7 @@ def test_the_page_says_what_moved_in_the_words_of_the_markdown_page(site: Site) 
     words = page.words
     assert "1 of 2 steps are real." in words
     assert "cnn mlp run time 0.9.0 0.10.0" in words
-    assert re.search(r"▼\+(19|20)\.\d % \+\d", words)
+    assert re.search(r"✖\+(19|20)\.\d % \+\d", words)
     assert "2026-11-20 00:01 to 00:18 UTC" in words
     assert "No alert and no other page takes them." in words
     assert "20261120T000100Z" in words
@@ -212,3 +216,24 @@ def test_only_unreadable_files_are_told_as_such(site: Site) -> None:
     words = versions_page(site).words
     assert "Not used:" in words
     assert "No TVM of the past has been measured here" in words
+
+
+@pytest.mark.parametrize(
+    ("places", "names"),
+    [
+        ((0.0, 0.06, 0.5, 1.0), ("0.24.0.post1", "0.25.0.post1", "0.26.0", "0.27.0")),
+        ((0.0, 0.5, 0.95, 1.0), ("0.24", "0.25", "0.26.0.post1", "0.27")),
+        ((0.0, 0.2, 0.4, 0.6, 0.8, 1.0), ("0.22.0", "0.23.0", "0.24.0", "0.25.0", "0.26.0", "0.27.0.post1")),
+        ((0.0, 1.0), ("0.28.dev400+g1234567", "0.28.dev439+g5a36cd4")),
+    ],
+)
+def test_names_on_an_axis_neither_leave_it_nor_meet(places: Sequence[float], names: Sequence[str]) -> None:
+    drawn = re.findall(r'<text(?: class="(\w+)")? x="([\d.]+)" y="(\d+)">([^<]+)<', axis(places, names, ""))
+    assert {names[0][:4], names[-1][:4]} <= {name[:4] for *_, name in drawn}
+    taken: dict[str, float] = {}
+    for kind, at, row, name in drawn:
+        wide = 6.2 * len(name)
+        begin = float(at) - {"begin": 0.0, "": wide / 2, "end": wide}[kind]
+        assert begin >= taken.get(row, 0.0)
+        assert begin + wide <= WIDTH
+        taken[row] = begin + wide

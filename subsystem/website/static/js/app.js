@@ -25,6 +25,7 @@ const PLACES = {
   n: ["nights/index.html", "nights"],
 };
 const G_WAITS_MS = 1200;
+const FEWEST_TO_SORT = 4;
 const CHART_KEYS = [
   ["drag", "zoom into a range"],
   ["double click, 0", "all nights again"],
@@ -41,11 +42,11 @@ async function startPage() {
   try {
     void readCatalogue().catch(() => null); // begun before the modules are there; whoever needs it hears of a fault
     const page = await load();
-    document.getElementById("needs-server")?.setAttribute("hidden", "");
+    document.getElementById("needs-script")?.setAttribute("hidden", "");
     document.getElementById("app")?.removeAttribute("hidden");
     await page.start();
   } catch (error) {
-    const place = document.getElementById("needs-server");
+    const place = document.getElementById("needs-script");
     if (place) place.textContent = error instanceof Error ? error.message : String(error);
     place?.removeAttribute("hidden");
     document.getElementById("app")?.setAttribute("hidden", "");
@@ -87,6 +88,7 @@ function startKeys() {
     else return;
     event.preventDefault();
   });
+  return search;
 }
 
 /** @param {EventTarget | null} target */
@@ -145,6 +147,29 @@ function offerCopies() {
   }
 }
 
-startKeys();
+/** Long tables sort and filter; the module is loaded once the page is idle. */
+async function improveTables() {
+  const tables = /** @type {HTMLTableElement[]} */ ([...document.querySelectorAll("main table.rows")]);
+  if (!tables.length) return;
+  const { makeFilterable, makeSortable } = await import("./tables.js");
+  for (const table of tables) {
+    if (table.rows.length < FEWEST_TO_SORT) continue;
+    makeSortable(table);
+    makeFilterable(table);
+  }
+}
+
+/** A field in the header that says that there is a search, and opens it. @param {() => Promise<void>} search */
+function offerSearch(search) {
+  const nav = document.querySelector("header.top nav");
+  nav?.append(
+    el("button", { type: "button", class: "search-field", onclick: () => void search() }, "Search ", el("kbd", {}, "/")),
+  );
+}
+
+offerSearch(startKeys());
 offerCopies();
+if (document.querySelector("a[data-perfetto]")) void import("./perfetto.js").then(({ offerPerfetto }) => offerPerfetto());
+if ("requestIdleCallback" in globalThis) requestIdleCallback(() => void improveTables());
+else void improveTables();
 void startPage();

@@ -9,7 +9,8 @@
  *   id: string, experiment: string, title: string, page: string, name: string, metric: string, unit: string,
  *   direction: "lower" | "higher" | "none", labels: Record<string, string>, text: string,
  *   last: number | null, low: number | null, high: number | null, lastStamp: string, change: number | null,
- *   verdict: string, grade: string, visible: number | null, points: number, past: boolean, incident: string | null,
+ *   verdict: string, grade: string, visible: number | null, noise: number | null, ratioNoise: number | null,
+ *   points: number, past: boolean, incident: string | null,
  * }} Entry one series of the catalogue; `text` is what words are searched in, `page` that of its experiment
  * @typedef {{name: string, title: string, page: string, active: boolean}} Experiment
  * @typedef {{state: string, tvm: string[], machine: string}} NightFacts
@@ -32,9 +33,14 @@
  */
 
 /** What the reader is told; its message is shown. */
-export class SiteError extends Error {}
+export class SiteError extends Error {
+  /** Whether the site has no such file. */
+  isMissing = false;
+}
 
 const VERSION = 1;
+const VERSION_OF_YEARS = 3;
+const PLAIN_PATH = /^([\w~-]+\/)*[\w~-]+\.json$/;
 const AGAIN = "Reload the page; if it stays so, publish the site again.";
 
 /** @type {Map<string, Promise<any>>} */
@@ -65,6 +71,7 @@ export function readJson(path) {
 
 /** @param {string} path */
 async function fetchJson(path) {
+  if (location.protocol === "file:") return checkVersion(await runFromDisk(path), path);
   let answer;
   try {
     answer = await (answers.get(path) ?? fetch(root() + path));
@@ -73,7 +80,7 @@ async function fetchJson(path) {
   } finally {
     answers.delete(path);
   }
-  if (answer.status === 404) throw new SiteError(`This site has no ${path}.`);
+  if (answer.status === 404) throw Object.assign(new SiteError(`This site has no ${path}.`), { isMissing: true });
   if (!answer.ok) throw new SiteError(`${path} cannot be read: the server answers ${answer.status}. ${AGAIN}`);
   let value;
   try {
@@ -85,13 +92,36 @@ async function fetchJson(path) {
 }
 
 /**
+ * What stands in a JSON file, of the script beside it: from disk no page may read the file itself.
+ *
+ * @param {string} path
+ * @returns {Promise<any>}
+ */
+function runFromDisk(path) {
+  return new Promise((resolve, reject) => {
+    const refuse = () =>
+      reject(Object.assign(new SiteError(`This site has no ${path} for pages opened from disk.`), { isMissing: true }));
+    if (!PLAIN_PATH.test(path)) return refuse(); // an address must not choose what is run
+    const script = document.createElement("script");
+    script.src = root() + path.replace(/json$/, "js");
+    script.addEventListener("error", refuse);
+    script.addEventListener("load", () => {
+      resolve(/** @type {any} */ (globalThis).tvmdashFiles?.[path]);
+      script.remove();
+    });
+    document.head.append(script);
+  });
+}
+
+/**
  * @param {any} value
  * @param {string} path
  */
 export function checkVersion(value, path) {
   const version = value?.schema_version;
-  if (version !== VERSION) {
-    throw new SiteError(`${path} is of version ${version ?? "unknown"}; this page reads ${VERSION}. ${AGAIN}`);
+  const wanted = path.startsWith("nights/") ? VERSION_OF_YEARS : VERSION;
+  if (version !== wanted) {
+    throw new SiteError(`${path} is of version ${version ?? "unknown"}; this page reads ${wanted}. ${AGAIN}`);
   }
   return value;
 }
@@ -141,6 +171,8 @@ export function catalogue(index) {
       verdict: extra.verdict ?? "",
       grade: extra.grade ?? "",
       visible: columns.visible[at],
+      noise: columns.noise?.[at] ?? null,
+      ratioNoise: columns.ratio_noise?.[at] ?? null,
       points: columns.points[at],
       past: Boolean(columns.past[at]),
       incident: columns.incident[at],

@@ -131,6 +131,23 @@ export function copyButton(words, text) {
 }
 
 /**
+ * A button that saves what `text` gives at the click as a file.
+ *
+ * @param {string} words
+ * @param {string} name
+ * @param {string} type
+ * @param {() => string} text
+ */
+export function downloadButton(words, name, type, text) {
+  const save = () => {
+    const url = URL.createObjectURL(new Blob([text()], { type }));
+    el("a", { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  };
+  return el("button", { type: "button", onclick: save }, words);
+}
+
+/**
  * Whether `text` is in the clipboard now. Pages served by plain HTTP have no navigator.clipboard.
  *
  * @param {string} text

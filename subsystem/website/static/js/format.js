@@ -8,6 +8,7 @@ const LARGER = { ns: ["µs", 1e-3], µs: ["ms", 1e-3], us: ["ms", 1e-3], ms: ["s
 /** As in tvmdash.words, so that every page writes a time in the same unit. */
 const LEAST = 0.01;
 const BYTES = ["bytes", "kB", "MB", "GB", "TB"]; // powers of 1000, as everywhere in what this dashboard says
+const PLURALS = new Set(["bytes", "instructions", "kernels", "registers"]);
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
 /**
@@ -64,7 +65,9 @@ export function quantity(value, unit) {
   if (value === null || value === undefined) return "\u2013";
   const best = bestUnit(value, unit);
   const shown = value * best.factor;
-  return `${(best.unit === "bytes" || best.unit === "") && Number.isInteger(shown) ? shown : number(shown)} ${best.unit}`.trimEnd();
+  const isCount = Number.isInteger(shown) && !(best.unit in LARGER) && !(best.unit in SMALLER);
+  const name = isCount && Math.abs(shown) === 1 && PLURALS.has(best.unit) ? best.unit.slice(0, -1) : best.unit;
+  return `${isCount ? shown : number(shown)} ${name}`.trimEnd();
 }
 
 /**
@@ -84,17 +87,17 @@ export function interval(low, high, unit) {
 }
 
 /**
- * A ratio as a change: 1.021 is "+2.1 %", 0.9996 "\u22120.04 %", 3.2 "3.2 times". Digits as the size deserves.
+ * A ratio as a change: 1.021 is "+2.1 %", 0.9996 "\u22120.04 %", 3.2 "+220 %". As tvmdash.text.format_percent.
  *
  * @param {number | null | undefined} ratio
  */
 export function change(ratio) {
   if (ratio === null || ratio === undefined || !Number.isFinite(ratio) || ratio <= 0) return "\u2013";
-  if (ratio >= 3 || ratio <= 1 / 3) return `${number(ratio, 3)} times`;
   const percent = (ratio - 1) * 100;
   const size = Math.abs(percent);
-  if (size < 0.005) return "0.0 %";
-  return `${percent < 0 ? "\u2212" : "+"}${size.toFixed(size < 0.1 ? 2 : size < 10 ? 1 : 0)} %`;
+  const text = size.toFixed(size >= 99.5 ? 0 : size >= 0.995 ? 1 : 2);
+  if (Number(text) === 0) return "0 %";
+  return `${percent < 0 ? "\u2212" : "+"}${text} %`;
 }
 
 /**

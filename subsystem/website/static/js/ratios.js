@@ -10,9 +10,9 @@
 
 import { median } from "./points.js";
 
-/** @typedef {import("./data.js").Shard} Shard */
 /**
  * @typedef {{kind: "night" | "tvm" | "machine", value: string}} Side a night by its stamp, a TVM version, a machine
+ * @typedef {{stamp: string, value: number, low: number, high: number, code: number | null}} Point of one night
  * @typedef {{value: number, low: number, high: number, nights: number, code: number | null, stamp: string}} Summary
  *   of one side of one series: its value or the median of its nights, between `low` and `high`, which are the value
  *   itself where no interval is known
@@ -22,8 +22,6 @@ import { median } from "./points.js";
 
 export const REAL_SCALES = 3;
 const NORMAL_95 = 1.96;
-const FEWEST_FOR_NOISE = 10;
-const NIGHTS_FOR_NOISE = 60;
 
 /**
  * "tvm:0.27.0", "machine:m1", "night:20261121T031500Z" or a bare stamp as a side; null where it is empty.
@@ -44,50 +42,33 @@ export function formatSide(side) {
 }
 
 /**
- * What a side says of a series; null where it has no value there.
+ * What its nights say of one side of a series; null where it has none.
  *
- * @param {Shard} shard
- * @param {Side} side
+ * @param {readonly Point[]} points oldest first
  * @returns {Summary | null}
  */
-export function summarise(shard, side) {
-  const places = placesOf(shard, side).filter((index) => shard.value[index] !== null);
-  const [first] = places;
-  if (first === undefined) return null;
-  const last = places[places.length - 1] ?? first;
-  const codes = new Set(places.map((index) => shard.code[index] ?? null));
-  const code = codes.size === 1 ? ([...codes][0] ?? null) : null;
-  const rest = { nights: places.length, code, stamp: shard.stamp[last] ?? "" };
-  if (places.length === 1) {
-    const value = shard.value[first] ?? NaN;
-    return { value, low: shard.low[first] ?? value, high: shard.high[first] ?? value, ...rest };
-  }
-  const values = places.map((index) => shard.value[index] ?? NaN).sort((a, b) => a - b);
+export function summarise(points) {
+  const [first] = points;
+  const last = points[points.length - 1];
+  if (!first || !last) return null;
+  const codes = new Set(points.map((point) => point.code));
+  const rest = { nights: points.length, code: codes.size === 1 ? first.code : null, stamp: last.stamp };
+  if (points.length === 1) return { value: first.value, low: first.low, high: first.high, ...rest };
+  const values = points.map((point) => point.value).sort((a, b) => a - b);
   const [low, high] = medianInterval(values);
   return { value: median(values) ?? NaN, low, high, ...rest };
 }
 
-/** @param {Shard} shard @param {Side} side */
-function placesOf(shard, side) {
-  if (side.kind === "night") {
-    const at = shard.stamp.indexOf(side.value);
-    return at < 0 ? [] : [at];
-  }
-  const [column, names] = side.kind === "tvm" ? [shard.tvm, shard.tvms] : [shard.machine, shard.machines];
-  const wanted = side.kind === "tvm" ? placeOfVersion(names, side.value) : names.indexOf(side.value);
-  return wanted < 0 ? [] : column.flatMap((value, index) => (value === wanted ? [index] : []));
-}
-
 /**
- * Where a TVM stands among `names`, which are as its data says (its commit): named just so, or as a night's record does,
- * "0.27.0, commit 7b5acb32b".
+ * Whether data of the TVM `name` (its commit, or an exact version) is meant by `value`: the same text, or as a night's
+ * record writes it, "0.27.0, commit 7b5acb32b".
  *
- * @param {readonly string[]} names
  * @param {string} value
+ * @param {string} name
  */
-function placeOfVersion(names, value) {
+export function isVersion(value, name) {
   const commit = /, commit (\S+)$/.exec(value)?.[1];
-  return names.findIndex((name) => name === value || (commit !== undefined && name.startsWith(commit)));
+  return name === value || (commit !== undefined && name.startsWith(commit));
 }
 
 /**
@@ -111,20 +92,6 @@ export function medianInterval(values) {
   }
   const from = Math.max(0, rank - 1);
   return [values[from] ?? NaN, values[count - 1 - from] ?? NaN];
-}
-
-/**
- * How much the nights of a series scatter, as a share of its value: what the alerts found, else the median step from
- * night to night over the last 60, scaled to a standard deviation; null where there are fewer than 10.
- *
- * @param {Shard} shard
- */
-export function noiseOf(shard) {
-  if (shard.noise !== null && shard.noise !== undefined) return shard.noise;
-  const values = shard.value.filter((value) => value !== null && value > 0).slice(-NIGHTS_FOR_NOISE);
-  if (values.length < FEWEST_FOR_NOISE) return null;
-  const steps = values.slice(1).map((value, index) => Math.abs(Math.log((value ?? 1) / (values[index] ?? 1))));
-  return (1.4826 * (median(steps) ?? 0)) / Math.SQRT2;
 }
 
 /**

@@ -1,30 +1,13 @@
 // @ts-check
 /*
  * A classic script, the first thing that a page asks for: it sets the colours before anything is drawn, so that no page
- * flashes in the wrong ones, asks at once for all that the page's modules will need, and starts them where the browser
- * lets a page have them, which from file:// it does not.
+ * flashes in the wrong ones, and asks at once for the data that the page will need, where a browser lets it.
  */
 (function () {
   "use strict";
-  /**
-   * The modules that each page imports, so that they are fetched at once and not one after the other.
-   *
-   * @type {Record<string, string>}
-   */
-  const SOON = {
-    explore: "explore/explore chart/chart chart/options chart/paint data dom explore/view format plot points state",
-    compare: "compare/compare compare/rows compare/tables data dom explore/view format picker points ratios state",
-    receipt:
-      "receipt/receipt receipt/parts facts receipt/icicle receipt/samples receipt/tree chart/card data dom explore/view format plot points state",
-  };
-  /**
-   * Those that it imports once the first chart is there.
-   *
-   * @type {Record<string, string>}
-   */
-  const LATER = {
-    explore: "explore/around chart/card explore/legend explore/picker chart/overview picker",
-  };
+  /** Pages that need the catalogue, and uPlot. */
+  const WITH_DATA = ["explore", "compare", "receipt"];
+  const WITH_PLOT = ["explore", "receipt"];
   const MOST_AHEAD = 6;
   const SERIES_ID = /^[0-9a-f]{16}(~[A-Za-z0-9_-]{1,32})?$/;
   const own = document.currentScript;
@@ -45,20 +28,6 @@
     answers.set(path, answer);
   }
 
-  /**
-   * @param {string | undefined} modules
-   * @param {Record<string, string>} [attributes]
-   */
-  function ahead(modules, attributes = {}) {
-    for (const name of (modules || "").split(" ").filter(Boolean)) {
-      const link = document.createElement("link");
-      for (const [key, value] of Object.entries(attributes)) link.setAttribute(key, value);
-      link.rel = "modulepreload";
-      link.href = root + "js/" + name + ".js";
-      document.head.append(link);
-    }
-  }
-
   /** uPlot runs as soon as it is there; where it does not come, plot.js asks again. */
   function plotAhead() {
     const script = document.createElement("script");
@@ -75,19 +44,10 @@
     return ids.filter((id) => SERIES_ID.test(id)).slice(0, MOST_AHEAD);
   }
 
+  if (WITH_PLOT.includes(page)) plotAhead();
   if (location.protocol !== "file:") {
-    if (/ plot /.test(SOON[page] || "")) plotAhead();
-    if (SOON[page]) ask("index.json");
+    if (WITH_DATA.includes(page)) ask("index.json");
     if (page === "explore") for (const id of seriesAhead()) ask("series/" + id + ".json");
-    ahead("app " + (SOON[page] || "data dom"));
-    // The style sheets are there then: age.js is deferred, so it waits for them, and this event for it.
-    document.addEventListener("DOMContentLoaded", function () {
-      const app = document.createElement("script");
-      app.type = "module";
-      app.src = root + "js/app.js";
-      document.head.append(app);
-      ahead(LATER[page], { fetchpriority: "low" });
-    });
   }
 
   const KEY = "tvmdash-theme";

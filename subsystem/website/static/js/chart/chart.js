@@ -101,6 +101,29 @@ export function makeChart(host, told) {
       if (x < -1 || x > plot.over.clientWidth + 1) return null;
       return { x: x + plot.over.offsetLeft, y: plot.valToPos(value, line.scale) + plot.over.offsetTop };
     },
+    /** The points of a line that are in view, in the host's pixels. @param {number} at */
+    pathOf(at) {
+      const line = view?.lines[at];
+      const made = plot;
+      if (!made || !view || !line) return [];
+      const [from, to] = view.range;
+      return view.xs.flatMap((time, index) => {
+        const value = line.values[index];
+        if (typeof value !== "number" || time < from || time > to) return [];
+        const { offsetLeft, offsetTop } = made.over;
+        return [{ x: made.valToPos(time, "x") + offsetLeft, y: made.valToPos(value, line.scale) + offsetTop }];
+      });
+    },
+    /** Where the lines are drawn, in the host's pixels. */
+    room() {
+      const over = plot?.over;
+      return {
+        left: over?.offsetLeft ?? 0,
+        top: over?.offsetTop ?? 0,
+        width: over?.clientWidth ?? 0,
+        height: over?.clientHeight ?? 0,
+      };
+    },
     /** The plot itself, for measurements of its speed. */
     get plot() {
       return plot;

@@ -54,7 +54,7 @@ export function valuesTable(view) {
     {},
     el(
       "div",
-      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Values" },
+      { class: "scroll", tabindex: 0, role: "group", "aria-label": "Values" },
       table("Values in view, newest first", heads, rows, numeric),
     ),
     notes.length ? el("p", {}, notes.join(" ")) : null,
@@ -112,7 +112,7 @@ export function marksTable(view) {
   const more = seen.length - rows.length;
   return el(
     "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Marks" },
+    { class: "scroll", tabindex: 0, role: "group", "aria-label": "Marks" },
     table("Marks in view, newest first", ["Since", "Kind", "What", "Until"], rows),
     more > 0 ? el("p", {}, `${more} older ones are not in this table.`) : null,
   );

@@ -1,12 +1,13 @@
 // @ts-check
 /** The page compare.html: two nights, TVM versions or machines, series by series. */
 
-import { arranged, joined, makeRow, markdown } from "./rows.js";
-import { groupTable, rowTable, verdict } from "./tables.js";
-import { eachOf, readCatalogue, readJson, readSeries, SiteError } from "../data.js";
-import { byId, copyButton, debounced, el } from "../dom.js";
-import { needsPast, recentBoundary } from "../explore/view.js";
-import { counted, moment, seconds } from "../format.js";
+import { historyChart } from "./history.js";
+import { readNight, stampsOf } from "./nights.js";
+import { byNeed, csv, makeRows, markdown, stateOf } from "./rows.js";
+import { chips, groupTable, rowTable, summary } from "./tables.js";
+import { readCatalogue, readJson, readSeries, SiteError } from "../data.js";
+import { byId, copyButton, debounced, downloadButton, el } from "../dom.js";
+import { moment, seconds } from "../format.js";
 import { matches, parseQuery } from "../picker.js";
 import { formatSide, parseSide, REAL_SCALES } from "../ratios.js";
 import { changeState, currentState, onState } from "../state.js";
@@ -16,24 +17,21 @@ import { changeState, currentState, onState } from "../state.js";
 /** @typedef {import("../state.js").State} State */
 /** @typedef {import("../data.js").Catalogue} Catalogue */
 
-const WIDTH = 12;
-const REDRAW_MS = 250;
 const RULE =
-  "A change is real where the 95 % interval of the ratio leaves out 1 and the ratio is further from 1 than the series " +
-  `scatters from night to night: more than ${REAL_SCALES} x noise x sqrt(1/nights of A + 1/nights of B). No interval is ` +
-  "taken as narrower than that scatter makes it. Of a series with fewer than 10 nights and no noise known, nobody can tell.";
+  "A change is real where its 95 % interval leaves out 0 and it is larger than the series scatters from night to night: " +
+  `more than ${REAL_SCALES} x noise x sqrt(1/nights of A + 1/nights of B). Where both sides were measured in turn with the ` +
+  "same reference, the change is that of the ratios to it, which the machine's hour does not move. Exact numbers have no " +
+  "noise: any difference is real. A series is not judged until its noise is known.";
 
 export async function start() {
   const catalogue = await readCatalogue();
-  const boundary = recentBoundary(catalogue.night || "2000");
   const places = {
     progress: byId("progress", HTMLElement),
     rows: byId("rows", HTMLElement),
     groups: byId("groups", HTMLElement),
     verdict: byId("verdict", HTMLElement),
+    chips: byId("chips", HTMLElement),
     q: byId("q", HTMLInputElement),
-    real: byId("real", HTMLInputElement),
-    order: byId("order", HTMLSelectElement),
     by: byId("by", HTMLSelectElement),
     copy: byId("copy", HTMLElement),
   };
@@ -50,8 +48,8 @@ export async function start() {
     },
   };
   byId("real-rule", HTMLElement).textContent = RULE;
-  /** @type {Map<string, Row>} */
-  let rows = new Map();
+  /** @type {Row[]} */
+  let rows = [];
   let compared = "";
   let turn = 0;
 
@@ -78,8 +76,6 @@ export async function start() {
         ),
       );
     }
-    places.real.checked = state["real"] === "1";
-    places.order.value = state["order"] || "worst";
     places.by.value = state["by"] || "experiment";
     if (places.q.value !== (state["q"] ?? "")) places.q.value = state["q"] ?? "";
     if (!a || !b) {
@@ -98,37 +94,20 @@ export async function start() {
     turn += 1;
     const mine = turn;
     compared = sides;
-    rows = new Map();
-    const old = [a, b].some(
-      (side) => side.kind === "night" && needsPast({ from: side.value.slice(0, 15) + "Z" }, boundary),
-    );
-    const faults = new Map();
-    let read = 0;
-    let drawn = performance.now();
-    await eachOf(catalogue.series, WIDTH, async (entry) => {
-      if (mine !== turn) return;
-      try {
-        rows.set(
-          entry.id,
-          makeRow(entry, await readSeries(entry, { past: old || a.kind !== "night" || b.kind !== "night" }), a, b),
-        );
-      } catch (error) {
-        if (!(error instanceof SiteError)) throw error;
-        faults.set(entry.id, error.message);
-      }
-      read += 1;
-      if (mine === turn && performance.now() - drawn > REDRAW_MS) {
-        drawn = performance.now();
-        places.progress.textContent = `${read} of ${catalogue.series.length} series read …`;
-      }
-    });
+    places.progress.textContent = "Reading \u2026";
+    const [left, right] = await Promise.all([measured(a), measured(b)]);
     if (mine !== turn) return;
-    const [fault] = faults.values();
-    places.progress.textContent = fault
-      ? `${counted(faults.size, "series", "series")} could not be read: ${fault}`
-      : "";
-    document.body.dataset["drawn"] = String(rows.size);
+    rows = makeRows(catalogue.series, left, right);
+    const empty = [left, right].filter(({ nights }) => !nights.length).map(({ side }) => sideInWords(side, catalogue));
+    places.progress.textContent = empty.length ? `No experiment left data in ${empty.join(" and ")}.` : "";
     draw();
+    document.body.dataset["drawn"] = String(rows.length);
+  };
+
+  /** @param {Side} side */
+  const measured = async (side) => {
+    const nights = await Promise.all((await stampsOf(side, catalogue)).map(readNight));
+    return { side, nights: nights.flatMap((night) => night ?? []) };
   };
 
   const draw = () => {
@@ -136,17 +115,30 @@ export async function start() {
     const { a, b } = sidesOf(state);
     if (!a || !b) return;
     const query = parseQuery(state["q"] ?? "");
-    const read = joined(catalogue.series.flatMap((entry) => rows.get(entry.id) ?? []));
-    const fitting = read.filter((row) => matches(row.entry, query));
+    const fitting = byNeed(rows.filter((row) => matches(row.entry, query)));
     const names = { a: sideInWords(a, catalogue), b: sideInWords(b, catalogue) };
-    const how = { order: state["order"] || "worst", real: state["real"] === "1" };
-    const shown = arranged(fitting, how);
-    places.verdict.replaceChildren(...verdict(fitting, names));
+    const chosen = state["show"] ?? "";
+    const shown = chosen ? fitting.filter((row) => stateOf(row) === chosen) : fitting;
+    places.verdict.replaceChildren(...summary(fitting, names));
+    places.chips.replaceChildren(...chips(fitting, chosen, (show) => changeState({ show })));
     places.groups.replaceChildren(groupTable(fitting, state["by"] || "experiment"));
-    places.rows.replaceChildren(rowTable(shown, a, b));
+    byId("basis", HTMLElement).hidden = !shown.some((row) => row.basis === "reference");
+    places.rows.replaceChildren(rowTable(shown, { a, b, open: openHistory }));
     places.copy.replaceChildren(
       copyButton("Copy as Markdown", () => markdown(shown, { ...names, url: location.href, rule: RULE })),
+      downloadButton("Download CSV", "compare.csv", "text/csv", () => csv(shown)),
     );
+  };
+
+  /** @param {Row} row @param {HTMLElement} place */
+  const openHistory = async ({ entry, a, b }, place) => {
+    try {
+      const marked = [a, b].flatMap((side) => side?.stamp ?? []);
+      place.append(historyChart(await readSeries(entry, { past: true }), marked));
+    } catch (error) {
+      if (!(error instanceof SiteError)) throw error;
+      place.textContent = error.message;
+    }
   };
 
   for (const side of /** @type {const} */ (["a", "b"])) {
@@ -156,38 +148,49 @@ export async function start() {
       if (first) changeState({ [side]: sideOf(field.kind.value, first) });
     });
     field.value.addEventListener("change", () => changeState({ [side]: sideOf(field.kind.value, field.value.value) }));
+    field.value.addEventListener("focus", () => void offerOldNights(field), { once: true });
+    for (const step of /** @type {const} */ ([-1, 1])) {
+      const button = byId(`${side}-${step < 0 ? "before" : "after"}`, HTMLButtonElement);
+      button.addEventListener("click", () => void go(side, step));
+    }
   }
+
+  /** @param {(typeof fields)["a"]} field */
+  const offerOldNights = async (field) => {
+    if (field.kind.value !== "night") return;
+    const stamps = (await allStamps(catalogue)).filter((stamp) => !catalogue.stamps.includes(stamp)).reverse();
+    field.list.append(...stamps.map((stamp) => el("option", { value: stamp, label: moment(stamp) })));
+  };
+
+  /** The night before or after the one that the side is. @param {"a" | "b"} side @param {-1 | 1} step */
+  const go = async (side, step) => {
+    const now = sidesOf(currentState())[side];
+    if (now?.kind !== "night") return;
+    const known = catalogue.stamps.indexOf(now.value) + step;
+    const stamps = catalogue.stamps[known] && known !== step - 1 ? catalogue.stamps : await allStamps(catalogue);
+    const at = stamps.indexOf(now.value);
+    const next = at < 0 ? undefined : stamps[at + step];
+    if (next) changeState({ [side]: next });
+  };
   byId("swap", HTMLButtonElement).addEventListener("click", () => {
     const { a, b } = sidesOf(currentState());
     if (a && b) changeState({ a: formatSide(b), b: formatSide(a) });
   });
-  places.real.addEventListener("change", () => changeState({ real: places.real.checked ? "1" : "" }));
-  places.order.addEventListener("change", () => changeState({ order: places.order.value }));
   places.by.addEventListener("change", () => changeState({ by: places.by.value }));
   places.q.addEventListener(
     "input",
     debounced(() => changeState({ q: places.q.value }, { replace: true }), 120),
   );
   onState((state) => void show(state));
-  void offerOldNights(catalogue).then((stamps) => {
-    for (const field of [fields.a, fields.b]) {
-      if (field.kind.value === "night") field.list.append(...stamps.map((stamp) => el("option", { value: stamp })));
-    }
-  });
 }
 
-/** The stamps of nights before the last 30, of the newest year that can be read. @param {Catalogue} catalogue */
-async function offerOldNights(catalogue) {
-  const year = catalogue.years[catalogue.years.length - 1];
-  if (year === undefined) return [];
+/** The stamps of all nights, oldest first; of the last 30 alone where the others cannot be read. @param {Catalogue} catalogue */
+async function allStamps(catalogue) {
   try {
-    const nights = Object.keys((await readJson(`nights/${year}.json`)).nights);
-    return nights
-      .filter((stamp) => !catalogue.stamps.includes(stamp))
-      .sort()
-      .reverse();
+    const years = await Promise.all(catalogue.years.map((year) => readJson(`nights/${year}.json`)));
+    return years.flatMap((year) => Object.keys(year.nights)).sort();
   } catch (error) {
-    if (error instanceof SiteError) return []; // any stamp can be typed nevertheless
+    if (error instanceof SiteError) return catalogue.stamps; // any stamp can be typed nevertheless
     throw error;
   }
 }

@@ -1,20 +1,29 @@
 // @ts-check
-/** The rows of a comparison: sorted, filtered, put into groups, as Markdown. Nothing here touches the page. */
+/** The rows of a comparison: sorted, filtered, put into groups, as Markdown and CSV. Nothing here touches the page. */
 
-import { change, number, quantity } from "../format.js";
-import { compare, geometricMean, noiseOf, summarise, worsening } from "../ratios.js";
+import { pointsOf } from "./nights.js";
+import { change, quantity } from "../format.js";
+import { compare, geometricMean, summarise, worsening } from "../ratios.js";
 
 const VARIANT_SIGN = "@";
+/** The metrics that are ratios to the reference, measured in turn with it: as tvmdash.records.metrics.RATIOS. */
+const RATIO = /^(run_time|value)_ratio$/;
+/** What a ratio to the reference scatters from night to night where the alerts do not know: docs/verdict.md. */
+const LEAST_RATIO_NOISE = 0.005;
 
 /** @typedef {import("../data.js").Entry} Entry */
-/** @typedef {import("../data.js").Shard} Shard */
 /** @typedef {import("../ratios.js").Side} Side */
 /** @typedef {import("../ratios.js").Summary} Summary */
 /** @typedef {import("../ratios.js").Change} Change */
+/** @typedef {import("./nights.js").Night} Night */
+/** @typedef {"worse" | "better" | "changed" | "noise" | "same" | "unknown" | "only-a" | "only-b"} State */
 /**
+ * @typedef {{side: Side, nights: readonly Night[]}} Measurements of one side
+ * @typedef {"times" | "reference" | "exact"} Basis
+ *   what the change is taken from: the values, their ratios to the reference that both sides had, or exact numbers
  * @typedef {{
- *   entry: Entry, a: Summary | null, b: Summary | null, change: Change | null, sameCode: boolean,
- *   noise: number | null, other?: Entry,
+ *   entry: Entry, a: Summary | null, b: Summary | null, change: Change | null, basis: Basis, sameCode: boolean,
+ *   other?: Entry,
  * }} Row one series; `other` is the series of the same point on another TVM that one side is of
  * @typedef {{
  *   name: string, metric: string, count: number, ratio: number, low: number, high: number, real: number,
@@ -22,14 +31,49 @@ const VARIANT_SIGN = "@";
  */
 
 /**
+ * A row for each series that has a value on at least one side.
+ *
+ * @param {readonly Entry[]} series
+ * @param {Measurements} a
+ * @param {Measurements} b
+ * @returns {Row[]}
+ */
+export function makeRows(series, a, b) {
+  const ratios = new Map(series.flatMap((entry) => (isRatio(entry) ? [[valueKey(entry), entry]] : [])));
+  const rows = series
+    .filter((entry) => !isRatio(entry))
+    .map((entry) => makeRow(entry, ratios.get(valueKey(entry)) ?? null, a, b));
+  return joined(rows).filter((row) => row.a || row.b);
+}
+
+/** @param {Entry} entry */
+function isRatio(entry) {
+  return RATIO.test(entry.metric);
+}
+
+/** The same for a value and for its ratio to the reference. @param {Entry} entry */
+function valueKey(entry) {
+  const { metric, verdict, grade, ...labels } = entry.labels;
+  const sorted = Object.entries(labels).sort(([x], [y]) => (x < y ? -1 : 1));
+  return JSON.stringify([(metric ?? "").replace(RATIO, "$1"), sorted]);
+}
+
+/**
  * @param {Entry} entry
- * @param {Shard} shard
- * @param {Side} sideA
- * @param {Side} sideB
+ * @param {Entry | null} ratio
+ * @param {Measurements} a
+ * @param {Measurements} b
  * @returns {Row}
  */
-export function makeRow(entry, shard, sideA, sideB) {
-  return rowOf(entry, summarise(shard, sideA), summarise(shard, sideB), noiseOf(shard));
+function makeRow(entry, ratio, a, b) {
+  const values = (/** @type {string} */ id, /** @type {Measurements} */ of) =>
+    pointsOf(id, entry.experiment, of.side, of.nights);
+  const [left, right] = [values(entry.id, a), values(entry.id, b)];
+  const row = rowOf(entry, summarise(left.points), summarise(right.points), entry.noise);
+  if (!ratio || !row.change || !left.reference || left.reference !== right.reference) return row;
+  const [from, to] = [summarise(values(ratio.id, a).points), summarise(values(ratio.id, b).points)];
+  const beside = from && to ? compare(from, to, Math.max(entry.ratioNoise ?? 0, LEAST_RATIO_NOISE)) : null;
+  return beside ? { ...row, change: beside, basis: "reference" } : row;
 }
 
 /**
@@ -41,7 +85,19 @@ export function makeRow(entry, shard, sideA, sideB) {
  */
 function rowOf(entry, a, b, noise) {
   const sameCode = Boolean(a && b && a.code !== null && a.code === b.code);
-  return { entry, a, b, change: a && b ? compare(a, b, noise) : null, sameCode, noise };
+  const basis = noise === 0 ? "exact" : "times";
+  return { entry, a, b, change: a && b ? compare(a, b, noise) : null, basis, sameCode };
+}
+
+/** How a row stands. @param {Row} row @returns {State} */
+export function stateOf(row) {
+  if (!row.a) return "only-b";
+  if (!row.b) return "only-a";
+  if (!row.change || row.change.real === null) return row.a.value === row.b.value ? "same" : "unknown";
+  if (row.basis === "exact" && row.change.ratio === 1) return "same";
+  if (!row.change.real) return "noise";
+  const way = wayOf(row.change.ratio, row.entry.direction);
+  return way === "the same" ? "same" : way;
 }
 
 /**
@@ -63,7 +119,8 @@ export function joined(rows) {
     const b = members.find((row) => row.b);
     if (!a || !b || members.some((row) => row.a && row.b)) return members;
     const [own, other] = b.entry.experiment.includes(VARIANT_SIGN) ? [a, b] : [b, a];
-    const noise = a.noise === null || b.noise === null ? null : Math.max(a.noise, b.noise);
+    const [left, right] = [a.entry.noise, b.entry.noise];
+    const noise = left === null || right === null ? null : Math.max(left, right);
     const rest = members.filter((row) => row !== a && row !== b);
     return [{ ...rowOf(own.entry, a.a, b.b, noise), other: other.entry }, ...rest];
   });
@@ -76,18 +133,23 @@ function pointOf(entry) {
   return JSON.stringify([(experiment ?? "").split(VARIANT_SIGN)[0], entry.unit, sorted]);
 }
 
+/** @type {State[]} */
+export const STATES = ["worse", "better", "changed", "unknown", "only-a", "only-b", "noise", "same"];
+
 /**
- * The rows that have a ratio: worst first, or best first, or by name; real changes only if asked.
+ * The rows in the order of their need for attention: by state, the largest change first.
  *
  * @param {readonly Row[]} rows
- * @param {{order: string, real: boolean}} how
  */
-export function arranged(rows, { order, real }) {
-  const size = (/** @type {Row} */ row) => Math.log(worsening(row.change?.ratio ?? 1, row.entry.direction));
-  const kept = rows.filter((row) => row.change && (!real || row.change.real === true));
-  const byName = (/** @type {Row} */ x, /** @type {Row} */ y) => (x.entry.name < y.entry.name ? -1 : 1);
-  if (order === "name") return kept.sort(byName);
-  return kept.sort((x, y) => (order === "best" ? size(x) - size(y) : size(y) - size(x)) || byName(x, y));
+export function byNeed(rows) {
+  const keyed = rows.map((row) => ({ row, place: STATES.indexOf(stateOf(row)), size: Math.abs(badness(row)) }));
+  keyed.sort((x, y) => x.place - y.place || y.size - x.size || (x.row.entry.name < y.row.entry.name ? -1 : 1));
+  return keyed.map(({ row }) => row);
+}
+
+/** How much worse, on the logarithmic scale: above 0 is worse. @param {Row} row */
+export function badness(row) {
+  return Math.log(worsening(row.change?.ratio ?? 1, row.entry.direction));
 }
 
 /**
@@ -128,6 +190,31 @@ export function wayOf(ratio, direction) {
 }
 
 /**
+ * The change as it is told: of exact numbers the difference in their unit.
+ *
+ * @param {Row} row
+ */
+export function changeText({ entry, a, b, change: moved, basis }) {
+  if (!a || !b) return "";
+  if (basis !== "exact" || !moved) return change(moved?.ratio);
+  const by = b.value - a.value;
+  if (by === 0) return "0";
+  return `${by < 0 ? "\u2212" : "+"}${quantity(Math.abs(by), entry.unit)}`;
+}
+
+/** @type {Record<State, string>} */
+export const STATE_WORDS = {
+  worse: "worse",
+  better: "better",
+  changed: "changed",
+  noise: "within noise",
+  same: "equal",
+  unknown: "too few nights",
+  "only-a": "only in A",
+  "only-b": "only in B",
+};
+
+/**
  * The rows as a Markdown table, for issues and pull requests.
  *
  * @param {readonly Row[]} rows
@@ -135,15 +222,14 @@ export function wayOf(ratio, direction) {
  */
 export function markdown(rows, { a, b, url, rule }) {
   const lines = rows.map(
-    ({ entry, a: left, b: right, change: moved }) =>
-      `| ${cell(entry.name)} | ${quantity(left?.value, entry.unit)} | ${quantity(right?.value, entry.unit)} | ` +
-      `${change(moved?.ratio)} | ${moved ? bounds(moved) : ""} | ` +
-      `${moved?.real ? wayOf(moved.ratio, entry.direction) : moved?.real === null ? "unknown" : "within noise"} |`,
+    (row) =>
+      `| ${cell(row.entry.name)} | ${quantity(row.a?.value, row.entry.unit)} | ` +
+      `${quantity(row.b?.value, row.entry.unit)} | ${changeText(row)} | ${bounds(row)} | ${STATE_WORDS[stateOf(row)]} |`,
   );
   return [
     `**A**: ${cell(a)}, **B**: ${cell(b)}`,
     "",
-    "| series | A | B | change | ratio B/A, 95 % | |",
+    "| series | A | B | change | 95 % interval | |",
     "|---|--:|--:|--:|--:|---|",
     ...lines,
     "",
@@ -154,9 +240,34 @@ export function markdown(rows, { a, b, url, rule }) {
   ].join("\n");
 }
 
-/** The interval of a ratio in words. @param {{low: number, high: number}} interval */
-export function bounds({ low, high }) {
-  return Number.isNaN(low) ? "\u2013" : `${number(low, 4)} to ${number(high, 4)}`;
+const CSV_HEADS = ["series", "id", "metric", "unit", "a", "b", "ratio", "low", "high", "basis", "verdict"];
+
+/**
+ * The rows for a spreadsheet: numbers in full, as ratios.
+ *
+ * @param {readonly Row[]} rows
+ */
+export function csv(rows) {
+  const lines = rows.map((row) => {
+    const { entry, a, b, change: moved, basis } = row;
+    const numbers = [a?.value, b?.value, moved?.ratio, moved?.low, moved?.high].map((value) =>
+      value === undefined || Number.isNaN(value) ? "" : String(value),
+    );
+    return [entry.name, entry.id, entry.metric, entry.unit, ...numbers, moved ? basis : "", stateOf(row)].map(csvCell);
+  });
+  return [CSV_HEADS, ...lines].map((line) => `${line.join(",")}\n`).join("");
+}
+
+/** Quoted where it must be, and never a formula of a spreadsheet. @param {string} text */
+function csvCell(text) {
+  const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
+}
+
+/** The interval of a row's change, as a change; empty where nothing scatters or nobody knows. @param {Row} row */
+export function bounds({ change: moved, basis }) {
+  if (!moved || basis === "exact" || Number.isNaN(moved.low)) return "";
+  return `${change(moved.low)} to ${change(moved.high)}`;
 }
 
 /** Text that ends no cell, begins no link and no HTML. @param {string} text */

@@ -1,48 +1,76 @@
 // @ts-check
-/** What a comparison shows: its verdict in words, geometric means, a row for each series. */
+/** What a comparison shows: its summary, geometric means, a row for each series. */
 
-import { bounds, grouped, wayOf } from "./rows.js";
+import { badness, bounds, changeText, grouped, STATE_WORDS, stateOf, STATES, wayOf } from "./rows.js";
 import { root } from "../data.js";
 import { el, table } from "../dom.js";
 import { change, counted, day, quantity, seconds } from "../format.js";
+import { makeSortable } from "../tables.js";
 
 /** @typedef {import("./rows.js").Row} Row */
+/** @typedef {import("./rows.js").State} State */
 /** @typedef {import("../ratios.js").Side} Side */
 
-/** The signs of every page: words_shown.py has the same. */
-const SIGNS = { worse: "\u25bc ", better: "\u25b2 ", changed: "\u25c7 " };
+/** The signs of every page: render/formats.py has the same. */
+const SIGNS = { worse: "\u2716 ", better: "\u2605 ", changed: "\u25c7 " };
+/** @type {Record<State, string>} */
+const STATE_SIGNS = { ...SIGNS, noise: "\u00b7 ", same: "= ", unknown: "? ", "only-a": "", "only-b": "" };
 
 /**
- * How many series, how many real changes each way, the extremes.
+ * One sentence, and what the sides are.
  *
- * @param {Row[]} rows
+ * @param {readonly Row[]} rows
  * @param {{a: string, b: string}} names
  */
-export function verdict(rows, names) {
-  const both = rows.filter((row) => row.change);
-  const real = both.filter((row) => row.change?.real);
-  const ways = real.map((row) => wayOf(row.change?.ratio ?? 1, row.entry.direction));
-  const [worse, better, changed] = ["worse", "better", "changed"].map((way) => ways.filter((one) => one === way).length);
-  const unknown = both.filter((row) => row.change?.real === null).length;
-  const missing = rows.length - both.length;
-  const head =
-    real.length === 0
-      ? `\u2713 No real change in ${counted(both.length, "series", "series")}.`
-      : `${worse ? SIGNS.worse : better ? SIGNS.better : SIGNS.changed}${counted(real.length, "real change")} in ` +
-        `${counted(both.length, "series", "series")}: ${worse} worse, ${better} better` +
-        `${changed ? `, ${changed} changed` : ""}.`;
-  const extra = [
-    `A is ${names.a}, B is ${names.b}.`,
-    missing ? `${counted(missing, "series", "series")} ${missing === 1 ? "has" : "have"} no value on both sides.` : "",
-    unknown ? `Of ${unknown} nobody can tell: too few nights.` : "",
-  ];
+export function summary(rows, names) {
+  const count = (/** @type {State} */ state) => rows.filter((row) => stateOf(row) === state).length;
+  const both = rows.filter((row) => row.a && row.b).length;
+  const [worse, better, changed] = [count("worse"), count("better"), count("changed")];
+  const sign = worse ? SIGNS.worse : better ? SIGNS.better : SIGNS.changed;
+  const parts = [
+    worse ? `${worse} worse` : "",
+    better ? `${better} better` : "",
+    changed ? `${changed} changed` : "",
+  ].filter(Boolean);
+  const head = !both
+    ? "Nothing was measured on both sides."
+    : parts.length
+      ? `${sign}B against A: ${parts.join(", ")} of ${both} series.`
+      : `\u2713 No series changed; ${both} compared.`;
   return [
-    el("p", { class: "headline" }, both.length ? head : "Nothing was measured on both sides."),
-    el("p", { class: "quiet" }, extra.filter(Boolean).join(" ")),
+    el("p", { class: "headline" }, head),
+    el("p", { class: "quiet" }, `A: ${names.a}. B: ${names.b}.`),
   ];
 }
 
-/** A row for each group, a column for each metric. @param {Row[]} rows @param {string} by */
+/**
+ * A chip for each state that some row has; pressed, only such rows are shown.
+ *
+ * @param {readonly Row[]} rows
+ * @param {string} chosen
+ * @param {(state: string) => void} choose
+ */
+export function chips(rows, chosen, choose) {
+  const present = STATES.flatMap((state) => {
+    const count = rows.filter((row) => stateOf(row) === state).length;
+    return count ? [{ state, count }] : [];
+  });
+  return present.map(({ state, count }) =>
+    el(
+      "button",
+      {
+        type: "button",
+        class: "chip",
+        "aria-pressed": String(state === chosen),
+        onclick: () => choose(state === chosen ? "" : state),
+      },
+      `${STATE_SIGNS[state]}${STATE_WORDS[state]} `,
+      el("span", { class: "count" }, count),
+    ),
+  );
+}
+
+/** A row for each group, a column for each metric. @param {readonly Row[]} rows @param {string} by */
 export function groupTable(rows, by) {
   const groups = grouped(rows, by);
   if (!groups.length) return el("p", { class: "quiet" }, "No series has a value on both sides.");
@@ -55,74 +83,103 @@ export function groupTable(rows, by) {
       return group ? groupCell(group, directions.get(metric) ?? "none") : "";
     }),
   ]);
-  return el(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Geometric means" },
-    table(
-      "Geometric mean of B/A, as a change, with its 95 % interval and the number of series",
-      [by, ...metrics],
-      cells,
-    ),
-  );
+  const heads = [by, ...metrics.map((metric) => metric.replace(/_/g, " "))];
+  const made = table("Geometric mean of B/A as a change, its 95 % interval, number of series", heads, cells);
+  makeSortable(made);
+  return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Geometric means" }, made);
 }
 
 /** @param {import("./rows.js").Group} group @param {"lower" | "higher" | "none"} direction */
 function groupCell(group, direction) {
   const way = wayOf(group.ratio, direction);
-  const sure = group.low > 1 || group.high < 1;
-  const sign = way === "the same" ? "" : SIGNS[way];
+  const isSure = way !== "the same" && (group.low > 1 || group.high < 1);
+  const interval = Number.isNaN(group.low) ? "" : ` ${change(group.low)} to ${change(group.high)},`;
   return el(
     "span",
-    {},
+    { "data-sort": group.ratio },
     el(
       "span",
-      { class: sure ? `way is-${way}` : "way" },
-      `${sure ? sign : ""}${change(group.ratio)}${sure ? ` ${way}` : ""}`,
+      { class: isSure ? `way is-${way}` : "way" },
+      isSure ? `${SIGNS[way]}${change(group.ratio)} ${way}` : change(group.ratio),
     ),
-    el("span", { class: "quiet" }, ` ${bounds(group)}, ${group.count} series`),
+    el("span", { class: "quiet" }, `${interval} ${group.count} series`),
   );
 }
 
-/** @param {Row[]} rows @param {Side} a @param {Side} b */
-export function rowTable(rows, a, b) {
-  if (!rows.length) return el("p", { class: "quiet" }, "No series to show. Take a filter away.");
-  const cells = rows.map(({ entry, other, a: left, b: right, change: moved, sameCode }) => {
-    const real = moved?.real;
-    const way = wayOf(moved?.ratio ?? 1, entry.direction);
-    const state = real === null ? "unknown" : !real ? "noise" : way;
-    const words = {
-      unknown: "? too few nights",
-      noise: "\u00b7 within noise",
-      worse: `${SIGNS.worse}worse`,
-      better: `${SIGNS.better}better`,
-      changed: `${SIGNS.changed}changed`,
-      "the same": "=",
-    }[state];
-    return [
-      el(
-        "a",
-        { href: exploreUrl(other ? [entry, other] : [entry], left, right) },
-        el("bdi", {}, entry.name),
-        other ? el("span", { class: "quiet" }, ` and ${other.experiment}`) : null,
-      ),
-      change(moved?.ratio),
-      el(
-        "span",
-        { class: `way is-${state.replace(" ", "-")}` },
-        words,
-        sameCode && real ? el("span", { class: "quiet" }, " same generated code: TVM's runtime or the machine") : null,
-      ),
-      value(left, entry, a),
-      value(right, entry, b),
-      moved ? bounds(moved) : "\u2013",
-    ];
+/**
+ * @param {readonly Row[]} rows
+ * @param {{a: Side, b: Side, open: (row: Row, place: HTMLElement) => void}} how open: fill the place below a row
+ */
+export function rowTable(rows, { a, b, open }) {
+  if (!rows.length) return el("p", { class: "quiet" }, "No series matches. Remove a filter.");
+  const heads = ["Series", "Change", "95 % interval", "Verdict", "A", "B"];
+  const cells = rows.map((row) => rowCells(row, a, b));
+  const made = table(counted(rows.length, "series", "series"), heads, cells, new Set([1, 2, 4, 5]));
+  made.classList.add("as-cards");
+  const [body] = made.tBodies;
+  [...(body?.rows ?? [])].forEach((line, at) => {
+    const row = rows[at];
+    if (!row) return;
+    line.classList.add(`is-${stateOf(row)}`);
+    const keys = [row.entry.name, row.change ? badness(row) : "", "", STATES.indexOf(stateOf(row)), row.a?.value, row.b?.value];
+    [...line.cells].forEach((cell, column) => {
+      if (heads[column]) cell.dataset["label"] = heads[column];
+      if (keys[column] !== "") cell.dataset["sort"] = String(keys[column] ?? "");
+    });
+    line.cells[0]?.prepend(opener(row, line, open));
   });
-  const heads = ["Series", "Change", "Verdict", "A", "B", "B/A, 95 %"];
-  return el(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Series" },
-    table(counted(rows.length, "series", "series"), heads, cells, new Set([1, 3, 4, 5])),
+  makeSortable(made);
+  return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Series" }, made);
+}
+
+/**
+ * The button that opens a row to its last nights.
+ *
+ * @param {Row} row
+ * @param {HTMLTableRowElement} line
+ * @param {(row: Row, place: HTMLElement) => void} open
+ */
+function opener(row, line, open) {
+  const button = el(
+    "button",
+    { type: "button", class: "opener", "aria-expanded": "false", "aria-label": `Last nights of ${row.entry.name}` },
+    "\u25b8",
   );
+  button.addEventListener("click", () => {
+    const isOpen = button.getAttribute("aria-expanded") === "true";
+    button.setAttribute("aria-expanded", String(!isOpen));
+    button.textContent = isOpen ? "\u25b8" : "\u25be";
+    if (isOpen) return line.nextElementSibling?.remove();
+    const place = el("td", { colspan: line.cells.length });
+    line.after(el("tr", { "data-with": "", class: "opened" }, place));
+    open(row, place);
+  });
+  return button;
+}
+
+/** @param {Row} row @param {Side} a @param {Side} b */
+function rowCells(row, a, b) {
+  const { entry, other, a: left, b: right, sameCode } = row;
+  const state = stateOf(row);
+  const isReal = state === "worse" || state === "better" || state === "changed";
+  return [
+    el(
+      "a",
+      { href: exploreUrl(other ? [entry, other] : [entry], left, right) },
+      el("bdi", {}, entry.name),
+      other ? el("span", { class: "quiet" }, ` and ${other.experiment}`) : null,
+    ),
+    changeText(row),
+    bounds(row),
+    el(
+      "span",
+      { class: `way is-${state}` },
+      `${STATE_SIGNS[state]}${STATE_WORDS[state]}`,
+      sameCode && isReal ? el("span", { class: "quiet" }, ", same generated code: TVM's runtime or the machine") : null,
+    ),
+    value(left, entry, a),
+    value(right, entry, b),
+  ];
 }
 
 /** @param {import("../ratios.js").Summary | null} summary @param {import("../data.js").Entry} entry @param {Side} side */

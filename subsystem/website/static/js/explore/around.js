@@ -3,6 +3,7 @@
 
 import { pointCard } from "../chart/card.js";
 import { nearestNight } from "../chart/options.js";
+import { placeCard } from "../chart/placing.js";
 import { byId, copyButton, debounced } from "../dom.js";
 import { legend, markKinds, ruleOf } from "./legend.js";
 import { makePicker } from "./picker.js";
@@ -87,11 +88,11 @@ export function surround(catalogue, chart, current) {
       places.chart.focus();
     };
     places.card.replaceChildren(...pointCard(line, place.line, at, kept ? close : null));
-    const room = places.chart.clientWidth;
-    const width = places.card.offsetWidth;
-    const left = spot.x + 16 + width <= room ? spot.x + 16 : Math.max(0, spot.x - 16 - width);
-    const top = Math.min(Math.max(0, spot.y - 40), Math.max(0, places.chart.clientHeight - places.card.offsetHeight));
-    places.card.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+    places.card.classList.remove("is-below");
+    const size = { width: places.card.offsetWidth, height: places.card.offsetHeight };
+    const found = placeCard(size, chart.room(), spot, chart.pathOf(place.line));
+    places.card.classList.toggle("is-below", !found || (kept && found.hidden > 0));
+    if (found) places.card.style.transform = `translate(${Math.round(found.left)}px, ${Math.round(found.top)}px)`;
   };
 
   const fillTables = async () => {
@@ -112,8 +113,16 @@ export function surround(catalogue, chart, current) {
   places.log.addEventListener("change", () => changeState({ scale: places.log.checked ? "log" : "" }));
   places.relative.addEventListener("change", () => changeState({ relative: places.relative.checked ? "1" : "" }));
   places.band.addEventListener("change", () => changeState({ band: places.band.checked ? "" : "0" }));
-  places.from.addEventListener("change", () => changeState({ from: places.from.value }));
-  places.to.addEventListener("change", () => changeState({ to: places.to.value }));
+  for (const side of /** @type {const} */ (["from", "to"])) {
+    places[side].addEventListener("change", () => {
+      if (isDay(places[side].value)) changeState({ [side]: places[side].value });
+      else places[side].reportValidity();
+    });
+    places[side].addEventListener("input", () => {
+      const said = isDay(places[side].value) ? "" : "A day is written as 2026-11-21.";
+      places[side].setCustomValidity(said);
+    });
+  }
   places.values.addEventListener("toggle", () => void fillTables());
   places.happened.addEventListener("toggle", () => void fillTables());
   for (const button of document.querySelectorAll("[data-nights]")) {
@@ -232,6 +241,12 @@ export function surround(catalogue, chart, current) {
       void fillTables();
     },
   };
+}
+
+/** Whether it is a day as the fields want it, or none. @param {string} text */
+function isDay(text) {
+  const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) / 1e3 : NaN;
+  return text === "" || (Number.isFinite(time) && dayField(time) === text);
 }
 
 /** @param {number} time */

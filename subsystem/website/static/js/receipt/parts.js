@@ -39,9 +39,11 @@ export function samplesPart(samples) {
     el(
       "p",
       {},
-      `${counted(samples.length, "sample")}, in the order in which they were taken. Median ${quantity(facts.median, "ms")}, ` +
-        `half of them between ${quantity(facts.low, "ms")} and ${quantity(facts.high, "ms")} (${number(spread, 2)} % of the median; shaded), ` +
-        `all between ${quantity(facts.least, "ms")} and ${quantity(facts.most, "ms")}.${far}`,
+      samples.length === 1
+        ? `1 sample: ${quantity(facts.median, "ms")}.`
+        : `${counted(samples.length, "sample")}, in the order in which they were taken. Median ${quantity(facts.median, "ms")}, ` +
+          `half of them between ${quantity(facts.low, "ms")} and ${quantity(facts.high, "ms")} (${number(spread, 2)} % of the median; shaded), ` +
+          `all between ${quantity(facts.least, "ms")} and ${quantity(facts.most, "ms")}.${far}`,
     ),
     samplesPlot(samples, "ms"),
     folded("Table of the samples", () =>
@@ -108,7 +110,7 @@ function timesTable(caption, rows, total) {
  * @param {() => Node} make
  */
 function folded(words, make) {
-  const body = el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": words });
+  const body = el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": words });
   return el(
     "details",
     {

@@ -177,7 +177,7 @@ function repeat(receipt, entry) {
     el(
       "div",
       { class: "command" },
-      el("pre", { tabindex: 0, role: "region", "aria-label": "Command" }, el("code", {}, command)),
+      el("pre", { tabindex: 0, role: "group", "aria-label": "Command" }, el("code", {}, command)),
       copyButton("Copy", () => command),
     ),
     el(

@@ -1,0 +1,145 @@
+"""Where the time of a series went, by operator or by pass: the last good night against the first bad one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from data.receipts import FOLDER
+from files.files import safe_name
+
+from tvmdash import common, structured
+from tvmdash.contracts.receipts import Receipt, ReceiptRecord
+from tvmdash.errors import DashboardError
+
+_NUMBER = re.compile(r"_?\d+$")
+_MOST_PARTS = 12
+_ALL = 1.005
+"""Beyond it, a share is no part of the whole: others made up for it."""
+COMPILE_TIME = "compile_time"
+
+
+@dataclass(frozen=True)
+class Part:
+    """An operator or a pass: its time on both sides in ms (None: not there), and its share of the whole difference."""
+
+    name: str
+    good_ms: float | None
+    bad_ms: float | None
+    share: float | None
+
+    @property
+    def difference_ms(self) -> float:
+        return (self.bad_ms or 0.0) - (self.good_ms or 0.0)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of one series; parts: those that differ most first; others: how many more there are. kind: operators or passes.
+
+    renumbered: the compiler numbered its functions otherwise, so parts are what such functions have in common.
+    """
+
+    name: str
+    kind: str
+    parts: tuple[Part, ...]
+    others: int
+    good_ms: float
+    bad_ms: float
+    renumbered: bool
+
+    @property
+    def change(self) -> float:
+        """Of the sums, as a fraction."""
+        return self.bad_ms / self.good_ms - 1 if self.good_ms else 0.0
+
+    @property
+    def explains(self) -> float | None:
+        """The first part's share of the difference, where it is one part of the whole."""
+        first = self.parts[0] if self.parts else None
+        return first.share if first is not None and first.share is not None and 0 < first.share < _ALL else None
+
+
+@dataclass(frozen=True)
+class Night:
+    """What the site has of an experiment on one night; a fault says why it has nothing."""
+
+    stamp: str
+    receipt: Receipt | None
+    fault: str
+    trace: str
+
+    def record_of(self, series: str, metric: str) -> ReceiptRecord | None:
+        """The record of which the number with this key is a part."""
+        records = self.receipt.records if self.receipt else ()
+        return next((record for record in records if record.series.get(metric) == series), None)
+
+
+def read_night(site: Path, experiment: str, stamp: str) -> Night:
+    """The receipt of the night in the site that is being made, and its trace's place where there is one."""
+    name = f"{FOLDER}/{stamp}/{safe_name(experiment)}"
+    path = site / f"{name}.json"
+    if not path.is_file():
+        return Night(stamp, None, "the site has no receipt of it any more", "")
+    try:
+        value = dict(common.read_json(path))
+        value.pop("schema_version", None)
+        receipt = structured.from_json(Receipt, value, path)
+    except DashboardError as error:
+        return Night(stamp, None, str(error), "")
+    trace = f"{name}.perfetto-trace"
+    return Night(stamp, receipt, "", trace if (site / trace).is_file() else "")
+
+
+def compare_records(name: str, metric: str, good: ReceiptRecord, bad: ReceiptRecord) -> Difference | None:
+    """What differs between two measurements of a point; None where either was not taken apart."""
+    if metric == COMPILE_TIME:
+        sides, kind = [dict(_in_ms(record.passes)) for record in (good, bad)], "passes"
+    else:
+        sides, kind = [dict(_operators(record)) for record in (good, bad)], "operators"
+    if not all(sides):
+        return None
+    renumbered = kind == "operators" and sides[0].keys() != sides[1].keys()
+    if renumbered:
+        sides = [_by_stem(side) for side in sides]
+    return _difference(name, kind, sides[0], sides[1], renumbered=renumbered)
+
+
+def _operators(record: ReceiptRecord) -> Iterator[tuple[str, float]]:
+    """The time of each in one run."""
+    return ((name, total_ns / max(1, record.runs) / 1e6) for name, _, total_ns in record.operators)
+
+
+def _in_ms(passes: Iterable[tuple[str, int]]) -> Iterator[tuple[str, float]]:
+    return ((name, duration_ns / 1e6) for name, duration_ns in passes)
+
+
+def _by_stem(side: Mapping[str, float]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for name, duration_ms in side.items():
+        stem = _NUMBER.sub("", name)
+        sums[stem] = sums.get(stem, 0.0) + duration_ms
+    return sums
+
+
+def _difference(
+    name: str, kind: str, good: Mapping[str, float], bad: Mapping[str, float], *, renumbered: bool
+) -> Difference:
+    good_ms, bad_ms = sum(good.values()), sum(bad.values())
+    whole = bad_ms - good_ms
+    parts = [
+        Part(part, good.get(part), bad.get(part), (bad.get(part, 0.0) - good.get(part, 0.0)) / whole if whole else None)
+        for part in {**good, **bad}
+    ]
+    parts.sort(key=lambda part: -part.difference_ms if whole >= 0 else part.difference_ms)
+    return Difference(
+        name, kind, _farthest(parts), max(0, len(parts) - _MOST_PARTS), good_ms, bad_ms, renumbered=renumbered
+    )
+
+
+def _farthest(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Those that differ most, whichever way, in the order that they came."""
+    kept = sorted(parts, key=lambda part: -abs(part.difference_ms))[:_MOST_PARTS]
+    return tuple(part for part in parts if part in kept)

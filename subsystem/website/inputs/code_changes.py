@@ -1,0 +1,42 @@
+"""Which nights' changes of generated code there are: the last in the home, those before it in the old site."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from files.files import safe_name
+
+from tvmdash import common
+from tvmdash.contracts.code_changes import FILE
+from tvmdash.dashboard_info import Home
+
+FOLDER = "code"
+
+
+def list_nights(home: Home, old: Path, shown: Collection[str]) -> dict[tuple[str, str], Path]:
+    """By experiment and stamp, the file that says what changed: an experiment's own, or one of the site `old`."""
+    found: dict[tuple[str, str], Path] = {}
+    for experiment in home.experiments_with_data():
+        for stamp in shown:
+            if (path := old / file_of(experiment, stamp)).is_file():
+                found[experiment, stamp] = path
+        own = home.graph(experiment) / FILE
+        stamp = home.stamp_of(own.parent) or ""
+        if common.is_stamp(stamp) and own.is_file():
+            found[experiment, stamp] = own
+    return found
+
+
+def file_of(experiment: str, stamp: str, ending: str = ".json") -> str:
+    """The file of a night's differences, or with `.html` the page that shows them, from the site's root."""
+    return f"{FOLDER}/{stamp}-{safe_name(experiment)}{ending}"
+
+
+def id_of(workload: str, values: Mapping[str, Any]) -> str:
+    """What a point is called in addresses; `values` are those of its axes."""
+    named = json.dumps([workload, dict(values)], sort_keys=True, default=str)
+    return hashlib.sha256(named.encode()).hexdigest()[:12]

@@ -1,0 +1,155 @@
+"""Changes over nights as SVG: in percent, with TVM versions at the axis and what happened marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from markup.escaping import clean
+from markup.sparks import svg
+from tvmdash.incidents.headline import shorten
+from tvmdash.text import format_percent
+
+WIDTH = 960
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 24, 44
+_LEAST_SPAN = 0.02
+_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_MOST_LEVELS = 6
+_APART = 90
+"""Names at the axis are so far apart."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line: for each night the change from its level before, as a fraction; None where there is no value."""
+
+    name: str
+    changes: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What began with a night; `address` leads to it, where there is a page."""
+
+    night: int
+    kind: str
+    text: str
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class NightChart:
+    """What is drawn. days: each night's date, as people write it; versions: each night's TVM, "" where unknown."""
+
+    days: tuple[str, ...]
+    versions: tuple[str, ...]
+    curves: tuple[Curve, ...]
+    marks: tuple[Mark, ...]
+    height: int = 280
+
+    def draw(self, text: str) -> Markup:
+        """The chart, whose content `text` says; empty where no curve has a value."""
+        known = [change for curve in self.curves for change in curve.changes if change is not None]
+        if not known:
+            return Markup("")
+        scale = _Scale(len(self.days), min(0.0, *known), max(0.0, *known), self.height)
+        parts = [*_levels(scale), *_versions(self, scale), *_lines(self, scale), *_marks(self, scale)]
+        parts += _days(self, scale)
+        return svg("chart night-chart", (WIDTH, self.height), str(clean(text)), parts, role="group")
+
+
+class _Scale:
+    """From nights and changes to places of the picture."""
+
+    def __init__(self, nights: int, low: float, high: float, height: int) -> None:
+        lack = max(0.0, _LEAST_SPAN - (high - low)) / 2
+        self._nights, self.low, self.high, self.height = nights, low - lack, high + lack, height
+
+    @property
+    def floor(self) -> int:
+        return self.height - _BOTTOM
+
+    def x(self, night: float) -> float:
+        return round(_LEFT + (night + 0.5) / self._nights * (WIDTH - _LEFT - _RIGHT), 1)
+
+    def y(self, change: float) -> float:
+        share = (change - self.low) / (self.high - self.low)
+        return round(self.floor - share * (self.floor - _TOP), 1)
+
+    def levels(self) -> list[float]:
+        """Round changes, few enough to be read."""
+        span = self.high - self.low
+        step = next((step for step in _STEPS if span / step <= _MOST_LEVELS), span)
+        first = -int(-self.low / step)
+        return [at * step for at in range(first, first + _MOST_LEVELS + 2) if self.low <= at * step <= self.high]
+
+
+def _levels(scale: _Scale) -> Iterator[str]:
+    for level in scale.levels():
+        y = scale.y(level)
+        kind = "level" if abs(level) < 1e-12 else "grid"
+        yield f'<path class="{kind}" d="M{_LEFT} {y}H{WIDTH - _RIGHT}"/>'
+        yield f'<text class="end" x="{_LEFT - 8}" y="{y + 4}">{escape(format_percent(level))}</text>'
+
+
+def _versions(chart: NightChart, scale: _Scale) -> Iterator[str]:
+    """A tick where the TVM is another than the night before; its name where there is room, below a mark first."""
+    marked = {mark.night for mark in chart.marks}
+    changes = [
+        (night, version)
+        for night, (before, version) in enumerate(zip(chart.versions, chart.versions[1:], strict=False), start=1)
+        if version and version != before
+    ]
+    named: list[float] = []
+    for night, version in sorted(changes, key=lambda change: (change[0] not in marked, change[0])):
+        x = scale.x(night - 0.5)
+        yield f'<path class="tick" d="M{x} {scale.floor}v6"><title>TVM {escape(clean(version))}</title></path>'
+        if all(abs(x - other) >= _APART for other in named):
+            named.append(x)
+            yield f'<text class="middle" x="{x}" y="{scale.floor + 18}">{escape(clean(shorten(version)))}</text>'
+
+
+def _marks(chart: NightChart, scale: _Scale) -> Iterator[str]:
+    for mark in chart.marks:
+        if 0 < mark.night < len(chart.days):
+            x = scale.x(mark.night - 0.5)
+            line = f'<path class="break {mark.kind}" d="M{x} {_TOP - 6}V{scale.floor}"/>'
+            title = f"<title>{escape(clean(mark.text))}</title>" if mark.text else ""
+            if mark.address:
+                dot = f'<circle class="mark {mark.kind}" cx="{x}" cy="{_TOP - 10}" r="6"/>'
+                yield f'<a href="{escape(mark.address)}" aria-label="{escape(clean(mark.text))}">{title}{line}{dot}</a>'
+            else:
+                yield line
+
+
+def _lines(chart: NightChart, scale: _Scale) -> Iterator[str]:
+    for number, curve in enumerate(chart.curves):
+        yield f'<path class="line c{number}" d="{_path(curve.changes, scale)}"/>'
+        for night, change in enumerate(curve.changes):
+            if change is not None:
+                title = f"{curve.name}, {chart.days[night]}: {format_percent(change)}"
+                yield (
+                    f'<circle class="dot c{number}" cx="{scale.x(night)}" cy="{scale.y(change)}" r="2.5">'
+                    f"<title>{escape(clean(title))}</title></circle>"
+                )
+
+
+def _path(changes: Sequence[float | None], scale: _Scale) -> str:
+    """Broken where a night has no value."""
+    pieces, pen = [], "M"
+    for night, change in enumerate(changes):
+        if change is None:
+            pen = "M"
+        else:
+            pieces.append(f"{pen}{scale.x(night)} {scale.y(change)}")
+            pen = "L"
+    return "".join(pieces)
+
+
+def _days(chart: NightChart, scale: _Scale) -> Iterator[str]:
+    last = len(chart.days) - 1
+    for night, kind in ((0, "start"), (last, "end"), *((mark.night, "middle") for mark in chart.marks[:1])):
+        if kind == "end" or (kind == "start" and last) or _APART < scale.x(night) < WIDTH - 2 * _APART:
+            yield f'<text class="{kind}" x="{scale.x(night)}" y="{scale.height - 6}">{chart.days[night]}</text>'
