@@ -18,7 +18,9 @@ from keeping import Keep
 from targets import TARGETS
 from workloads import Workload
 
-from tvmdash import common
+from tvmdash import common, structured
+from tvmdash.contracts import code_changes
+from tvmdash.contracts.code_changes import CodeChanges
 from tvmdash.exp_templates import Axis, Engine, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.plot_util.specs import Plot
 from tvmdash.records import data_stamps
@@ -26,7 +28,6 @@ from tvmdash.relax_util.workloads import PASSES_TOLD, engine_facts
 from tvmdash.summary_util import Summary
 
 TVM = Engine("tvm", facts=engine_facts)
-CHANGES_FILE = "code_changes.json"
 IMPOSSIBLE = frozenset({("webgpu", "code.decoder")})
 """WGSL has no 64-bit integers, which are what the decoder's tokens are."""
 
@@ -67,18 +68,21 @@ class CodeMetrics(Experiment[CodeMetricsConfig]):
         keep = Keep.of_environment()
         if keep is None:
             return _make_prepared(generated, {})
-        keep.begin()
+        keep.begin(comparing.reference_key())
         wanted = [_describe(other, config) for other in self.points(config) if other.group == point.group]
         kept = keep.write(point, generated)
         return _make_prepared(generated, comparing.describe_others(keep, point, kept, wanted, seed))
 
     def leave_files(self, data: Path, destination: Path) -> None:
-        """`code_changes.json`: what changed tonight, with TIR and generated code of both sides."""
+        """`code_changes.json`, where there is any: what changed tonight, with TIR and generated code of both sides."""
         keep, stamps = Keep.of_environment(), data_stamps(data)
         if keep is not None and stamps:
             night = common.read_json(data / f"data_{stamps[-1]}.json")
             points = list(comparing.read_changes(keep, night["records"]))
-            common.write_json(destination / CHANGES_FILE, {"schema_version": 1, "stamp": stamps[-1], "points": points})
+            if points:
+                changes = structured.to_json(CodeChanges(stamps[-1], code_changes.bound_texts(points)))
+                value = {"schema_version": code_changes.SCHEMA_VERSION, **changes}
+                common.write_json(destination / code_changes.FILE, value)
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """Tonight's numbers as tables of workloads and targets, and their lines over nights."""

@@ -9,18 +9,22 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from generated import HOST_SIZE
 from keeping import Keep, Kept, KeptFunction
 from parting import CODE_GENERATION, UNSTABLE, Parting, find_parting
+from tracing import MAIN
 
+from tvmdash.contracts import code_changes
+from tvmdash.contracts.code_changes import ChangedPoint, FunctionSide, OtherBuild
 from tvmdash.exp_templates import Point
 from tvmdash.experiment.paired.reference import Reference, read_reference
+from tvmdash.records import description
 
 TIMEOUT_S = 3600.0
-_SIZE = "source_size"
 _log = logging.getLogger("code_metrics")
 
 
@@ -33,11 +37,10 @@ class ChangedFunction:
     after: KeptFunction | None
     parting: Parting
 
-    def to_json(self) -> dict[str, Any]:
+    def with_texts(self) -> code_changes.ChangedFunction:
         """With the texts of both sides."""
-        sides = {"before": self.before, "after": self.after}
-        texts = {name: asdict(side) if side else None for name, side in sides.items()}
-        return {"name": self.name, **texts, **self.describe()}
+        sides = [None if side is None else _texts(side) for side in (self.before, self.after)]
+        return code_changes.ChangedFunction(self.name, sides[0], sides[1], self.parting.name, self.parting.why_not)
 
     def describe(self) -> dict[str, Any]:
         """Without the texts."""
@@ -46,10 +49,15 @@ class ChangedFunction:
         return {"name": self.name, "first_pass": self.parting.name}
 
 
+def _texts(side: KeptFunction) -> FunctionSide:
+    return FunctionSide(side.hash, side.numbers, side.code, side.tir)
+
+
 def compare(before: Kept, after: Kept) -> list[ChangedFunction]:
     """The functions that differ: first those that a pass made differently, the text that moved the farthest first.
 
-    Where one function is another, the compiler behind the passes may make another choice in those beside it.
+    Where one function is another, the compiler behind the passes may make another choice in those beside it; what calls
+    kernels from the host comes behind them, and `main`, where it plans other memory, behind all.
     """
     names = before.functions.keys() | after.functions.keys()
     pairs = {name: (before.functions.get(name), after.functions.get(name)) for name in names}
@@ -61,13 +69,15 @@ def compare(before: Kept, after: Kept) -> list[ChangedFunction]:
     return sorted(changed, key=_order)
 
 
-def _order(function: ChangedFunction) -> tuple[bool, float, str]:
-    return function.parting.name == CODE_GENERATION, -_distance(function), function.name
+def _order(function: ChangedFunction) -> tuple[bool, bool, bool, float, str]:
+    numbers = {name for side in (function.before, function.after) if side for name in side.numbers}
+    behind = (function.name == MAIN, function.parting.name == CODE_GENERATION, HOST_SIZE in numbers)
+    return *behind, -_distance(function), function.name
 
 
 def _distance(function: ChangedFunction) -> float:
     """How far apart the two are, as a share of their text."""
-    sizes = [side.numbers.get(_SIZE, 0) if side else 0 for side in (function.before, function.after)]
+    sizes = [len(side.code) if side else 0 for side in (function.before, function.after)]
     return 1.0 if 0 in sizes else abs(sizes[0] - sizes[1]) / max(sizes)
 
 
@@ -104,6 +114,12 @@ def _reference() -> Reference | None:
     return read_reference()
 
 
+def reference_key() -> str:
+    """The artifact that tonight's is held against; empty where there is none."""
+    reference = _reference()
+    return reference.key if reference else ""
+
+
 _asked: set[str] = set()
 
 
@@ -129,16 +145,16 @@ def _point(wanted: Mapping[str, Any]) -> Point:
     return Point(wanted["workload"], wanted["values"], "", wanted["target"])
 
 
-def read_changes(keep: Keep, records: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def read_changes(keep: Keep, records: Sequence[Mapping[str, Any]]) -> Iterator[ChangedPoint]:
     """For each record whose functions changed: both sides of each of them, as text."""
     for record in records:
         changed = record["additional_info"].get("changed")
         if not changed:
             continue
-        values = {**record["build_config"], **record["workload_args"]}
+        labels = description.select_identity(record, record["additional_info"])
+        values = {**labels["build_config"], **labels["workload_args"]}
         point = Point(record["workload"], values, "", record["target"])
         before, after = keep.read(changed["build"], point), keep.read(keep.build, point)
         if before is not None and after is not None:
-            functions = [function.to_json() for function in compare(before, after)]
-            since = {"build": changed["build"], "version": before.version}
-            yield {"workload": point.workload, "values": values, "since": since, "functions": functions}
+            functions = tuple(function.with_texts() for function in compare(before, after))
+            yield ChangedPoint(point.workload, values, OtherBuild(changed["build"], before.version), functions)

@@ -36,11 +36,12 @@ class Counted:
     """instructions: by function of the generated code, in one call of `main`.
 
     by_processor: of the whole call, runtime and libraries included, as the processor's own counter has it, which is not
-    exact; None without one.
+    exact; None without one, for the reason why_not.
     """
 
     instructions: Mapping[str, int]
     by_processor: int | None
+    why_not: str = ""
 
 
 def count(executable: Any, inputs: Sequence[Array]) -> Counted:
@@ -53,9 +54,11 @@ def count(executable: Any, inputs: Sequence[Array]) -> Counted:
         call = [str(driver), str(library), str(given)]
         options = ["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", f"--callgrind-out-file={counts}"]
         _run([valgrind, *options, *call])
-        own = _run(call).stdout.split()
+        by_processor, _, fault = _run(call).stdout.splitlines()[-1].partition(" ")
         counted = read_counts(counts.read_text(encoding="utf-8", errors="replace").splitlines(), str(library))
-        return Counted(counted, int(own[-1]) if own and int(own[-1]) >= 0 else None)
+        if int(by_processor) < 0:
+            return Counted(counted, None, f"the processor's counter of instructions cannot be had: {fault}.")
+        return Counted(counted, int(by_processor))
 
 
 def read_counts(lines: Sequence[str], library: str) -> dict[str, int]:
@@ -107,12 +110,18 @@ def _compiler() -> str:
 
 
 @functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Of this process; it is gone when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="tvmdash-driver-")
+
+
+@functools.cache
 def _driver() -> Path:
     """The program that calls a library's `main`, compiled once in a process."""
     import tvm_ffi
 
     home, runtime = Path(tvm_ffi.__file__).parent, Path(relax_util.tvm_facts().library_path).parent
-    folder = Path(tempfile.mkdtemp(prefix="tvmdash-driver-"))
+    folder = Path(_folder().name)
     libraries = [flag for path in (runtime, home / "lib") for flag in (f"-L{path}", f"-Wl,-rpath,{path}")]
     _run([
         _compiler(), "-std=c++17", "-O1", str(_DRIVER), "-o", str(folder / "driver"), f"-I{home / 'include'}",

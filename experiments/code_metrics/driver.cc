@@ -1,4 +1,5 @@
-// Calls `main` of an exported Relax module once: `driver LIBRARY INPUTS`. Prints what the processor counted, or -1.
+// Calls `main` of an exported Relax module once: `driver LIBRARY INPUTS`. Prints what the processor counted, or -1
+// and why it counted nothing.
 //
 // Only TVM's runtime is loaded, so that valgrind has little to look at. INPUTS has for each input its DLPack type code,
 // bits, number of dimensions and dimensions as int64, then its data.
@@ -7,9 +8,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <vector>
 
@@ -67,11 +70,15 @@ int main(int count, char** arguments) {
   ffi::Function call = machine->GetFunction("main").value();
   ffi::Any result;
   int counter = open_counter();
+  const char* fault = counter < 0 ? std::strerror(errno) : "";
   if (counter >= 0) ioctl(counter, PERF_EVENT_IOC_ENABLE, 0);
   call.CallPacked(packed.data(), static_cast<int>(packed.size()), &result);
   if (counter >= 0) ioctl(counter, PERF_EVENT_IOC_DISABLE, 0);
   int64_t counted = -1;
-  if (counter < 0 || read(counter, &counted, sizeof counted) != sizeof counted) counted = -1;
-  std::printf("%lld\n", static_cast<long long>(counted));
+  if (counter >= 0 && read(counter, &counted, sizeof counted) != sizeof counted) {
+    counted = -1;
+    fault = "its value cannot be read";
+  }
+  std::printf("%lld %s\n", static_cast<long long>(counted), fault);
   return 0;
 }

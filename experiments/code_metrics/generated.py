@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +27,8 @@ PACKED, OWN = "__tvm_ffi_", "__"
 MAIN = "__tvm_ffi_main"
 """What calls the kernels, where it is compiled with them."""
 SOURCE_SIZE, CODE_SIZE, SHARED_MEMORY, KERNELS = "source_size", "code_size", "shared_memory", "kernels"
+HOST_SIZE = "host_size"
+"""The assembly of what calls the kernels of a device; `source_size` is without it."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,22 @@ def generate(module: Any, target: str) -> Generated:
         try:
             executable = _build(module, target, watch, trace)
         except Exception as error:  # TVM's passes raise anything
-            raise DashboardError(f"TVM cannot generate code for {target}: {error}"[:1500]) from error
+            raise DashboardError(f"TVM cannot generate code for {target}: {_describe_error(error)}") from error
         compile_ms = (time.process_time_ns() - begun - trace.spent_ns) / 1e6
     kind, text, binaries = _generated_text(executable, target, objects)
     functions, missing = _describe(kind, text, binaries, target)
+    functions = functions if is_on_cpu(target) else {**_host_functions(executable), **functions}
     return Generated(
         compile_ms, watch.times_ms, watch.planned_memory_bytes, functions, _sum(functions, target), missing, trace,
         executable,
     )  # fmt: skip
+
+
+def _describe_error(error: Exception) -> str:
+    """What kind of error it is, where in TVM's Python it was raised, and its words."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/tvm/" in frame.filename]
+    at = f" at tvm/{frames[-1].filename.rpartition('/tvm/')[2]}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{at}: {error}"[:1500]
 
 
 def _build(module: Any, target: str, watch: PassWatch, trace: Trace) -> Any:
@@ -131,6 +142,12 @@ def _generated_text(executable: Any, target: str, objects: list[bytes]) -> tuple
     form = {"llvm": "s", "hip": "asm", "rocm": "asm"}.get(kind, "")
     text = "\n".join(str(module.inspect_source(form)) for module in modules)
     return kind, text, [_object(module) for module in modules] if kind == "llvm" else list(objects)
+
+
+def _host_functions(executable: Any) -> dict[str, Function]:
+    texts = [str(module.inspect_source("s")) for module in _walk(executable.mod) if module.kind == "llvm"]
+    parts = {name: part for text in texts for name, part in splitting.split("llvm", text).items()}
+    return {name: Function(part, {HOST_SIZE: len(part.encode())}) for name, part in sorted(parts.items())}
 
 
 def _walk(module: Any) -> Iterator[Any]:
@@ -179,7 +196,10 @@ def _sum(functions: Mapping[str, Function], target: str) -> dict[str, int]:
     for function in functions.values():
         for name, number in function.numbers.items():
             totals[name] = totals.get(name, 0) + number
-    return {**totals, KERNELS: sum(_is_kernel(name, target) for name in functions)}
+    return {
+        **totals,
+        KERNELS: sum(SOURCE_SIZE in functions[name].numbers and _is_kernel(name, target) for name in functions),
+    }
 
 
 def _is_kernel(name: str, target: str) -> bool:

@@ -20,6 +20,7 @@ from typing import Any
 
 from generated import Generated
 from parting import names_before
+from tracing import MAIN
 
 from tvmdash import common
 from tvmdash.exp_templates import Point
@@ -32,7 +33,10 @@ BUILDS_KEPT = 6
 
 @dataclass(frozen=True)
 class KeptFunction:
-    """A function: its hash, its numbers, its text as code and, where it is known, as TIR before code generation."""
+    """A function: its hash, its numbers, its text as code and, where it is known, as TIR before code generation.
+
+    `main`, the program that calls the others, has planned memory alone; its text is Relax and stands under `tir`.
+    """
 
     hash: str
     numbers: Mapping[str, int]
@@ -90,14 +94,14 @@ class Keep:
         common.write_bytes(path, gzip.compress(text.encode(), mtime=0))
         return made
 
-    def begin(self) -> None:
-        """Say that this process's build is being measured; forget builds that were measured long ago."""
+    def begin(self, reference: str = "") -> None:
+        """Say that this process's build is being measured; forget builds that were, long ago, but not the reference."""
         order = self._order()
         if order[-1:] != [self.build]:
             self.root.mkdir(parents=True, exist_ok=True)
             order = [*order, self.build][-10 * BUILDS_KEPT :]
             common.write_json(self.root / ORDER, order)
-        kept = list(dict.fromkeys(reversed(order)))[:BUILDS_KEPT]
+        kept = [*list(dict.fromkeys(reversed(order)))[:BUILDS_KEPT], reference]
         for folder in self.root.iterdir():
             if folder.is_dir() and folder.name not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -130,8 +134,9 @@ def _kept(generated: Generated) -> Kept:
         for name, function in generated.functions.items()
     }
     planned = generated.planned_memory_bytes
-    numbers = {**generated.numbers, **({} if planned is None else {"planned_memory": planned})}
-    return Kept(tvm_facts().version, numbers, functions, tuple(generated.trace.steps))
+    memory = {} if planned is None else {"planned_memory": planned}
+    functions[MAIN] = KeptFunction(str(planned), memory, "", generated.trace.read_program())
+    return Kept(tvm_facts().version, {**generated.numbers, **memory}, functions, tuple(generated.trace.steps))
 
 
 def _find_tir(function: str, texts: Mapping[str, str]) -> str:

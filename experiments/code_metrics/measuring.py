@@ -22,6 +22,7 @@ from tvmdash.exp_templates import Point
 from tvmdash.experiment import engine_store
 from tvmdash.networks.ops import Array
 
+PROCESSOR_INSTRUCTIONS = "processor_instructions"
 COUNTED_TARGET = "x86_64"
 """The one whose code is executed."""
 
@@ -42,8 +43,10 @@ def _count(generated: Generated, inputs: Sequence[Array]) -> Generated:
         found = counting.count(generated.executable, inputs)
     except counting.NotCountedError as error:
         return replace(generated, missing={**generated.missing, counting.INSTRUCTIONS: str(error)})
-    if found.by_processor is not None:
-        generated = replace(generated, facts={**generated.facts, "processor_instructions": found.by_processor})
+    if found.by_processor is None:
+        generated = replace(generated, missing={**generated.missing, PROCESSOR_INSTRUCTIONS: found.why_not})
+    else:
+        generated = replace(generated, facts={**generated.facts, PROCESSOR_INSTRUCTIONS: found.by_processor})
     return generated.counted(counting.INSTRUCTIONS, found.instructions)
 
 

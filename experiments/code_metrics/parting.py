@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tracing import GONE, MAIN
+
 Steps = Sequence[tuple[str, Mapping[str, str]]]
 CODE_GENERATION = "code generation"
-MAIN = "main"
 OTHER_HASHES = "these two TVMs hash the same input differently, so the outputs of their passes cannot be compared"
 NO_TRACE = "the passes of one of the two compilations were not kept"
 UNSTABLE = "the hashes of this module differ from process to process, as those of modules with symbolic shapes do"
@@ -25,50 +26,70 @@ class Parting:
 
 
 class _Side:
-    """One compilation so far: by function its hash and what it calls, and the step that it came with."""
+    """One compilation so far: by function its hash and what it calls."""
 
     def __init__(self) -> None:
         self.known: dict[str, str] = {}
-        self.came: dict[str, int] = {}
 
-    def take(self, made: Mapping[str, str], at: int) -> None:
-        self.known.update(made)
-        for name in made:
-            self.came.setdefault(name, at)
+    def has(self, name: str) -> bool:
+        return self.known.get(name, GONE) != GONE
+
+    def called(self, name: str) -> set[str]:
+        return set(self.known.get(name, "").split()[1:])
 
 
 class _Walk:
-    """Two compilations side by side. first: by function, the step after which it differs and goes on to."""
+    """Two compilations side by side.
+
+    first: by function, the step after which it differs and goes on to. new: those that came or went with that step.
+    """
 
     def __init__(self) -> None:
         self.before, self.after = _Side(), _Side()
         self.first: dict[str, int] = {}
+        self.new: set[str] = set()
 
     def take(self, then: Steps, now: Steps, at: int) -> None:
         """Go on by a step that both have, or by steps that one of the two alone has."""
+        names = {name for _, made in (*then, *now) for name in made}
+        were = {name for name in names if self.before.has(name) and self.after.has(name)}
         for side, steps in ((self.before, then), (self.after, now)):
             for _, made in steps:
-                side.take(made, at)
-        for name in {name for _, made in (*then, *now) for name in made}:
-            if self.before.known.get(name) == self.after.known.get(name):
-                self.first.pop(name, None)
-            else:
-                self.first.setdefault(name, at)
+                side.known.update(made)
+        for name in names:
+            self._hold_against(name, at, was_there=name in were)
+
+    def _hold_against(self, name: str, at: int, *, was_there: bool) -> None:
+        then, now = (side.known.get(name, GONE) for side in (self.before, self.after))
+        if then != now and name not in self.first:
+            self.first[name] = at
+            self.new |= set() if was_there and GONE not in (then, now) else {name}
+        elif then == now != GONE:  # passes on the host's functions alone take the others away for a while
+            self.first.pop(name, None)
+            self.new.discard(name)
 
     def find_origin(self, name: str, seen: frozenset[str] = frozenset()) -> int | None:
         """The step since which the function, or one that it calls, differs; None where they do not."""
         origins = [self._find_own(name)] if name in self.first else []
         if not origins:
-            called = {text for side in (self.before, self.after) for text in side.known.get(name, "").split()[1:]}
-            found = (self.find_origin(other, seen | {name}) for other in called - seen - {name})
+            found = (self.find_origin(other, seen | {name}) for other in self._called(name) - seen - {name})
             origins = [origin for origin in found if origin is not None]
         return min(origins, default=None)
 
     def _find_own(self, name: str) -> int:
-        """A function that came as another one was made of another program, where the program differed before."""
-        step, main = self.first[name], self.first.get(MAIN)
-        came = min(side.came.get(name, step) for side in (self.before, self.after))
-        return main if main is not None and came == step and main < step else step
+        """A function that came as another one, or came or went, did so for what differed before: the program, or parts.
+
+        Its parts are what it calls, and what the functions call that share one of these with it: other fusion.
+        """
+        if name not in self.new:
+            return self.first[name]
+        parts = self._called(name)
+        fused = {other for side in (self.before, self.after) for other in side.known if parts & side.called(other)}
+        every = {name, MAIN}.union(*(self._called(other) for other in fused - {MAIN}))
+        return min(self.first[other] for other in every if other in self.first)
+
+    def _called(self, name: str) -> set[str]:
+        return self.before.called(name) | self.after.called(name)
 
 
 def find_parting(before: Steps, after: Steps, function: str) -> Parting:

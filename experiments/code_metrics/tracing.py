@@ -10,13 +10,16 @@ from typing import Any
 FOLDING = "FoldConstant"
 """It compiles and runs pieces of the program; the passes in that are none of the program's own."""
 INPUT = "(input)"
+MAIN = "main"
+"""The program itself."""
+GONE = ""
 
 
 class Trace:
     """`steps`: after each pass, as `name #count`, the hash of every function that the pass made or changed, by name.
 
-    Behind the hash of a Relax function are the names of the functions that it calls. The first step is the input.
-    spent_ns: what watching took.
+    Behind the hash of a Relax function are the names of the functions that it calls; GONE stands for a function that is
+    no longer there. The first step is the input. spent_ns: what watching took.
     """
 
     def __init__(self) -> None:
@@ -26,6 +29,7 @@ class Trace:
         self._running: list[str] = []
         self._hashes: dict[str, tuple[Any, str]] = {}
         self._last: dict[str, Any] = {}
+        self._program: Any = None
 
     def start(self, module: Any) -> None:
         """Take the module that is compiled, before any pass."""
@@ -52,6 +56,10 @@ class Trace:
         """The functions as code generation was given them."""
         return {name: function.script(show_meta=False) for name, function in sorted(self._last.items())}
 
+    def read_program(self) -> str:
+        """`main` as the last pass on Relax left it: calls of kernels, and the storage that they write to."""
+        return "" if self._program is None else str(self._program.script(show_meta=False))
+
     def _take(self, name: str, module: Any) -> None:
         begun = time.process_time_ns()
         self._counts[name] += 1
@@ -66,6 +74,11 @@ class Trace:
                 self._hashes[own] = (function, text)
             if name.startswith(_LATE):
                 self._last[own] = function
+            elif own == MAIN:
+                self._program = function
+        for own in self._hashes.keys() - {str(variable.name_hint) for variable in module.functions}:
+            del self._hashes[own]
+            made[own] = GONE
         self.steps.append((f"{name} #{self._counts[name]}", made))
         self.spent_ns += time.process_time_ns() - begun
 

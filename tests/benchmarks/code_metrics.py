@@ -3,27 +3,29 @@
     python3 tests/benchmarks/code_metrics.py ARTIFACT COMPILERS NIGHTS [--networks mlp]
 
 ARTIFACT is a folder of an artifact store, COMPILERS where NVIDIA's wheels lie ("" without). Each night is a process
-with another PYTHONHASHSEED that takes points in another order. Prints the metric-nights and each difference from the
-first night.
+with another PYTHONHASHSEED that takes points in another order. Prints the metric-nights, each difference from the first
+night, and what a night costs on each target.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 REPO = Path(__file__).resolve().parents[2]
-ONE_NIGHT, PASSES = "--one-night", "passes"
+ONE_NIGHT, PASSES, COST = "--one-night", "passes", "cost"
 
 
 def numbers_of_night(seed: int, networks: list[str]) -> dict[str, dict[str, Any]]:
-    """By point, every exact number, every function's hash, and what the passes made."""
+    """By point, every exact number, every function's hash, what the passes made, and the cost in CPU s and bytes."""
     sys.path[:0] = [str(REPO / "experiments" / "code_metrics")]
     import measuring
     import targets
@@ -41,12 +43,20 @@ def numbers_of_night(seed: int, networks: list[str]) -> dict[str, dict[str, Any]
     found = {}
     for target, workload in points:
         point = Point(workload.name, {"target": target, **workload.args}, "", "")
+        begun = _cpu_seconds()
         made = measuring.measure(point, 0, is_counted=workload.name != "code.conv2d")
         name = f"{target} {workload.name} {json.dumps(workload.args)}"
         hashes = {name: function.hash for name, function in made.functions.items()}
         memory = {} if made.planned_memory_bytes is None else {"planned_memory": made.planned_memory_bytes}
-        found[name] = {**made.numbers, **memory, "functions": hashes, PASSES: made.trace.steps}
+        cost = [target, _cpu_seconds() - begun, sum(len(function.text) for function in made.functions.values())]
+        found[name] = {**made.numbers, **memory, "functions": hashes, PASSES: made.trace.steps, COST: cost}
     return found
+
+
+def _cpu_seconds() -> float:
+    """Of this process and its children, callgrind and ptxas among them."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _night(options: argparse.Namespace, seed: int) -> dict[str, dict[str, Any]]:
@@ -79,6 +89,8 @@ def main() -> int:
     for seed in range(1, options.nights):
         for point, numbers in _night(options, seed).items():
             for name, value in numbers.items():
+                if name == COST:
+                    continue
                 compared += not isinstance(value, (dict, list))
                 if value != first[point][name] and name == PASSES:
                     unstable.add(point)
@@ -87,6 +99,9 @@ def main() -> int:
                     print(f"night {seed}: {point}: {name}: {first[point][name]} -> {value}"[:2000])
         print(f"night {seed}: {compared} metric-nights, {differences} differences", flush=True)
     print(f"the hashes of passes differed at {len(unstable)} of {len(first)} points: {sorted(unstable)}")
+    for target, points in itertools.groupby(sorted(numbers[COST] for numbers in first.values()), lambda cost: cost[0]):
+        _, seconds, sizes = zip(*points, strict=True)
+        print(f"{target}: {len(seconds)} points, {sum(seconds):.1f} CPU s, {sum(sizes):,} bytes of text")
     return int(differences > 0)
 
 

@@ -15,6 +15,7 @@ import pytest
 from dashboard.artifacts.artifact import Artifact
 from tests.experiments.trying import STAMP, Tried, config_of, modules
 from tvmdash import common, records, structured
+from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Point
 from tvmdash.experiment.info import History
 from tvmdash.experiment.paired import reference
@@ -56,6 +57,7 @@ def test_every_target_is_measured_without_being_here(night: tuple[Tried, records
         assert info["source_size"] > 500
         assert info["device_memory_usage"] == 40
         assert ("code_size" in info) == (target not in LANGUAGES)
+        assert ("host_size" in info) == (target not in {"x86_64", "aarch64"})
         assert ("registers" in info) == (target.startswith("cuda") or target == "rocm")
 
 
@@ -89,6 +91,8 @@ def test_callgrind_counts_what_each_function_executes(night: tuple[Tried, record
     info = by_target(night[1])["x86_64"].additional_info
     assert info["instructions"] > info["functions"]["softmax_compute_"]["instructions"] > 50
     assert info["alike"]["instructions"] == 2
+    why_not = info.get("missing", {}).get("processor_instructions", "")
+    assert why_not.startswith("the processor's counter") == ("processor_instructions" not in info)
 
 
 def test_without_valgrind_instructions_are_missing_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,6 +212,16 @@ def test_what_wgsl_cannot_say_is_no_point() -> None:
     assert ("webgpu", "code.decoder") not in asked
 
 
+def test_what_tvm_cannot_compile_is_told_with_the_place_in_tvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tvm.s_tir import dlight
+
+    monkeypatch.setattr(dlight.gpu.Fallback, "is_target_available", lambda *_: {}["loops"])
+    relu = Point("code.relu", {"target": "opencl", "shape": "1x64x112x112", "dtype": "float32"}, "opencl", "opencl")
+    said = r"^TVM cannot generate code for opencl: KeyError at tvm/s_tir/dlight/.*\.py:\d+: .*loops"
+    with pytest.raises(DashboardError, match=said):
+        OWN.measuring.measure(relu, 0, is_counted=False)
+
+
 def test_the_first_pass_that_differs_is_named_and_where_it_cannot_be_why() -> None:
     find = OWN.parting.find_parting
     before = [
@@ -232,6 +246,26 @@ def test_the_first_pass_that_differs_is_named_and_where_it_cannot_be_why() -> No
     assert find(before, before, "fused_f_kernel").name == OWN.parting.CODE_GENERATION
     other = [("(input) #1", {"main": "1"}), *before[1:]]
     assert find(before, other, "fused_f_kernel").why_not == OWN.parting.OTHER_HASHES
+
+
+def test_a_function_that_one_side_alone_has_is_traced_to_what_made_fusion_go_otherwise() -> None:
+    find = OWN.parting.find_parting
+    made = [("(input) #1", {"main": "0"}), ("LegalizeOps #1", {"f": "a", "g": "b", "h": "c"})]
+    fused = [*made, ("FuseOps #1", {"main": "1 f_g", "f_g": "r f g"}), ("FuseTIR #1", {"f_g": "t", "f": "", "g": ""})]
+    apart = [*made, ("FuseOps #1", {"main": "1 f g"}), ("FuseTIR #1", {})]
+    for name in ("f", "g", "f_g"):
+        assert find(fused, apart, f"{name}_kernel").name == "FuseOps", name
+    marked = [*made[:1], ("LegalizeOps #1", {"f": "a", "g": "opaque", "h": "c"}), *apart[2:]]
+    for name in ("g", "f_g"):
+        assert find(fused, marked, f"{name}_kernel").name == "LegalizeOps", name
+    assert find(fused, marked, "h_kernel").name == OWN.parting.CODE_GENERATION
+    rest = [
+        ("tirx.VectorizeLoop #1", {"h": "x"}),
+        ("tirx.LowerIntrin #1", {"h": ""}),
+        ("tirx.LowerIntrin #2", {"h": "z"}),
+    ]
+    other = [("tirx.VectorizeLoop #1", {"h": "y"}), *rest[1:2], ("tirx.LowerIntrin #2", {"h": "v"})]
+    assert find([*fused, *rest], [*fused, *other], "h_kernel").name == "tirx.VectorizeLoop"
 
 
 Builds = Callable[[str], Any]
@@ -282,13 +316,32 @@ def test_a_changed_function_is_kept_with_both_sides_and_the_pass_that_changed_it
         second = keep.write(SOFTMAX, OWN.measuring.measure(SOFTMAX, 0, is_counted=False))
     changed = OWN.comparing.describe_others(keep, SOFTMAX, second, [], 0)["changed"]
     assert changed["build"] == "one"
-    (function,) = changed["functions"]
-    assert function["first_pass"] == "LegalizeOps"
+    assert {function["first_pass"] for function in changed["functions"]} == {"LegalizeOps"}
     record = {"build_config": {}, "workload_args": SOFTMAX.values, "workload": SOFTMAX.workload, "target": "opencl"}
     (told,) = OWN.comparing.read_changes(keep, [{**record, "additional_info": {"changed": changed}}])
-    for side in (told["functions"][0]["before"], told["functions"][0]["after"]):
-        assert "__kernel void" in side["code"]
-        assert "T.func_attr" in side["tir"]
+    assert (told.functions[0].first_pass, told.since.build) == ("LegalizeOps", "one")
+    for side in (told.functions[0].before, told.functions[0].after):
+        assert "__kernel void" in side.code
+        assert "T.func_attr" in side.tir
+
+
+def test_other_memory_is_told_of_main_though_no_function_is_another(builds: Builds) -> None:
+    import tvm
+
+    attention = Point("code.attention", {"target": "x86_64", "phase": "prefill", "length": 16}, "x86_64", "x86_64")
+    keep = builds("one")
+    keep.write(attention, OWN.measuring.measure(attention, 0, is_counted=False))
+    planner = tvm.relax.transform.StaticPlanBlockMemory
+    with pytest.MonkeyPatch.context() as patched:
+        nothing = tvm.transform.module_pass(lambda mod, _: mod, opt_level=0, name="StaticPlanBlockMemory")
+        patched.setattr(tvm.relax.transform, planner.__name__, lambda: nothing)
+        keep = builds("two")
+        second = keep.write(attention, OWN.measuring.measure(attention, 0, is_counted=False))
+    (told,) = OWN.comparing.compare(keep.read("one", attention), second)
+    assert told.describe() == {"name": "main", "first_pass": "StaticPlanBlockMemory"}
+    before, after = (side.numbers["planned_memory"] for side in (told.before, told.after))
+    assert after > before > 0
+    assert "R.Tensor" in told.after.tir
 
 
 def test_the_reference_is_asked_once_and_its_numbers_are_kept(
@@ -299,12 +352,17 @@ def test_the_reference_is_asked_once_and_its_numbers_are_kept(
     common.write_json(tmp_path / "reference.json", {"schema_version": 1, **structured.to_json(named)})
     monkeypatch.setenv(reference.VARIABLE, str(tmp_path / "reference.json"))
     OWN.comparing._reference.cache_clear()
-    keep = builds("tonight")
-    kept = keep.write(SOFTMAX, OWN.measuring.measure(SOFTMAX, 0, is_counted=False))
-    wanted = [{"workload": SOFTMAX.workload, "values": SOFTMAX.values, "target": SOFTMAX.target, "is_counted": False}]
-    said = OWN.comparing.describe_others(keep, SOFTMAX, kept, wanted, 0)
-    assert said == {"paired": {"reference": kept.numbers}}
+    builds("tonight")
+    kind = OWN.code_metrics.CodeMetrics
+    experiment = type("CodeMetrics", (kind,), {"folder": None})()
+    only = {"networks": [], "operators": ["softmax"], "shapes": 1, "dtypes": ["float32"], "models": []}
+    config = config_of(kind, "code_metrics", targets=["opencl"], **only)
+    (point,) = experiment.points(config)
+    made = experiment.prepare(point, config, 0)
+    numbers, paired = {**made.details, "planned_memory": made.memory_bytes}, made.details["paired"]
+    assert paired["reference"]["source_size"] > 500
+    assert paired == {"reference": {name: numbers[name] for name in paired["reference"]}}
     OWN.comparing._asked.clear()
     monkeypatch.setattr(OWN.comparing.subprocess, "run", lambda *_, **__: pytest.fail("it was asked again"))
-    assert OWN.comparing.describe_others(keep, SOFTMAX, kept, wanted, 0) == said
+    assert experiment.prepare(point, config, 0).details["paired"] == paired
     OWN.comparing._reference.cache_clear()

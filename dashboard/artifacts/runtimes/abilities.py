@@ -27,16 +27,14 @@ class Abilities:
     max_error: float | None
 
 
-def find_abilities(
-    artifact: Artifact, kind: str, index: int, extra: Path | None, context: BuildContext, scratch: Path
-) -> Abilities:
-    """What the artifact can do with that device, with a runtime in the folder `extra` as well.
+def find_abilities(artifact: Artifact, kind: str, index: int, context: BuildContext, scratch: Path) -> Abilities:
+    """What the artifact can do with that device.
 
     ArtifactError where the process that finds out does not come to its end, or the device computes wrongly.
     """
     log = context.log_folder / f"device-{kind}-{index}-{artifact.version}.log"
-    folders = (*artifact.loader_path, *([extra] if extra else []))
-    check = Check(artifact.pythonpath, folders, scratch, log, context.deadline)
+    paths = artifact.import_path, artifact.loader_path
+    check = Check(*paths, scratch, log, context.deadline, artifact.variables)
     tail = check.run([str(health.__file__), kind, str(index)])
     try:
         value = read_answer(tail, log)

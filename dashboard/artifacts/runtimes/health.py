@@ -52,7 +52,8 @@ def _run(tvm: Any, kind: str, device: Any) -> float:
         with builder.dataflow():
             output = builder.emit_output(relax.op.nn.relu(relax.op.matmul(x, y)))
         builder.emit_func_output(output)
-    target = tvm.target.Target({"kind": kind, "host": {"kind": "llvm"}})
+    arch = {"arch": f"sm_{device.compute_version.replace('.', '')}"} if kind == "cuda" else {}
+    target = tvm.target.Target({"kind": kind, "host": {"kind": "llvm"}, **arch})
     with target:
         executable = relax.build(relax.get_pipeline("zero")(builder.finalize()), target=target)
     generator = numpy.random.default_rng(0)

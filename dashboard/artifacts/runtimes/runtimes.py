@@ -1,6 +1,7 @@
-"""Gives a wheel the runtime of a device that it lacks: built from the source of its release, proved, kept with it.
+"""Gives a wheel what it lacks for a device, proved, kept with it.
 
-KEY/devices/KIND/{libtvm_runtime_KIND.so, runtime.json}
+KEY/devices/opencl/{libtvm_runtime_opencl.so, runtime.json}   built from the source of its release
+KEY/devices/cuda/{nvidia/, cuda/, runtime.json}               packages of the index
 
 The wheel itself stays as it was. TVM finds the library as the folder stands on the loader's path; see
 `Artifact.loader_path`.
@@ -11,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from dashboard.artifacts import artifact_store
@@ -19,7 +20,9 @@ from dashboard.artifacts.artifact import RUNTIME_MANIFEST, RUNTIMES, Artifact, A
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.runtimes.abilities import find_abilities
+from dashboard.artifacts.runtimes.asking import DRIVERS, list_driver_devices
 from dashboard.artifacts.runtimes.making import Making, library_name
+from dashboard.artifacts.runtimes.packages import PACKAGES, install_packages
 from dashboard.artifacts.runtimes.recipes import RECIPES
 from dashboard.artifacts.spec import WHEEL
 from tvmdash import common
@@ -31,16 +34,20 @@ TIMEOUT_S = 900.0
 
 @dataclass(frozen=True)
 class Runtime:
-    """What is kept of a runtime beside its library. source_sha256: by file, of the source it was compiled from."""
+    """What is kept of a runtime beside its files: of one that was compiled, or of packages by name and version.
+
+    source_sha256: by file, of the source it was compiled from.
+    """
 
     kind: str
     tvm_version: str
-    remote: str
-    commit: str
-    compiler: str
-    source_sha256: Mapping[str, str]
-    library_sha256: str
     seconds: Mapping[str, float]
+    packages: Mapping[str, str] = field(default_factory=dict)
+    remote: str = ""
+    commit: str = ""
+    compiler: str = ""
+    source_sha256: Mapping[str, str] = field(default_factory=dict)
+    library_sha256: str = ""
     schema_version: int = 1
 
 
@@ -54,11 +61,13 @@ class RuntimeRequest:
 
 
 def find_lacking(artifact: Artifact, kinds: Collection[str]) -> list[str]:
-    """Those of `kinds` whose runtime the artifact lacks and that is built beside a wheel."""
+    """Those of `kinds` whose runtime the artifact lacks and that is made beside a wheel."""
     if artifact.provider != WHEEL:
         return []
-    there = {Path(name).name for name in artifact.sizes_bytes} | {folder.name for folder in artifact.runtimes}
-    return [kind for kind in kinds if kind in RECIPES and not {kind, library_name(kind)} & there]
+    shipped = {Path(name).name for name in artifact.sizes_bytes}
+    there = {folder.name for folder in artifact.runtimes}
+    there |= {kind for kind in RECIPES if library_name(kind) in shipped}
+    return [kind for kind in kinds if kind in {*RECIPES, *PACKAGES} and kind not in there]
 
 
 def provide_runtimes(artifact: Artifact, request: RuntimeRequest) -> Iterator[str]:
@@ -72,36 +81,52 @@ def provide_runtimes(artifact: Artifact, request: RuntimeRequest) -> Iterator[st
             with artifact_store.claim(context.folder, base, deadline):
                 if find_lacking(artifact, [kind]):
                     with artifact_store.workplace(context.folder, base) as place:
-                        _build(artifact, kind, request.source, place, context)
+                        _provide(artifact, kind, request.source, place, context)
         except (DashboardError, OSError) as error:
             yield f"TVM {artifact.version} drives no {kind}, as its runtime cannot be had: {error}"
 
 
-def _build(artifact: Artifact, kind: str, remote: str, place: Path, context: BuildContext) -> None:
+def _provide(artifact: Artifact, kind: str, remote: str, place: Path, context: BuildContext) -> None:
+    make = _install if kind in PACKAGES else _build
+    made = make(artifact, kind, remote, place, context)
+    folder, begun = place / kind, time.monotonic()
+    can = find_abilities(replace(artifact, unproved=(folder,)), kind, 0, context, place / "scratch")
+    if not can.drives:
+        raise ArtifactError(f"TVM does not load {library_name(kind)} (logs: {context.log_folder}).")
+    kept = replace(made, seconds={**made.seconds, "health": round(time.monotonic() - begun, 1)})
+    common.write_json(folder / RUNTIME_MANIFEST, asdict(kept))
+    target = artifact.path / RUNTIMES / kind
+    target.parent.mkdir(exist_ok=True)
+    common.swap_in(folder, target)
+
+
+def _install(artifact: Artifact, kind: str, _: str, place: Path, context: BuildContext) -> Runtime:
+    if not list_driver_devices(kind):
+        raise ArtifactError(f"no driver shows a device ({DRIVERS[kind]}).")
+    begun, log = time.monotonic(), context.log_folder / f"runtime-{kind}-{artifact.version}-pip.log"
+    install_packages(kind, place / kind, log, context)
+    return Runtime(
+        kind, artifact.version, {"install": round(time.monotonic() - begun, 1)}, packages=dict(PACKAGES[kind])
+    )
+
+
+def _build(artifact: Artifact, kind: str, remote: str, place: Path, context: BuildContext) -> Runtime:
     making, moments = Making(artifact, kind, remote, place, context), [time.monotonic()]
     commit = making.fetch()
     moments.append(time.monotonic())
     compiler = making.compile()
     moments.append(time.monotonic())
-    can = find_abilities(artifact, kind, 0, making.folder, context, place / "scratch")
-    if not can.drives:
-        raise ArtifactError(f"TVM does not load {making.library.name} (logs: {context.log_folder}).")
-    moments.append(time.monotonic())
-    steps = zip(("fetch", "compile", "health"), moments, moments[1:], strict=False)
-    made = Runtime(
+    steps = zip(("fetch", "compile"), moments, moments[1:], strict=False)
+    return Runtime(
         kind,
         artifact.version,
-        remote,
-        commit,
-        compiler,
-        {name: _hash(making.source / name) for name in making.recipe.files},
-        _hash(making.library),
         {step: round(end - begun, 1) for step, begun, end in steps},
+        remote=remote,
+        commit=commit,
+        compiler=compiler,
+        source_sha256={name: _hash(making.source / name) for name in making.recipe.files},
+        library_sha256=_hash(making.library),
     )
-    common.write_json(making.folder / RUNTIME_MANIFEST, asdict(made))
-    target = artifact.path / RUNTIMES / kind
-    target.parent.mkdir(exist_ok=True)
-    common.swap_in(making.folder, target)
 
 
 def _hash(path: Path) -> str:

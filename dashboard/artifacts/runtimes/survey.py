@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from dashboard.artifacts.artifact import RUNTIMES, Artifact, ArtifactError
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.runtimes import drivers
 from dashboard.artifacts.runtimes.abilities import find_abilities
+from dashboard.artifacts.runtimes.asking import DRIVERS, list_driver_devices
 from dashboard.artifacts.runtimes.making import check_offered
+from dashboard.artifacts.runtimes.packages import PACKAGES, format_packages
 from dashboard.artifacts.runtimes.recipes import RECIPES
 from dashboard.artifacts.runtimes.runtimes import find_lacking
 from dashboard.artifacts.spec import WHEEL
-from tvmdash import common
-from tvmdash.errors import DashboardError
 
-_DRIVER_S, _TVM_S = 60.0, 300.0
-DRIVERS: Mapping[str, str] = MappingProxyType(
-    {
-        "opencl": "Debian, Ubuntu: apt install pocl-opencl-icd, for the processor; a GPU has its maker's",
-        "cuda": "NVIDIA's driver; Debian: apt install nvidia-driver, Ubuntu: ubuntu-drivers install",
-        "rocm": "AMD's ROCm: apt install rocm from AMD's repository",
-        "vulkan": "Debian, Ubuntu: apt install libvulkan1 mesa-vulkan-drivers",
-        "metal": "only macOS has it",
-    }
-)
-"""Where the driver of each kind of device comes from."""
+_TVM_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -60,19 +45,10 @@ def survey(kind: str, index: int, artifact: Artifact | None, source: str) -> Fin
     if artifact is None:
         return Finding(f"{driver}; the first night says what its TVM can do.")
     if find_lacking(artifact, [kind]):
+        if kind in PACKAGES:
+            return Finding(f"{driver}; the next night installs {format_packages(kind)} for TVM {artifact.version}.")
         return _describe_build(kind, driver, artifact, source)
     return _ask_tvm(kind, index, driver, artifact)
-
-
-def list_driver_devices(kind: str) -> list[str] | None:
-    """The devices of that kind as the machine's own drivers name them; None where there is no driver."""
-    argv = [sys.executable, str(drivers.__file__), kind]
-    try:
-        done = subprocess.run(argv, capture_output=True, timeout=_DRIVER_S, check=True)
-        listed = common.parse_json(done.stdout.strip().split(b"\n")[-1], kind)
-    except (OSError, subprocess.SubprocessError, DashboardError):
-        return None
-    return [str(name) for name in listed] if isinstance(listed, list) else None
 
 
 def _describe_build(kind: str, driver: str, artifact: Artifact, source: str) -> Finding:
@@ -111,7 +87,7 @@ def _ask_tvm(kind: str, index: int, driver: str, artifact: Artifact) -> Finding:
     with tempfile.TemporaryDirectory() as folder:
         context = BuildContext(artifact.path.parent, Path(folder), Deadline(_TVM_S))
         try:
-            can = find_abilities(artifact, kind, index, None, context, Path(folder) / "scratch")
+            can = find_abilities(artifact, kind, index, context, Path(folder) / "scratch")
         except ArtifactError as error:
             return Finding(f"{driver}; {tvm} cannot use it: {error}", is_fault=True)
     if not can.drives:
@@ -124,12 +100,8 @@ def _ask_tvm(kind: str, index: int, driver: str, artifact: Artifact) -> Finding:
 
 
 def _describe_lack(kind: str, artifact: Artifact) -> str:
-    if kind == "cuda" and artifact.provider == WHEEL:
-        path = os.environ.get("LD_LIBRARY_PATH", "")
-        place = f" (LD_LIBRARY_PATH is {path!r})" if path else ""
-        return f"libcudart.so.13, of CUDA 13, has to be where the system's loader looks{place}"
-    if kind in RECIPES and artifact.provider == WHEEL:
+    if kind in {*RECIPES, *PACKAGES} and artifact.provider == WHEEL:
         return (
-            f"what was built for it does not load; remove {artifact.path / RUNTIMES / kind}, and a night builds it anew"
+            f"what was made for it does not load; remove {artifact.path / RUNTIMES / kind}, and a night makes it anew"
         )
     return f"build it from source (tvm_remote, tvm_branch); USE_{kind.upper()} is then on"

@@ -21,6 +21,8 @@ REMOTE = "remote:"
 """What the name of a device begins with that is reached through TVM's RPC tracker."""
 VARIABLE = "TVMDASH_DEVICES"
 """The variable in which a stage finds the home's `devices` as JSON; where it is not set, a kind stands for itself."""
+FIELD = "device"
+"""What names a point's device: the field of an experiment's config, its axis, the name in a record's runtime_config."""
 FACT = "device"
 """What a record says of the device that it was measured on: its `additional_info` of this name, with the `model`."""
 _LOCAL = re.compile(rf"({'|'.join(KINDS)})(?::(\d{{1,3}}))?", re.ASCII)
@@ -120,3 +122,9 @@ def find_device(name: str) -> Device:
     if name not in devices:
         raise DashboardError(f"device {name}: the home has none of that name. Name it in $.devices of its config.json.")
     return devices[name]
+
+
+def device_of(labels: Mapping[str, Any]) -> str:
+    """The device that a series with these labels is of; this machine's processor where they name none."""
+    runtime = labels.get("runtime_config")
+    return str(runtime.get(FIELD, CPU)) if isinstance(runtime, Mapping) else CPU

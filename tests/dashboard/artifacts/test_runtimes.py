@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 from collections.abc import Callable
@@ -17,7 +18,9 @@ from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, find_lacking, 
 from dashboard.artifacts.runtimes.survey import survey
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config
+from tests.cards.stand_in import Driver, make_driver
 from tests.dashboard import homes
+from tests.dashboard.package_index import write_wheel
 from tests.dashboard.standin import git
 
 RECIPE = recipes.Recipe(("src/one.cc", "src/two.cc"), ("include", "src"), ("LEVEL=2",), (), "stdio.h", ("g++",))
@@ -75,7 +78,7 @@ def wheel(tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch) -> Arti
 
 @pytest.fixture
 def build(tmp_path: Path, remote: Path) -> Callable[[Artifact], list[str]]:
-    request = RuntimeRequest(("opencl", "cuda"), str(remote), tmp_path / "logs")
+    request = RuntimeRequest(("opencl",), str(remote), tmp_path / "logs")
     return lambda artifact: list(provide_runtimes(artifact, request))
 
 
@@ -83,7 +86,7 @@ def test_a_wheel_gets_the_runtime_that_it_lacks_and_keeps_where_it_came_from(
     wheel: Artifact, build: Callable[[Artifact], list[str]]
 ) -> None:
     before = {path: path.stat().st_mtime_ns for path in wheel.path.rglob("*") if path.is_file()}
-    assert find_lacking(wheel, ("opencl", "cuda")) == ["opencl"]
+    assert find_lacking(wheel, ("opencl", "rocm")) == ["opencl"]
     assert build(wheel) == []
     (folder,) = read_artifact(wheel.path).runtimes
     assert folder in wheel.loader_path
@@ -186,8 +189,7 @@ def test_a_survey_asks_the_tvm_that_has_a_runtime(
     assert found.text == "the driver shows GPU (1.2); TVM 0.9.0 does not see it."
     (wheel.pythonpath[0] / "tvm.py").write_text(TVM.replace("LOADS = True", "LOADS = False"))
     assert f"does not load; remove {wheel.path / 'devices' / 'opencl'}" in survey("opencl", 0, wheel, "/tvm").text
-    found = survey("cuda", 0, wheel, "/tvm")
-    assert "TVM 0.9.0 does not drive it: libcudart.so.13, of CUDA 13, has to be" in found.text
+    assert "the next night installs nvidia-cuda-runtime==13.0.96 " in survey("cuda", 0, wheel, "/tvm").text
 
 
 def test_a_tvm_that_is_investigated_gets_the_runtimes_of_the_homes_devices(
@@ -200,3 +202,62 @@ def test_a_tvm_that_is_investigated_gets_the_runtimes_of_the_homes_devices(
     with ArtifactFinder(config, tmp_path / "logs").provide(spec) as provided:
         assert [folder.name for folder in provided.artifact.runtimes] == ["opencl"]
         assert provided.note == ""
+
+
+CUDA_TVM = """
+import ctypes, os, pathlib
+ctypes.CDLL("libcuda.so.1")
+root = pathlib.Path(os.environ["CUDA_PATH"])
+ctypes.CDLL(str(root / "lib" / "libcudart.so.13"))
+import cuda.bindings.nvrtc
+(headers,) = root.glob("targets/*-linux/include")
+assert (headers / "cccl" / "cuda" / "std" / "cstdint").is_file()
+assert str(root / "lib") in os.environ["LD_LIBRARY_PATH"].split(":")
+def get_global_func(name, allow_missing): return print if name.endswith("cuda") else None
+class device:
+    exist = False
+    def __init__(self, kind, index): pass
+"""
+PINS = {"nvidia-cuda-runtime": "13.0.1", "cuda-bindings": "13.0.2"}
+
+
+@pytest.fixture
+def cuda_wheel(wheel: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Artifact:
+    """A wheel that asks for CUDA as TVM's does; the index has small packages with the layout of NVIDIA's."""
+    make_driver(tmp_path)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    for module in ("packages", "runtimes"):
+        monkeypatch.setattr(f"dashboard.artifacts.runtimes.{module}.PACKAGES", {"cuda": PINS})
+    index, library = tmp_path / "index", (wheel.pythonpath[0] / "libtvm_runtime.so").read_bytes()
+    index.mkdir()
+    files = {f"nvidia/cu13/{name}": "" for name in ("include/cccl/cuda/std/cstdint", "include/cuda_runtime.h")}
+    write_wheel(index, "nvidia_cuda_runtime", "13.0.1", {**files, "nvidia/cu13/lib/libcudart.so.13": library})
+    write_wheel(index, "cuda_bindings", "13.0.2", {"cuda/bindings/nvrtc.py": ""})
+    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_CONFIG_FILE": os.devnull}.items():
+        monkeypatch.setenv(name, value)
+    (wheel.pythonpath[0] / "tvm.py").write_text(CUDA_TVM)
+    return replace(wheel, library_path=(*wheel.library_path, tmp_path))
+
+
+def test_a_wheel_gets_cuda_from_the_package_index(cuda_wheel: Artifact, build: Callable[[Artifact], list[str]]) -> None:
+    assert find_lacking(cuda_wheel, ["cuda"]) == ["cuda"]
+    assert "the next night installs nvidia-cuda-runtime==13.0.1 " in survey("cuda", 0, cuda_wheel, "").text
+    said = list(provide_runtimes(cuda_wheel, RuntimeRequest(("cuda",), "", cuda_wheel.path / "logs")))
+    assert said == []
+    (folder,) = cuda_wheel.runtimes
+    kept = json.loads((folder / "runtime.json").read_text())
+    assert (kept["packages"], set(kept["seconds"])) == (PINS, {"install", "health"})
+    assert find_lacking(cuda_wheel, ["cuda"]) == []
+    assert folder in cuda_wheel.import_path
+    found = survey("cuda", 0, cuda_wheel, "")
+    assert found.text == "the driver shows NVIDIA H200 that is not there; TVM 0.9.0 does not see it."
+
+
+def test_without_a_card_no_packages_are_installed_and_the_driver_is_named(
+    cuda_wheel: Artifact, build: Callable[[Artifact], list[str]], tmp_path: Path
+) -> None:
+    Driver(tmp_path).set(count=0)
+    (said,) = provide_runtimes(cuda_wheel, RuntimeRequest(("cuda",), "", cuda_wheel.path / "logs"))
+    assert "drives no cuda, as its runtime cannot be had: no driver shows a device (NVIDIA's driver;" in said
+    assert survey("cuda", 0, cuda_wheel, "").text.startswith("its driver shows no device (NVIDIA's driver;")
+    assert cuda_wheel.runtimes == ()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tvmdash.config_util import Config, values_of
-from tvmdash.devices import CPU, find_device
+from tvmdash.devices import CPU, FIELD, Device, find_device
+from tvmdash.experiment.engines import Engine
 from tvmdash.experiment.info import Axis, Measurable, Point
+from tvmdash.machine.cuda import find_cuda_card
 
-FIELD = "device"
-"""The config field, and the axis."""
 AXIS = Axis(FIELD, "runtime_config")
 
 
@@ -20,18 +21,39 @@ def list_points(experiment: Measurable[Config], config: Config) -> list[Point]:
 
     On the processor a point does not name it, so that series of the time before there were devices go on.
     """
-    asked = values_of(config).get(FIELD, (CPU,))
+    asked = _list_asked(config)
     on_cpu = experiment.points(config)
-    if FIELD not in {axis.name for axis in experiment.axes} or tuple(asked) == (CPU,):
+    if FIELD not in {axis.name for axis in experiment.axes} or asked == (CPU,):
         return on_cpu
     return [point for name in asked for point in (on_cpu if name == CPU else _move(experiment, config, on_cpu, name))]
+
+
+def list_engines(experiment: Measurable[Config], config: Config) -> list[Engine]:
+    """The engines that the config asks for: not those of a kind of device that it names none of."""
+    kinds = {find_device(name).kind for name in _list_asked(config) if name != CPU}
+    return [engine for engine in experiment.engines if not engine.device or engine.device in kinds]
+
+
+def _list_asked(config: Config) -> Sequence[str]:
+    return tuple(values_of(config).get(FIELD, (CPU,)))
 
 
 def _move(experiment: Measurable[Config], config: Config, points: list[Point], name: str) -> Iterator[Point]:
     """Those of the points that can run on that device, on it; a process has no points of two devices."""
     device = find_device(name)
+    of_device = {engine.instead_of: engine.name for engine in experiment.engines if engine.device == device.kind}
     for point in points:
+        values, group = {**point.values, FIELD: name}, f"{point.group} on {name}"
         if experiment.runs_on_devices(point, config):
-            target = json.dumps(device.make_target(json.loads(point.target)), sort_keys=True)
-            values = {**point.values, FIELD: name}
-            yield replace(point, values=values, target=target, group=f"{point.group} on {name}", device=name)
+            target = json.dumps(_make_target(device, json.loads(point.target)), sort_keys=True)
+            yield replace(point, values=values, target=target, group=group, device=name)
+        elif point.engine in of_device and device.tracker is None:
+            engine = of_device[point.engine]
+            yield replace(point, values=values, target=device.kind, group=group, device=name, engine=engine)
+
+
+def _make_target(device: Device, of_cpu: Mapping[str, Any]) -> dict[str, Any]:
+    """TVM's target for it; of a card of CUDA in this machine with what it can do, where the config does not say it."""
+    target = device.make_target(of_cpu)
+    card = find_cuda_card(device.index) if device.kind == "cuda" and device.tracker is None else None
+    return {"arch": card.arch, **target} if card else target

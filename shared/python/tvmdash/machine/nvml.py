@@ -1,0 +1,150 @@
+"""NVIDIA's cards through NVML, by NVIDIA's package nvidia-ml-py: what they are and what they do meanwhile.
+
+What a card or its driver cannot say is None: not supported, lost in the middle, the driver gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+THROTTLES: Mapping[str, int] = MappingProxyType(
+    {"its power limit": 0x004, "heat": 0x020 | 0x040, "its power supply": 0x080, "its hardware": 0x008}
+)
+"""By what slows a card's clocks down, NVML's bits for that. `its hardware` stands beside heat or supply, or alone."""
+READINGS: Mapping[str, Callable[[Any, Any], float]] = MappingProxyType(
+    {
+        "gpu_temperature_c": lambda nvml, card: nvml.nvmlDeviceGetTemperature(card, nvml.NVML_TEMPERATURE_GPU),
+        "gpu_mhz": lambda nvml, card: nvml.nvmlDeviceGetClockInfo(card, nvml.NVML_CLOCK_SM),
+        "gpu_memory_mhz": lambda nvml, card: nvml.nvmlDeviceGetClockInfo(card, nvml.NVML_CLOCK_MEM),
+        "gpu_percent": lambda nvml, card: nvml.nvmlDeviceGetUtilizationRates(card).gpu,
+        "gpu_memory_used_bytes": lambda nvml, card: nvml.nvmlDeviceGetMemoryInfo(card).used,
+        "gpu_power_w": lambda nvml, card: nvml.nvmlDeviceGetPowerUsage(card) / 1e3,
+    }
+)
+"""What is read of a card at a moment, by column of the telemetry."""
+_log = logging.getLogger("machine")
+
+
+@dataclass(frozen=True)
+class Card:
+    """One card; `handle` is NVML's."""
+
+    nvml: Any
+    handle: Any
+
+    def ask(self, question: Callable[[Any, Any], Any]) -> Any:
+        """The answer to a question that takes the package and the handle, None where the card has none."""
+        try:
+            return question(self.nvml, self.handle)
+        except self.nvml.NVMLError:
+            return None
+
+    def read_energy_mj(self) -> int | None:
+        """Millijoules since its driver was loaded, of the whole card; None where it has no such counter."""
+        energy: int | None = self.ask(lambda nvml, card: nvml.nvmlDeviceGetTotalEnergyConsumption(card))
+        return energy
+
+    def read_throttles(self) -> Mapping[str, bool] | None:
+        """Whether its clocks are slowed down now, by each of THROTTLES."""
+        bits: int | None = self.ask(lambda nvml, card: nvml.nvmlDeviceGetCurrentClocksEventReasons(card))
+        return None if bits is None else {name: bool(bits & mask) for name, mask in THROTTLES.items()}
+
+    def driver_version(self) -> str | None:
+        """Of NVIDIA's driver, as 580.126.09."""
+        version: str | None = self.ask(lambda nvml, _: nvml.nvmlSystemGetDriverVersion())
+        return version
+
+    def is_divided(self) -> bool:
+        """Whether others may have parts of it (MIG)."""
+        mode = self.ask(lambda nvml, card: nvml.nvmlDeviceGetMigMode(card))
+        return bool(mode and mode[0])
+
+    def list_strangers(self) -> list[int]:
+        """The processes that use it and that this process's run did not start, going by the process group."""
+        using = self.ask(lambda nvml, card: nvml.nvmlDeviceGetComputeRunningProcesses(card)) or ()
+        return [process.pid for process in using if not _is_ours(process.pid)]
+
+
+def _is_ours(pid: int) -> bool:
+    try:
+        return os.getpgid(pid) == os.getpgid(0)
+    except OSError:
+        return False
+
+
+class Cards:
+    """The cards of this machine by NVML's numbers, opened. Call it for a reading of all; `close` it at the end."""
+
+    def __init__(self, nvml: Any, cards: Mapping[int, Card]) -> None:
+        self._nvml, self.cards = nvml, cards
+        self._energy_before = {number: card.read_energy_mj() for number, card in cards.items()}
+
+    def __call__(self) -> Mapping[str, float | None]:
+        """By column: READINGS, the energy in joules since they were opened, and 1 where a clock is slowed down."""
+        return {name: value for number in self.cards for name, value in self._read(number)}
+
+    def _read(self, number: int) -> list[tuple[str, float | None]]:
+        card, before = self.cards[number], self._energy_before[number]
+        known = [(f"{name}.{number}", card.ask(question)) for name, question in READINGS.items()]
+        energy, throttles = card.read_energy_mj(), card.read_throttles() or {}
+        used = None if energy is None or before is None else (energy - before) / 1e3
+        slowed = [(f"gpu_throttled.{number} {name}", throttles.get(name)) for name in THROTTLES]
+        return [
+            (name, None if value is None else float(value))
+            for name, value in [*known, (f"gpu_energy_j.{number}", used), *slowed]
+        ]
+
+    def close(self) -> None:
+        """Let go of the library."""
+        try:
+            self._nvml.nvmlShutdown()
+        except self._nvml.NVMLError as error:
+            _log.warning("NVML: %s", error)
+
+
+def open_cards() -> Cards | None:
+    """The machine's NVIDIA cards; None where there is no driver that answers, or no card."""
+    nvml = _start()
+    if nvml is None:
+        return None
+    found = {
+        number: _find(nvml, nvml.nvmlDeviceGetHandleByIndex, number) for number in range(nvml.nvmlDeviceGetCount())
+    }
+    cards = Cards(nvml, {number: card for number, card in found.items() if card})
+    if cards.cards:
+        return cards
+    cards.close()
+    return None
+
+
+def find_card(pci_bus_id: str) -> Card | None:
+    """The card at that place of the machine, as CUDA names it, for the rest of this process's life."""
+    nvml = _start()
+    return None if nvml is None else _find(nvml, nvml.nvmlDeviceGetHandleByPciBusId, pci_bus_id)
+
+
+def _find(nvml: Any, find: Callable[[Any], Any], which: int | str) -> Card | None:
+    try:
+        return Card(nvml, find(which))
+    except nvml.NVMLError as error:
+        _log.warning("NVML does not show card %s: %s.", which, error)
+        return None
+
+
+def _start() -> Any:
+    """The package with NVML begun; None where there is no driver that answers."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError_LibraryNotFound:
+        return None
+    except pynvml.NVMLError as error:
+        _log.info("NVML is there, but finds no driver: %s. No GPU is recorded.", error)
+        return None
+    return pynvml
