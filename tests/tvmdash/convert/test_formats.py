@@ -76,6 +76,7 @@ def test_overlapping_slices_lie_in_threads_of_their_own(tmp_path: Path) -> None:
 
 def test_csv_has_a_row_for_each_event(tmp_path: Path) -> None:
     write_csv(tmp_path / "x.csv", EVENTS)
+    assert b"\r" not in (tmp_path / "x.csv").read_bytes()
     with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["kind"] for row in rows] == ["slice"] * 3 + ["counter"] * 2

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tvmdash.measure.capture import Capture, OperatorSpan, Sample
+from tvmdash.records_exchange import find_format, records_in, write_records
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGE = (REPOSITORY / "docs" / "exchange.md").read_text(encoding="utf-8")
@@ -59,11 +60,18 @@ def test_the_commands_of_the_page_print_what_it_says(block: list[tuple[str, str]
         assert re.fullmatch(pattern, done.stdout, re.DOTALL), done.stdout
 
 
-def test_the_python_of_the_page_runs(tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "docs/exchange.md", "exec"), {"folder": tmp_path})
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.split()[1])
+def test_the_python_of_the_page_runs(block: str, place: Path) -> None:
+    imported = re.match(r"import (\w+)$", block, re.MULTILINE)
+    if imported:
+        pytest.importorskip(imported[1], reason=f"{imported[1]} is not installed")
+    rows = list(records_in(place / "home"))
+    for name in ("records.parquet", "records.jsonl"):
+        write_records(place / name, rows, find_format(place / name))
+    exec(compile(block, "docs/exchange.md", "exec"), {"folder": place})
 
 
 def test_the_page_names_every_format_and_no_other() -> None:

@@ -12,11 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tvmdash.records_exchange.hostile import read_hostile
 from tvmdash import records
 from tvmdash.errors import DashboardError
 from tvmdash.records import Record, migrations
 from tvmdash.records import record as record_module
-from tvmdash.records_exchange import FORMATS, PlacedRecord, keep, migrate, read_records, records_in, write_records
+from tvmdash.records_exchange import (
+    FORMATS,
+    PlacedRecord,
+    find_format,
+    keep,
+    migrate,
+    read_records,
+    records_in,
+    write_records,
+)
 from tvmdash.records_exchange.tvm_log import NO_MEDIAN
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
@@ -177,6 +187,10 @@ def test_the_log_format_has_the_fields_of_the_documentation(tmp_path: Path) -> N
     [
         ({"night": "yesterday"}, "record 1: .*night.*not a stamp"),
         ({"experiment": "../../etc"}, "not an experiment's name"),
+        ({"experiment": "a\nb"}, "not an experiment's name"),
+        ({"experiment": "x" * 256}, "not an experiment's name"),
+        ({"night": "20261399T999999Z"}, r"\$.night: .*month"),
+        ({"additional_info": {**golden()["records"][0]["additional_info"], "paired": 5}}, r"paired: 5 is not of type"),
         ({"experiment": 5}, r"\$.experiment: 5 is not a text"),
         ({"workload": "nodomain"}, "workload"),
         ({"execution_elapsed_ms_mean": "fast"}, "execution_elapsed_ms_mean"),
@@ -216,6 +230,40 @@ def test_what_is_no_file_of_records_is_said(style: str, tmp_path: Path) -> None:
         list(read_records(tmp_path / "in", style))
 
 
+@pytest.mark.parametrize("style", FORMATS)
+def test_a_format_is_known_by_the_name_of_its_file(style: str, home: Path, tmp_path: Path) -> None:
+    if style == "parquet":
+        pytest.importorskip("duckdb", reason="duckdb is not installed: Parquet cannot be written")
+    assert run("export", home, "--to", tmp_path / f"all.{style}").returncode == 0
+    assert [row.experiment for row in read_records(tmp_path / f"all.{style}", style)] == ["relax_opt"]
+    into = run("import", tmp_path / f"all.{style}", "--to", tmp_path / "copy")
+    assert (into.returncode, into.stderr) == (0, "")
+
+
+def test_a_name_that_says_no_format_is_of_json_lines_and_what_is_asked_for_comes_first(
+    home: Path, tmp_path: Path
+) -> None:
+    assert find_format(tmp_path / "records.txt") == "jsonl"
+    assert find_format(tmp_path / "RECORDS.PARQUET") == "parquet"
+    assert run("export", home, "--to", tmp_path / "all.json", "--format", "jsonl").returncode == 0
+    assert len(list(read_records(tmp_path / "all.json", "jsonl"))) == 1
+
+
+def test_a_moment_that_is_none_is_said_where_a_format_needs_one(tmp_path: Path) -> None:
+    with pytest.raises(DashboardError, match=rf"relax_opt/{STAMP}: \$.timestamp: 'soon' is not a moment"):
+        write_records(tmp_path / "out", [placed(timestamp="soon")], "tvm-0.1")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_thousand_hostile_files_are_read_or_refused_and_nothing_else_is_written(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="duckdb is not installed: Parquet cannot be read")
+    (tmp_path / "jail").mkdir()
+    outcomes = read_hostile(tmp_path / "jail", 1000, seed=20)
+    assert outcomes["refused"] > 500
+    assert outcomes["read"] > 20
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
 def test_an_import_is_written_once_and_never_over_something_else(tmp_path: Path) -> None:
     first = keep([placed()], tmp_path)
     assert [path.name for path in first.written] == [f"data_{STAMP}.json"]
@@ -235,7 +283,7 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
 
 def test_the_commands_export_and_import(home: Path, tmp_path: Path) -> None:
     out = run("export", home, "--to", tmp_path / "all.jsonl")
-    assert (out.returncode, out.stdout) == (0, f"{tmp_path / 'all.jsonl'}: 1 records.\n")
+    assert (out.returncode, out.stdout) == (0, f"{tmp_path / 'all.jsonl'}: 1 record.\n")
     into = run("import", tmp_path / "all.jsonl", "--to", tmp_path / "copy")
     assert into.returncode == 0
     assert len(records.read_data(tmp_path / "copy" / "relax_opt" / f"data_{STAMP}.json", "relax_opt").records) == 1
@@ -249,7 +297,7 @@ def test_what_was_imported_is_exported_as_it_was(home: Path, tmp_path: Path) -> 
     run("import", tmp_path / "first.jsonl", "--to", tmp_path / "copy")
     for name, source in (("all", tmp_path / "copy"), ("one", tmp_path / "copy" / "relax_opt")):
         out = run("export", source, "--to", tmp_path / f"{name}.jsonl")
-        assert (out.returncode, out.stdout) == (0, f"{tmp_path / f'{name}.jsonl'}: 1 records.\n")
+        assert (out.returncode, out.stdout) == (0, f"{tmp_path / f'{name}.jsonl'}: 1 record.\n")
         assert (tmp_path / f"{name}.jsonl").read_text() == (tmp_path / "first.jsonl").read_text()
 
 

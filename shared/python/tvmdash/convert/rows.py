@@ -33,11 +33,11 @@ COLUMNS = {
 
 
 def write_csv(destination: Path, events: Iterable[Event]) -> Written:
-    """Write RFC 4180 CSV with a header; DashboardError leaves nothing behind."""
+    """Write RFC 4180 CSV with a header, lines ended as in Unix; DashboardError leaves nothing behind."""
 
     def write(file: IO[bytes], batch: Batch | None) -> None:
         text = io.StringIO(newline="")
-        writer = csv.writer(text)
+        writer = csv.writer(text, lineterminator="\n")
         if batch is None:
             writer.writerow(COLUMNS)
         else:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-HASHED = "source_size"
-"""The metric in which the text of a function counts: other code of the same size is a change of this one."""
+HASHED = frozenset({"source_size", "host_size"})
+"""The metrics in which the text of a function counts: other code of the same size is a change of these."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ def read_functions(info: Mapping[str, Any], name: str) -> dict[str, FunctionNumb
     if not isinstance(functions, dict):
         return {}
     return {
-        own: FunctionNumber(float(numbers[name]), str(numbers.get("hash", "")) if name == HASHED else "")
+        own: FunctionNumber(float(numbers[name]), str(numbers.get("hash", "")) if name in HASHED else "")
         for own, numbers in functions.items()
         if isinstance(numbers, dict) and isinstance(numbers.get(name), (int, float))
     }

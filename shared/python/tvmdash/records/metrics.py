@@ -46,6 +46,7 @@ METRICS = (
     Metric(RUN_TIME_RATIO, "", "lower", ("additional_info", "paired", "ratios", RUN_TIME, "ratio"), "ratio"),
     Metric("device_time", "ms", "lower", ("additional_info", "device_time")),
     Metric("transfer_time", "ms", "lower", ("additional_info", "transfer_time")),
+    Metric("energy", "mJ", "lower", ("additional_info", "energy")),
     Metric("compile_time", "ms", "lower", ("additional_info", "compile_time")),
     Metric("code_size", "bytes", "lower", ("additional_info", "code_size"), "exact"),
     Metric("planned_memory", "bytes", "lower", ("additional_info", "device_memory_usage"), "exact"),
@@ -54,6 +55,7 @@ METRICS = (
         Metric(name, unit, "lower", ("additional_info", name), "exact")
         for name, unit in {
             "source_size": "bytes",
+            "host_size": "bytes",
             "kernels": "kernels",
             "registers": "registers",
             "scalar_registers": "registers",

@@ -20,6 +20,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.json_schema import Schema
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity
+from tvmdash.records.description import FACT, select_identity
 from tvmdash.records.functions import FunctionNumber, hash_functions, read_functions
 from tvmdash.records.metrics import (
     FOREIGN,
@@ -52,7 +53,7 @@ IDENTITY = (
     "env_name",
     "hw_model",
 )
-"""The columns that say what was measured; never when, and never by which version."""
+"""The columns that say what was measured; never when, and never by which version. See `Record.labels`."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,16 @@ class Record:
     def from_json(cls, value: Mapping[str, Any]) -> Record:
         """The record in a checked JSON object."""
         return cls(**value)
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """What was measured: the columns of IDENTITY, without the entries that only describe."""
+        return select_identity({name: getattr(self, name) for name in IDENTITY}, self.additional_info)
+
+    def only_identity(self) -> Record:
+        """The record without these entries."""
+        info = {name: item for name, item in self.additional_info.items() if name != FACT}
+        return replace(self, additional_info=info, **self.labels)
 
     def metrics(self) -> Iterator[tuple[Metric, float]]:
         """The metrics that this record carries, with their values."""
@@ -200,7 +211,7 @@ class NightData:
     def values(self) -> Iterator[PointValue]:
         """Every series' value of this night."""
         for record in self.records:
-            labels = {column: getattr(record, column) for column in IDENTITY}
+            labels = record.labels
             info = record.additional_info
             for metric, value in record.metrics():
                 key = SeriesKey.of(self.experiment, metric.name, labels, self.home)
@@ -364,7 +375,7 @@ def _build(night: Mapping[str, common.Json]) -> Build:
 
 _MACHINE_FACTS = {
     "name": "{}", "hw_model": "{}", "system": "{}", "distribution": "{}", "libc": "{}", "python": "Python {}",
-    "cpu_microcode": "microcode {}", "governor": "governor {}",
+    "cpu_microcode": "microcode {}", "governor": "governor {}", "gpu_driver": "NVIDIA driver {}",
 }  # fmt: skip
 
 

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from tvmdash.records.migrations import migrate
-from tvmdash.records_exchange.formats import FORMATS, read_records, write_records
+from tvmdash.records_exchange.formats import FORMATS, find_format, named_format, read_records, write_records
 from tvmdash.records_exchange.rows import Kept, PlacedRecord, keep, records_in
 
-__all__ = ["FORMATS", "Kept", "PlacedRecord", "keep", "migrate", "read_records", "records_in", "write_records"]
+__all__ = [
+    "FORMATS",
+    "Kept",
+    "PlacedRecord",
+    "find_format",
+    "keep",
+    "migrate",
+    "named_format",
+    "read_records",
+    "records_in",
+    "write_records",
+]

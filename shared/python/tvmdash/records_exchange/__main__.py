@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tvmdash.errors import DashboardError
-from tvmdash.records_exchange.formats import FORMATS, read_records, write_records
+from tvmdash.records_exchange.formats import FORMATS, find_format, read_records, write_records
 from tvmdash.records_exchange.rows import keep, records_in
 
 
@@ -21,12 +21,12 @@ def _export(options: argparse.Namespace) -> str:
         whose = f" of experiment {options.experiment}" if options.experiment else ""
         sources = ", ".join(map(str, options.sources))
         raise DashboardError(f"{sources}: no records{whose}. Name a home, a data folder or a data file with records.")
-    count = write_records(options.to, itertools.chain([first], chosen), options.format)
-    return f"{options.to}: {count} records."
+    count = write_records(options.to, itertools.chain([first], chosen), options.format or find_format(options.to))
+    return f"{options.to}: {count} {'record' if count == 1 else 'records'}."
 
 
 def _import(options: argparse.Namespace) -> str:
-    rows = read_records(options.source, options.format, options.experiment or "imported")
+    rows = read_records(options.source, options.format or find_format(options.source), options.experiment or "imported")
     kept = keep(rows, options.to)
     if not kept.written and not kept.there:
         raise DashboardError(f"{options.source}: holds no records. Name what `export` wrote, or a log of TVM's format.")
@@ -38,7 +38,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="python3 -m tvmdash.records_exchange", description="Workload records in and out."
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    help_text = "; ".join(f"{name}: {style.about}" for name, style in FORMATS.items())
+    about = "; ".join(f"{name}: {style.about}" for name, style in FORMATS.items())
+    help_text = f"by default the one that the file's name ends with, else jsonl. {about}"
     out = verbs.add_parser("export", help="write the records of homes, data folders or data files to one file")
     out.add_argument("sources", nargs="+", type=Path, metavar="SOURCE")
     out.set_defaults(work=_export)
@@ -50,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
         (into, "the folder to write to", "whose the records are, where they do not say"),
     ):
         verb.add_argument("--to", required=True, type=Path, metavar="PLACE", help=to)
-        verb.add_argument("--format", choices=list(FORMATS), default="jsonl", help=help_text)
+        verb.add_argument("--format", choices=list(FORMATS), help=help_text)
         verb.add_argument("--experiment", metavar="NAME", help=whose)
     return parser
 

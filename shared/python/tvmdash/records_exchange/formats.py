@@ -23,6 +23,8 @@ _OBJECTS = frozenset(
         "build_config",
         "runtime_config",
         "execution_config",
+        "pins",
+        "environment",
     }
 )
 _COLUMNS = {
@@ -32,8 +34,11 @@ _COLUMNS = {
     **dict.fromkeys(("engine_config", "target", "build_config", "env_name", "hw_model"), "VARCHAR"),
     **dict.fromkeys(("runtime_config", "execution_config"), "VARCHAR"),
     **dict.fromkeys(("execution_elapsed_ms_mean", "execution_elapsed_ms_std"), "DOUBLE"),
+    **dict.fromkeys(("pins", "environment"), "VARCHAR"),
 }
-"""The columns in Parquet; objects are JSON. `tvmdash.traces` has the same for its `records`."""
+"""The columns in Parquet; objects are JSON."""
+_ADDED = frozenset(("pins", "environment"))
+"""Columns that files of before November 2026 lack."""
 
 
 _DTYPES = {"VARCHAR": "object", "BIGINT": "int64", "DOUBLE": "float64"}
@@ -48,8 +53,18 @@ class Format:
     read: Callable[[Path, str], Iterator[PlacedRecord]]
 
 
+def named_format(path: Path) -> str | None:
+    """The format that the file's name ends with, as in records.parquet."""
+    return next((name for name in FORMATS if path.name.lower().endswith(f".{name}")), None)
+
+
+def find_format(path: Path) -> str:
+    """The same; jsonl where it ends with none."""
+    return named_format(path) or "jsonl"
+
+
 def write_records(path: Path, rows: Iterable[PlacedRecord], style: str) -> int:
-    """Write records to `place`, which is not there yet, whole or not at all; how many."""
+    """Write records to `path`, which is not there yet, whole or not at all; how many."""
     if path.exists():
         raise DashboardError(f"{path}: is there already. Name a file that is not.")
     if not path.parent.is_dir():
@@ -178,13 +193,16 @@ def _known(name: str) -> str:
 def _read_parquet(path: Path, experiment: str) -> Iterator[PlacedRecord]:
     database = _import_duckdb()
     try:
-        names = ", ".join(f'"{name}"' for name in _COLUMNS)
-        fetched = database.execute(f"SELECT {names} FROM read_parquet({_format_literal(path)})").fetchall()  # noqa: S608 - quoted
+        rows_of = f"FROM read_parquet({_format_literal(path)})"
+        there = {str(row[0]) for row in database.execute(f"DESCRIBE SELECT * {rows_of}").fetchall()}
+        names = [name for name in _COLUMNS if name in there or name not in _ADDED]
+        columns = ", ".join(f'"{name}"' for name in names)
+        fetched = database.execute(f"SELECT {columns} {rows_of}").fetchall()
     except Exception as error:
         raise DashboardError(f"{path}: not a Parquet file of records: {error}") from error
     finally:
         database.close()
-    rows = (dict(zip(_COLUMNS, row, strict=True)) for row in fetched)
+    rows = (dict(zip(names, row, strict=True)) for row in fetched)
     where = f"{path}: an object of a record"
     yield from _parse_records(
         path,

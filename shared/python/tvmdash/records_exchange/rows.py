@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,39 +14,62 @@ from tvmdash.machine import identity
 from tvmdash.records import Record
 from tvmdash.records.migrations import migrate
 
+_ORIGIN, _WHOLE = ("experiment", "night", "tvm_hash"), ("pins", "environment")
+_MARK = "imported"
+
 
 @dataclass(frozen=True)
 class PlacedRecord:
-    """A record, the experiment and the night it is of, and the TVM that was measured."""
+    """A record, the experiment and the night it is of, and the TVM that was measured.
+
+    pins, environment: what the data file says of its night and of the machine, so that a record alone can be repeated.
+    """
 
     experiment: str
     night: str
     tvm_hash: str
     record: Record
+    pins: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As an object with the record's columns and the three others."""
-        origin = {"experiment": self.experiment, "night": self.night, "tvm_hash": self.tvm_hash}
-        return {**origin, **self.record.to_json()}
+        """As an object with the record's columns and the five others."""
+        return {**self.origin(), **self.record.to_json()}
+
+    def origin(self) -> dict[str, Any]:
+        """What is no column of the record."""
+        return {name: getattr(self, name) for name in (*_ORIGIN, *_WHOLE)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> PlacedRecord:
         """What `to_json` gave, checked; DashboardError names the place in it."""
-        origin = {name: value.get(name) for name in ("experiment", "night", "tvm_hash")}
+        origin = {name: value.get(name) for name in _ORIGIN}
         for name, text in origin.items():
             if not isinstance(text, str):
                 raise DashboardError(f"$.{name}: {text!r:.60} is not a text.")
-        if not common.is_stamp(str(origin["night"])):
-            raise DashboardError(f"$.night: {origin['night']!r:.40} is not a stamp like 20261121T031500Z.")
+        try:
+            common.parse_stamp(str(origin["night"]))
+        except DashboardError as error:
+            raise DashboardError(f"$.night: {error}") from error
         _check_name(str(origin["experiment"]))
-        columns = {name: item for name, item in value.items() if name not in origin}
+        whole = {name: value.get(name, {}) for name in _WHOLE}
+        for name, item in whole.items():
+            if not isinstance(item, dict):
+                raise DashboardError(f"$.{name}: {type(item).__name__} is not an object.")
+        columns = {name: item for name, item in value.items() if name not in (*_ORIGIN, *_WHOLE)}
         records.check_data({"schema_version": records.SCHEMA_VERSION, "tvm_hash": "", "records": [columns]})
-        return cls(str(origin["experiment"]), str(origin["night"]), str(origin["tvm_hash"]), Record.from_json(columns))
+        experiment, night, tvm_hash = (str(origin[name]) for name in _ORIGIN)
+        return cls(experiment, night, tvm_hash, Record.from_json(columns), **whole)
+
+
+_MOST_BYTES = 255
+"""Of the name of a folder."""
 
 
 def _check_name(experiment: str) -> None:
     """A name becomes a folder: it must be one."""
-    if not experiment or "/" in experiment or "\0" in experiment or experiment in {".", ".."}:
+    fits = 0 < len(experiment.encode()) <= _MOST_BYTES and experiment.isprintable()
+    if not fits or "/" in experiment or experiment in {".", ".."}:
         raise DashboardError(f"$.experiment: {experiment!r:.60} is not an experiment's name. Use a folder's name.")
 
 
@@ -63,8 +86,10 @@ def records_in(source: Path) -> Iterator[PlacedRecord]:
         records.check_data(value)
         home = identity.of_folder(path.parent)
         night = records.night_of(value, path.parent.name, path.stem.removeprefix("data_"), home)
+        pins = {name: item for name, item in common.object_in(value, "night").items() if name != _MARK}
+        environment = common.object_in(value, "environment")
         for record in night.records:
-            yield PlacedRecord(night.experiment, night.stamp, night.tvm_hash, record)
+            yield PlacedRecord(night.experiment, night.stamp, night.tvm_hash, record, pins, environment)
 
 
 def _data_files(source: Path) -> Iterator[Path]:
@@ -84,7 +109,7 @@ def _read(path: Path) -> common.Json:
     return common.read_json(path)
 
 
-_IMPORTED: Mapping[str, Any] = {"imported": {"format": "records"}}
+_IMPORTED: Mapping[str, Any] = {_MARK: {"format": "records"}}
 """What such a file says of its night: it is not of the home in which it may come to lie, and keeps what it says."""
 
 
@@ -100,17 +125,19 @@ def keep(rows: Iterable[PlacedRecord], folder: Path) -> Kept:
     """Write records to FOLDER/EXPERIMENT/data_<night>.json; twice is as good as once.
 
     DashboardError, with nothing written, where such a file is there with other contents, or where one night of an
-    experiment has two TVMs.
+    experiment has two TVMs, or two configs or machines.
     """
     files: dict[Path, dict[str, Any]] = {}
     for row in rows:
         path = folder / row.experiment / f"data_{row.night}.json"
-        start = {"schema_version": records.SCHEMA_VERSION, "timestamp": row.night, "tvm_hash": row.tvm_hash}
-        whole = files.setdefault(path, {**start, "night": _IMPORTED, "records": []})
+        start = _start_file(row)
+        whole = files.setdefault(path, {**start, "records": []})
         if whole["tvm_hash"] != row.tvm_hash:
             raise DashboardError(
                 f"{path}: would be of two TVMs, {whole['tvm_hash']} and {row.tvm_hash}. Split the source."
             )
+        if any(whole.get(name) != start.get(name) for name in ("night", "environment")):
+            raise DashboardError(f"{path}: would be of two nights of other configs or machines. Split the source.")
         whole["records"].append(row.record.to_json())
     there = tuple(path for path, value in files.items() if path.exists() and _same(path, value))
     other = [path for path in files if path.exists() and path not in there]
@@ -121,6 +148,13 @@ def keep(rows: Iterable[PlacedRecord], folder: Path) -> Kept:
         path.parent.mkdir(parents=True, exist_ok=True)
         common.write_json(path, files[path])
     return Kept(written, there)
+
+
+def _start_file(row: PlacedRecord) -> dict[str, Any]:
+    """The data file of the record's night, without records."""
+    start = {"schema_version": records.SCHEMA_VERSION, "timestamp": row.night, "tvm_hash": row.tvm_hash}
+    environment = {"environment": dict(row.environment)} if row.environment else {}
+    return {**start, **environment, "night": {**_IMPORTED, **row.pins}}
 
 
 def _same(path: Path, value: Mapping[str, Any]) -> bool:

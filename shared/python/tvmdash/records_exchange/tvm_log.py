@@ -46,16 +46,16 @@ def to_log(row: PlacedRecord) -> dict[str, Any]:
     """The record as an entry of the log."""
     record = row.record
     info = dict(record.additional_info)
-    moment = datetime.datetime.fromisoformat(record.timestamp)
+    moment = _moment_of(row)
     metrics = {theirs: info[ours] for ours, theirs in _METRICS.items() if info.get(ours) is not None}
-    rest = {"experiment": row.experiment, "night": row.night, "tvm_hash": row.tvm_hash, "timestamp": record.timestamp}
+    rest = {**row.origin(), "timestamp": record.timestamp}
     return {
         "workload": record.workload,
         "engine": record.engine,
         "hardware": record.hw_model,
         "runtime_ms_mean": record.execution_elapsed_ms_mean,
         "runtime_ms_std": record.execution_elapsed_ms_std,
-        "timestamp": moment.astimezone(datetime.UTC).strftime("%Y%m%d%H%M%S"),
+        "timestamp": moment.strftime("%Y%m%d%H%M%S"),
         "schema_version": VERSION,
         "metadata": {"docker_tag": info.get("docker_tag"), _OURS: {**rest, "additional_info": info}},
         "workload_args": dict(record.workload_args),
@@ -107,6 +107,7 @@ def from_log(entry: Mapping[str, Any], experiment: str) -> PlacedRecord:
         "experiment": ours.get("experiment", experiment),
         "night": ours.get("night", common.stamp_of(moment)),
         "tvm_hash": ours.get("tvm_hash", columns["engine_version"]),
+        **{name: ours[name] for name in ("pins", "environment") if name in ours},
     }
     return PlacedRecord.from_json({**origin, **columns})
 
@@ -122,6 +123,16 @@ def _info(entry: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]], mean
     if times:
         return {**info, "execution_elapsed_ms_median": statistics.median(times), "samples": len(times)}
     return {**info, "execution_elapsed_ms_median": mean, "doubts": [NO_MEDIAN]}
+
+
+def _moment_of(row: PlacedRecord) -> datetime.datetime:
+    """The record's in UTC, which one that names no zone is taken for."""
+    try:
+        moment = datetime.datetime.fromisoformat(row.record.timestamp)
+        return moment.astimezone(datetime.UTC) if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+    except (ValueError, OverflowError) as error:
+        text = f"{row.record.timestamp!r:.40} is not a moment in ISO 8601."
+        raise DashboardError(text, place=f"{row.experiment}/{row.night}: $.timestamp") from error
 
 
 def _moment(value: object) -> datetime.datetime:
