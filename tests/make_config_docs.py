@@ -32,8 +32,15 @@ def _lines() -> Iterator[str]:
     yield from _table("config/subsystem/NAME/config.json", config_util.SUBSYSTEM_FIELDS)
     yield from _table("A host (home's hosts.NAME)", config_util.HOST_FIELDS)
     yield from _table("A device (home's devices.NAME)", config_util.DEVICE_FIELDS)
+    yield from _table("A route (home's routes.NAME)", config_util.ROUTE_FIELDS)
+    yield from _table("Owners (home's owners)", config_util.OWNER_FIELDS)
     for name, fields in config_util.FIELD_SETS.items():
-        what = {"timing": "Timing of a point", "target": "Target of TVM", "device": "Devices"}[name]
+        what = {
+            "timing": "Timing of a point",
+            "target": "Target of TVM",
+            "device": "Devices",
+            "operators": "Operators",
+        }[name]
         yield from _table(f'{what} (`"include": ["{name}"]` in fields.json)', fields)
     for path in sorted(REPOSITORY.glob("*/*/fields.json")):
         own = {name: field for name, field in config_util.read_fields(path).items() if not _included(name)}

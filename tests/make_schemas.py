@@ -15,11 +15,13 @@ from tvmdash import common
 from tvmdash.backfill.calls import Call
 from tvmdash.contracts.alerts import AlertsPage
 from tvmdash.contracts.bisection import Bisection
+from tvmdash.contracts.code_changes import CodeChanges
 from tvmdash.contracts.deadlines import DeadlinesAhead
 from tvmdash.contracts.in_slack import InSlack
 from tvmdash.contracts.receipts import Receipt
 from tvmdash.contracts.remeasured import Remeasured
 from tvmdash.contracts.reproduction import ReproductionResult
+from tvmdash.contracts.routes import RouteStates
 from tvmdash.contracts.scores import ScorePage, Scores
 from tvmdash.contracts.signoff import Signoff
 from tvmdash.contracts.telemetry import TelemetryPage
@@ -28,6 +30,7 @@ from tvmdash.dashboard_info import Night
 from tvmdash.incidents.ledger import Incidents
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.machine.telemetry import Telemetry
+from tvmdash.routes.message import Message
 from tvmdash.structured.schema import Schema, schema_of
 from tvmdash.verdict import NightVerdict
 
@@ -57,6 +60,7 @@ FILES = (
     File("machine_v1.json", "results/machine.json", MachineIdentity),
     File("telemetry_v1.json", "results/experiments/telemetry/NAME/telemetry_<stamp>.json", Telemetry),
     File("verdict_v1.json", f"{_STAT_ALERTS}/verdict.json", NightVerdict),
+    File("code_changes_v1.json", "results/experiments/graph/NAME/code_changes.json", CodeChanges),
     File("backfill_v1.json", "results/backfills/<stamp>.json", Call, version=None),
     File("bisection_v1.json", "results/bisections/NAME.json", Bisection),
     File("try_v1.json", "results/tries/<stamp>.json", Try),
@@ -71,6 +75,8 @@ FILES = (
     File("receipt_v1.json", f"{_OUTPUT}/website/receipts/<stamp>/NAME.json", Receipt),
     File("remeasured_v1.json", f"{_STAT_ALERTS}/remeasured/<stamp>.json", Remeasured),
     File("in_slack_v1.json", f"{_OUTPUT}/NAME/in_slack.json", InSlack),
+    File("routes_v1.json", f"{_OUTPUT}/NAME/routes.json", RouteStates),
+    File("webhook_v1.json", "what a route of kind webhook posts", Message),
     File("incidents_v1.json", f"{_STAT_ALERTS}/incidents.json", Incidents),
 )
 

@@ -179,8 +179,7 @@ def _points(opened: Store, numbers: dict[tuple[str, str], int], name: str, value
         spot = json.dumps([record.workload, record.engine, record.build_config])
         for metric, number in record.metrics():
             if (spot, metric.name) not in numbers:
-                labels = {column: getattr(record, column) for column in records.IDENTITY}
-                key = records.SeriesKey(name, metric.name, labels)
+                key = records.SeriesKey(name, metric.name, record.labels)
                 point = records.PointValue(key, metric.unit, metric.direction, number)
                 numbers[spot, metric.name] = opened._number(point)
             place = numbers[spot, metric.name]

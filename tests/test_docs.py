@@ -140,7 +140,7 @@ def test_the_pages_experiment_runs_in_as_many_lines_as_it_shows(tmp_path: Path, 
     assert done.returncode == 0, done.stdout + done.stderr
     (data,) = (tmp_path / "home" / "results" / "experiments" / "data" / "mlp_batches").glob("data_*.json")
     found = records.read_data(data, "mlp_batches").records
-    assert [(record.workload, record.workload_args) for record in found] == [
+    assert [(record.workload, record.labels["workload_args"]) for record in found] == [
         ("experiment.mlp_batches", {"batch": batch}) for batch in (1, 16, 64)
     ]
     assert all(record.additional_info["max_error"] <= record.additional_info["tolerance"] for record in found)

@@ -24,6 +24,7 @@ FLOORS: dict[str, str] = {
     "structured": "common errors",
     "http_util": "common errors",
     "secret_file": "errors",
+    "github_api": "common errors http_util secret_file text",
     "stats": "errors",
     "detect": "errors stats structured",
     "networks": "errors",
@@ -38,7 +39,7 @@ FLOORS: dict[str, str] = {
     "dashboard_info": "common config_util errors machine records redaction stages structured",
     "home_secrets": "common config_util dashboard_info errors redaction",
     "verdict": "common dashboard_info detect structured",
-    "contracts": "detect errors machine records stats structured verdict",
+    "contracts": "common dashboard_info detect errors machine records stats structured verdict",
     "measure": "common config_util dashboard_info errors stages stats",
     "records_exchange": "common dashboard_info errors machine records",
     "trial_util": "measure",
@@ -49,17 +50,19 @@ FLOORS: dict[str, str] = {
     "traces": "common convert errors machine measure records text",
     "tries": "common contracts dashboard_info errors files records stats structured text",
     "incidents": "common contracts dashboard_info detect errors files records structured text",
-    "signoff": "common contracts dashboard_info detect errors files incidents machine records series stats structured"
-    " text verdict",
+    "signoff": "common contracts dashboard_info detect devices errors files incidents machine records series stats"
+    " structured text verdict",
     "backfill": "common dashboard_info errors records series stats structured text",
     "slack_util": "common config_util dashboard_info errors files http_util redaction secret_file stages structured"
     " text verdict",
+    "routes": "common config_util contracts dashboard_info errors files github_api home_secrets http_util incidents"
+    " records redaction secret_file series slack_util structured text verdict",
     "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
     " records series stages stats structured summary_util text trial_util",
     "relax_util": "common devices errors experiment machine measure networks trial_util",
     "exp_templates": "common config_util dashboard_info devices experiment measure plot_util records stages"
     " summary_util",
-    "relax_templates": "config_util exp_templates networks relax_util",
+    "relax_templates": "config_util exp_templates experiment networks relax_util",
     "subsys_templates": "check_prerequisites common config_util dashboard_info errors stages",
 }
 """The packages and plain modules of tvmdash from the ground up; what each imports stands above it here."""
@@ -85,11 +88,12 @@ JOB_ROOMS: dict[str, dict[str, str]] = {
     "website": {
         "files": "",
         "markup": "",
-        "inputs": "",
+        "inputs": "files",
         "views": "files inputs markup",
         "render": "files markup views",
         "data": "files inputs views",
-        "pages": "files inputs markup render views",
+        "incident": "data files markup render views",
+        "pages": "data files incident inputs markup render views",
     },
     "stat_alerts": {
         "judging": "",
@@ -110,8 +114,9 @@ HEAVY: dict[str, set[str]] = {
     "duckdb": {"traces", "convert", "records_exchange"},
     "tvm": {"relax_util"},
     "tvm_ffi": {"relax_util"},
-    "torch": {"networks.to_torch"},
+    "torch": {"networks.to_torch", "experiment.on_cuda"},
     "onnx": {"networks.to_onnx"},
+    "pynvml": {"machine.nvml"},
     "jsonschema": {"config_util.schema", "json_schema"},
     "jsonschema_rs": {"json_schema"},
     "cattrs": {"structured"},

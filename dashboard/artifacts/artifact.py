@@ -18,6 +18,8 @@ LAST_USED = "last_used"
 """An empty file in the artifact's folder; its modification time is when a night last used the artifact."""
 RUNTIMES, RUNTIME_MANIFEST = "devices", "runtime.json"
 """The folder of an artifact's runtimes of devices, and the file that makes a folder in it count as one."""
+CUDA = Path("nvidia/cu13")
+"""Where NVIDIA's packages have CUDA within the folder that pip installed them into."""
 
 _FIELDS = frozenset(
     (
@@ -61,9 +63,10 @@ class ArtifactSpec:
 class Artifact:
     """One proven TVM build.
 
-    `pythonpath` (absolute) belongs in front of a stage's PYTHONPATH, `loader_path` in front of its LD_LIBRARY_PATH.
+    `pythonpath`, `library_path`: absolute, of TVM alone; see `import_path`, `loader_path` for what a stage needs.
     `commit` is None where the build does not say. `facts` are for people and records. `refused` holds what was
     tried on the way and why it was not taken. `sizes_bytes` are those of the libraries, by path within `path`.
+    `unproved` are folders of runtimes that are being made for it.
     """
 
     key: str
@@ -76,16 +79,32 @@ class Artifact:
     facts: Mapping[str, str]
     refused: Mapping[str, str]
     sizes_bytes: Mapping[str, int]
+    unproved: tuple[Path, ...] = ()
 
     @property
     def runtimes(self) -> tuple[Path, ...]:
         """The folders of the runtimes of devices that were built beside it; see `artifacts.runtimes`."""
-        return tuple(sorted(file.parent for file in self.path.glob(f"{RUNTIMES}/[!.]*/{RUNTIME_MANIFEST}")))
+        kept = sorted(file.parent for file in self.path.glob(f"{RUNTIMES}/[!.]*/{RUNTIME_MANIFEST}"))
+        return (*kept, *self.unproved)
 
     @property
     def loader_path(self) -> tuple[Path, ...]:
         """What belongs in front of a stage's LD_LIBRARY_PATH: the libraries, and the runtimes of devices."""
-        return (*self.library_path, *self.runtimes)
+        return (*self.library_path, *self.runtimes, *(root / "lib" for root in self._cuda))
+
+    @property
+    def import_path(self) -> tuple[Path, ...]:
+        """What belongs in front of a stage's PYTHONPATH: TVM, and what the runtimes of devices import."""
+        return (*self.pythonpath, *self.runtimes)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment variables of a process that uses TVM, beside those paths."""
+        return {"CUDA_PATH": str(self._cuda[0])} if self._cuda else {}
+
+    @property
+    def _cuda(self) -> tuple[Path, ...]:
+        return tuple(folder / CUDA for folder in self.runtimes if (folder / CUDA).is_dir())
 
     def identity(self) -> dict[str, Any]:
         """What records and nights say of it."""

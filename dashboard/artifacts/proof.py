@@ -6,8 +6,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,7 @@ class Check:
     scratch: Path
     log: Path
     deadline: Deadline
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, argv: Sequence[str], guest: Guest | None = None) -> str:
         """The end of what the script `argv` prints; ArtifactError says at which step and how it failed."""
@@ -69,7 +70,7 @@ class Check:
         outcome = process.run(
             [sys.executable, *argv],
             cwd=self.scratch,
-            env=_environment(self.pythonpath, self.library_path, home=self.scratch),
+            env={**_environment(self.pythonpath, self.library_path, home=self.scratch), **self.variables},
             timeout_s=min(HEALTH_TIMEOUT_S, self.deadline.left_s()),
             log=self.log,
             sandbox=guest.make_sandbox(visible, (self.scratch,)) if guest else None,

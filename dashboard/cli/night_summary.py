@@ -12,6 +12,7 @@ from dashboard.night import estimate, progress
 from dashboard.plan.hosts import Launcher
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
+from tvmdash.contracts.routes import format_fault, read_states
 from tvmdash.dashboard_info import (
     BLOCKED,
     FAILED,
@@ -50,6 +51,7 @@ def summarize_night(home: Home, night: Night) -> str:
         lines.append(f"Hosts: {', '.join(_format_host_night(host, night) for host in night.hosts)}.")
     if night.jobs:
         lines.append("Longest: " + format_list([_format_longest(job) for job in _sort_by_time(night)[:3]], 3) + ".")
+    lines += filter(None, map(format_fault, read_states(home)))
     page = home.page()
     lines.append(f"Page: {page.as_uri()}" if page else f"There is no page; results lie in {home.root / 'results'}.")
     return "\n".join(lines)

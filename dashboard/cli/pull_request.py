@@ -58,7 +58,7 @@ def _parse_url(text: str) -> str:
 
 def _request(arguments: argparse.Namespace) -> int:
     from dashboard.github import request
-    from dashboard.github.api import PullRequest
+    from tvmdash.github_api import PullRequest
 
     home = Home(arguments.home)
     config = read_home_config(home)
@@ -76,7 +76,7 @@ def _request(arguments: argparse.Namespace) -> int:
 
 def _comment(arguments: argparse.Namespace) -> int:
     from dashboard.github import answer
-    from dashboard.github.api import GitHubError, PullRequest, open_github
+    from tvmdash.github_api import GitHubError, PullRequest, open_github
     from tvmdash.home_secrets import find_secrets_of_home
     from tvmdash.redaction import redact
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import signal
+from pathlib import Path
 
 from dashboard.cli import night_summary
 from dashboard.cli.arguments import OK_CODE, STOPPED, Verbs, add_home_verb, choose_exit_code, find_code, interrupt
 from dashboard.cli.fail_on import add_fail_on, judge_exit_code
 from dashboard.plan.plan import make_plan
-from tvmdash.dashboard_info import Home
+from dashboard.report import prometheus
+from tvmdash.dashboard_info import Home, Night
+from tvmdash.errors import DashboardError
+from tvmdash.verdict import read_verdict
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
@@ -30,4 +34,14 @@ def _run(arguments: argparse.Namespace) -> int:
     code = choose_exit_code(done)
     if code != STOPPED:
         heartbeat.beat(plan.config.heartbeat_url, success=code == OK_CODE)
+    if plan.config.prometheus_file is not None:
+        _leave_metrics(plan.config.prometheus_file, home, done)
     return judge_exit_code(home, done, code, arguments.fail_on)
+
+
+def _leave_metrics(path: Path, home: Home, done: Night) -> None:
+    """What a file of figures cannot be written for is told, and costs the night nothing."""
+    try:
+        prometheus.write_metrics(path, home.root, done, read_verdict(home, done.stamp))
+    except (DashboardError, OSError) as error:
+        print(f"prometheus_file: {path} was not written: {error}")

@@ -1,4 +1,4 @@
-"""A published number: what was measured then, on what, and how; from a data file or a receipt of the website."""
+"""A published number: what was measured then, on what, and how; from a data file, a receipt, or an exported record."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tvmdash.contracts.receipts import Pins
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
+from tvmdash.records_exchange import named_format, read_records
 
 
 @dataclass(frozen=True)
@@ -32,19 +33,24 @@ class Receipt:
 
 
 def read(home: Home, name: str) -> Receipt:
-    """The receipt in a file, or of `EXPERIMENT/STAMP` of the home; DashboardError says what it lacks."""
+    """The receipt in a file, or of `EXPERIMENT/STAMP` of the home; DashboardError says what it lacks.
+
+    The file is a data file, a receipt of the website, or what `records export` wrote of one night, one line of it even.
+    """
     experiment, slash, stamp = name.rpartition("/")
     of_night = bool(slash) and common.is_stamp(stamp) and "/" not in experiment
     path = home.data_file(experiment, stamp) if of_night else Path(name).expanduser()
+    style = None if of_night else named_format(path)
+    if style and style != "json":
+        return _read_exported(path, style)
     value = common.read_json(path)
+    if isinstance(value, list) or (isinstance(value, dict) and isinstance(value.get("night"), str)):
+        return _read_exported(path, "json" if isinstance(value, list) else "jsonl")
     night = value.get("night") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(night, dict):
-        raise DashboardError(f"{path}: names no night. Give a data_<stamp>.json, a receipt, or EXPERIMENT/STAMP.")
-    lacks = Pins.lacking(night)
-    if lacks:
-        why = "imported, added by hand, or measured without TVM"
-        raise DashboardError(f"{path}: its night does not say its {' and '.join(lacks)}: {why}.")
-    pins = structured.from_json(Pins, night, path, at="$.night")
+        kinds = "a data_<stamp>.json, a receipt, an exported record, or EXPERIMENT/STAMP"
+        raise DashboardError(f"{path}: names no night. Give {kinds}.")
+    pins = _read_pins(night, path, "$.night")
     owner = pins.experiment or str(value.get("experiment") or path.parent.name)
     when = pins.stamp or str(value.get("stamp") or "")
     values = tuple(_values(home, path, value, owner, when))
@@ -52,6 +58,32 @@ def read(home: Home, name: str) -> Receipt:
     return Receipt(
         str(path), owner, when, values, pins.config, pins.seed, pins.fingerprint, pins.artifact, pins.repository or {},
         environment,
+    )  # fmt: skip
+
+
+def _read_pins(night: Mapping[str, Any], path: Path, at: str) -> Pins:
+    lacks = Pins.lacking(night)
+    if lacks:
+        why = "imported, added by hand, or measured without TVM"
+        raise DashboardError(f"{path}: its night does not say its {' and '.join(lacks)}: {why}.")
+    return structured.from_json(Pins, night, path, at=at)
+
+
+def _read_exported(path: Path, style: str) -> Receipt:
+    """The records of one night that `records export` wrote; one of them is enough."""
+    rows = list(read_records(path, style))
+    if not rows:
+        raise DashboardError(f"{path}: holds no records. Give what `records export` wrote, or a line of it.")
+    nights = {(row.experiment, row.night, row.tvm_hash) for row in rows}
+    if len(nights) != 1 or any(row.pins != rows[0].pins for row in rows):
+        raise DashboardError(f"{path}: holds records of {len(nights)} nights. Give those of one, or a single line.")
+    first = rows[0]
+    pins = _read_pins(first.pins, path, "$.pins")
+    recorded = {"night": {"imported": {}}, "records": [row.record.to_json() for row in rows]}
+    values = tuple(records.night_of(recorded, first.experiment, first.night, None).values())
+    return Receipt(
+        str(path), first.experiment, first.night, values, pins.config, pins.seed, pins.fingerprint, pins.artifact,
+        pins.repository or {}, first.environment,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import sys
@@ -18,6 +19,8 @@ SHARED = REPOSITORY / "shared"
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PASSED_ON = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "http_proxy", "https_proxy", "no_proxy", "CUDA_VISIBLE_DEVICES")
 _PASSED_PREFIXES = ("PIP_", "TVMDASH_DOCKER_")
+_OF_BUILD = frozenset(("toolchain", "options"))
+"""What stages are told of how an artifact was built from source."""
 _FOR_GUESTS = frozenset(("CUDA_VISIBLE_DEVICES",))
 
 REFERENCE = "TVMDASH_REFERENCE"
@@ -32,7 +35,7 @@ def write_reference(path: Path, reference: Artifact, measured: Mapping[str, int]
     value = {
         "schema_version": 1,
         **reference.identity(),
-        "pythonpath": [str(folder) for folder in reference.pythonpath],
+        "pythonpath": [str(folder) for folder in reference.import_path],
         "library_path": [str(folder) for folder in reference.loader_path],
         "measured": dict(measured or {}),
     }
@@ -83,7 +86,7 @@ def stage_environment(
     passed = {
         name: value for name, value in os.environ.items() if name in _PASSED_ON or name.startswith(_PASSED_PREFIXES)
     }
-    python_path = [SHARED / "python", *(artifact.pythonpath if artifact else ())]
+    python_path = [SHARED / "python", *(artifact.import_path if artifact else ())]
     environment = {
         **passed,
         "PATH": f"{Path(sys.executable).parent}:{_SYSTEM_PATH}",
@@ -106,5 +109,9 @@ def stage_environment(
     }
     if artifact:
         environment["TVMDASH_ARTIFACT"] = artifact.key
+        environment["TVMDASH_BUILD"] = json.dumps(
+            {name: artifact.facts[name] for name in _OF_BUILD & artifact.facts.keys()}
+        )
         environment["LD_LIBRARY_PATH"] = ":".join(map(str, artifact.loader_path))
+        environment |= artifact.variables
     return {**environment, **added, **job.config.get("env", {})}

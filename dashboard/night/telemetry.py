@@ -13,12 +13,12 @@ import threading
 import time
 from collections.abc import Iterator
 
-from dashboard.night import gpu_sensors, sensors
+from dashboard.night import sensors
 from dashboard.night.context import Context
 from dashboard.night.sensors import Sensor
 from dashboard.plan.job import Job
 from tvmdash.errors import DashboardError
-from tvmdash.machine import telemetry
+from tvmdash.machine import nvml, telemetry
 from tvmdash.machine.telemetry import SECONDS, Cost, Telemetry
 from tvmdash.stages import Stage
 
@@ -101,15 +101,15 @@ def record(context: Context, job: Job, stage: Stage) -> Iterator[None]:
     if not stage.alone or not rate:
         yield
         return
-    gpus = gpu_sensors.open_gpus()
-    recorder = Recorder(rate, [*sensors.host_sensors(), *([gpus] if gpus else [])])
+    cards = nvml.open_cards()
+    recorder = Recorder(rate, [*sensors.host_sensors(), *([cards] if cards else [])])
     recorder.start()
     try:
         yield
     finally:
         recorder.stop()
-        if gpus:
-            gpus.close()
+        if cards:
+            cards.close()
         try:
             _keep(context, job, recorder, rate)
         except (DashboardError, OSError) as error:

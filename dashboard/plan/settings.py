@@ -69,6 +69,7 @@ class HomeConfig:
     env: Mapping[str, str]
     env_name: str
     heartbeat_url: str
+    prometheus_file: Path | None
     website_url: str
     bisect_when_idle: bool
     github: GitHubSettings

@@ -46,7 +46,7 @@ def format_common_values(data: NightData) -> str:
     values: dict[str, set[str]] = {}
     for record in data.records:
         for column in (*_CASE, *_WAY):
-            for name, value in getattr(record, column).items():
+            for name, value in record.labels[column].items():
                 values.setdefault(name, set()).add(str(value))
     for failure in data.failures:
         for name, value in failure.values.items():
@@ -56,7 +56,7 @@ def format_common_values(data: NightData) -> str:
         name: next(iter(values_of_name))
         for name, values_of_name in values.items()
         if len(values_of_name) == 1
-        and all(any(name in getattr(record, column) for column in (*_CASE, *_WAY)) for record in data.records)
+        and all(any(name in record.labels[column] for column in (*_CASE, *_WAY)) for record in data.records)
     }
     return ", ".join(f"{name} {value}" for name, value in same.items())
 

@@ -10,12 +10,14 @@ import os
 import socket
 import stat
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+from dashboard.report.listening import LimitedServer, is_asked_for, names_of_this_machine
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -35,7 +37,8 @@ _UNKNOWN = "application/octet-stream"
 _COMPRESSED = (".html", ".css", ".js", ".json", ".csv", ".xml", ".svg")
 _POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _POLICY_OF_GRAPHS = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-_IDLE_S = 60
+_IDLE_S = 5
+"""A connection on which nothing is asked for so long makes room for another."""
 _log = logging.getLogger("serve")
 
 
@@ -91,6 +94,7 @@ class Handler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = _IDLE_S
     root: Path
+    names: frozenset[str]
 
     def do_GET(self) -> None:
         self._answer()
@@ -99,6 +103,13 @@ class Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def _answer(self) -> None:
+        host = self.headers.get("Host", "")
+        if not is_asked_for(host, self.names):
+            own = "an address or one of " + ", ".join(sorted(self.names))
+            return self._respond(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                f"This server is not asked for as {host!r}, only by {own}. serve --name adds a name.",
+            )
         try:
             path = unquote(urlsplit(self.path).path, errors="strict")
         except ValueError:
@@ -175,31 +186,29 @@ def _accepts_gzip(header: str) -> bool:
     return False
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128  # a browser opens many connections at once; one beyond the queue waits for seconds
+def make_server(home: Home, bind: str, port: int, names: Sequence[str] = ()) -> LimitedServer:
+    """A server of the home's website on `bind`, at a free port with 0; DashboardError where that cannot be.
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A reader that goes away in the middle is no news."""
-        _log.debug("a request from %s ended", client_address, exc_info=True)
-
-
-def make_server(home: Home, bind: str, port: int) -> ThreadingHTTPServer:
-    """A server of the home's website on `bind`, at a free port with 0; DashboardError where that cannot be."""
+    It answers who asks for an address, for this machine's own name, or for one of `names`.
+    """
     if not home.root.is_dir():
         raise DashboardError(f"{home.root}: there is no such folder.")
-    handler = type("HomeHandler", (Handler,), {"root": home.output("website")})
-    server = type("HomeServer", (_Server,), {"address_family": socket.AF_INET6 if ":" in bind else socket.AF_INET})
+    handler = type(
+        "HomeHandler", (Handler,), {"root": home.output("website"), "names": names_of_this_machine([bind, *names])}
+    )
+    server = type(
+        "HomeServer", (LimitedServer,), {"address_family": socket.AF_INET6 if ":" in bind else socket.AF_INET}
+    )
     try:
-        made: ThreadingHTTPServer = server((bind, port), handler)
+        made: LimitedServer = server((bind, port), handler)
     except (OSError, OverflowError) as error:
         raise DashboardError(f"--bind {bind} --port {port}: cannot be served at: {error}. Try --port 0.") from error
     return made
 
 
-def serve(home: Home, bind: str, port: int) -> None:
+def serve(home: Home, bind: str, port: int, names: Sequence[str]) -> None:
     """Serve until Ctrl-C; the address is said first, and whether there is a website yet."""
-    with make_server(home, bind, port) as server:
+    with make_server(home, bind, port, names) as server:
         shows = f"{_address_of(server)} shows the website of {home.root}."
         if home.page() is None:
             made = "A night with the subsystem website makes it; then it is shown at"
@@ -210,7 +219,7 @@ def serve(home: Home, bind: str, port: int) -> None:
             server.serve_forever()
 
 
-def _address_of(server: ThreadingHTTPServer) -> str:
+def _address_of(server: LimitedServer) -> str:
     """Where a browser finds it."""
     host, port = str(server.server_address[0]), server.server_address[1]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

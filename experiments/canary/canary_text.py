@@ -10,7 +10,7 @@ from tvmdash.exp_templates import History
 from tvmdash.experiment import plots
 from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary, percent_change
-from tvmdash.text import elide, format_list
+from tvmdash.text import elide, format_list, format_percent
 
 CYCLES_A_STEP = 4
 """A 64-bit multiply and an add that wait for each other: 3 + 1 cycles on x86-64 processors of the last ten years."""
@@ -87,7 +87,7 @@ def _change(series: Series) -> str:
     if len(series.values) < 2:
         return ""
     change = percent_change(series.values[-2], series.values[-1])
-    return f"its time {change:+.1f} % since the last night"
+    return f"its time {format_percent(change / 100)} since the last night"
 
 
 def _moved(history: History, tonight: Sequence[Series]) -> str:
@@ -104,7 +104,7 @@ def _moved(history: History, tonight: Sequence[Series]) -> str:
     )
     if not moved:
         return f"None of {len(changes)} times moved by more than {MOVED_PERCENT:g} % since the last night."
-    changes_text = [f"{name} {changes[name]:+.1f} %" for name in moved]
+    changes_text = [f"{name} {format_percent(changes[name] / 100)}" for name in moved]
     return f"Times since the last night (not yet judged against noise): {format_list(changes_text, 12)}."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import reference_text
@@ -13,15 +13,15 @@ import runners
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import reference_engines
 from tvmdash.experiment.on_devices import AXIS
+from tvmdash.experiment.reference_engines import with_onnx
 from tvmdash.networks import accuracy
 from tvmdash.relax_util import workloads
 from tvmdash.relax_util.lowering import FLOAT32
 from tvmdash.summary_util import Summary
 from tvmdash.trial_util import python_timer
 
-ONNXRUNTIME = replace(
-    reference_engines.ONNXRUNTIME, requirements=(*reference_engines.ONNXRUNTIME.requirements, "onnx==1.23.2")
-)
+ONNXRUNTIME, ONNXRUNTIME_CUDA = map(with_onnx, (reference_engines.ONNXRUNTIME, reference_engines.ONNXRUNTIME_CUDA))
+RIVALS = (ONNXRUNTIME, ONNXRUNTIME_CUDA, reference_engines.TORCH, reference_engines.TORCH_CUDA)
 VARIANTS: Mapping[str, tuple[str, str]] = {
     "tvm untuned": ("tvm", "untuned"),
     "tvm tuned": ("tvm", "tuned"),
@@ -50,12 +50,13 @@ class CnnCompConfig(ExperimentConfig):
     pipeline: str
     mcpu: str
     device: tuple[str, ...]
+    per_operator: bool
 
 
 class CnnComp(Experiment[CnnCompConfig]):
     """Every network on every engine; a process for each network and engine."""
 
-    engines = (workloads.TVM, ONNXRUNTIME, reference_engines.TORCH)
+    engines = (workloads.TVM, *RIVALS)
     axes = (
         Axis("variant", "build_config"),
         Axis("batch", "workload_args"),
@@ -105,10 +106,13 @@ class CnnComp(Experiment[CnnCompConfig]):
         ready = runners.RUNNERS[point.engine](problem, point, config.pipeline)
         return Prepared(
             timer=ready.timer or python_timer(ready.call),
+            profile=ready.profile if config.per_operator else None,
             check=lambda: accuracy.check_answer(ready.answer(), problem.expected, point.values.get("dtype", FLOAT32)),
             compile_ms=ready.compile_ms,
             code_size_bytes=ready.code_size_bytes,
             memory_bytes=ready.memory_bytes,
+            inputs=ready.inputs or (problem.x,),
+            build=ready.build,
             layout="NCHW",
             details=ready.details,
             program=ready.program,

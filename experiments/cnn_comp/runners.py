@@ -9,18 +9,20 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tvmdash import networks, relax_util
 from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
-from tvmdash.exp_templates import Point
+from tvmdash.exp_templates import OperatorSpan, Point
+from tvmdash.experiment import on_cuda, per_operator
+from tvmdash.experiment.on_cuda import RivalDevice
 from tvmdash.networks import INPUT, Network, to_onnx, to_torch
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util import CompileOptions, lowering, programs, tuning
-from tvmdash.trial_util import Timer
+from tvmdash.trial_util import Timer, waiting_timer
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Ready:
-    """A call to be timed, the answer that it gives, and what the making cost; program, after: as of `Prepared`.
+    """A call to be timed, the answer that it gives, and what the making cost; the others are as those of `Prepared`.
 
     timer: of the call, where an engine has its own.
     """
@@ -45,10 +47,13 @@ class Ready:
     compile_ms: float | None = None
     code_size_bytes: int | None = None
     memory_bytes: int | None = None
+    inputs: tuple[Array, ...] = ()
+    build: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     program: Callable[[], str] | None = None
     timer: Timer | None = None
     after: Callable[[], Mapping[str, Any]] | None = None
+    profile: Callable[[], Sequence[OperatorSpan]] | None = None
 
 
 @functools.lru_cache(maxsize=1)
@@ -82,10 +87,13 @@ def on_tvm(asked: Problem, point: Point, pipeline: str) -> Ready:
         compile_ms=before_ms + compiled.compile_ms,
         code_size_bytes=compiled.code_size_bytes,
         memory_bytes=compiled.planned_memory_bytes,
+        inputs=(x,),
+        build=compiled.options.describe(),
         details={**details, "module_hash": compiled.module_hash},
         program=functools.partial(programs.hash_program, compiled, (x,)) if is_here else None,
         timer=loaded.python_timer(x),
         after=None if is_here else functools.partial(loaded.device_facts, x),
+        profile=functools.partial(loaded.profile, x, per_operator.RUNS),
     )
 
 
@@ -93,23 +101,25 @@ def on_onnxruntime(asked: Problem, point: Point, _pipeline: str) -> Ready:
     """Every graph optimisation, as by default; input and output are bound, so that nothing is copied in a call."""
     import onnxruntime
 
+    device = on_cuda.find_rival_device(point.device)
     model = to_onnx.lower(asked.network, asked.weights, point.values["batch"]).SerializeToString()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = point.values["threads"], 1
     begun = time.perf_counter_ns()
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = on_cuda.open_onnx_session(model, options, device)
     compile_ms = _ms_since(begun)
     binding = session.io_binding()
-    binding.bind_ortvalue_input(INPUT, onnxruntime.OrtValue.ortvalue_from_numpy(asked.x))
-    binding.bind_output(session.get_outputs()[0].name, "cpu")
-    call = functools.partial(session.run_with_iobinding, binding)
+    place = (device.kind, device.index)
+    binding.bind_ortvalue_input(INPUT, onnxruntime.OrtValue.ortvalue_from_numpy(asked.x, *place))
+    binding.bind_output(session.get_outputs()[0].name, *place)
+    call, wait = functools.partial(session.run_with_iobinding, binding), binding.synchronize_outputs
 
     def answer() -> Array:
         call()
         given: Array = binding.copy_outputs_to_cpu()[0]
         return given
 
-    return Ready(call, answer, compile_ms)
+    return _make_ready(call, wait, answer, compile_ms, device)
 
 
 def on_torch(asked: Problem, point: Point, _pipeline: str) -> Ready:
@@ -118,21 +128,39 @@ def on_torch(asked: Problem, point: Point, _pipeline: str) -> Ready:
 
     torch.set_grad_enabled(False)
     torch.set_num_threads(point.values["threads"])
-    compile_ms, model, x = None, to_torch.lower(asked.network, asked.weights), torch.from_numpy(asked.x)
+    device = on_cuda.find_rival_device(point.device)
+    wait = on_cuda.use_torch(device)
+    model = to_torch.lower(asked.network, asked.weights).to(device.place)
+    compile_ms, x = None, torch.from_numpy(asked.x).to(device.place)
     if point.values["variant"] == "compile":
         _check_compiler()
         _forget_compiled()
         begun = time.perf_counter_ns()
         model = torch.compile(model)
         model(x)
+        wait()
         compile_ms = _ms_since(begun)
     call = functools.partial(model, x)
 
     def answer() -> Array:
-        given: Array = call().numpy()
+        given: Array = call().cpu().numpy()
         return given
 
-    return Ready(call, answer, compile_ms)
+    return _make_ready(call, wait, answer, compile_ms, device)
+
+
+def _make_ready(
+    call: Callable[[], object],
+    wait: Callable[[], object],
+    answer: Callable[[], Array],
+    compile_ms: float | None,
+    device: RivalDevice,
+) -> Ready:
+    """A rival's, timed until the device is done."""
+    if device.card is None:
+        return Ready(call, answer, compile_ms)
+    after = functools.partial(device.watch, call, wait)
+    return Ready(call, answer, compile_ms, timer=waiting_timer(call, wait), after=after)
 
 
 def _check_compiler() -> None:
@@ -158,5 +186,7 @@ def _ms_since(begun_ns: int) -> float:
 RUNNERS: Mapping[str, Callable[[Problem, Point, str], Ready]] = {
     "tvm": on_tvm,
     "onnxruntime": on_onnxruntime,
+    "onnxruntime cuda": on_onnxruntime,
     "torch": on_torch,
+    "torch cuda": on_torch,
 }

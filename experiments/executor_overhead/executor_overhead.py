@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import costs
 from executors import MODES, executor
@@ -53,9 +53,10 @@ class ExecutorOverhead(Experiment[ExecutorOverheadConfig]):
         options = CompileOptions(json.loads(point.target), what.pipeline, exec_mode=MODES[how][0])
         compiled = relax_util.compile_module(what.build(), options)
         made = executor(how, compiled, what.inputs, config.threads)
-        return workloads.make_prepared(
+        ready = workloads.make_prepared(
             compiled, made.timer, lambda: _checked(made.run(), what.expected), details=made.facts
         )
+        return replace(ready, inputs=what.inputs)
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """The default graphs, and what one call costs."""

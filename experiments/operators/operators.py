@@ -38,7 +38,7 @@ class OperatorsConfig(ExperimentConfig):
 class Operators(Experiment[OperatorsConfig]):
     """Every operator on each engine; a process for each kind of operator and engine, and one for the machine."""
 
-    engines = (workloads.TVM, running.ONNXRUNTIME, peaks.NUMPY)
+    engines = (workloads.TVM, running.ONNXRUNTIME, running.ONNXRUNTIME_CUDA, peaks.NUMPY)
     axes = (*(Axis(name, "workload_args") for name in ARGUMENTS), Axis("threads", "runtime_config"), AXIS)
 
     def points(self, config: OperatorsConfig) -> list[Point]:
@@ -72,8 +72,8 @@ class Operators(Experiment[OperatorsConfig]):
             return peaks.prepare(point.workload, point.values, seed)
         operator = roofline.operator_of(point.workload, point.values)
         dtype, threads = point.values["dtype"], config.threads
-        if point.engine == running.ONNXRUNTIME.name:
-            return running.on_onnxruntime(operator, dtype, threads, seed)
+        if point.engine in {running.ONNXRUNTIME.name, running.ONNXRUNTIME_CUDA.name}:
+            return running.on_onnxruntime(operator, dtype, threads, seed, point.device)
         options = CompileOptions(json.loads(point.target))
         return running.on_tvm(operator, dtype, options, threads, seed, point.device)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from peaks import MATMUL, NUMPY, Peaks, Rate, bandwidth_of, gflops_of, peaks
 
-from tvmdash.devices import CPU
+from tvmdash.devices import CPU, device_of
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import History, Record
 from tvmdash.experiment import engine_text
@@ -119,7 +119,7 @@ def shares(history: History) -> list[Share]:
 def _list_tonight(history: History) -> list[Series]:
     """Tonight's run times on the processor."""
     tonight = series_plots.measured_tonight(history, {"run_time"})
-    return [series for series in tonight if engine_text.device_of(series.labels) == CPU]
+    return [series for series in tonight if device_of(series.labels) == CPU]
 
 
 def _rate(series: Series) -> Rate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,16 +12,18 @@ from tvmdash import relax_util
 from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Prepared
-from tvmdash.experiment import reference_engines
-from tvmdash.experiment.engines import Engine
+from tvmdash.experiment import on_cuda, reference_engines
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
+from tvmdash.records import description
 from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.relax_util.operators.kinds import Operator
-from tvmdash.relax_util.operators.programs import make_arrays, relax_module
-from tvmdash.trial_util import python_timer
+from tvmdash.relax_util.operators.programs import hash_definition, make_arrays, relax_module
+from tvmdash.trial_util import python_timer, waiting_timer
 
-ONNXRUNTIME = Engine(reference_engines.ONNXRUNTIME.name, (*reference_engines.ONNXRUNTIME.requirements, "onnx==1.23.2"))
+ONNXRUNTIME, ONNXRUNTIME_CUDA = map(
+    reference_engines.with_onnx, (reference_engines.ONNXRUNTIME, reference_engines.ONNXRUNTIME_CUDA)
+)
 """With onnx, which makes the graph of one node."""
 OPSET, IR_VERSION = 20, 9
 MANY = 1000
@@ -37,44 +40,56 @@ def on_tvm(
 ) -> Prepared:
     """Through Relax, a pipeline and LLVM, or what TVM compiles for the device with."""
     inputs, weights = make_arrays(operator, dtype, seed)
-    compiled = relax_util.compile_module(relax_module(operator, dtype, weights), options)
+    module = relax_module(operator, dtype, weights)
+    compiled = relax_util.compile_module(module, options)
     loaded = relax_util.load(compiled, threads, device)
     return workloads.make_prepared(
         compiled,
         loaded.timer(*inputs),
         _check(operator, lambda: loaded.run(*inputs), reference(operator, [*inputs, *weights]), dtype),
         layout=_layout(operator),
-        details={"called_from": loaded.called_from, "taken_from": operator.source},
+        details={
+            "called_from": loaded.called_from,
+            "taken_from": operator.source,
+            description.DEFINITION: hash_definition(module),
+        },
         inputs=inputs,
         on=loaded,
     )
 
 
-def on_onnxruntime(operator: Operator, dtype: str, threads: int, seed: int) -> Prepared:
+def on_onnxruntime(operator: Operator, dtype: str, threads: int, seed: int, on: str = CPU) -> Prepared:
     """Through a graph of one node, its inputs and outputs bound before the clock starts."""
     import onnxruntime
 
+    device = on_cuda.find_rival_device(on)
     inputs, weights = make_arrays(operator, dtype, seed)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     model = onnx_model(operator, dtype, weights).SerializeToString()
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = on_cuda.open_onnx_session(model, options, device)
     binding, output = session.io_binding(), np.empty(operator.output, dtype)
-    values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in (*inputs, output)]
+    place = (device.kind, device.index)
+    values = [onnxruntime.OrtValue.ortvalue_from_numpy(array, *place) for array in (*inputs, output)]
     for index, value in enumerate(values[:-1]):
         binding.bind_ortvalue_input(f"x{index}", value)
     binding.bind_ortvalue_output("y", values[-1])
 
-    def run() -> Array:
+    def call() -> None:
         session.run_with_iobinding(binding)
+
+    def run() -> Array:
+        call()
         answer: Array = values[-1].numpy()
         return answer
 
     return Prepared(
-        timer=python_timer(lambda: session.run_with_iobinding(binding)),
+        timer=waiting_timer(call, binding.synchronize_outputs) if device.card else python_timer(call),
         check=_check(operator, run, reference(operator, [*inputs, *weights]), dtype),
+        inputs=inputs,
         layout=_layout(operator),
         details={"called_from": "Python", "taken_from": operator.source},
+        after=functools.partial(device.watch, call, binding.synchronize_outputs),
     )
 
 

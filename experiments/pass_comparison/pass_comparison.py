@@ -7,10 +7,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tvmdash.devices import CPU
+from tvmdash.devices import CPU, device_of
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import ExperimentConfig, History, Point
-from tvmdash.experiment import engine_text, plots
+from tvmdash.experiment import plots
 from tvmdash.relax_templates import CompileOptions, RelaxExperiment
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary
@@ -78,7 +78,7 @@ def summarize_history(history: History) -> list[str]:
 
 def _place(series: Series) -> tuple[str, str]:
     """The workload of a series, and where it ran."""
-    return str(series.labels["workload"]), engine_text.device_of(series.labels)
+    return str(series.labels["workload"]), device_of(series.labels)
 
 
 def times(values: Mapping[str, Series]) -> str:

@@ -14,10 +14,10 @@ import numpy as np
 from models import MODELS, Model
 
 from tvmdash import common, relax_util
-from tvmdash.devices import CPU
+from tvmdash.devices import CPU, device_of
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Engine, Experiment, ExperimentConfig, History, Point, Prepared
-from tvmdash.experiment import engine_text, plots, reference_engines
+from tvmdash.experiment import plots, reference_engines
 from tvmdash.experiment.on_devices import AXIS
 from tvmdash.measure.phases import phase
 from tvmdash.networks import accuracy
@@ -86,7 +86,7 @@ class RealModels(Experiment[RealModelsConfig]):
 def imported(history: History) -> list[str]:
     """A line: of the models that TVM was asked for tonight, how many it ran in each form on the processor."""
     timed = plots.measured_tonight(history, {"run_time"})
-    tonight = [series for series in timed if engine_text.device_of(series.labels) == CPU]
+    tonight = [series for series in timed if device_of(series.labels) == CPU]
     failures = [failure for failure in history.failures if AXIS.name not in failure.values]
     counts = []
     for form in making.FORMS:
@@ -196,6 +196,7 @@ def _on_onnxruntime(given: Given, threads: int) -> Prepared:
     return Prepared(
         timer=python_timer(lambda: session.run_with_iobinding(binding)),
         check=lambda: given.check(lambda feeds: session.run(None, dict(feeds))),
+        inputs=tuple(given.last.values()),
         details={**given.details, "called_from": "Python"},
     )
 

@@ -23,6 +23,7 @@ class RelaxOptConfig(ExperimentConfig):
     opt_levels: tuple[int, ...]
     batch: int
     profile_repeats: int
+    per_operator: bool
     threads: int
     mcpu: str
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ class RemoteDevice(Experiment[RemoteDeviceConfig]):
         sent = send(remote, device, name, compiled, x)
         if device.is_loopback and sent.device_threads != config.threads:
             raise DashboardError(f"the loopback server runs {sent.device_threads} threads, not {config.threads}.")
-        return relax_workload.make_prepared(
+        ready = relax_workload.make_prepared(
             compiled,
             sent.timer,
             lambda: {
@@ -87,6 +87,7 @@ class RemoteDevice(Experiment[RemoteDeviceConfig]):
                 "device_threads": sent.device_threads,
             },
         )
+        return replace(ready, inputs=(x,))
 
     def summary(self, history: History) -> Summary:
         """The default words, and how each device stands to the first one."""

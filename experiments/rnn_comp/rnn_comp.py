@@ -66,7 +66,8 @@ class RnnComp(Experiment[RnnCompConfig]):
         if point.engine == "tvm":
             return _on_tvm(asked, CompileOptions(json.loads(point.target)), threads, point.device)
         call, answers = RIVALS[point.engine](asked, threads)
-        return Prepared(python_timer(call), lambda: checked(answers(), asked), layout=LAYOUT)
+        inputs = (asked.x, *asked.state)
+        return Prepared(python_timer(call), lambda: checked(answers(), asked), inputs=inputs, layout=LAYOUT)
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """Tonight's engines by recurrence and size, and the lines over nights."""

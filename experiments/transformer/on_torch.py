@@ -11,13 +11,13 @@ from tvmdash.networks.transformer import EPSILON, Model, Step
 Call = Callable[[], Sequence[Any]]
 
 
-def call_of(model: Model, weights: Mapping[str, Array], step: Step, threads: int) -> Call:
+def call_of(model: Model, weights: Mapping[str, Array], step: Step, threads: int, place: str) -> Call:
     """A call that gives the result and the longer cache as torch tensors; all that it needs is tensors already."""
     import torch
 
     torch.set_num_threads(threads)
-    tensors = {name: torch.from_numpy(array) for name, array in weights.items()}
-    inputs, cache = ([torch.from_numpy(array) for array in part] for part in (step.inputs, step.cache))
+    tensors = {name: torch.from_numpy(array).to(place) for name, array in weights.items()}
+    inputs, cache = ([torch.from_numpy(array).to(place) for array in part] for part in (step.inputs, step.cache))
 
     def call() -> Sequence[Any]:
         with torch.inference_mode():

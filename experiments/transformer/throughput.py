@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tvmdash.devices import CPU
+from tvmdash.devices import CPU, device_of
 from tvmdash.exp_templates import History
-from tvmdash.experiment import engine_text, plots
+from tvmdash.experiment import plots
 from tvmdash.plot_util.specs import Estimate, GroupedBar
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary, format_ratio, geometric_mean_ratio
@@ -29,7 +29,7 @@ def cells(history: History) -> Cells:
     for series in plots.measured_tonight(history, {"run_time"}):
         args = series.labels["workload_args"]
         model = str(series.labels["workload"]).partition(".")[2]
-        device = engine_text.device_of(series.labels)
+        device = device_of(series.labels)
         parts = (series.labels["engine"], series.labels["build_config"].get("shapes"), f"on {device}")
         how = " ".join(map(str, filter(None, parts[:2] if device == CPU else parts)))
         series_of.setdefault((model, args["phase"], args["length"]), {})[how] = series

@@ -13,7 +13,7 @@ import throughput
 
 from tvmdash import relax_util
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
-from tvmdash.experiment import reference_engines
+from tvmdash.experiment import on_cuda, reference_engines
 from tvmdash.experiment.on_devices import AXIS
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
@@ -22,7 +22,7 @@ from tvmdash.plot_util.specs import Plot
 from tvmdash.relax_util import Compiled, CompileOptions, workloads
 from tvmdash.relax_util import transformer as relax_transformer
 from tvmdash.summary_util import Summary
-from tvmdash.trial_util import python_timer
+from tvmdash.trial_util import python_timer, waiting_timer
 
 SIZES = ("layers", "width", "heads", "vocabulary")
 
@@ -47,7 +47,7 @@ class TransformerConfig(ExperimentConfig):
 class Transformer(Experiment[TransformerConfig]):
     """Every model, phase and length on each engine; a process for each model and phase."""
 
-    engines = (workloads.TVM, reference_engines.TORCH)
+    engines = (workloads.TVM, reference_engines.TORCH, reference_engines.TORCH_CUDA)
     axes = (
         *(Axis(name, "workload_args") for name in ("phase", "length", *SIZES)),
         Axis("shapes", "build_config"),
@@ -72,12 +72,16 @@ class Transformer(Experiment[TransformerConfig]):
     def prepare(self, point: Point, config: TransformerConfig, seed: int) -> Prepared:
         model, phase, length = _model(point.values, config), point.values["phase"], point.values["length"]
         step = _step(model, phase, length, seed)
-        if point.engine == reference_engines.TORCH.name:
-            call = on_torch.call_of(model, _weights(model, seed), step, config.threads)
+        if point.engine in {reference_engines.TORCH.name, reference_engines.TORCH_CUDA.name}:
+            device = on_cuda.find_rival_device(point.device)
+            wait = on_cuda.use_torch(device)
+            call = on_torch.call_of(model, _weights(model, seed), step, config.threads, device.place)
             return Prepared(
-                timer=python_timer(call),
-                check=lambda: _checked(tuple(part.numpy() for part in call()), step),
+                timer=waiting_timer(call, wait) if device.card else python_timer(call),
+                check=lambda: _checked(tuple(part.cpu().numpy() for part in call()), step),
+                inputs=(*step.inputs, *step.cache),
                 details={"called_from": "Python"},
+                after=functools.partial(device.watch, call, wait),
             )
         compiled_for = None if point.values["shapes"] == "dynamic" else length
         compiled = _compiled(model, phase, compiled_for, point.target, seed)

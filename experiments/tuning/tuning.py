@@ -92,6 +92,8 @@ class Tuning(Experiment[TuningConfig]):
             compile_ms=compiled.compile_ms,
             code_size_bytes=compiled.code_size_bytes,
             memory_bytes=compiled.planned_memory_bytes,
+            inputs=(x,),
+            build=compiled.options.describe(),
             layout="NCHW",
             details={**details, "module_hash": compiled.module_hash},
         )

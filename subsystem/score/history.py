@@ -83,7 +83,8 @@ def _read_night(home: Home, experiment: str, stamp: str) -> ExperimentNight:
         return ExperimentNight(
             experiment, lacking=f"experiment {experiment} leaves no records, and a score needs them."
         )
-    return ExperimentNight(experiment, data.records, data.failures, data.tvm_hash, _digest(config))
+    measured = tuple(record.only_identity() for record in data.records)
+    return ExperimentNight(experiment, measured, data.failures, data.tvm_hash, _digest(config))
 
 
 def _why_no_data(home: Home, experiment: str, stamp: str) -> str:

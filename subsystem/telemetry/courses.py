@@ -27,7 +27,9 @@ def course(run: Telemetry, outliers: Sequence[Outlier]) -> Course:
         _panel("cores", _load(run)),
         _panel("GPU MHz", _of_gpus(run, "gpu_mhz")),
         _panel("GPU %", _of_gpus(run, "gpu_percent")),
-        _panel("GB", {"memory available": _in_gb(run.column("memory_available_bytes"))}),
+        _panel("GPU W", _of_gpus(run, "gpu_power_w")),
+        _panel("slowed", _of_throttled_gpus(run)),
+        _panel("GB", {"memory available": _in_gb(run.column("memory_available_bytes")), **_gpu_memory(run)}),
     )
     spans = tuple(
         Span(item.begin_s, item.end_s, f"{item.label}: {item.times:.1f}x")
@@ -50,6 +52,21 @@ def _load(run: Telemetry) -> dict[str, list[float | None]]:
 
 def _of_gpus(run: Telemetry, prefix: str) -> dict[str, list[float | None]]:
     return {f"GPU {number}": column for number, column in run.named(prefix).items()}
+
+
+def _of_throttled_gpus(run: Telemetry) -> dict[str, list[float | None]]:
+    """1 where something slowed a GPU down, of what ever did."""
+    return {
+        f"GPU {number}, by {by}": column
+        for name, column in run.named("gpu_throttled").items()
+        for number, _, by in (name.partition(" "),)
+        if any(column)
+    }
+
+
+def _gpu_memory(run: Telemetry) -> dict[str, list[float | None]]:
+    used = _of_gpus(run, "gpu_memory_used_bytes")
+    return {f"{name}, memory in use": _in_gb(column) for name, column in used.items()}
 
 
 def _in_gb(column: Iterable[float | None]) -> list[float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,8 @@ def abnormal(run: Telemetry, limits: Limits) -> list[str]:
     """A sentence for each thing that may have disturbed the measurement."""
     if len(run.seconds) < _FEWEST:
         return []
-    return [*_throttled(run, limits), *_others(run, limits), *_stolen(run, limits), *_memory(run, limits)]
+    found = (_throttled(run, limits), _slowed(run), _lost(run), _others(run, limits), _stolen(run, limits))
+    return [*itertools.chain.from_iterable(found), *_memory(run, limits)]
 
 
 def _throttled(run: Telemetry, limits: Limits) -> Iterator[str]:
@@ -68,6 +70,23 @@ def _throttled(run: Telemetry, limits: Limits) -> Iterator[str]:
                 f"{name} was throttled: {three_digits(fall.at_s)} s into the run its clock was {fall.percent:.0f} %"
                 f" lower than before under the same load ({fall.high_mhz:.0f} to {fall.low_mhz:.0f} MHz)."
             )
+
+
+def _slowed(run: Telemetry) -> Iterator[str]:
+    """What GPUs say of their own clocks."""
+    for name, column in run.named("gpu_throttled").items():
+        number, _, by = name.partition(" ")
+        known = [value for value in column if value is not None]
+        share = sum(known) / len(known) if known else 0.0
+        if share >= BUSY_SHARE:
+            yield f"GPU {number} was throttled by {by} during {share:.0%} of the run."
+
+
+def _lost(run: Telemetry) -> Iterator[str]:
+    for number, column in run.named("gpu_temperature_c").items():
+        seconds = [second for second, value in zip(run.seconds, column, strict=True) if value is not None]
+        if seconds and column[-1] is None:
+            yield f"GPU {number} answered no more from {three_digits(seconds[-1])} s into the run on."
 
 
 def _sum(left: float | None, right: float | None) -> float | None:

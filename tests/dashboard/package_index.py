@@ -50,7 +50,7 @@ def make_index(folder: Path, releases: Mapping[str, str]) -> dict[str, str]:
     return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder), "PIP_CONFIG_FILE": os.devnull}
 
 
-def write_wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> None:
+def write_wheel(folder: Path, name: str, version: str, files: Mapping[str, str | bytes]) -> None:
     info = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         for path, content in files.items():

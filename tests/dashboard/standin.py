@@ -42,6 +42,7 @@ class Remotes:
     def commit(self, title: str, added: Mapping[str, str] | None = None, *, day: int = 1) -> str:
         """A commit of tvm that appends `added` texts to files, by path; its 40 digits."""
         for name, text in (added or {}).items():
+            (self.tvm / name).parent.mkdir(parents=True, exist_ok=True)
             with (self.tvm / name).open("a", encoding="utf-8") as file:
                 file.write(text)
         git(self.tvm, "add", "-A")

@@ -241,7 +241,7 @@ def test_the_summary_gives_clock_bandwidth_latency_and_what_moved() -> None:
     assert "like 3.81 GHz, at 4 cycles a step of the integer chain (its time +5.0 % since the last night)" in words
     assert "26.6 GB/s read, 26.8 GB/s copied (read and written) and 100 ns for a random access" in words
     assert "19.2 GFLOP/s with AVX2" in words
-    assert "multiply_add avx2 -50.0 % and integer_chain +5.0 %." in words
+    assert "multiply_add avx2 −50.0 % and integer_chain +5.0 %." in words
     assert "Not measured: multiply_add, avx2: this processor has no fma" in words
 
 

@@ -69,7 +69,7 @@ def test_each_engine_gives_the_reference_answer_under_the_same_conditions(night)
     assert by_engine(data, "dqn").keys() == {("tvm", "untuned"), ("onnxruntime", "default")}
     for record in data.records:
         assert 0 <= record.additional_info["max_error"] <= record.additional_info["tolerance"]
-        assert (record.workload_args, record.runtime_config) == ({"batch": 1}, {"threads": 1})
+        assert (record.labels["workload_args"], record.labels["runtime_config"]) == ({"batch": 1}, {"threads": 1})
     conditions = [record.additional_info["conditions"] for record in data.records]
     same = [{name: one[name] for name in ("layout", "transfer_timed", "affinity", "environment")} for one in conditions]
     assert all(one == same[0] for one in same)
@@ -95,7 +95,8 @@ def test_half_precision_for_any_batch_is_held_against_the_float32_network(tmp_pa
     tried = trying.Tried(tmp_path / "night", "cnn_comp", HALF)
     (tried.code / "setup").mkdir()
     (record,) = tried.measured().records
-    assert (record.workload_args, record.build_config) == (
+    assert record.workload_args["inputs"] == [{"shape": [1, 784], "dtype": "float16"}]
+    assert (record.labels["workload_args"], record.labels["build_config"]) == (
         {"batch": 1, "dtype": "float16"},
         {"variant": "untuned", "shapes": "dynamic"},
     )

@@ -92,7 +92,7 @@ def test_a_night_measures_every_program_on_every_executor(night: tuple[Tried, re
     of = {how: measured["executor.calls", how].additional_info for how in executors}
     assert of["library"]["library_bytes"] > of["library"]["code_size"] > 0
     assert of["library"]["module_hash"] == of["bytecode"]["module_hash"] != of["compiled"]["module_hash"]
-    assert measured["executor.operators", "bytecode"].workload_args == {"operators": 10}
+    assert measured["executor.operators", "bytecode"].labels["workload_args"] == {"operators": 10}
 
 
 def test_the_words_and_a_graph_say_what_a_call_costs(night: tuple[Tried, records.NightData]) -> None:

@@ -49,7 +49,7 @@ def opencl(tvm_artifact: Artifact, tmp_path_factory: pytest.TempPathFactory) -> 
             pytest.skip(said)
     with tempfile.TemporaryDirectory() as scratch:
         context = BuildContext(tvm_artifact.path.parent, logs, Deadline(120))
-        can = find_abilities(tvm_artifact, "opencl", 0, None, context, Path(scratch))
+        can = find_abilities(tvm_artifact, "opencl", 0, context, Path(scratch))
     if not can.model:
         pytest.skip("no OpenCL driver shows a device here (Debian, Ubuntu: apt install pocl-opencl-icd)")
     assert can.max_error is not None
@@ -69,7 +69,9 @@ def measured(
 
 def on(data: records.NightData, device: str) -> dict[str, records.Record]:
     found = [record for record in data.records if record.engine == "tvm"]
-    return {record.workload: record for record in found if record.runtime_config.get("device", "cpu") == device}
+    return {
+        record.labels["workload"]: record for record in found if record.runtime_config.get("device", "cpu") == device
+    }
 
 
 def test_a_network_answers_rightly_on_the_device_and_is_timed_there(opencl: OpenCl, tmp_path: Path) -> None:
@@ -95,6 +97,30 @@ def test_a_device_that_is_not_there_costs_its_own_points_and_says_which(opencl: 
     (failure,) = data.failures
     assert failure.values["device"] == "opencl"
     assert "device opencl: TVM's runtime for opencl sees no device of number 0 here" in failure.error
+
+
+def test_a_device_out_of_memory_costs_the_point_that_is_too_large_and_says_which(
+    opencl: OpenCl, tmp_path: Path
+) -> None:
+    """With 1 GB in all, PoCL gives 256 MB at once; the decoder's table of tokens has 287 MB."""
+    config = {
+        "models": ["attention", "decoder"],
+        "phases": ["prefill"],
+        "shapes": ["static"],
+        "lengths": [8],
+        "layers": 1,
+        "width": 1024,
+        "vocabulary": 70_000,
+        "device": ["opencl"],
+        "processes": 1,
+        "max_processes": 1,
+    }
+    data = measured(tmp_path / "night", "transformer", opencl, config, POCL_MEMORY_LIMIT="1")
+    assert set(on(data, "opencl")) == {"transformer.attention"}
+    (failure,) = (failure for failure in data.failures if failure.values.get("engine") != "torch")
+    assert (failure.workload, failure.values["device"]) == ("transformer.decoder", "opencl")
+    assert "device opencl: " in failure.error
+    assert "CL_INVALID_BUFFER_SIZE" in failure.error
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_a_night_measures_both_engines_and_the_machine(night: tuple[Tried, recor
     data = night[1]
     assert not data.failures
     measured = {
-        (record.workload, record.engine, record.workload_args.get("dtype", record.workload_args.get("kib")))
+        (record.labels["workload"], record.engine, record.workload_args.get("dtype", record.workload_args.get("kib")))
         for record in data.records
     }
     operators = {
@@ -90,8 +90,16 @@ def test_a_night_measures_both_engines_and_the_machine(night: tuple[Tried, recor
     assert measured == operators | machine | {("machine.matmul", "numpy", "float32")}
 
 
+def test_an_operator_of_tvm_carries_the_hash_of_its_definition(night: tuple[Tried, records.NightData]) -> None:
+    ours = [record for record in night[1].records if record.engine == "tvm"]
+    for record in ours:
+        assert record.workload == f"{record.labels['workload']}:{record.additional_info['definition'][:12]}"
+        assert record.workload_args["inputs"][0]["dtype"] == record.workload_args["dtype"]
+    assert len({record.workload for record in ours}) == len(ours)
+
+
 def test_a_record_has_its_rates_and_its_share_of_what_was_measured(night: tuple[Tried, records.NightData]) -> None:
-    dense = [record for record in night[1].records if record.workload == "topi.dense"]
+    dense = [record for record in night[1].records if record.labels["workload"] == "topi.dense"]
     product = next(record for record in night[1].records if record.workload == "machine.matmul")
     for record in dense:
         info, operations = record.additional_info, 2 * 784 * 256

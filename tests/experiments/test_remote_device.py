@@ -229,7 +229,7 @@ def test_any_experiment_that_takes_devices_runs_on_one_behind_a_tracker(board: t
     (tried.code / "setup").mkdir()
     data = tried.measured(TVMDASH_DEVICES=json.dumps(devices), TVMDASH_REMOTE_WAIT_S="1")
     (record,) = data.records
-    assert (record.hw_model, record.runtime_config) == ("board", {"threads": 1, "device": "remote:board"})
+    assert (record.hw_model, record.labels["runtime_config"]) == ("board", {"threads": 1, "device": "remote:board"})
     assert json.loads(record.target) == TARGET
     info = record.additional_info
     assert 0 <= info["max_error"] <= info["tolerance"]

@@ -40,7 +40,7 @@ def test_tvm_gives_numpys_answers_for_every_recurrence(night: tuple[Tried, recor
     for record in found:
         info = record.additional_info
         assert 0 < info["max_error"] <= info["tolerance"]
-        assert record.build_config == {"lowering": "unrolled"}
+        assert record.labels["build_config"] == {"lowering": "unrolled"}
         assert info["conditions"]["layout"] == "TNC"
         assert not info["conditions"]["transfer_timed"]
         assert ("length" in record.workload_args) == record.workload.endswith("layer")

@@ -116,7 +116,7 @@ def test_a_board_is_told_its_geometry_programmed_and_measured_through_the_tracke
     assert code == 1
     assert "has no device 'ultra96'; it has: pynq" in failure.error
     here, there = (
-        next(record.additional_info for record in night.records if record.runtime_config == {"device": name})
+        next(record.additional_info for record in night.records if record.labels["runtime_config"] == {"device": name})
         for name in ("sim", "pynq")
     )
     assert there["max_error"] == 0.0

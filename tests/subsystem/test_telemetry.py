@@ -83,6 +83,18 @@ def test_a_gpu_that_slows_down_while_it_is_used_is_throttled() -> None:
     assert sentences(**{**used, "gpu_percent__0": halves(98.0, 0.0)}) == []
 
 
+def test_what_a_gpu_says_slowed_it_down_is_told_from_a_tenth_of_the_run_on() -> None:
+    tenth = [1.0] * (N // 10) + [0.0] * (N - N // 10)
+    assert sentences(**{"gpu_throttled__0 heat": tenth}) == ["GPU 0 was throttled by heat during 10% of the run."]
+    assert sentences(**{"gpu_throttled__0 heat": [0.0, *tenth[1:-1], 0.0], "gpu_throttled__1 heat": [None] * N}) == []
+
+
+def test_a_gpu_that_is_lost_in_the_middle_is_told_with_the_moment() -> None:
+    lost = [60.0] * 31 + [None] * (N - 31)
+    assert sentences(gpu_temperature_c__1=lost) == ["GPU 1 answered no more from 30.0 s into the run on."]
+    assert sentences(gpu_temperature_c__1=[*lost[:-1], 60.0], gpu_temperature_c__0=[None] * N) == []
+
+
 def test_other_programs_are_told_from_a_core_for_a_tenth_of_the_run_on() -> None:
     tenth = [1.5] * (N // 10) + [0.0] * (N - N // 10)
     assert sentences(busy_cores__others=tenth) == ["Other programs kept 1.50 of 4 cores busy during 10% of the run."]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import sqlite3
 import subprocess
 import sys
@@ -107,7 +108,9 @@ def test_points_become_records_graphs_and_a_summary(tmp_path: Path) -> None:
     night = toy.night("20260101T000000Z")
     assert sorted(record.workload_args["size"] for record in night.records) == [10, 11, 20, 21]
     record = night.records[0]
-    assert record.runtime_config == {"threads": 1}
+    assert record.labels["runtime_config"] == {"threads": 1}
+    assert record.runtime_config["kernel"] == f"{platform.system()} {platform.release()}"
+    assert {"kernel", "libc", "os", "python"} <= set(record.additional_info["described"]["runtime_config"])
     assert record.additional_info["compile_time"] == 1.5
     assert record.additional_info["samples"] == 7
     assert night.tvm_hash == "abc123"
@@ -306,7 +309,7 @@ def test_an_experiment_that_states_its_axes_and_points_runs_as_it_always_did(tmp
     (toy.config / "config.json").write_text('{"active": true, "size": "smoke"}')
     (record,) = toy.night("20260101T000000Z").records
     assert (record.workload, record.engine, record.workload_args) == ("topi.matmul", "numpy", {"size": 8})
-    assert record.runtime_config == {"threads": 1}
+    assert record.labels["runtime_config"] == {"threads": 1}
 
 
 STATED = """

@@ -143,6 +143,16 @@ class Mirror:
         """What `new` has and `old` has not, newest first, at most `most`."""
         return self._log([f"--max-count={most}", "--first-parent", f"{old}..{new}"])
 
+    def folders(self, old: str, new: str, *, most: int) -> dict[str, tuple[str, ...]]:
+        """By the digits of each commit that `commits` lists, the folders of the files it changed, at most two deep."""
+        arguments = ["log", f"--max-count={most}", "--first-parent", "-m", "--name-only", "--format=%x1e%H"]
+        text = git_command.ask([*arguments, f"{old}..{new}", "--"], cwd=self.path) or ""
+        changed: dict[str, tuple[str, ...]] = {}
+        for entry in text.split("\x1e")[1:]:
+            sha, *files = filter(None, entry.split("\n"))
+            changed[sha] = tuple(dict.fromkeys("/".join(file.split("/")[:-1][:2]) or file for file in files))
+        return changed
+
     def commit(self, sha: str) -> Commit:
         """One commit; ArtifactError where the mirror has not got it."""
         commits = self._log(["--max-count=1", sha])

@@ -15,6 +15,7 @@ from tvmdash.dashboard_info import Night
 
 MOST_COMMITS = 50
 _COUNTED = 1000
+_MOST_FOLDERS = 12
 _log = logging.getLogger("night")
 
 
@@ -25,7 +26,7 @@ def describe_artifacts(
 
     `nights` are earlier ones, newest first. `since` is None where none of them took an artifact for the same remote and
     branch. Of a wheel it names version and commit before; of a git build also the commits that came, newest first, at
-    most MOST_COMMITS, and how many `more`.
+    most MOST_COMMITS, each with the folders that it changed, and how many `more`.
     """
     entries: dict[str, dict[str, Any]] = {}
     for spec, artifact in have.items():
@@ -64,14 +65,20 @@ def _is_same_tvm(before: Mapping[str, Any], spec: ArtifactSpec, artifact: Artifa
 def _describe_commits(artifact: Artifact, old: object, folder: Path) -> Iterator[tuple[str, object]]:
     if artifact.provider != GIT or not isinstance(old, str) or artifact.commit is None:
         return
+    mirror = Mirror.of(folder, artifact.facts["remote"])
     try:
-        commits = Mirror.of(folder, artifact.facts["remote"]).commits(old, artifact.commit, most=_COUNTED)
+        commits = mirror.commits(old, artifact.commit, most=_COUNTED)
+        folders = mirror.folders(old, artifact.commit, most=MOST_COMMITS)
     except ArtifactError as error:
         _log.warning("commits since %s: %s", old, error)
         return
     named = {"committed": "date"}
     yield (
         "commits",
-        [{named.get(name, name): value for name, value in asdict(commit).items()} for commit in commits[:MOST_COMMITS]],
+        [
+            {named.get(name, name): value for name, value in asdict(commit).items()}
+            | {"folders": list(folders.get(commit.sha, ()))[:_MOST_FOLDERS]}
+            for commit in commits[:MOST_COMMITS]
+        ],
     )
     yield "more", max(0, len(commits) - MOST_COMMITS)

@@ -37,7 +37,8 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     repeat.add_argument(
         "receipt",
         metavar="RECEIPT",
-        help="EXPERIMENT/STAMP, a data file, a receipt of the website, or random: an old one of the home, by lot",
+        help="EXPERIMENT/STAMP, a data file, a receipt of the website, a file of `records export`, or random: an old"
+        " one of the home, by lot",
     )
     repeat.add_argument("series", nargs="*", metavar="SERIES", help="their IDs or names; by default all")
     repeat.add_argument("--rounds", type=count, default=5, help="how often it is measured; by default 5")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tvmdash.contracts.bisection import Bisection, BisectionState, Suspect
-from tvmdash.text import elide, format_duration
+from tvmdash.text import elide, format_duration, format_percent, format_percent_range
 
 _SHOWN = 10
 
@@ -44,7 +44,7 @@ def _format_change(result: Bisection) -> str:
     assert result.low is not None
     assert result.high is not None
     word = "higher" if result.effect > 0 else "lower"
-    size = f"{100 * result.effect:+.2g} % (95 %: {100 * result.low:+.2g} to {100 * result.high:+.2g} %)"
+    size = f"{format_percent(result.effect)} (95 %: {format_percent_range(result.low, result.high)})"
     return f"became {word}, {size},"
 
 

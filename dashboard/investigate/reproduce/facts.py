@@ -12,6 +12,8 @@ from dashboard.night import repository
 from dashboard.plan.job import REPOSITORY
 from tvmdash.machine import hardware
 
+_PLACES = frozenset(("library_path",))
+"""Facts of an engine that differ from home to home."""
 Fact = tuple[str, str, str]
 """Its name, how it was then, how it is now."""
 _MACHINE = ("host", "hw_model")
@@ -48,9 +50,16 @@ def compare_engines(receipt: Receipt, nights: Sequence[Mapping[str, Any]]) -> It
     was = receipt.environment.get("engine")
     has = (nights[0].get("environment") or {}).get("engine") if nights else None
     if isinstance(was, dict) and isinstance(has, dict):
-        for name in sorted(was.keys() | has.keys()):
-            if was.get(name) != has.get(name):
-                yield f"engine's {name}", str(was.get(name))[:200], str(has.get(name))[:200]
+        was, has = _flatten(was), _flatten(has)
+        for name in sorted(was.keys() & has.keys() - _PLACES):
+            if was[name] != has[name]:
+                yield f"engine's {name}", str(was[name])[:200], str(has[name])[:200]
+
+
+def _flatten(engine: Mapping[str, Any]) -> dict[str, Any]:
+    """What an engine says of itself, its facts one by one."""
+    facts = engine.get("facts")
+    return {**{name: value for name, value in engine.items() if name != "facts"}, **dict(facts or {})}
 
 
 def _machine_of(receipt: Receipt) -> dict[str, Any]:

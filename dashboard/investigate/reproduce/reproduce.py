@@ -123,7 +123,7 @@ def _add_library(code: Code, artifact: Artifact) -> Job:
     """The job; with an old library its stages see that one."""
     if code.shared is None:
         return code.job
-    python_path = [code.shared / "python", *artifact.pythonpath]
+    python_path = [code.shared / "python", *artifact.import_path]
     added = {"BENCHMARK_DEPS": str(code.shared), "PYTHONPATH": ":".join(map(str, python_path))}
     return replace(code.job, config={**code.job.config, "env": {**code.job.config.get("env", {}), **added}})
 

@@ -113,7 +113,6 @@ RENAMED: Mapping[str, str] = {
     "traces.raw_reader": "traces.readers.raw_reader",
     "traces.raw_reading": "traces.readers.raw_reading",
     "traces.raw_runs": "traces.readers.raw_runs",
-    "traces.rocpd_joins": "traces.readers.rocpd_joins",
     "traces.rocpd_queries": "traces.readers.rocpd_queries",
     "traces.rocpd_reader": "traces.readers.rocpd_reader",
     "traces.sqlite_input": "traces.readers.sqlite_input",

@@ -9,17 +9,30 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tvmdash import devices
-from tvmdash.measure import content
+from tvmdash.measure import content, under_load
 from tvmdash.measure.capture import Trial
 from tvmdash.measure.quality import find_doubts
-from tvmdash.records import SCHEMA_VERSION, Failure, Record
+from tvmdash.records import SCHEMA_VERSION, Failure, Record, description
 from tvmdash.records.functions import hash_functions, read_functions
 from tvmdash.records.metrics import MAY_BE_EXACT, METRICS
 from tvmdash.stats.reduction import Reduced, reduce_processes
 
-_OF_EACH_PROCESS = ("compile_time", "device_time", "transfer_time")
+OPERATORS = "operators"
+"""A trial's fact: by operator, its milliseconds in each watched run. Of a record: what became of it."""
+_OF_EACH_PROCESS = ("compile_time", "device_time", "transfer_time", under_load.ENERGY)
 """Facts that every process of a point has anew; the record has their median."""
-_OWN_PLACE = frozenset(("load_before", "load_after", "execution_config", *_OF_EACH_PROCESS, content.FACT))
+_OWN_PLACE = frozenset(
+    (
+        "load_before",
+        "load_after",
+        "execution_config",
+        *_OF_EACH_PROCESS,
+        under_load.THROTTLED,
+        content.FACT,
+        description.FACT,
+        OPERATORS,
+    )
+)
 """Facts of a trial that do not go into additional_info as they are."""
 EndedBy = Callable[[Sequence[Trial], Reduced], str]
 """What ended the measurement of a point with these trials."""
@@ -39,17 +52,22 @@ def reduce(
     A trial is one process's. A point measured in several gives one record; if one of them was wrong, it failed.
     With `name_engines` the values of a failure say its engine.
     """
-    by_point: dict[str, list[Trial]] = {}
-    for trial in trials:
-        by_point.setdefault(json.dumps(trial.point, sort_keys=True), []).append(trial)
     records, failures = [], []
-    for group in by_point.values():
+    for group in group_by_point(trials):
         wrong = next((trial for trial in group if trial.error), None)
         if wrong is not None:
             failures.append(failure_of(wrong.point, wrong.error or "", name_engine=name_engines))
         else:
             records.append(_record(group, ended_by, beside))
     return records, failures
+
+
+def group_by_point(trials: Iterable[Trial]) -> list[list[Trial]]:
+    """The trials of each point, in the order of the first ones."""
+    by_point: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_point.setdefault(json.dumps(trial.point, sort_keys=True), []).append(trial)
+    return list(by_point.values())
 
 
 def failure_of(point: Mapping[str, Any], error: str, *, name_engine: bool) -> Failure:
@@ -62,12 +80,14 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None, beside: Beside | 
     first = trials[0]
     processes = [[sample.ms for sample in trial.samples] for trial in trials]
     reduced = reduce_processes(processes)
-    machine, columns = first.process["machine"], first.point["columns"]
+    machine, engine = first.process["machine"], first.process["engine"]
+    columns, described = description.describe(first.point["columns"], _tell(first))
     doubts = find_doubts(reduced, processes, [{**trial.facts, "cores": machine["cores"]} for trial in trials])
     info = {
         "docker_tag": machine["docker_tag"],
         "docker_hash": machine["docker_hash"],
-        **_describe_statistics(reduced),
+        description.FACT: described or None,
+        **describe_statistics(reduced),
         "doubts": [doubt.words for doubt in doubts],
         "doubt_kinds": [doubt.kind for doubt in doubts],
         "ended_by": ended_by(trials, reduced) if ended_by else None,
@@ -85,10 +105,10 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None, beside: Beside | 
         additional_info={
             name: value for name, value in info.items() if value is not None or name.startswith("docker_")
         },
-        workload=first.point["workload"],
+        workload=description.name_workload(first.point["workload"], first.facts.get(description.DEFINITION)),
         workload_args=columns["workload_args"],
         engine=first.point["engine"],
-        engine_version=first.process["engine"]["version"],
+        engine_version=description.name_version(engine["version"], engine["tvm_hash"]),
         engine_config=columns["engine_config"],
         target=first.point["target"],
         build_config=columns["build_config"],
@@ -101,7 +121,14 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None, beside: Beside | 
     )
 
 
-def _describe_statistics(reduced: Reduced) -> dict[str, Any]:
+def _tell(trial: Trial) -> dict[str, dict[str, Any]]:
+    """What the process and the point tell beside the point's own values, by the record's columns."""
+    of_process, of_point = (facts.get(description.FACT, {}) for facts in (trial.process, trial.facts))
+    return {name: {**of_process.get(name, {}), **of_point.get(name, {})} for name in description.COLUMNS}
+
+
+def describe_statistics(reduced: Reduced) -> dict[str, Any]:
+    """What additional_info says of the samples."""
     return {
         "execution_elapsed_ms_median": reduced.median,
         "execution_elapsed_ms_min": reduced.min,

@@ -27,6 +27,7 @@ from tvmdash.experiment.config import ExperimentConfig, MeasuringConfig
 from tvmdash.experiment.engines import Engine, EngineFacts
 from tvmdash.experiment.info import Axis, Clock, History, Point, Prepared
 from tvmdash.experiment.measure import measure
+from tvmdash.experiment.on_devices import list_engines
 from tvmdash.experiment.points import Combination, axes_of, combinations
 from tvmdash.experiment.processes import MEASURE
 from tvmdash.experiment.run import run
@@ -69,10 +70,11 @@ class Experiment(Generic[Config]):
 
     def points(self, config: Config) -> list[Point]:
         """Every point that this config asks for: the product of the axes, on each engine where none is an axis."""
+        engines = [engine.name for engine in self.engines if not engine.device]
         return [
             _point(self, combination, engine, config)
             for combination in combinations(self._own_fields, config_util.values_of(config))
-            for engine in ([combination.engine] if combination.engine else [engine.name for engine in self.engines])
+            for engine in ([combination.engine] if combination.engine else engines)
         ]
 
     def target(self, point: Point, config: Config) -> Mapping[str, Any] | str:
@@ -205,9 +207,9 @@ class Experiment(Generic[Config]):
 
     def _setup(self, config_dir: Path, destination: Path) -> str:
         makes_inputs = type(self).make_inputs is not Experiment.make_inputs
-        self.load_config(config_dir)
+        engines = list_engines(self, self.load_config(config_dir))
         script = self._script if makes_inputs else None
-        return setup.setup(self.engines, self.inputs_engine, config_dir, script, destination)
+        return setup.setup(engines, self.inputs_engine, config_dir, script, destination)
 
     def _inputs(self, config_dir: Path, folder: Path) -> str:
         values = self._read_config(config_dir)
@@ -224,7 +226,7 @@ class Experiment(Generic[Config]):
 
     def _analyze(self, config_dir: Path, raw: Path, analysis: Path) -> str:
         value = results.results(raw, self._measuring(self._read_config(config_dir)).precision)
-        derived = self.derive([Record.from_json(record) for record in value["records"]])
+        derived = self.derive([Record.from_json(record).only_identity() for record in value["records"]])
         for record, facts in zip(value["records"], derived, strict=True):
             record["additional_info"].update(facts)
         common.write_json(analysis / "data.json", value)

@@ -9,6 +9,7 @@ from typing import Any
 from tvmdash import config_util
 from tvmdash.config_util import Config
 from tvmdash.exp_templates import Experiment, Point, Prepared
+from tvmdash.experiment import per_operator
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util import CompileOptions, lowering, workloads
 from tvmdash.relax_util.workloads import Program
@@ -43,10 +44,11 @@ class RelaxExperiment(Experiment[Config]):
         """The program compiled and loaded; its answer is checked where the program has one."""
         program, options = self.program(point, config, seed), self.options(point, config)
         given = {"profile_repeats": 0, **config_util.values_of(config), **point.values}
+        watched = max(given["profile_repeats"], per_operator.RUNS if per_operator.is_asked(config) else 0)
         return workloads.prepare_program(
             program,
             options,
             threads=given["threads"],
-            profile_repeats=given["profile_repeats"],
+            profile_repeats=watched,
             device=point.device,
         )

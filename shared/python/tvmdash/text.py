@@ -14,7 +14,7 @@ from tvmdash.redaction import redact
 TIME_UNITS = ("ns", "µs", "us", "ms", "s")
 _SMALLER = {"s": ("ms", 1000.0), "ms": ("µs", 1000.0), "µs": ("ns", 1000.0), "us": ("ns", 1000.0)}
 _LARGER = {"ns": ("µs", 1000.0), "µs": ("ms", 1000.0), "us": ("ms", 1000.0), "ms": ("s", 1000.0)}
-_NOTHING_PERCENT = 1e-9
+MINUS = "\u2212"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MARKUP = re.compile(r"[\\`*\[\]<>|~&]")
 _AUTOLINKS = re.compile(r"@|#(?=\d)|:(?=//)|www(?=\.)", re.IGNORECASE)
@@ -69,6 +69,14 @@ def escape_markdown(text: str) -> str:
     return _AUTOLINKS.sub("\\g<0>\u200b", marked)
 
 
+def cut_lines(text: str, limit: int) -> str:
+    """The text without its last lines, where it is longer, and then with a line that says so."""
+    if len(text) <= limit:
+        return text
+    note = "\n\n(Cut here: the rest is too long.)\n"
+    return text[: limit - len(note)].rpartition("\n")[0] + note
+
+
 def three_digits(value: float) -> str:
     """`value` with three significant digits and no exponent from 0.00001 to a million: 0.105, 12.1, 1740, 2.5e+09."""
     if value == 0 or not math.isfinite(value):
@@ -117,12 +125,12 @@ def format_bytes(size_bytes: float) -> str:
 
 
 def format_percent(effect: float) -> str:
-    """A fraction as a change: +0.25 %, -3.1 %, +104 %; none, but for rounding, is 0 %."""
+    """A fraction as a change: +0.25 %, \u22123.1 %, +104 %; what rounds to nothing is 0 %."""
     return f"{_format_rounded_percent(effect)} %"
 
 
 def format_percent_range(low: float, high: float) -> str:
-    """As in "-1.2 to +3.4 %"."""
+    """As in "\u22121.2 to +3.4 %"."""
     return f"{_format_rounded_percent(low)} to {_format_rounded_percent(high)} %"
 
 
@@ -134,14 +142,19 @@ def format_percents(effects: Sequence[float], *, sign: bool = False) -> str:
 
 def _format_rounded_percent(effect: float) -> str:
     percent = 100 * effect
-    if abs(percent) < _NOTHING_PERCENT:
-        return "0"
-    return f"{percent:+.{0 if abs(percent) >= 99.5 else 1 if abs(percent) >= 0.995 else 2}f}"
+    digits = 0 if abs(percent) >= 99.5 else 1 if abs(percent) >= 0.995 else 2
+    return format_signed(percent, f".{digits}f") if round(percent, digits) else "0"
+
+
+def format_signed(value: float, form: str) -> str:
+    """The number in this format with its sign, a true minus."""
+    return f"{MINUS if value < 0 else '+'}{abs(value):{form}}"
 
 
 def format_exact(value: float, unit: str, *, sign: bool = False) -> str:
     """A size or a count with all its digits: 20,481 bytes, 1 byte, 1 register; as a difference, +1 byte."""
-    number = f"{value:{'+' if sign else ''},.0f}" if value == round(value) else f"{value:{'+' if sign else ''},.12g}"
+    form = ",.0f" if value == round(value) else ",.12g"
+    number = format_signed(value, form) if sign else f"{value:{form}}"
     name = "bytes" if unit == "B" else unit
     return f"{number} {name.removesuffix('s') if name in _PLURALS and abs(value) == 1 else name}".rstrip()
 

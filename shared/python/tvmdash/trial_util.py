@@ -77,3 +77,20 @@ def python_timer(work: Callable[[], object]) -> Timer:
         return elapsed
 
     return timer
+
+
+def waiting_timer(work: Callable[[], object], wait: Callable[[], object]) -> Timer:
+    """The same of what only begins in a call: `wait` returns when all is done, and a sample ends then."""
+
+    def timer(number: int, repeat: int) -> list[int]:
+        calls, elapsed = range(number), []
+        wait()
+        for _ in range(repeat):
+            begun = time.perf_counter_ns()
+            for _ in calls:
+                work()
+            wait()
+            elapsed.append(time.perf_counter_ns() - begun)
+        return elapsed
+
+    return timer

@@ -165,7 +165,7 @@ class ExactDifference:
 class BesideReference:
     """Tonight's TVM beside the reference: of `series` that were measured on both, those that differ, the worst first.
 
-    exact: sizes, counts and accuracies that are others on the reference.
+    exact: sizes, counts and accuracies that are others on the reference, of `numbers` that both have.
 
     is_first: no earlier night was measured beside this reference, and it is not what the last night measured.
     is_itself: the reference is tonight's own TVM, so that whatever differs is the machine or chance.
@@ -177,6 +177,7 @@ class BesideReference:
     is_first: bool = False
     exact: tuple[ExactDifference, ...] = ()
     is_itself: bool = False
+    numbers: int = 0
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,9 @@ class OverMachines:
 
 @dataclass(frozen=True)
 class NightVerdict:
-    """The night in one value. `headline` says it in words; new, open: IDs of incidents, nobody having settled them.
+    """The night in one value. `headline` says it in words, its first clause being `lead`.
+
+    new, open: IDs of incidents, nobody having settled them.
 
     new, improved, changed: with those that series joined tonight. fixed: those whose last series went back tonight.
     appeared: series that have their first value; vanished: those that are not expected from tonight on.
@@ -273,6 +276,7 @@ class NightVerdict:
     series: tuple[JudgedSeries, ...] = ()
     machines: tuple[OverMachines, ...] = ()
     """Of incidents that are told tonight, where several machines measure the same."""
+    lead: str = ""
 
     @property
     def is_green(self) -> bool:

@@ -143,6 +143,7 @@ def _moved(table: Table, drift: _Drift) -> Moved:
     return Moved(
         series.key, series.name, series.metric, series.unit, worse, before, after, effect, low, high,
         z=drift.size / drift.error, kind=series.kind, workload=series.workload,
+        experiment=series.experiment, machine=series.machine,
     )  # fmt: skip
 
 
@@ -162,6 +163,7 @@ def _event(table: Table, night: int, fleet: str, anchor: int, moved: Sequence[Mo
         fleet_name=table.rows[row].fleet_name,
         fleet_kind=table.rows[row].fleet_kind,
         direction=table.direction(rows),
+        machine=table.machine(rows),
     )
     digest = hashlib.sha256(f"{fleet} {size is None}".encode()).hexdigest()[:4]
     name = f"c{table.stamps[night][:8]}-{digest}"

@@ -10,7 +10,18 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.text import elide
 
-_MACHINE = ("system", "distribution", "libc", "python", "cpu_microcode", "governor", "cores", "memory_bytes")
+_MACHINE = (
+    "system",
+    "distribution",
+    "libc",
+    "python",
+    "cpu_microcode",
+    "governor",
+    "cores",
+    "memory_bytes",
+    "gpus",
+    "gpu_driver",
+)
 _FACTS = ("ffi_version", "tvm_ffi", "llvm_version", "proved_with_numpy")
 
 

@@ -105,6 +105,7 @@ def _moved(table: Table, number: Exact, blame: str) -> Moved:
     return Moved(
         series.key, series.name, series.metric, series.unit, worse, number.before, number.value, effect,
         relative=relative, nights=1, kind=series.kind, processes=number.processes, workload=series.workload,
+        experiment=series.experiment, machine=series.machine,
     )  # fmt: skip
 
 

@@ -119,6 +119,7 @@ def _moved(table: Table, hit: _Hit) -> Moved:
         effect, decision.effect_low, decision.effect_high, relative, z=decision.z, nights=decision.nights,
         again_new=sum(rerun.night >= hit.cut for rerun in decision.reruns),
         again_old=sum(rerun.night < hit.cut for rerun in decision.reruns), kind=series.kind, workload=series.workload,
+        experiment=series.experiment, machine=series.machine,
     )  # fmt: skip
 
 
@@ -176,6 +177,7 @@ def _machine(table: Table, night: int, fleet: FleetNight) -> Event:
         fleet_name=table.rows[row].fleet_name,
         fleet_kind=table.rows[row].fleet_kind,
         direction=table.direction(fleet.rows.values()),
+        machine=table.machine(fleet.rows.values()),
     )
     return Event.of(iso_of(table.stamps[night]), DETECTOR, ledgers.OPENED, _name(opened.begin, [fleet.name]), opened)
 

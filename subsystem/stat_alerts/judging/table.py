@@ -17,10 +17,11 @@ from tvmdash.detect.beside.builds import RatioHistory, locate_builds
 from tvmdash.detect.beside.luck import pair_spreads
 from tvmdash.detect.noise import FloatArray, IntArray
 from tvmdash.detect.series import History
+from tvmdash.devices import device_of
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records import Build
 from tvmdash.records.metrics import ENOUGH_RATIOS, FEWEST_ALONE, RATIOS, Direction, FleetKind, Kind, is_regression
-from tvmdash.series import naming, store
+from tvmdash.series import across, naming, store
 from tvmdash.series.packed import counts, floats, integers
 from tvmdash.series.store import Series, code_number
 
@@ -53,6 +54,11 @@ class Row:
     fleet_kind: FleetKind = "times"
     tolerance: float = 0.0
     workload: str = ""
+
+    @property
+    def machine(self) -> str:
+        """The machine that measures it, as its records call it; empty where they do not say."""
+        return across.machine_of(self.labels)
 
     def is_regression(self, effect: float, before: float, after: float) -> bool | None:
         """Whether the number got worse by `effect`, better (False) or only changed (None)."""
@@ -132,6 +138,7 @@ class Table:
             *number_builds(artifacts, references, self.content[part]),
             self.code[part],
             self.offset + start,
+            device=device_of(self.rows[row].labels),
         )
 
     def is_unchanged(self, row: int, night: int) -> bool:
@@ -172,6 +179,11 @@ class Table:
         """The direction that all of the rows have; "none" where they differ."""
         directions = {self.rows[row].direction for row in rows}
         return directions.pop() if len(directions) == 1 else "none"
+
+    def machine(self, rows: Iterable[int]) -> str:
+        """The machine that measures all of the rows; empty where there are several, or none is known."""
+        machines = {self.rows[row].machine for row in rows}
+        return machines.pop() if len(machines) == 1 else ""
 
     def version(self, row: int, night: int) -> str:
         """The TVM that the row's experiment measured on a night; empty where unknown."""

@@ -33,7 +33,7 @@ def compare(table: Table, judged: Judged, exact: Mapping[int, float]) -> BesideR
     exact: what the reference gave of exact numbers, by row.
     """
     known = {row: said.reference for row, said in judged.beside.items() if said.reference is not None}
-    if not known:
+    if not known and not exact:
         return None
     differences = []
     for row, stand in known.items():
@@ -42,13 +42,15 @@ def compare(table: Table, judged: Judged, exact: Mapping[int, float]) -> BesideR
             worse = is_worse(stand.effect, series.direction)
             differences.append(Difference(series.key, series.name, stand.effect, stand.low, stand.high, worse))
     differences.sort(key=lambda difference: (not difference.worse, -abs(difference.effect)))
-    experiments = sorted({table.rows[row].experiment for row in known})
+    experiments = sorted({table.rows[row].experiment for row in (*known, *exact)})
     names = {table.build(experiment, judged.night).reference_version or "" for experiment in experiments}
     first = not any(_was_beside(table, experiment, judged.night) for experiment in experiments)
     itself = all(_is_itself(table, experiment, judged.night) for experiment in experiments)
     others = [] if itself else list(_exact(table, judged.night, exact))
     others.sort(key=lambda difference: (not difference.worse, -abs(difference.value - difference.reference)))
-    return BesideReference(format_list(sorted(names), 2), len(known), tuple(differences), first, tuple(others), itself)
+    return BesideReference(
+        format_list(sorted(names), 2), len(known), tuple(differences), first, tuple(others), itself, len(exact)
+    )
 
 
 def _is_itself(table: Table, experiment: str, night: int) -> bool:

@@ -24,7 +24,7 @@ def compare(table: Table, stands: Mapping[int, SeriesStanding], incidents: Seque
     """One for each incident whose points more than one machine measures tonight."""
     points: dict[str, list[int]] = {}
     for row, series in enumerate(table.rows):
-        if across.machine_of(series.labels):
+        if series.machine:
             points.setdefault(across.point_of(series.experiment, series.metric, series.labels), []).append(row)
     rows = {series.key: row for row, series in enumerate(table.rows)}
     point_of = {row: rows_of for rows_of in points.values() for row in rows_of}
@@ -86,4 +86,4 @@ def _names(table: Table, rows: Sequence[int] | Mapping[int, object]) -> list[str
 
 
 def _name(table: Table, row: int) -> str:
-    return across.machine_of(table.rows[row].labels)
+    return table.rows[row].machine

@@ -59,6 +59,7 @@ def conclude(
         vanished=expected.vanished,
         series=tuple(judged_series(table, judged, ledger, stands)),
         machines=tuple(findings_of_night.machines.values()),
+        lead=verdict_text.lead(level, findings_of_night),
     )
     return verdict, stands
 

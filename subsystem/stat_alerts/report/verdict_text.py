@@ -34,10 +34,10 @@ _ABSENCES = {
 
 def headline(level: Level, findings: Findings) -> str:
     """The verdict in one line, without a full stop."""
-    return "; ".join([_main(level, findings), *_besides(level, findings)])
+    return "; ".join([lead(level, findings), *_besides(level, findings)])
 
 
-def _main(level: Level, findings: Findings) -> str:
+def lead(level: Level, findings: Findings) -> str:
     """What comes first: on the first night beside a reference how TVM stands to it, where nothing graver holds."""
     beside = findings.beside
     graver = (Level.NO_DATA, Level.REGRESSION, Level.SUSPECT)
@@ -57,13 +57,28 @@ def _lower(text: str) -> str:
 def describe_beside(beside: BesideReference) -> str:
     """How tonight's TVM stands to the reference, as the beginning of a sentence."""
     if beside.is_itself:
-        return f"TVM {beside.reference} was measured against itself in {beside.series} series (an A/A test)"
+        of = f"{beside.series} series" if beside.series else _count_numbers(beside)
+        return f"TVM {beside.reference} was measured against itself in {of} (an A/A test)"
+    if not beside.series:
+        return _describe_numbers(beside)
     return "; ".join([_describe_times(beside), *([_describe_exact(beside.exact)] if beside.exact else [])])
 
 
-def _describe_exact(differences: Sequence[ExactDifference]) -> str:
-    verb = "exact number differs" if len(differences) == 1 else "exact numbers differ"
-    return f"{len(differences)} {verb}: {format_list([exact_text(each) for each in differences], 1)}"
+def _describe_numbers(beside: BesideReference) -> str:
+    """Where nothing was measured in turn."""
+    if not beside.exact:
+        return f"No difference from TVM {beside.reference} in {_count_numbers(beside)}"
+    return f"Beside TVM {beside.reference}, of {_count_numbers(beside)} {_describe_exact(beside.exact, short=True)}"
+
+
+def _count_numbers(beside: BesideReference) -> str:
+    return f"{beside.numbers} exact number{'' if beside.numbers == 1 else 's'}"
+
+
+def _describe_exact(differences: Sequence[ExactDifference], *, short: bool = False) -> str:
+    noun = "" if short else " exact number" if len(differences) == 1 else " exact numbers"
+    verb = "differs" if len(differences) == 1 else "differ"
+    return f"{len(differences)}{noun} {verb}: {format_list([exact_text(each) for each in differences], 1)}"
 
 
 def exact_text(difference: ExactDifference) -> str:

@@ -12,11 +12,10 @@ from pathlib import Path
 from threads.text import mark_of
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
-from tvmdash.incidents.ledger import EXPECTED, FALSE_ALARM, FIXED, Incident, Ledger
+from tvmdash.incidents.ledger import Incident, Ledger
 from tvmdash.structured import Stamp
 
 FOLDER = "threads"
-SETTLED = frozenset((EXPECTED, FIXED, FALSE_ALARM))
 _FILE, _MEMORY, _SHARED = "thread.json", "threads.json", "night-"
 _NAME = re.compile(r"i[0-9A-Za-z]+-[0-9A-Za-z]+")
 

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import replace
-from urllib.parse import quote
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved
-from tvmdash.incidents.headline import format_headline
+from tvmdash.incidents.headline import format_headline, format_range
 from tvmdash.incidents.ledger import Change, Incident
+from tvmdash.incidents.next_step import PAGE, format_address, format_next_step
 from tvmdash.incidents.text import format_incident, format_night
 from tvmdash.records.metrics import CHANGED
-from tvmdash.slack_util.parts import GOOD, NOTE
-from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold, link
+from tvmdash.slack_util.parts import GOOD, NOTE, format_in_a_line
+from tvmdash.slack_util.payloads import Message, Part, build, code, escape, format_bold, link
 from tvmdash.slack_util.threads import Reply
 
-PAGE = "alerts.html"
 _LINES = 2500
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where an incident is looked at (`website`, `home`), and the markup that pings its owners."""
+
+    website: str
+    home: str
+    find_pings: Callable[[Incident], tuple[str, ...]]
 
 
 def rank(incident: Incident) -> tuple[bool, bool, float, str]:
@@ -28,24 +36,35 @@ def rank(incident: Incident) -> tuple[bool, bool, float, str]:
     return not incident.is_worse, incident.kind != ledgers.CHANGE, -size, incident.id
 
 
-def first_message(incidents: Sequence[Incident], night: str, website: str) -> Message:
+def first_message(incidents: Sequence[Incident], night: str, setting: Setting) -> Message:
     """The message that a thread hangs on, of one incident or of several, as they are now."""
     if len(incidents) == 1:
         (incident,) = incidents
         described = format_incident(incident)
-        text = "\n".join([*described.lines, described.since])
-        return build(_title(incident), _about(incident, website), [Part(escape(text, _LINES))])
+        parts = [Part(escape("\n".join([*described.lines, described.since]), _LINES)), *_ping(incident, setting)]
+        if incident.is_open:
+            parts.append(Part(code(format_next_step(incident, setting.home))))
+        return build(_title(incident, whole=True), _about(incident, setting.website), parts)
     verdict = f"{len(incidents)} more incidents of the night {format_night(night)}"
-    parts = [Part(_row(incident, website), group="rows") for incident in sorted(incidents, key=rank)]
-    return build(verdict, "Each change of their states is told in this thread.", parts, _format_rest(website))
+    parts = [_row(incident, setting) for incident in sorted(incidents, key=rank)]
+    rest = _format_rest(setting.website)
+    return build(verdict, "Each change of their states is told in this thread.", parts, rest)
 
 
-def _title(incident: Incident) -> str:
+def _ping(incident: Incident, setting: Setting) -> list[Part]:
+    """Who is pinged by the message: the owners of what is open."""
+    pings = setting.find_pings(incident) if incident.is_open else ()
+    return [Part(format_in_a_line(pings), pings)] if pings else []
+
+
+def _title(incident: Incident, *, whole: bool = False) -> str:
+    """With its icon and state; `whole`: also between which TVMs it came."""
     settled = incident.state not in ledgers.OPEN_STATES
     unsure = incident.kind == ledgers.MACHINE or incident.way == CHANGED
     icon = NOTE if incident.is_open or (unsure and not settled) else GOOD
     state = "" if incident.state == ledgers.NEW else f"{_state(incident.state)}: "
-    return f"{icon} {state}{format_headline(incident)}"
+    between = format_range(incident) if whole and incident.kind == ledgers.CHANGE else ""
+    return f"{icon} {state}{format_headline(incident)}{f' since {between}' * bool(between)}"
 
 
 def _state(state: str) -> str:
@@ -58,12 +77,14 @@ def _about(incident: Incident, website: str) -> str:
 
 def _link(incident: Incident, website: str) -> str:
     text = f"incident {incident.id}"
-    address = f"{_page(website)}#incident-{quote(incident.id, safe='')}"
-    return link(address, text) if website else escape(text, 120)
+    address = format_address(website, incident)
+    return link(address, text) if address else escape(text, 120)
 
 
-def _row(incident: Incident, website: str) -> str:
-    return f"{format_bold(_title(incident), 150)} · {_link(incident, website)}"
+def _row(incident: Incident, setting: Setting) -> Part:
+    pings = [part.markup for part in _ping(incident, setting)]
+    text = " · ".join([format_bold(_title(incident), 150), _link(incident, setting.website), *pings])
+    return Part(text, setting.find_pings(incident) if pings else (), group="rows")
 
 
 def _page(website: str) -> str:
@@ -96,13 +117,18 @@ _AS_USUAL = {
 }
 
 
-def growth_reply(incident: Incident, more: Sequence[Moved], *, named: bool) -> Reply:
-    """Series that turned out to have moved at the same night."""
+def growth_reply(incident: Incident, more: Sequence[Moved], setting: Setting, *, named: bool) -> Reply:
+    """Series that turned out to have moved at the same night; it pings owners whom nothing pinged before."""
     about = escape(f"{format_headline(incident)} ({incident.id})", 600) if named else ""
     text = "\n".join(format_incident(replace(incident, moved=tuple(more), size=None, notes=())).lines)
     title = f"{len(more)} more series moved at the same night" if len(more) > 1 else "One more series moved that night"
     mark = _digest([incident.id, "grown", sorted(moved.series for moved in more)])
-    return Reply(mark, build(title, about, [Part(escape(text, _LINES))]))
+    known = replace(incident, moved=tuple(moved for moved in incident.moved if moved not in more))
+    before = setting.find_pings(known) if known.is_open else ()
+    added = replace(incident, moved=tuple(more))
+    pings = tuple(ping for ping in setting.find_pings(added) if ping not in before) if added.is_open else ()
+    cc = [Part(format_in_a_line(pings), pings)] if pings else []
+    return Reply(mark, build(title, about, [Part(escape(text, _LINES)), *cc]))
 
 
 def _digest(parts: Sequence[object]) -> str:

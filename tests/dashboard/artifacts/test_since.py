@@ -39,7 +39,8 @@ def fetched(remotes: standin.Remotes) -> Path:
 
 def test_the_commits_since_the_last_night_of_the_same_branch_are_told(remotes: standin.Remotes) -> None:
     first = standin.git(remotes.tvm, "rev-parse", "HEAD")
-    second, third = remotes.commit("One", day=2), remotes.commit("Two", day=3)
+    second = remotes.commit("One", {"src/relax/a.cc": "1", "docs/b.md": "1"}, day=2)
+    third = remotes.commit("Two", {"setup.py": "1"}, day=3)
     folder, main = fetched(remotes), ArtifactSpec(str(remotes.tvm), "main")
     (before,) = since.describe_artifacts({main: build(remotes.tvm, first)}, [], folder)
     assert before["since"] is None, "the first night has nothing to compare with"
@@ -48,6 +49,7 @@ def test_the_commits_since_the_last_night_of_the_same_branch_are_told(remotes: s
     (now,) = since.describe_artifacts({main: build(remotes.tvm, third)}, nights, folder)
     told = now["since"]
     assert (told["stamp"], told["commit"], told["more"]) == ("20260801T031500Z", first, 0)
+    assert [sorted(one.pop("folders")) for one in told["commits"]] == [["setup.py"], ["docs", "src/relax"]]
     assert [{**one, "date": one["date"][:19]} for one in told["commits"]] == [
         {"sha": third, "author": "Ada", "date": "2026-08-03T12:00:00", "title": "Two"},
         {"sha": second, "author": "Ada", "date": "2026-08-02T12:00:00", "title": "One"},

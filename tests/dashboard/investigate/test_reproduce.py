@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from dashboard.investigate.series_selection import WantedSeries
 from dashboard.plan.job import CodeFolders
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, put_artifact
+from tvmdash import records_exchange
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import hardware
@@ -73,6 +76,58 @@ def test_a_number_holds_with_the_artifact_the_seed_and_the_config_of_then(lab: L
     assert len(runs) == 1 + 5
     assert sorted(lab.home.home.data(NAME).iterdir()) == before
     assert result(lab)["is_same_code"]
+
+
+def export(lab: Lab, file: Path) -> list[str]:
+    rows = records_exchange.records_in(lab.home.home.data_file(NAME, lab.home.stamps()[0]))
+    records_exchange.write_records(file, rows, records_exchange.find_format(file))
+    return file.read_text(errors="replace").splitlines(keepends=True)
+
+
+def test_one_exported_line_is_measured_again_in_a_home_that_knows_nothing_of_it(lab: Lab, tmp_path: Path) -> None:
+    edit_night(lab, environment={"machine": hardware.facts()})
+    lines = export(lab, tmp_path / "all.jsonl")
+    (tmp_path / "one.jsonl").write_text(next(line for line in lines if "net.bert" in line))
+    shutil.rmtree(lab.home.path / "results")
+    shutil.rmtree(lab.home.home.config("experiment", NAME))
+    done = reproduce(lab, str(tmp_path / "one.jsonl"))
+    assert done.code == 0, done.output
+    assert "The same machine as then." in done.output
+    assert "Code and config as they are here." in done.output
+    assert "1 of 1 hold." in done.output
+    assert {tuple(run["points"]) for run in lab.runs() if run["points"]} == {("bert",)}
+    assert {run["seed"] for run in lab.runs()} == {lab.runs()[0]["seed"]}
+
+
+@pytest.mark.parametrize("style", records_exchange.FORMATS)
+def test_a_file_of_records_pins_what_its_data_file_pins(style: str, lab: Lab, tmp_path: Path) -> None:
+    if style == "parquet":
+        pytest.importorskip("duckdb", reason="duckdb is not installed: Parquet cannot be written")
+    export(lab, tmp_path / f"all.{style}")
+    of_file = receipt.read(Home(tmp_path), str(tmp_path / f"all.{style}"))
+    of_night = receipt.read(lab.home.home, name_of(lab))
+    assert [value.key.id for value in of_file.values] == [value.key.id for value in of_night.values]
+    assert replace(of_file, source="", values=()) == replace(of_night, source="", values=())
+
+
+def test_a_line_may_lie_in_a_file_of_any_name(lab: Lab, tmp_path: Path) -> None:
+    lines = export(lab, tmp_path / "all.jsonl")
+    (tmp_path / "record.json").write_text(lines[0])
+    assert len(receipt.read(Home(tmp_path), str(tmp_path / "record.json")).values) == 1
+
+
+def test_records_of_two_nights_or_of_one_that_pins_nothing_are_refused(lab: Lab, tmp_path: Path) -> None:
+    line = json.loads(export(lab, tmp_path / "all.jsonl")[0])
+    other = {**line, "night": "20261122T031500Z"}
+    (tmp_path / "two.jsonl").write_text(f"{json.dumps(line)}\n{json.dumps(other)}\n")
+    with pytest.raises(DashboardError, match="records of 2 nights"):
+        receipt.read(Home(tmp_path), str(tmp_path / "two.jsonl"))
+    (tmp_path / "old.jsonl").write_text(json.dumps({**line, "pins": {}}))
+    with pytest.raises(DashboardError, match="does not say its config and seed and artifact and fingerprint"):
+        receipt.read(Home(tmp_path), str(tmp_path / "old.jsonl"))
+    (tmp_path / "none.jsonl").write_text("")
+    with pytest.raises(DashboardError, match="holds no records"):
+        receipt.read(Home(tmp_path), str(tmp_path / "none.jsonl"))
 
 
 def test_a_number_that_this_machine_does_not_give_any_more_does_not_hold(lab: Lab) -> None:

@@ -102,7 +102,7 @@ def test_what_stands_what_changed_and_what_cannot_be_said_is_told_the_worst_firs
     code, output = call()
     assert code == TVM_WORSE
     assert row_of(output, "bert") == "worse nets bert run time +6.0 % +4.7 to +7.3 % open not bisected"
-    assert row_of(output, "gru") == "better nets gru run time -10.0 % -11.1 to -8.9 % open"
+    assert row_of(output, "gru") == "better nets gru run time −10.0 % −11.1 to −8.9 % open"
     assert row_of(output, "code size") == "changed nets dqn code size 20,480 to 20,992 bytes exact open"
     assert row_of(output, "tree") == "only with A nets tree run time fails with B: InternalError: no schedule"
     why = "fewer than three nights of one of them"

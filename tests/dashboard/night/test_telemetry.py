@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from dashboard.night import gpu_sensors, sensors, telemetry
+from dashboard.night import sensors, telemetry
 from dashboard.night.sensors import BusyCores, Sensor
 from dashboard.night.telemetry import Recorder
+from tests.cards.stand_in import make_driver
 from tests.dashboard.homes import BEGIN, HomeForTests, good, make_home, says, wait_for
 from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry as telemetry_data
@@ -205,59 +204,6 @@ def test_a_reading_of_this_machine_costs_less_than_what_would_make_readings_rare
     assert (time.thread_time() - begun) / 20 < telemetry.MAX_SHARE
 
 
-NVML = """
-typedef unsigned long Address;
-typedef struct { unsigned gpu, memory; } Used;
-static const Address first = 0x7f0000000000ul;
-static unsigned of(void *gpu) { return (unsigned)((Address)gpu - first); }
-int nvmlInit_v2(void) { return INIT; }
-int nvmlShutdown(void) { return 0; }
-int nvmlDeviceGetCount_v2(unsigned *count) { *count = COUNT; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **gpu) { *gpu = (void *)(first + index); return 0; }
-int nvmlDeviceGetTemperature(void *gpu, int sensor, unsigned *value) { *value = 60 + of(gpu); return sensor; }
-int nvmlDeviceGetClockInfo(void *gpu, int kind, unsigned *value) { *value = 1980; return kind == 1 ? 0 : 2; }
-int nvmlDeviceGetUtilizationRates(void *gpu, Used *used) {
-  used->gpu = 97;
-  used->memory = 3;
-  return of(gpu) ? 3 : 0;
-}
-"""
-
-
-def nvml(folder: Path, **values: int) -> str:
-    """A library with NVML's binary interface, for a machine that has no GPU."""
-    if shutil.which("cc") is None:
-        pytest.skip("there is no C compiler to build a stand-in for NVML")
-    source, library = folder / "nvml.c", folder / "libnvml.so"
-    source.write_text(NVML)
-    defined = [f"-D{name}={value}" for name, value in {"INIT": 0, "COUNT": 2, **values}.items()]
-    subprocess.run(["cc", "-shared", "-fPIC", *defined, "-o", str(library), str(source)], check=True)
-    return str(library)
-
-
-def test_gpus_are_read_through_nvml_and_what_a_card_cannot_say_is_no_value(tmp_path: Path) -> None:
-    gpus = gpu_sensors.open_gpus(nvml(tmp_path))
-    assert gpus is not None
-    assert dict(gpus()) == {
-        "gpu_temperature_c.0": 60.0,
-        "gpu_mhz.0": 1980.0,
-        "gpu_percent.0": 97.0,
-        "gpu_temperature_c.1": 61.0,
-        "gpu_mhz.1": 1980.0,
-        "gpu_percent.1": None,
-    }
-    gpus.close()
-
-
-@pytest.mark.parametrize("values", [{"INIT": 9}, {"COUNT": 0}])
-def test_a_driver_that_does_not_run_or_has_no_gpu_is_none(tmp_path: Path, values: dict[str, int]) -> None:
-    assert gpu_sensors.open_gpus(nvml(tmp_path, **values)) is None
-
-
-def test_a_machine_without_the_driver_has_no_gpus() -> None:
-    assert gpu_sensors.open_gpus("libno-such-library.so.1") is None
-
-
 def test_what_is_written_is_read_back_and_what_is_damaged_is_named(tmp_path: Path) -> None:
     columns = {"elapsed_s": (0.12345, 1.0), "load_1_min": (None, 2.0)}
     whole = Telemetry("opt", "20260101T000000Z", 1e9, 1.0, 2, GB, Cost(0.001, 0.5), columns)
@@ -308,6 +254,15 @@ def test_a_night_keeps_one_recording_of_each_experiments_run(home: HomeForTests)
     assert read.seconds[-1] < run["elapsed_s"] + 0.5, "other stages are not in it"
     assert read.memory_total_bytes > 0
     assert [value for value in read.column("busy_cores.own") if value is not None]
+
+
+def test_the_cards_of_the_machine_are_in_the_recording(home: HomeForTests, tmp_path: Path) -> None:
+    driver = make_driver(tmp_path, throttle=0x20)
+    home.experiment("good", run=good("run", "sleep 0.4"))
+    assert home.run_with(driver.environment).code == 0
+    read = telemetry_data.read(recordings(home)[0])
+    assert read.column("gpu_power_w.0")[-1] == 250.0
+    assert read.column("gpu_throttled.0 heat")[-1] == 1.0
 
 
 def test_a_run_that_fails_is_recorded_and_so_is_one_that_hangs(home: HomeForTests) -> None:

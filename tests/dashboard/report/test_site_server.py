@@ -132,6 +132,60 @@ def test_only_reading_is_answered(client: Client) -> None:
     assert head.headers["Content-Length"] == str(len(FILES["index.html"]))
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("127.0.0.1:8000", 200),
+        ("[::1]:8000", 200),
+        ("192.0.2.7", 200),
+        ("LocalHost:8000", 200),
+        (socket.gethostname(), 200),
+        ("bench.example.org", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("[::1", 421),
+        ("", 421),
+    ],
+)
+def test_only_who_asks_for_this_machine_is_answered(home: Home, host: str, status: int) -> None:
+    with site_server.make_server(home, "127.0.0.1", 0, ["Bench.example.org."]) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        with contextlib.closing(socket.create_connection(server.server_address[:2], timeout=20)) as connection:
+            connection.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+        server.shutdown()
+        thread.join()
+    assert int(answer.split()[1]) == status
+    assert (FILES["index.html"].encode() in answer) == (status == 200)
+
+
+def test_so_many_connections_are_served_at_once_and_the_next_waits(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_server.LimitedServer, "most_connections", 2)
+    with site_server.make_server(home, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        address = server.server_address[:2]
+        idle = [socket.create_connection(address, timeout=20) for _ in range(2)]
+        for one in idle:
+            one.sendall(b"GET /index.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert one.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        waiting = socket.create_connection(address, timeout=20)
+        waiting.sendall(b"GET /index.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        waiting.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            waiting.recv(1)
+        idle[0].close()
+        waiting.settimeout(20)
+        assert waiting.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        for one in (idle[1], waiting):
+            one.close()
+        server.shutdown()
+        thread.join()
+
+
 def test_a_home_without_a_site_says_so_and_shows_it_when_it_comes(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with site_server.make_server(home, "127.0.0.1", 0) as server:

@@ -63,8 +63,8 @@ def test_the_report_names_a_declared_number_with_its_unit_and_only_the_loss_is_o
     told: tuple[AlertHome, dict[str, str], Page],
 ) -> None:
     home, report, _ = told
-    assert report["title"].startswith("Nothing new; 1 regression is open: falls decoding -9")
-    assert "Still open: falls decoding -" in report["value"]
+    assert report["title"].startswith("Nothing new; 1 regression is open: falls decoding −9")
+    assert "Still open: falls decoding −" in report["value"]
     words = {one["id"]: one["words"] for one in home.page()["incidents"]}
     assert "falls decoding is lower (worse): " in words[incident_of(home, "falls")["id"]]
     assert "tokens/s" in words[incident_of(home, "falls")["id"]]
@@ -72,7 +72,7 @@ def test_the_report_names_a_declared_number_with_its_unit_and_only_the_loss_is_o
     assert "unsaid $.tokens_per_s is higher: " in words[incident_of(home, "unsaid")["id"]]
 
 
-@pytest.mark.parametrize(("experiment", "row"), [("falls", "▼worse"), ("rises", "=steady"), ("unsaid", "=steady")])
+@pytest.mark.parametrize(("experiment", "row"), [("falls", "✖worse"), ("rises", "=steady"), ("unsaid", "=steady")])
 def test_the_first_page_says_what_is_worse_and_of_the_rest_how_it_is_now(
     told: tuple[AlertHome, dict[str, str], Page], experiment: str, row: str
 ) -> None:
@@ -84,6 +84,6 @@ def test_the_first_page_says_what_is_worse_and_of_the_rest_how_it_is_now(
 def test_the_ledger_calls_them_regression_improvement_and_change(told: tuple[AlertHome, dict[str, str], Page]) -> None:
     page = Site(told[0].home).page("alerts.html")
     text = " ".join(page.words.split())
-    assert "▼Regression falls decoding" in text
-    assert "▲Improvement rises decoding" in text
+    assert "✖Regression falls decoding" in text
+    assert "★Improvement rises decoding" in text
     assert "◇Change unsaid $.tokens_per_s" in text

@@ -64,7 +64,7 @@ def test_four_tenths_of_a_percent_and_its_return_are_told_on_their_nights(tmp_pa
     home.run(39)
     assert "35,794 bytes → 35,937 bytes, +143 bytes (+0.40 %)" in home.run(40)["value"]
     assert "143" not in home.run(41)["value"]
-    assert "35,937 bytes → 35,794 bytes, -143 bytes (-0.40 %)" in home.run(42)["value"]
+    assert "35,937 bytes → 35,794 bytes, −143 bytes (−0.40 %)" in home.run(42)["value"]
     home.run(43)
     assert [one["begin"] for one in changes(home)] == [stamp_of(40), stamp_of(42)]
 
@@ -191,7 +191,7 @@ def test_the_first_page_shows_an_exact_number_as_changed_by_a_byte_on_that_night
     assert len(rows) == 1
     assert rows[0].startswith("◇changed")
     assert "+1 byte" in rows[0]
-    assert "▼" not in page.first("h1")
+    assert "✖" not in page.first("h1")
     assert "Change code size of mlp (2 series) changed, by up to +1 byte" in " ".join(page.words.split())
     home.run(4)
     site.night(job("relax_opt", stamp_of(4)), at=stamp_of(4))
@@ -233,8 +233,8 @@ def test_the_loss_of_accuracy_is_told_with_its_size_and_as_worse(tmp_path: Path)
     home = AlertHome(tmp_path)
     levels(home, TOP1, *({"top1": value} for value in (1.0, 1.0, 0.997)))
     report = home.run(2)
-    assert report["title"] == "TVM got worse: foreign $.top1 -0.003 since f1..f2"
-    assert "foreign $.top1 is lower (worse): 1 → 0.997, -0.003 (-0.30 %)." in report["value"]
+    assert report["title"] == "TVM got worse: foreign $.top1 −0.003 since f1..f2"
+    assert "foreign $.top1 is lower (worse): 1 → 0.997, −0.003 (−0.30 %)." in report["value"]
 
 
 @pytest.mark.parametrize(("loss", "level"), [(0.01, Level.CHANGED), (0.011, Level.REGRESSION)])

@@ -203,7 +203,7 @@ def test_something_that_perhaps_got_better_does_not_hide_that_the_rest_is_steady
     assert [one.worse for one in verdict.suspects] == [False]
     assert verdict.level is Level.STEADY
     assert verdict.headline.startswith(
-        "TVM did not get slower; perhaps better, not confirmed yet: relax_opt mlp run time (opt_level 3) -"
+        "TVM did not get slower; perhaps better, not confirmed yet: relax_opt mlp run time (opt_level 3) −"
     ), "it does not say that nothing moved"
 
 
@@ -212,7 +212,7 @@ def test_an_improvement_is_told_where_series_are_missing_as_well(tmp_path: Path)
     home = AlertHome(tmp_path).fill(truth)
     verdict = next(one for night in range(36, 40) if (one := judged(home, night)).improved)
     assert verdict.level is Level.INCOMPLETE
-    assert verdict.headline.startswith("TVM got better: relax_opt mlp run time (opt_level 3) -")
+    assert verdict.headline.startswith("TVM got better: relax_opt mlp run time (opt_level 3) −")
     assert verdict.headline.endswith(", but 8 of 16 series have no value: relax_opt ran without measuring them")
 
 

@@ -144,14 +144,38 @@ def test_exact_numbers_that_are_others_on_the_reference_are_told_on_the_first_ni
     assert first.level is Level.CHANGED
     assert first.blind == 0, "what was measured on both is seen, however young"
     assert first.headline == (
-        "No difference from TVM 0.26.0 beyond noise in 8 series; 2 exact numbers differ: relax_opt mlp accuracy -0.003"
+        "No difference from TVM 0.26.0 beyond noise in 8 series; 2 exact numbers differ: relax_opt mlp accuracy −0.003"
         " (worse) and 1 more"
     )
     assert (
-        "Exact numbers that differ: relax_opt mlp accuracy -0.003 (worse) and relax_opt mlp code size +128 bytes."
+        "Exact numbers that differ: relax_opt mlp accuracy −0.003 (worse) and relax_opt mlp code size +128 bytes."
         in (home.run(0)["value"])
     )
     assert (second.level, "exact" in second.headline) == (Level.STEADY, False)
+
+
+@pytest.mark.parametrize(
+    ("on_reference", "said"),
+    [
+        (39, "Beside TVM 0.26.0, of 1 exact number 1 differs: relax_opt mlp registers +1 register"),
+        (40, "No difference from TVM 0.26.0 in 1 exact number"),
+    ],
+)
+def test_where_nothing_is_measured_in_turn_exact_numbers_alone_are_told(
+    tmp_path: Path, on_reference: int, said: str
+) -> None:
+    home = Nights(1).fill(tmp_path)
+    path = home.home.data_file("relax_opt", stamp_of(0))
+    value = json.loads(path.read_text())
+    del value["records"][1:]
+    exact = {"registers": 40, "alike": {"registers": 2}, "paired": {"reference": {"registers": on_reference}}}
+    value["records"][0]["additional_info"] |= exact
+    path.write_text(json.dumps(value))
+    home.home.store_file.unlink()
+    home.ingest()
+    (verdict,) = verdicts(home, 1)
+    assert verdict.headline.startswith(said)
+    assert f"{said}." in home.run(0)["value"]
 
 
 def test_exact_numbers_that_are_those_of_the_reference_change_nothing(tmp_path: Path) -> None:
@@ -236,7 +260,7 @@ def test_beside_last_nights_artifact_the_ratio_itself_is_the_step(tmp_path: Path
     (incident,) = opened(home)
     assert incident.after == stamp_of(3)
     assert incident.is_open, "it stays slower, although from the next night on the reference is as slow"
-    assert "measured in turn, with one another" in describe(incident), "no two nights had the same reference"
+    assert "were measured in turn." in describe(incident), "no two nights had the same reference"
     assert [verdict.level for verdict in said[4:]] == [Level.REGRESSION] * (count - 4)
 
 

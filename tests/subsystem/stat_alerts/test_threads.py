@@ -16,6 +16,7 @@ from tests.slack.server import CHANNEL, TOKEN, Fault, State
 from tests.subsystem import scripts
 from tests.subsystem.slack_homes import SlackHome, job, night
 from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
+from tvmdash.contracts.routes import read_states
 from tvmdash.dashboard_info import Night
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
@@ -97,6 +98,14 @@ def moved(what: str) -> dict[str, Any]:
     return Moved(f"id {what}", what, "run_time", "ms", worse=True, **sizes).__dict__
 
 
+def owns(home: Home, *owners: dict[str, Any], **routes: dict[str, Any]) -> None:
+    home.slack.configure(website_url=SITE, owners=list(owners), routes=routes)
+
+
+def of(experiment: str, what: str = "mlp run time", **changes: Any) -> dict[str, Any]:
+    return {**moved(what), "experiment": experiment, **changes}
+
+
 def head(message: server.Posted) -> str:
     return str(message.blocks[0]["text"]["text"])
 
@@ -122,16 +131,16 @@ def test_a_new_incident_has_a_message_that_says_what_since_when_how_sure_and_whe
     home.opens(10)
     home.tell(10)
     (message,) = home.state.channel()
-    assert head(message) == "⚠️ mlp run time +5.2 %"
+    assert head(message) == "⚠️ mlp run time +5.2 % since aaa1..bbb2"
     text = message.markup()
     for part in (
         "0.250 ms → 0.263 ms, +5.2 % (95 %: +4.9 % to +5.5 %)",
         "Since the night 2026-05-08, first with TVM bbb2, last good aaa1",
         "How sure: 9.0 standard errors over 4 nights",
-        f"<{SITE}/alerts.html#incident-i20260501-00aa|incident i20260501-00aa>",
+        f"<{SITE}/incidents/i20260501-00aa.html|incident i20260501-00aa>",
     ):
         assert part in text
-    assert text.count("i20260501-00aa") == 2, "in the link alone"
+    assert text.count("i20260501-00aa") == 3, "in the link and the next command"
     assert not message.pings()
 
 
@@ -140,13 +149,13 @@ def test_an_improvement_and_a_move_of_the_machine_have_their_threads_too(home: H
     home.opens(10, "i20260501-00bb", moved=[better])
     home.opens(10, "i20260501-00cc", kind="machine", blame="machine", moved=[], size=0.04)
     home.tell(10)
-    assert sorted(home.heads()) == ["⚠️ The machine got slower: +4.0 %", "✅ gru run time -10.0 %"]
+    assert sorted(home.heads()) == ["⚠️ The machine got slower: +4.0 %", "✅ gru run time −10.0 % since aaa1..bbb2"]
 
 
 def test_a_change_that_is_neither_worse_nor_better_has_no_tick(home: Home) -> None:
     home.opens(10, "i20260501-00dd", moved=[{**moved("count"), "worse": None, "effect": 0.1}])
     home.tell(10)
-    assert home.heads() == ["⚠️ count +10.0 %"]
+    assert home.heads() == ["⚠️ count +10.0 % since aaa1..bbb2"]
 
 
 def test_a_rerun_and_the_nights_after_say_nothing_more(home: Home) -> None:
@@ -172,7 +181,7 @@ def test_each_change_of_state_is_one_reply_and_the_first_message_shows_the_last(
     assert home.replies() == ["Confirmed", "One more series moved that night", "Acknowledged by ann", "Fixed"]
     assert "Looking at it" in home.state.thread()[2].markup()
     assert "dqn run time is slower: 0.250 ms" in home.state.thread()[1].markup()
-    assert home.heads() == ["✅ Fixed: 2 series 5.2 % slower"]
+    assert home.heads() == ["✅ Fixed: 2 series 5.2 % slower since aaa1..bbb2"]
     assert {message.thread_ts for message in home.state.thread()} == {home.state.channel()[0].ts}
 
 
@@ -196,7 +205,7 @@ def test_a_size_that_was_refined_is_edited_in_place_without_a_reply(home: Home) 
     refined = {**facts, "moved": [{**facts["moved"][0], "effect": 0.061}]}
     home.events = [Event(home.events[0].at, "detector", "opened", "i20260501-00aa", refined)]
     home.tell(11)
-    assert home.heads() == ["⚠️ mlp run time +6.1 %"]
+    assert home.heads() == ["⚠️ mlp run time +6.1 % since aaa1..bbb2"]
     assert not home.replies()
 
 
@@ -207,8 +216,8 @@ def test_beyond_the_most_threads_the_rest_of_the_night_is_one_message_with_their
     home.tell(10)
     home.tell(10)
     assert home.heads() == [
-        "⚠️ net0 run time +5.2 %",
-        "⚠️ net1 run time +5.2 %",
+        "⚠️ net0 run time +5.2 % since aaa1..bbb2",
+        "⚠️ net1 run time +5.2 % since aaa1..bbb2",
         "4 more incidents of the night 2026-05-11",
     ]
     home.changes(12, "acknowledged", "i20260501-00a5", who="ann")
@@ -227,7 +236,7 @@ def test_while_slack_is_down_incidents_wait_and_are_told_the_next_night_once(hom
     up(home.state)
     home.tell(11)
     home.tell(12)
-    assert home.heads() == ["⚠️ mlp run time +5.2 %"]
+    assert home.heads() == ["⚠️ mlp run time +5.2 % since aaa1..bbb2"]
     assert len(home.state.messages) == 1
 
 
@@ -240,7 +249,7 @@ def test_a_waiting_incident_that_is_fixed_meanwhile_is_told_once_as_it_is(home: 
     up(home.state)
     home.tell(12)
     home.tell(13)
-    assert home.heads() == ["✅ Fixed: mlp run time +5.2 %"]
+    assert home.heads() == ["✅ Fixed: mlp run time +5.2 % since aaa1..bbb2"]
     assert not home.replies()
 
 
@@ -354,7 +363,7 @@ def test_a_silenced_incident_is_not_told_until_the_silence_ends(home: Home) -> N
     assert not home.state.messages
     home.tell(15)
     home.tell(16)
-    assert home.heads() == ["⚠️ mlp run time +5.2 %"]
+    assert home.heads() == ["⚠️ mlp run time +5.2 % since aaa1..bbb2"]
 
 
 def test_a_silence_hushes_a_thread_and_what_changed_meanwhile_is_told_after_it(home: Home) -> None:
@@ -373,7 +382,7 @@ def test_incidents_from_before_threads_were_switched_on_get_none(home: Home) -> 
     home.opens(10)
     home.opens(20, "i20260510-00bb", what="gru run time")
     home.tell(20)
-    assert home.heads() == ["⚠️ gru run time +5.2 %"]
+    assert home.heads() == ["⚠️ gru run time +5.2 % since aaa1..bbb2"]
 
 
 def test_the_nightly_message_claims_no_thread_for_incidents_that_have_none(home: Home) -> None:
@@ -394,7 +403,7 @@ def test_nights_on_which_the_subsystem_did_not_run_are_caught_up(home: Home) -> 
     home.opens(11, "i20260508-00bb", what="gru run time")
     home.changes(11, "fixed", "i20260508-00bb")
     home.tell(12)
-    assert home.heads() == ["⚠️ mlp run time +5.2 %"], "what is over already is no news"
+    assert home.heads() == ["⚠️ mlp run time +5.2 % since aaa1..bbb2"], "what is over already is no news"
 
 
 @pytest.mark.parametrize("config", [{"channel": ""}, {}])
@@ -437,7 +446,7 @@ def test_names_from_outside_ping_nobody_and_leave_no_folder(home: Home) -> None:
     home.tell(11)
     assert (len(home.heads()), len(home.replies())) == (1, 1)
     assert not [ping for message in home.state.messages for ping in message.pings()]
-    assert sorted(path.name for path in home.output.iterdir()) == ["in_slack.json", "threads"]
+    assert sorted(path.name for path in home.output.iterdir()) == ["in_slack.json", "routes.json", "threads"]
 
 
 def test_a_token_that_others_can_read_is_told_in_the_report(home: Home) -> None:
@@ -496,3 +505,82 @@ def _with_slack(url: str) -> Any:
 
     plain = alert_homes.environment
     return lambda root: {**plain(root), "SLACK_API_URL": url}
+
+
+def test_a_regression_pings_its_owners_once(home: Home) -> None:
+    owns(home, {"experiment": "cnn_*", "slack": ["U0CNNTEAM1"]}, {"experiment": "rnn_*", "slack": ["U0RNNTEAM1"]})
+    home.opens(10, moved=[of("cnn_comp")])
+    home.tell(10)
+    (first,) = home.state.channel()
+    assert first.pings() == ["<@U0CNNTEAM1>"]
+    home.tell(10)
+    home.changes(11, "acknowledged", who="ann")
+    home.tell(11)
+    home.changes(12, "fixed")
+    home.tell(12)
+    assert [ping for reply in home.state.thread() for ping in reply.pings()] == []
+    assert len(home.state.messages) == 3
+
+
+def test_series_that_join_ping_only_owners_whom_nothing_pinged_before(home: Home) -> None:
+    owns(home, {"experiment": "cnn_*", "slack": ["U0CNNTEAM1"]}, {"experiment": "rnn_*", "slack": ["U0RNNTEAM1"]})
+    home.opens(10, moved=[of("cnn_comp")])
+    home.tell(10)
+    joined = {"moved": [of("cnn_comp", "dqn run time"), of("rnn_comp", "gru run time")]}
+    home.events.append(Event(iso_of(NIGHTS[11]), ledgers.DETECTOR, ledgers.JOINED, "i20260501-00aa", joined))
+    home.tell(11)
+    assert [reply.pings() for reply in home.state.thread()] == [["<@U0RNNTEAM1>"]]
+
+
+def test_what_got_better_or_is_the_machines_pings_nobody(home: Home) -> None:
+    owns(home, {"slack": ["U0CNNTEAM1"]})
+    home.opens(10, "i20260501-00bb", moved=[of("cnn_comp", worse=False)])
+    home.opens(10, "i20260501-00cc", kind="machine", blame="machine", moved=[], size=0.04)
+    home.tell(10)
+    assert [message.pings() for message in home.state.channel()] == [[], []]
+
+
+def test_incidents_that_share_a_message_ping_their_owners_there(home: Home) -> None:
+    owns(home, {"experiment": "rnn_*", "slack": ["U0RNNTEAM1"]})
+    home.config = {"threads": 1}
+    for at, name in enumerate(("cnn_comp", "rnn_comp", "cnn_comp")):
+        home.opens(10, f"i20260501-00a{at}", moved=[of(name, f"net{at} run time")])
+    home.tell(10)
+    assert [message.pings() for message in home.state.channel()] == [[], ["<@U0RNNTEAM1>"]]
+
+
+def test_a_route_of_kind_slack_has_threads_of_its_own_for_what_is_its_owners(home: Home) -> None:
+    token = str(home.slack.root / ".config/tvmdash/slack_token")
+    owns(
+        home,
+        {"experiment": "rnn_*", "slack": ["U0RNNTEAM1"], "routes": ["rnn"]},
+        rnn={"kind": "slack", "channel": CHANNEL, "secret_file": token},
+    )
+    home.config = {"channel": ""}
+    home.opens(10, "i20260501-00a1", moved=[of("cnn_comp")])
+    home.opens(10, "i20260501-00a2", moved=[of("rnn_comp", "gru run time")])
+    home.opens(10, "i20260501-00a3", moved=[of("rnn_comp", "lstm run time", worse=False)])
+    home.tell(10)
+    home.tell(11)
+    (message,) = home.state.channel()
+    assert (head(message), message.pings()) == ("⚠️ gru run time +5.2 % since aaa1..bbb2", ["<@U0RNNTEAM1>"])
+    assert home.brief() is None, "the nightly message is not of that channel"
+
+
+def test_a_slack_route_that_fails_is_told_in_the_report_and_as_a_value(home: Home) -> None:
+    owns(home, rnn={"kind": "slack", "channel": CHANNEL, "secret_file": str(home.slack.root / "nowhere")})
+    home.config = {"channel": ""}
+    home.opens(10)
+    assert "Incidents in Slack: route rnn:" in home.tell(10).value
+    (state,) = read_states(home.slack.home)
+    assert (state.name, state.kind) == ("rnn", "slack")
+    assert "there is no bot token" in state.fault
+
+
+def test_the_next_command_can_be_copied_from_the_message(home: Home) -> None:
+    before, after = "a" * 40, "b" * 40
+    home.opens(10, moved=[of("cnn_comp", series="43c262d4f645fe07")], versions=[before, after])
+    home.tell(10)
+    command = f"bisect {home.slack.home.root} cnn_comp 43c262d4f645fe07 --good git:{before} --bad git:{after}"
+    text = home.state.channel()[0].markup()
+    assert f"```\npython3 -m dashboard {command} --incident i20260501-00aa\n```" in text

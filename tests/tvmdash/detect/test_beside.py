@@ -10,7 +10,7 @@ import pytest
 from tvmdash.detect.beside.builds import Again, RatioHistory, locate_builds
 from tvmdash.detect.beside.contrasts import contrasts_of
 from tvmdash.detect.beside.decisions import RatioDecision, decide
-from tvmdash.detect.beside.luck import Learned
+from tvmdash.detect.beside.luck import PAIR_PRIOR_OF_DEVICE, Learned
 from tvmdash.detect.beside.reference import compare_with_reference
 from tvmdash.stats.spread import Spread
 
@@ -152,6 +152,24 @@ def test_a_build_measured_beside_itself_has_no_luck_in_its_interval() -> None:
     other = compare_with_reference(Learned.of({"s": history([0.0], [1], [9])}))["s"]
     assert itself.is_itself
     assert itself.high - itself.low < other.high - other.low
+
+
+def test_a_device_says_nothing_of_the_scatter_of_another() -> None:
+    """One pair on a device among many of the processor, which its own nights and no others make narrower."""
+    processor = fleet(10, 3, shift=0.0, at=0, chain=False, scatter=0.002)
+    one = history([0.03], [1], [9])
+    one = replace(one, std=np.array([NAN]), pairs=np.array([1.0]))
+    on_device = Learned.of({**processor, "d": replace(one, device="opencl")})
+    assert on_device.pairs["s0"].sd == pytest.approx(Learned.of(processor).pairs["s0"].sd)
+    assert on_device.pairs["d"] == PAIR_PRIOR_OF_DEVICE
+    assert (
+        compare_with_reference(on_device)["d"].low
+        < 0
+        < compare_with_reference(Learned.of({**processor, "d": one}))["d"].low
+    )
+    kin = {f"k{name}": replace(series, device="opencl") for name, series in processor.items()}
+    with_kin = Learned.of({**kin, "d": replace(one, device="opencl")})
+    assert with_kin.pairs["d"].sd < PAIR_PRIOR_OF_DEVICE.sd / 3
 
 
 def test_a_night_with_an_odd_process_counts_for_less() -> None:

@@ -51,3 +51,12 @@ def test_a_device_is_compared_with_the_processor_and_not_with_the_rivals_there()
     assert compare_with_each(series) == ["- TVM at its best against ort: 8.00x slower (1 workload)"]
     assert compare_devices(series) == ["- opencl against cpu: 4.00x faster (1 workload)"]
     assert compare_devices([item for item in series if item.labels.get("runtime_config")]) == []
+
+
+def test_rivals_on_a_device_are_compared_with_tvm_there() -> None:
+    series = [
+        timed("tvm", "network.a", 8.0),
+        on_device(timed("tvm", "network.a", 2.0), "cuda"),
+        on_device(timed("torch cuda", "network.a", 4.0), "cuda"),
+    ]
+    assert compare_with_each(series) == ["- TVM at its best against torch cuda: 2.00x faster (1 workload), on cuda"]

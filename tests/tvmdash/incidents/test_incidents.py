@@ -283,7 +283,7 @@ def test_two_who_write_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("effect", "words"), [(0.0512, "+5.1 %"), (-0.0062, "-0.62 %"), (1.204, "+120 %"), (0.0095, "+0.95 %")]
+    ("effect", "words"), [(0.0512, "+5.1 %"), (-0.0062, "−0.62 %"), (1.204, "+120 %"), (0.0095, "+0.95 %")]
 )
 def test_percents_have_the_digits_they_deserve(effect: float, words: str) -> None:
     assert format_percent(effect) == words
@@ -298,7 +298,7 @@ def test_an_incidents_parts_are_its_words() -> None:
 
 
 def test_a_range_of_percents_has_its_unit_once() -> None:
-    assert format_percent_range(-0.0062, 0.0512) == "-0.62 to +5.1 %"
+    assert format_percent_range(-0.0062, 0.0512) == "−0.62 to +5.1 %"
 
 
 def test_an_incident_in_words_says_from_to_interval_night_and_versions() -> None:

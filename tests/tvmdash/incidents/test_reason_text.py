@@ -18,7 +18,7 @@ IN_WORDS = {
     Reason(ReasonKind.NEW_LEVEL, nights=3): "the level began 3 nights ago; too few to compare",
     Reason(ReasonKind.WITHIN_NOISE, 1.26, 4, 5.7): "within its noise: z +1.3 of 5.7 over 4 nights",
     Reason(ReasonKind.TOO_SHORT, nights=2, needed=4): "only 2 nights yet; 4 are needed",
-    Reason(ReasonKind.NOT_RELEVANT, 0.0035): "a shift of +0.35% is not relevant",
+    Reason(ReasonKind.NOT_RELEVANT, 0.0035): "a shift of +0.35 % is not relevant",
 }
 
 

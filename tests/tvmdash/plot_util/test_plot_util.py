@@ -163,7 +163,7 @@ def test_the_svg_carries_its_words_for_screen_readers() -> None:
     assert root.attrib["role"] == "img"
     assert root.findtext(f"{SVG}title") == "Time"
     described = root.findtext(f"{SVG}desc") or ""
-    assert "first 1.00, last 1.50, +50.0% (2 points)" in described
+    assert "first 1.00, last 1.50, +50.0 % (2 points)" in described
     assert "2026-11-20 to 2026-11-21 UTC" in described
 
 
@@ -319,7 +319,7 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("effect", "text"),
-    [(0.0, "0 %"), (-1e-16, "0 %"), (0.0025, "+0.25 %"), (-0.031, "-3.1 %"), (1.04, "+104 %"), (0.9949, "+99.5 %")],
+    [(0.0, "0 %"), (-1e-16, "0 %"), (0.0025, "+0.25 %"), (-0.031, "−3.1 %"), (1.04, "+104 %"), (0.9949, "+99.5 %")],
 )
 def test_a_change_has_fewer_digits_the_larger_it_is(effect: float, text: str) -> None:
     assert words.format_percent(effect) == text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import subprocess
@@ -29,7 +30,7 @@ from tvmdash.networks.ops import (
     Relu,
     Softmax,
 )
-from tvmdash.relax_util import Compiled, CompileOptions, compile_module
+from tvmdash.relax_util import Compiled, CompileOptions, build, compile_module
 from tvmdash.relax_util.lowering import in_type, lower
 from tvmdash.relax_util.passes import PIPELINES
 from tvmdash.relax_util.targets import default_target, make_target
@@ -312,6 +313,17 @@ def test_facts_are_those_of_the_imported_tvm():
     assert Path(facts.library_path).is_file()
     assert facts.commit is None or not facts.commit.startswith("g")
     assert replace(facts, commit=None).ffi_version
+
+
+def test_a_record_is_told_what_tvm_is_built_with(monkeypatch):
+    facts = relax_util.tvm_facts()
+    said = build.describe_build(facts)
+    assert (said["llvm"], said["tvm_ffi"]) == (f"llvm-{facts.llvm_version}", facts.ffi_version)
+    assert "GCC" in said["compiler"] or "clang" in said["compiler"]
+    made = {"toolchain": "gcc 12.2.0, LLVM 15.0.6", "options": '{"USE_LLVM": "ON"}'}
+    monkeypatch.setenv(build.BUILD_VARIABLE, json.dumps(made))
+    said = build.describe_build(facts)
+    assert (said["toolchain"], said["flags"]) == (made["toolchain"], {"USE_LLVM": "ON"})
 
 
 def test_the_default_target_is_one_this_machine_can_run():

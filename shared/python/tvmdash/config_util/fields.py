@@ -225,7 +225,22 @@ HOME_FIELDS: Fields = {
         min=0,
     ),
     "heartbeat_url": Field("str", "Fetched when a night ends (`/fail` added where a job failed).", default="", min=0),
+    "prometheus_file": Field(
+        "str", "Where each night leaves its figures for node_exporter's textfile collector (*.prom).", default="", min=0
+    ),
     "website_url": Field("str", "Where the website is served, for links in messages.", default="", min=0),
+    "routes": Field(
+        "map",
+        "Where incidents and nights are told, by a name of yours (docs/routes.md).",
+        default={},
+        of=Field("map", "A route.", of=Field("any", "")),
+    ),
+    "owners": Field(
+        "list",
+        "Who looks after which series; a regression pings them once (docs/routes.md).",
+        default=[],
+        of=Field("map", "Owners.", of=Field("any", "")),
+    ),
     "bisect_when_idle": Field(
         "bool",
         "Whether `tries HOME work` bisects what a `try` found slower between two builds of source.",
@@ -317,6 +332,81 @@ DEVICE_FIELDS: Fields = {
     ),
 }
 """What the config says of one device."""
+_LEVEL = Field("str", "A level of docs/verdict.md.", min=1)
+ROUTE_FIELDS: Fields = {
+    "kind": Field(
+        "choice",
+        "What it is: `email` (SMTP), `webhook`, `github` (an issue for each incident), `slack` (threads).",
+        choices=("email", "webhook", "github", "slack"),
+    ),
+    "at_once": Field(
+        "list",
+        "Levels of incidents that have a message each: `regression`, `changed` (a move of the machine as well),"
+        " `improved`.",
+        default=["regression"],
+        of=_LEVEL,
+    ),
+    "digest": Field(
+        "list",
+        "Levels that are told together, in at most one message a night: of incidents, and of the night's verdict.",
+        default=[],
+        of=_LEVEL,
+    ),
+    "quiet_hours": Field(
+        "str",
+        "As `22:00-07:00`: nothing is sent between. What waits is sent by `dashboard routes HOME --send`, or the next"
+        " night.",
+        default="",
+        min=0,
+    ),
+    "time_zone": Field("str", "Of the quiet hours, as `Europe/Berlin`.", default="UTC", min=1),
+    "wake": Field("list", "Levels that are sent in quiet hours too.", default=[], of=_LEVEL),
+    "seconds": Field("float", "The most time that the route may cost a night.", default=60.0, min=1, max=1200),
+    "secret_file": Field(
+        "str",
+        "File with mode 600, outside the home: the password (`email`), the key and, if that is secret, the address"
+        " (`webhook`), the token (`github`, `slack`; by default github_token or slack_token in ~/.config/tvmdash).",
+        default="",
+        min=0,
+    ),
+    "server": Field("str", "`email`: HOST or HOST:PORT of the mail server.", default="", min=0),
+    "security": Field(
+        "choice",
+        "`email`: how the connection is made safe; `none` only on this machine.",
+        default="starttls",
+        choices=("starttls", "tls", "none"),
+    ),
+    "user": Field("str", "`email`: the name to log in with; empty: no login.", default="", min=0),
+    "from": Field("str", "`email`: the sender's address.", default="", min=0),
+    "to": Field(
+        "list",
+        "`email`: addresses that get every message; owners get the one that pings them.",
+        default=[],
+        of=Field("str", "An address.", min=1),
+    ),
+    "url": Field("str", "`webhook`: the https:// address, where that is no secret.", default="", min=0),
+    "repository": Field("str", "`github`: OWNER/NAME.", default="", min=0),
+    "labels": Field("list", "`github`: labels of the issues.", default=[], of=Field("str", "A label.", min=1)),
+    "channel": Field("str", "`slack`: ID of the channel (C...).", default="", min=0),
+}
+"""What the config says of one route."""
+_GLOB = "with * and ?"
+OWNER_FIELDS: Fields = {
+    "series": Field("str", f"Their series, by name or ID, {_GLOB}.", default="*", min=1),
+    "experiment": Field("str", f"The experiments, {_GLOB}.", default="*", min=1),
+    "host": Field("str", f"The hosts, {_GLOB}; `local` is the home's own machine.", default="*", min=1),
+    "name": Field("str", "What messages call them, as `CNN team`.", default="", min=0),
+    "slack": Field("list", "Slack IDs to ping.", default=[], of=_NAMES),
+    "email": Field("list", "Addresses that get the message.", default=[], of=Field("str", "An address.", min=1)),
+    "github": Field("list", "Logins to mention.", default=[], of=Field("str", "A login.", min=1)),
+    "routes": Field(
+        "list",
+        "Routes for what is theirs. A route that no owner names tells everything.",
+        default=[],
+        of=Field("str", "A name in the home's `routes`.", min=1),
+    ),
+}
+"""What the config says of one owner."""
 FIELD_SETS: Mapping[str, Fields] = {
     "timing": {
         "number": Field("int", "Calls in one sample; 0 = as many as fill `min_repeat_ms`.", default=0, min=0),
@@ -391,6 +481,13 @@ FIELD_SETS: Mapping[str, Fields] = {
             "str",
             "LLVM's name of the processor; empty: x86-64-v3 where the machine has it, else x86-64.",
             default="",
+        ),
+    },
+    "operators": {
+        "per_operator": Field(
+            "bool",
+            "Each operator of TVM's networks is a record and series of its own, of ten watched runs in every process.",
+            default=False,
         ),
     },
     "device": {

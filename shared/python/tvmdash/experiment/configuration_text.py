@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from tvmdash.devices import CPU
-from tvmdash.experiment import engine_text, plots
+from tvmdash.devices import CPU, device_of
+from tvmdash.experiment import plots
 from tvmdash.experiment.info import History
 from tvmdash.experiment.on_devices import AXIS
 from tvmdash.plot_util.specs import Estimate, GroupedBar
@@ -36,7 +36,7 @@ def group_cases(history: History) -> Cases:
         values = history.values(series)
         case = ", ".join([values["workload"], *(f"{name} {values[name]}" for name in sizes if name in values)])
         way = ", ".join([str(values.get("engine", "")), *(str(values[name]) for name in ways if name in values)])
-        device = engine_text.device_of(series.labels)
+        device = device_of(series.labels)
         way += "" if device == CPU else f" on {device}"
         series_of.setdefault(case, {})[way] = series
     return series_of

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tvmdash.devices import CPU
-from tvmdash.experiment.on_devices import FIELD
+from tvmdash.devices import CPU, FIELD, device_of
 from tvmdash.series.store import Series
 from tvmdash.stats.ratios import format_ratio, geometric_mean_ratio
 
@@ -24,17 +23,20 @@ def compare_with_each(series: Sequence[Series], ours: str = "tvm") -> list[str]:
 
 
 def describe(times: Iterable[tuple[Mapping[str, Any], float]], ours: str = "tvm") -> list[str]:
-    """The same of the labels of run times and their values, without marks of a list; all of it on the processor."""
-    best: dict[str, dict[str, float]] = {}
+    """The same of the labels of run times and their values, without marks of a list; each device by itself."""
+    of_device: dict[str, dict[str, dict[str, float]]] = {}
     for labels, value in times:
-        if device_of(labels) != CPU:
-            continue
         workload = json.dumps([labels.get(column) for column in _SAME], sort_keys=True)
+        best = of_device.setdefault(device_of(labels), {})
         of_engine = best.setdefault(str(labels.get("engine", "")), {})
         of_engine[workload] = min(value, of_engine.get(workload, value))
-    if ours not in best:
-        return []
-    return [_format_line(engine, best[ours], theirs) for engine, theirs in sorted(best.items()) if engine != ours]
+    return [
+        _format_line(engine, best[ours], theirs) + ("" if device == CPU else f", on {device}")
+        for device, best in of_device.items()
+        if ours in best
+        for engine, theirs in sorted(best.items())
+        if engine != ours
+    ]
 
 
 def compare_devices(series: Sequence[Series]) -> list[str]:
@@ -50,12 +52,6 @@ def compare_devices(series: Sequence[Series]) -> list[str]:
         both = [(here[point], ms) for point, ms in times.items() if point in here]
         lines += [f"- {device} against {CPU}: {format_ratio(geometric_mean_ratio(both))}"] if both else []
     return lines
-
-
-def device_of(labels: Mapping[str, Any]) -> str:
-    """The device that a series with these labels is of; this machine's processor where they name none."""
-    runtime = labels.get("runtime_config")
-    return str(runtime.get(FIELD, CPU)) if isinstance(runtime, Mapping) else CPU
 
 
 def _format_line(engine: str, ours: dict[str, float], theirs: dict[str, float]) -> str:

@@ -12,11 +12,15 @@ from tvmdash.errors import DashboardError
 
 @dataclass(frozen=True)
 class EngineFacts:
-    """What an engine says of itself: `version`; TVM its commit or exact version as `tvm_hash`; and anything else."""
+    """What an engine says of itself: `version`; TVM its commit or exact version as `tvm_hash`; and anything else.
+
+    config: what it is built with, for the record's engine_config.
+    """
 
     version: str
     tvm_hash: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Engine:
     `requirements` are for pip, exact and whole: they are installed with --no-deps, and only processes of this engine
     see them, before everything else on PYTHONPATH. `pip_options` go to pip with them. `facts` is asked in the measuring
     process; without it the version is that of the first requirement. pairable: it is the night's own TVM; a reference
-    can be measured beside it in the same way.
+    can be measured beside it in the same way. device: the kind of devices that it is for, whose points of the engine
+    `instead_of` it measures; it is installed where a config asks for such a device.
     """
 
     name: str
@@ -34,6 +39,8 @@ class Engine:
     facts: Callable[[], EngineFacts] | None = None
     pip_options: tuple[str, ...] = ()
     pairable: bool = False
+    device: str = ""
+    instead_of: str = ""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 _.-]*", self.name):

@@ -62,11 +62,12 @@ class Prepared:
     """A workload ready to be timed, and what is known of it.
 
     `check` compares an answer with the reference: it returns facts for the record (`max_error`, `tolerance`) or raises.
-    `passes_ms` are compiler passes with their times. `layout` (as in NCHW) and `transfer_timed` (whether copying inputs
-    and outputs lies between the clock reads) tell whether two engines did the same. `details` go into the record as
-    they are. `profile` is asked in a point's first process only. `after` gives facts in every process, found out once
-    the point is timed, which they might disturb. `program` hashes what is timed: code, weights and inputs; where it is
-    there, a night on which nothing of it changed measures the point once.
+    `passes_ms` are compiler passes with their times. The record describes `inputs`, the arrays that it is called with,
+    and `build`, how it was compiled. `layout` (as in NCHW) and `transfer_timed` (whether copying inputs and outputs
+    lies between the clock reads) tell whether two engines did the same. `details` go into the record as they are.
+    `profile` is asked in a point's first process only. `after` gives facts in every process, found out once the point
+    is timed, which they might disturb. `program` hashes what is timed: code, weights and inputs; where it is there, a
+    night on which nothing of it changed measures the point once.
     """
 
     timer: Timer
@@ -76,11 +77,18 @@ class Prepared:
     code_size_bytes: int | None = None
     memory_bytes: int | None = None
     passes_ms: Sequence[tuple[str, float]] = ()
+    inputs: Sequence[Any] = ()
+    build: Mapping[str, Any] = field(default_factory=dict)
     layout: str | None = None
     transfer_timed: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
     program: Callable[[], str] | None = None
     after: Callable[[], Mapping[str, Any]] | None = None
+
+    def describe(self) -> dict[str, dict[str, Any]]:
+        """What the record's columns tell beside the point's values."""
+        inputs = [{"shape": list(item.shape), "dtype": str(item.dtype).rpartition(".")[2]} for item in self.inputs]
+        return {"workload_args": {"inputs": inputs, "layout": self.layout}, "build_config": dict(self.build)}
 
     def info(self) -> dict[str, Any]:
         """What goes into the record's additional_info."""
@@ -126,13 +134,17 @@ class Measurable(Protocol[Config_contra]):
 
 @dataclass(frozen=True)
 class History:
-    """All series of one experiment up to tonight; `stamps` of its nights ascending, tonight's `failures`."""
+    """All series of one experiment up to tonight; `stamps` of its nights ascending, tonight's `failures`.
+
+    operators: the series of single operators, where the config asks for them. They are in no graph and comparison.
+    """
 
     experiment: str
     axes: tuple[Axis, ...]
     series: tuple[Series, ...]
     stamps: tuple[str, ...]
     failures: tuple[Failure, ...]
+    operators: tuple[Series, ...] = ()
 
     def values(self, series: Series) -> dict[str, Any]:
         """The series' axis values by axis name, the workload and, where it is known, the engine first."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.analysis_util import OPERATORS
 from tvmdash.config_util import Config
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.config import MeasuringConfig
@@ -17,12 +18,15 @@ from tvmdash.experiment.info import Measurable, Point, Prepared
 from tvmdash.experiment.on_devices import list_points
 from tvmdash.experiment.paired.pairs import TONIGHT
 from tvmdash.experiment.paired.turns import Turns, read_turns
+from tvmdash.experiment.per_operator import is_asked, sum_up
 from tvmdash.experiment.points import key, name_values
 from tvmdash.machine import hardware
+from tvmdash.machine.libraries import describe_libraries
 from tvmdash.measure import content
 from tvmdash.measure.capture import Capture, Sample
 from tvmdash.measure.content import Code, FileHashes
 from tvmdash.measure.phases import TIMING, phase
+from tvmdash.records import description
 from tvmdash.trial_util import Timing, time_workload
 
 TASK_FILE = "task.json"
@@ -125,13 +129,24 @@ def measure(experiment: Measurable[Config], config: Config, measuring: Measuring
         identity = engine.say()
     except Exception as error:  # a rival's import raises anything; without it nothing here can be measured
         raise DashboardError(f"the engine {engine.name} does not start: {type(error).__name__}: {error}") from error
-    facts = {"machine": host, "env_name": hardware.env_name(), "engine": asdict(identity), **task.paired}
+    described = {"engine_config": dict(identity.config), "runtime_config": hardware.describe_system(host)}
+    facts = {
+        "machine": host,
+        "env_name": hardware.env_name(),
+        "engine": asdict(identity),
+        description.FACT: described,
+        **task.paired,
+    }
     turns = read_turns()
     contents = _Contents.of(folder, host, config, measuring) if task.side == TONIGHT else None
     sides = _Sides(turns, contents) if turns else None
     with Capture(folder, facts) as capture:
         for number, job in enumerate(task.jobs, start=1):
-            point = known[key(job.point)]
+            point = known.get(key(job.point))
+            if point is None:  # where the target follows from a card, and that is gone by now
+                raise DashboardError(
+                    f"{job.point} is no point here any more. Did its device change since the run began?"
+                )
             _log.info("%s %s %s (%d of %d)", point.workload, point.engine, dict(point.values), number, len(task.jobs))
             _measure_trial(experiment, config, measuring, capture, (point, job, task), sides)
     return f"{len(task.jobs)} points"
@@ -183,6 +198,8 @@ def _measure_trial(
         **checked,
         **found,
         **ran,
+        **({OPERATORS: sum_up(operators)} if operators and is_asked(config) else {}),
+        description.FACT: {**prepared.describe(), "runtime_config": describe_libraries()},
         "conditions": _describe_conditions(prepared, task, timing, samples),
         "load_before": before,
         "load_after": hardware.load(),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tvmdash import common, records, summary_util
 from tvmdash.errors import DashboardError
-from tvmdash.experiment import engine_text
+from tvmdash.experiment import engine_text, per_operator
 from tvmdash.experiment.info import Axis, History
 from tvmdash.plot_util.specs import (
     Bar,
@@ -28,6 +28,7 @@ from tvmdash.series import store
 from tvmdash.series.naming import label_of
 from tvmdash.series.store import Series
 from tvmdash.summary_util import Failure, Measured, Summary
+from tvmdash.text import format_quantity
 
 TIMES = frozenset({"run_time", "value"})
 """The metrics that are drawn by default: one a point."""
@@ -54,7 +55,10 @@ def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Pat
     )
     order = {value.key.id: index for index, value in enumerate(tonight.values())}
     ordered = tuple(sorted(series, key=lambda item: order.get(item.id, len(order))))
-    return History(experiment, axes, ordered, stamps, failures)
+    has_own = any(axis.name == per_operator.AXIS for axis in axes)
+    single = tuple(item for item in ordered if not has_own and per_operator.is_operator(item.labels))
+    known = {item.id for item in single}
+    return History(experiment, axes, tuple(item for item in ordered if item.id not in known), stamps, failures, single)
 
 
 def find_varying(history: History, series: Sequence[Series]) -> list[str]:
@@ -97,7 +101,30 @@ def default_summary(history: History) -> Summary:
     title = f"{history.experiment}, night {history.stamps[-1]}"
     times = [series for series in tonight if series.metric == "run_time"]
     compared = [*engine_text.compare_with_each(times), *engine_text.compare_devices(times)]
-    return summary_util.default_summary(title, points, history.failures, count=count, engines=compared)
+    summary = summary_util.default_summary(title, points, history.failures, count=count, engines=compared)
+    return summary.with_lines(_describe_operators(history)) if history.operators else summary
+
+
+def _describe_operators(history: History) -> list[str]:
+    """For each network that was watched tonight, its operators' sum and its time."""
+    summed: dict[str, float] = {}
+    for series in history.operators:
+        if series.stamps[-1] == history.stamps[-1] and series.metric == "run_time":
+            point = per_operator.name_whole(series.labels)
+            summed[point] = summed.get(point, 0.0) + series.values[-1]
+    whole = measured_tonight(history, {"run_time"})
+    names = [name for name in find_varying(history, whole) if name not in {"workload", "network"}]
+    times = {per_operator.name_whole(series.labels): series for series in whole}
+    return [
+        f"- {_name_point(history, times[point], names)}: its operators take {format_quantity(ms, 'ms')},"
+        f" {ms / times[point].values[-1]:.0%} of the {format_quantity(times[point].values[-1], 'ms')} end to end"
+        for point, ms in summed.items()
+        if point in times
+    ]
+
+
+def _name_point(history: History, series: Series, names: Sequence[str]) -> str:
+    return ", ".join(filter(None, (str(history.values(series)["workload"]), _name(history, series, names))))
 
 
 def _make_measured(history: History, series: Series, names: Sequence[str]) -> Measured:

@@ -13,10 +13,12 @@ from typing import Any
 from tvmdash import common
 from tvmdash.config_util import Config
 from tvmdash.config_util.fields import ENGINE, FIELD_SETS, WORKLOAD, Fields
+from tvmdash.devices import FIELD
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
 from tvmdash.experiment.info import Axis, Measurable, Point
-from tvmdash.experiment.on_devices import AXIS, FIELD, list_points
+from tvmdash.experiment.on_devices import AXIS, list_points
+from tvmdash.experiment.per_operator import AXIS as OPERATOR
 
 IDENTITY = ("workload", "workload_args", "engine", "engine_config", "target", "build_config", "runtime_config")
 """What names a point in the list of TVMDASH_POINTS: a record's columns, without the machine's."""
@@ -120,11 +122,20 @@ def _choose(points: Sequence[Point], axes: Sequence[Axis], file: Path) -> list[P
     asked = common.read_json(file)
     if not isinstance(asked, list) or not all(isinstance(item, dict) and set(IDENTITY) <= set(item) for item in asked):
         raise DashboardError(f"{file}: not a list of points. Each is an object with {', '.join(IDENTITY)}.")
-    wanted = {json.dumps([item[column] for column in IDENTITY], sort_keys=True) for item in asked}
+    named = [*asked, *_name_networks(asked)]
+    wanted = {json.dumps([item[column] for column in IDENTITY], sort_keys=True) for item in named}
     chosen = [point for point in points if _identity(name_values(axes, point)) in wanted]
     if not chosen:
         raise DashboardError(f"{file}: none of its {len(asked)} points is one of this experiment's {len(points)}.")
     return chosen
+
+
+def _name_networks(asked: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The points whose operators are asked for by themselves."""
+    for item in asked:
+        args = item["workload_args"]
+        if isinstance(args, dict) and OPERATOR in args:
+            yield {**item, "workload_args": {name: value for name, value in args.items() if name != OPERATOR}}
 
 
 def _identity(point: Mapping[str, Any]) -> str:

@@ -11,11 +11,12 @@ from tvmdash import analysis_util, common
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.info import Clock
 from tvmdash.experiment.paired.pairs import OF_PAIR, WALL, combine, describe, is_of_reference, match_pairs
+from tvmdash.experiment.per_operator import split
 from tvmdash.experiment.points import key
 from tvmdash.experiment.rounds import KILLED, MINUTES, ONCE, UNCHANGED, Precision, find_content, is_unchanged
 from tvmdash.experiment.run import ENDED_FILE, PLAN_FILE
 from tvmdash.measure.capture import Trial, read_trials
-from tvmdash.records import SCHEMA_VERSION, Failure
+from tvmdash.records import SCHEMA_VERSION, Failure, description
 from tvmdash.stats.reduction import Reduced
 
 
@@ -88,12 +89,15 @@ def results(raw: Path, precision: Precision) -> dict[str, Any]:
         return {"paired": paired, "content": counted}
 
     records, failures = analysis_util.reduce(trials, ended_by, beside, name_engines=planned.names_engines)
+    points = analysis_util.group_by_point(trials)
+    whole = [of_point for of_point in points if not any(trial.error for trial in of_point)]
+    records = [part for record, of_point in zip(records, whole, strict=True) for part in split(record, of_point)]
     failures += _failures_of_missing(planned, trials)
     process = next((trial.process for trial in trials if trial.process["engine"]["tvm_hash"]), trials[0].process)
     return {
         "schema_version": SCHEMA_VERSION,
         "tvm_hash": process["engine"]["tvm_hash"],
-        "environment": {name: value for name, value in process.items() if name not in OF_PAIR},
+        "environment": {name: value for name, value in process.items() if name not in (*OF_PAIR, description.FACT)},
         "records": [record.to_json() for record in records],
         "failures": [asdict(failure) for failure in failures],
     }

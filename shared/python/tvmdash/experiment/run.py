@@ -26,6 +26,7 @@ from tvmdash.experiment.info import Measurable, Point
 from tvmdash.experiment.measure import Job
 from tvmdash.experiment.paired.pairs import CPU, combine, match_pairs
 from tvmdash.experiment.paired.reference import read_reference
+from tvmdash.experiment.per_operator import is_asked
 from tvmdash.experiment.points import Group, group_points, key, name_values, plan_points
 from tvmdash.experiment.processes import Processes
 from tvmdash.experiment.rounds import count_samples_of_next, is_affordable, is_pair_wanted, is_wanted
@@ -76,13 +77,14 @@ class _Run(Generic[Config]):
         name = name_values(self.experiment.axes, point)
         trials, repeat = self.trials.get(key(name), []), self.measuring.repeat
         one_core = self.experiment.clock(point, self.config) == CPU
+        profile = not trials or is_asked(self.config)
         if self.is_paired(group, point):
             wanted = is_pair_wanted(trials, self.ratio(point), self.measuring.precision, self.measured)
-            return Job(name, repeat, profile=not trials, one_core=one_core) if wanted else None
+            return Job(name, repeat, profile=profile, one_core=one_core) if wanted else None
         if not is_wanted(trials, self.measuring.precision) or (point.once and trials):
             return None
         samples = 1 if point.once else count_samples_of_next(trials, repeat)
-        return Job(name, samples, profile=not trials)
+        return Job(name, samples, profile=profile)
 
     def is_paired(self, group: Group, point: Point) -> bool:
         """Whether the point is measured beside the reference."""

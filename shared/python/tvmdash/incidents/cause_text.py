@@ -127,9 +127,7 @@ def _format_nothing(cause: Cause) -> str:
 
 _EVIDENCE: dict[str, Callable[[Cause], str]] = {
     MEASURED_AGAIN: _format_measured_again,
-    PAIRED: lambda _: (
-        "the builds before and since were measured in turn, with one another or with references in common"
-    ),
+    PAIRED: lambda _: "the builds before and since were measured in turn",
     SAME_ARTIFACT: _format_same("the same artifact"),
     SAME_VERSION: _format_same("the same version of TVM, whose artifact is not recorded,"),
     OLDER_ARTIFACTS: _format_older,

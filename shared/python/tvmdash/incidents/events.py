@@ -30,7 +30,8 @@ class Moved:
     where the incident began with it. z: standard errors, over so many `nights`.
     again_new, again_old: how often it was measured again the night it was found, with artifacts since and before.
     functions: those that moved in an exact number, the farthest first; more_functions: how many others did.
-    workload: what is measured, as people call it, as in resnet18; "" in old incidents.
+    workload: what is measured, as people call it, as in resnet18; experiment: whose series it is, with its host and
+    TVM as in cnn~desk@release; machine: as the records call it. All "" in old incidents.
     """
 
     series: str
@@ -55,6 +56,8 @@ class Moved:
     workload: str = ""
     functions: tuple[MovedFunction, ...] = ()
     more_functions: int = 0
+    experiment: str = ""
+    machine: str = ""
 
     @property
     def is_exact(self) -> bool:
@@ -90,6 +93,7 @@ class Opened:
     fleet_kind: FleetKind | None = None
     direction: Direction = "lower"
     cause: Cause | None = None
+    machine: str = ""
 
 
 @dataclass(frozen=True)

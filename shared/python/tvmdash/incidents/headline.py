@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import CREEP, MACHINE, NOT_TVMS, Incident
 from tvmdash.records.metrics import METRICS
-from tvmdash.text import elide, format_exact, format_list, format_percent, format_percents, is_commit
+from tvmdash.text import elide, format_exact, format_list, format_percent, format_percents, format_signed, is_commit
 
 _METRICS = {metric.name for metric in METRICS}
 _NAME_COLUMNS, _WORKLOAD_COLUMNS = 70, 40
@@ -104,7 +104,7 @@ def format_size(moved: Moved) -> str:
     """By how much it moved: an exact number in its unit, any other in percent."""
     if moved.is_exact:
         return format_exact(moved.after - moved.before, moved.unit, sign=True)
-    return format_percent(moved.effect) if moved.relative else f"{moved.effect:+.1f} of its scatter"
+    return format_percent(moved.effect) if moved.relative else f"{format_signed(moved.effect, '.1f')} of its scatter"
 
 
 def format_range(incident: Incident) -> str:

@@ -43,6 +43,7 @@ NEW, CONFIRMED, ACKNOWLEDGED, EXPECTED, FIXED, FALSE_ALARM = (
     "new", "confirmed", "acknowledged", "expected", "fixed", "false_alarm",
 )  # fmt: skip
 OPEN_STATES = frozenset({NEW, CONFIRMED, ACKNOWLEDGED})
+SETTLED = frozenset({EXPECTED, FIXED, FALSE_ALARM})
 STATES = (NEW, CONFIRMED, ACKNOWLEDGED, EXPECTED, FIXED, FALSE_ALARM)
 CHANGE, MACHINE, CREEP = "change", "machine", "creep"
 COMPILER = "compiler"
@@ -71,7 +72,8 @@ class Incident:
     bisected: what `bisect` found out since. cause: whose doing it was, by
     which evidence; None in an incident of a ledger from before there were causes.
     direction: of the fleet whose `size` it is. fleet: the key of that, fleet_name the same for people. fleet_kind: what
-    its series are; None in incidents of long ago, where the key alone tells it.
+    its series are; None in incidents of long ago, where the key alone tells it. machine: of a whole fleet, where all
+    of it is measured on one.
     """
 
     id: str
@@ -93,6 +95,7 @@ class Incident:
     bisected: BisectionAnswer | None = None
     direction: Direction = "lower"
     cause: Cause | None = None
+    machine: str = ""
 
     @property
     def is_exact(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision
 from tvmdash.incidents.cause_text import format_cause_in_short
+from tvmdash.text import format_percent, format_signed
 
 _FIXED = {
     ReasonKind.NO_VALUE: "no value tonight",
@@ -32,12 +33,12 @@ def format_reason(decision: Decision) -> str:
 
 
 def _format_with_numbers(reason: Reason) -> str:
-    value, needed = reason.value or 0.0, reason.needed or 0.0
+    value, needed, nights = reason.value or 0.0, reason.needed or 0.0, f"{reason.nights} nights"
     return {
         ReasonKind.NOT_POSITIVE: f"tonight's value {value:g} is not positive",
         ReasonKind.TOO_FEW_NIGHTS: f"{reason.nights} nights of history; {needed:g} are needed",
         ReasonKind.NEW_LEVEL: f"the level began {reason.nights} nights ago; too few to compare",
-        ReasonKind.WITHIN_NOISE: f"within its noise: z {value:+.1f} of {needed:g} over {reason.nights} nights",
+        ReasonKind.WITHIN_NOISE: f"within its noise: z {format_signed(value, '.1f')} of {needed:g} over {nights}",
         ReasonKind.TOO_SHORT: f"only {reason.nights} nights yet; {needed:g} are needed",
-        ReasonKind.NOT_RELEVANT: f"a shift of {value:+.2%} is not relevant",
+        ReasonKind.NOT_RELEVANT: f"a shift of {format_percent(value)} is not relevant",
     }[reason.kind]

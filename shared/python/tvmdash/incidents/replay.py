@@ -20,7 +20,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import describe, format_night
-from tvmdash.text import format_exact, format_percent
+from tvmdash.text import format_exact, format_percent, format_signed
 
 FOLDER = "decisions"
 _TOLD = ("kind", "cut", "after", "effect", "effect_low", "effect_high", "z", "nights", "threshold", "scale")
@@ -141,7 +141,8 @@ def _explain_series(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"  One night of this series scatters by {noise:.2g} % (robust standard deviation of the level before it). "
         f"The {nights} since then lie{'s' * (again.nights == 1)} {abs(again.z):.1f} standard errors away "
-        f"(z {again.z:+.2f}, k {again.nights}); {value['settings']['threshold']:g} are needed to tell it from chance."
+        f"(z {format_signed(again.z, '.2f')}, k {again.nights}); "
+        f"{value['settings']['threshold']:g} are needed to tell it from chance."
     )
     if again.reruns:
         yield from _explain_again(again, value["settings"])
@@ -183,14 +184,14 @@ def _explain_fleet(value: Mapping[str, Any]) -> Iterator[str]:
         yield "Replayed: no common shift. NOT the same decision."
         return
     yield (
-        f"The whole machine, replayed: a common shift of {again.shift:+.2%} (standard error {again.error:.2%}), "
-        f"{again.share:.0%} of {again.series} series the same way, for the third night in a row."
+        f"The whole machine, replayed: a common shift of {format_percent(again.shift)} (standard error "
+        f"{again.error:.2%}), {again.share:.0%} of {again.series} series the same way, for the third night in a row."
     )
     cause = again.cause
     if cause.controls_shift is None:
         yield "There is no control that could say whether it is the machine or all of TVM."
     else:
-        yield f"The {cause.controls} controls moved by {cause.controls_shift:+.2%}: {cause.blame}."
+        yield f"The {cause.controls} controls moved by {format_percent(cause.controls_shift)}: {cause.blame}."
 
 
 def inputs_of(series: Mapping[str, Mapping[str, Any]], fleet: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import socket
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from tvmdash.machine.container import find_container
 
 _VARIABLES = ("TVM_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "LD_LIBRARY_PATH", "LD_PRELOAD", "MALLOC_", "PYTHONHASHSEED")
 
@@ -25,7 +28,7 @@ def env_name() -> str:
 
 def facts() -> dict[str, Any]:
     """What is fixed while the process lives: host, processor, memory, system, environment variables that matter."""
-    cpu = _read_cpuinfo()
+    cpu, container = _read_cpuinfo(), find_container(os.environ)
     return {
         "host": socket.gethostname(),
         "hw_model": hw_model(),
@@ -41,10 +44,34 @@ def facts() -> dict[str, Any]:
         "libc": "-".join(platform.libc_ver()),
         "python": sys.version.split()[0],
         "virtual_machine": "hypervisor" in cpu.get("flags", ""),
-        "docker_tag": os.environ.get("TVMDASH_DOCKER_TAG"),
-        "docker_hash": os.environ.get("TVMDASH_DOCKER_HASH"),
+        **read_nvidia_cards(),
+        "container": container.kind if container else None,
+        "docker_tag": container.tag if container else None,
+        "docker_hash": container.image_hash if container else None,
         "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)},
     }
+
+
+def describe_system(machine: Mapping[str, Any]) -> dict[str, Any]:
+    """What the runtime_config of a record says of the system, from these facts."""
+    names = {
+        "os": "distribution",
+        "kernel": "system",
+        "libc": "libc",
+        "python": "python",
+        "container": "container",
+        "driver": "gpu_driver",
+    }
+    return {name: machine.get(fact) for name, fact in names.items()}
+
+
+def read_nvidia_cards(proc: Path = Path("/proc")) -> dict[str, Any]:
+    """The models of NVIDIA's cards and the version of its driver, as that says in /proc; empty without it."""
+    driver = proc / "driver" / "nvidia"
+    version = re.search(r"Kernel Module.*?  (\d[\d.]+)  ", _read_first_line(driver / "version") or "")
+    lines = [line for path in sorted(driver.glob("gpus/*/information")) for line in _read_lines(path)]
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
+    return {"gpus": models, "gpu_driver": version[1] if version else ""} if models else {}
 
 
 def load() -> dict[str, Any]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from tvmdash.errors import DashboardError
 
+_ELF64 = b"\x7fELF\x02\x01"
+"""How an ELF64 little-endian file begins."""
 _ALLOCATED = 0x2
 _SYMBOLS, _FUNCTION, _SYMBOL_BYTES = 2, 2, 24
 
@@ -35,8 +39,25 @@ def function_sizes(file: bytes) -> dict[str, int]:
     return sizes
 
 
+def read_comment(path: Path) -> tuple[str, ...]:
+    """The compilers that an ELF64 little-endian file says it was made by, in its own order."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        named = dict(_named_sections(content)) if content[:6] == _ELF64 else {}
+        section = named.get(b".comment")
+        raw = content[section.offset : section.offset + section.size] if section else b""
+    return tuple(part.decode(errors="replace") for part in raw.split(b"\0") if part)
+
+
+def _named_sections(file: bytes | mmap.mmap) -> Iterator[tuple[bytes, _Section]]:
+    sections = list(_sections(file))
+    names = sections[struct.unpack_from("<H", file, 0x3E)[0]].offset if sections else 0
+    for section in sections:
+        yield file[names + section.name : file.find(b"\0", names + section.name)], section
+
+
 @dataclass(frozen=True)
 class _Section:
+    name: int
     kind: int
     flags: int
     offset: int
@@ -44,13 +65,13 @@ class _Section:
     link: int
 
 
-def _sections(file: bytes) -> Iterator[_Section]:
-    if file[:6] != b"\x7fELF\x02\x01":
+def _sections(file: bytes | mmap.mmap) -> Iterator[_Section]:
+    if file[:6] != _ELF64:
         raise DashboardError(f"an object file begins with {file[:6]!r}, which is not ELF64, little-endian.")
     table = struct.unpack_from("<Q", file, 0x28)[0]
     entry_size, count = struct.unpack_from("<HH", file, 0x3A)
     if count == 0:
         count = struct.unpack_from("<Q", file, table + 0x20)[0]
     for at in range(table, table + count * entry_size, entry_size):
-        _name, kind, flags, _address, offset, size, link = struct.unpack_from("<IIQQQQI", file, at)
-        yield _Section(kind, flags, offset, size, link)
+        name, kind, flags, _address, offset, size, link = struct.unpack_from("<IIQQQQI", file, at)
+        yield _Section(name, kind, flags, offset, size, link)

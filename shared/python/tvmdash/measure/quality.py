@@ -9,11 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tvmdash.measure.under_load import THROTTLED
 from tvmdash.stats.reduction import Reduced
 
 UNSTABLE_SHARE = 0.10
 BUSY_LOAD_PER_CORE = 0.7
 CLOCK_SHARE = 0.10
+THROTTLED_SHARE = 0.10
+"""From so much of the time on, in the middle process, a throttled device is doubtful."""
 LEAST_APART = 0.02
 """Levels and processes that differ by less than this share of the median are not told apart."""
 DISAGREE_TIMES = 3.0
@@ -33,6 +36,7 @@ class DoubtKind(enum.StrEnum):
     TWO_LEVELS = "two_levels"
     BUSY_MACHINE = "busy_machine"
     CHANGING_CLOCK = "changing_clock"
+    THROTTLED = "throttled"
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ def find_doubts(
         *_judge_processes(reduced, processes),
         *_judge_levels(reduced, processes),
         *_judge_machine(facts),
+        *_judge_device(facts),
     ]
 
 
@@ -114,3 +119,11 @@ def _judge_machine(facts: Sequence[Mapping[str, Any]]) -> Iterator[Doubt]:
     if known and min(known) < (1 - CLOCK_SHARE) * max(known):
         text = f"the processor's clock was between {min(known):.0f} and {max(known):.0f} MHz: perhaps throttled"
         yield Doubt(DoubtKind.CHANGING_CLOCK, text)
+
+
+def _judge_device(facts: Sequence[Mapping[str, Any]]) -> Iterator[Doubt]:
+    found = [fact.get(THROTTLED, {}) for fact in facts]
+    for reason in dict.fromkeys(reason for shares in found for reason in shares):
+        share = statistics.median(shares.get(reason, 0.0) for shares in found)
+        if share >= THROTTLED_SHARE:
+            yield Doubt(DoubtKind.THROTTLED, f"its device was throttled by {reason} for {share:.0%} of the time")

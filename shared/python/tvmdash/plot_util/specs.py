@@ -11,7 +11,7 @@ from typing import Literal
 
 from tvmdash.common import parse_stamp, stamp_of
 from tvmdash.errors import DashboardError
-from tvmdash.text import clean, elide, format_list, three_digits
+from tvmdash.text import clean, elide, format_list, format_percent, three_digits
 
 NO_VALUE = "no value"
 
@@ -251,7 +251,7 @@ def _describe_lines(plot: Longitudinal) -> str:
 def _format_change(first: float, last: float, change: float, count: int) -> str:
     if count == 1:
         return f"{three_digits(last)} (one point)"
-    percent = f", {change:+.1%}" if math.isfinite(change) else ""
+    percent = f", {format_percent(change)}" if math.isfinite(change) else ""
     return f"first {three_digits(first)}, last {three_digits(last)}{percent} ({count} points)"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -11,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash.errors import DashboardError
-from tvmdash.measure.elf import loaded_bytes
+from tvmdash.measure.elf import loaded_bytes, read_comment
 from tvmdash.measure.phases import COMPILE, phase
 from tvmdash.relax_util.on_device import code_of_device
 from tvmdash.relax_util.passes import PassWatch, pipeline_steps, unknown_name
 from tvmdash.relax_util.targets import make_target
 
+BUILD_VARIABLE = "TVMDASH_BUILD"
+"""The variable that says with what an artifact was built from source: `toolchain` and `options` as JSON."""
 EXEC_MODES = ("bytecode", "compiled")
 
 
@@ -36,6 +40,11 @@ class CompileOptions:
     disabled_passes: tuple[str, ...] = ()
     exec_mode: str = "bytecode"
 
+    def describe(self) -> dict[str, Any]:
+        """As a record tells it; its target is told beside."""
+        passes = {"added_passes": list(self.added_passes), "disabled_passes": list(self.disabled_passes)}
+        return {"pipeline": self.pipeline, "exec_mode": self.exec_mode, **passes}
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -49,12 +58,17 @@ class Compiled:
     """
 
     executable: Any = field(repr=False)
-    exec_mode: str
+    options: CompileOptions
     compile_ms: float
     pass_times_ms: tuple[tuple[str, float], ...] = field(repr=False)
     code_size_bytes: int | None
     planned_memory_bytes: int | None
     module_hash: str
+
+    @property
+    def exec_mode(self) -> str:
+        """How the virtual machine runs it."""
+        return self.options.exec_mode
 
 
 @dataclass(frozen=True)
@@ -81,6 +95,22 @@ def tvm_facts() -> TvmFacts:
         llvm_version=int(tvm.get_global_func("target.llvm_version_major")()),
         library_path=_library_path(),
     )
+
+
+def describe_build(facts: TvmFacts) -> dict[str, Any]:
+    """What this TVM is built with, for the engine_config of a record.
+
+    From source: CMake's options and the compiler's name, which the night knows; else what the library says of itself.
+    """
+    said = json.loads(os.environ.get(BUILD_VARIABLE) or "{}")
+    compilers = read_comment(Path(facts.library_path)) if facts.library_path else ()
+    return {
+        "llvm": f"llvm-{facts.llvm_version}",
+        "tvm_ffi": facts.ffi_version,
+        "compiler": next(iter(compilers), None),
+        "toolchain": said.get("toolchain"),
+        "flags": json.loads(said.get("options") or "{}"),
+    }
 
 
 def _library_path() -> str:
@@ -113,7 +143,7 @@ def compile_module(module: Any, options: CompileOptions) -> Compiled:
     of_device = code_of_device(executable.mod)
     return Compiled(
         executable=executable,
-        exec_mode=options.exec_mode,
+        options=options,
         compile_ms=compile_ms,
         pass_times_ms=watch.times_ms,
         code_size_bytes=sum(loaded_bytes(part) for part in code) if code and not of_device else None,

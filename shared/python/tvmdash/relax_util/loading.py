@@ -101,15 +101,17 @@ class Loaded:
     def device_facts(self, *inputs: Array) -> dict[str, Any]:
         """What a record says of the device, and of a call with `inputs` there; nothing of this machine's processor.
 
-        The transfers, and what the device's own clock says of a call: the kernels alone where TVM can ask for them.
+        The transfers, what the device's own clock says of a call (the kernels alone where TVM can ask for them), and
+        what its maker's library says of energy and throttling.
         """
         if not self._opened:
             return {}
         with told_of(self.device):
-            times = {"transfer_time": self._opened.time_transfers(inputs, self._call(*inputs))}
+            found: dict[str, Any] = {"transfer_time": self._opened.time_transfers(inputs, self._call(*inputs))}
             if self._opened.waits_here:
-                times["device_time"] = self._evaluator(*inputs)(DEVICE_CALLS, 1)[0] / DEVICE_CALLS / 1e6
-            return {**self._opened.facts(), **times}
+                found["device_time"] = self._evaluator(*inputs)(DEVICE_CALLS, 1)[0] / DEVICE_CALLS / 1e6
+                found |= self._opened.watch(self.caller(*inputs))
+            return {**self._opened.facts(), **found}
 
     def profile(self, x: Array, repeats: int) -> list[OperatorSpan]:
         """Every call the virtual machine makes, kernels and builtins alike, in `repeats` runs after one unwatched.

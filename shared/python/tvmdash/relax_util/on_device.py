@@ -14,11 +14,13 @@ from typing import Any
 
 from tvmdash.devices import CPU, FACT, KINDS, Device, find_device
 from tvmdash.errors import DashboardError
+from tvmdash.machine import cuda, nvml
 from tvmdash.measure.phases import phase
+from tvmdash.measure.under_load import watch_card
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util.linking import link
 from tvmdash.relax_util.rpc import session
-from tvmdash.trial_util import Timer
+from tvmdash.trial_util import Timer, waiting_timer
 
 _ATTRIBUTES = {"compute_units": 7, "driver": 12, "memory_bytes": 14}
 """Numbers of TVM's device attributes. Not every runtime has each."""
@@ -55,6 +57,16 @@ class OpenDevice:
         """What its driver calls it."""
         return str(self.handle.device_name)
 
+    @functools.cached_property
+    def card(self) -> nvml.Card | None:
+        """It as its maker's library shows it; None where it is not NVIDIA's or that library does not."""
+        place = cuda.find_cuda_card(self.device.index) if self.device.kind == "cuda" else None
+        return nvml.find_card(place.pci_bus_id) if place else None
+
+    def watch(self, call: Callable[[], object]) -> dict[str, Any]:
+        """What its maker's library says while it repeats the call, where there is one."""
+        return watch_card(self.card, call, self.handle.sync) if self.card else {}
+
     def load(self, executable: Any) -> Any:
         """The compiled module where a virtual machine of the device can have it."""
         return executable
@@ -66,24 +78,13 @@ class OpenDevice:
         attribute = tvm.get_global_func("runtime.GetDeviceAttr")
         number = self.handle.dlpack_device_type()
         known = {name: attribute(number, self.device.index, which) for name, which in _ATTRIBUTES.items()}
+        known["driver"] = known["driver"] or (self.card.driver_version() if self.card else None)
         said = {name: value for name, value in known.items() if value is not None}
         return {FACT: {"name": self.device.name, "model": self.model, **said}}
 
     def timer(self, call: Callable[[], object]) -> Timer:
         """A timer by the wall clock: from the first call of a sample until the device has done the last one."""
-
-        def timer(number: int, repeat: int) -> list[int]:
-            calls, sync, elapsed = range(number), self.handle.sync, []
-            sync()
-            for _ in range(repeat):
-                begun = time.perf_counter_ns()
-                for _ in calls:
-                    call()
-                sync()
-                elapsed.append(time.perf_counter_ns() - begun)
-            return elapsed
-
-        return timer
+        return waiting_timer(call, self.handle.sync)
 
     def time_transfers(self, inputs: Sequence[Array], outputs: Sequence[Any]) -> float:
         """Milliseconds for copying all inputs to the device and all outputs, tensors on it, back; the median."""

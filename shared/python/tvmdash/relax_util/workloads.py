@@ -78,6 +78,8 @@ def make_prepared(
         code_size_bytes=compiled.code_size_bytes,
         memory_bytes=compiled.planned_memory_bytes,
         passes_ms=compiled.pass_times_ms,
+        inputs=tuple(inputs or ()),
+        build=compiled.options.describe(),
         layout=layout,
         details={"module_hash": compiled.module_hash, **(details or {})},
         program=None
@@ -137,7 +139,12 @@ def prepare_program(
 def engine_facts() -> EngineFacts:
     """The imported TVM; where a build carries no commit, its version stands for it."""
     facts = build.tvm_facts()
-    return EngineFacts(version=facts.version, tvm_hash=facts.commit or facts.version, facts=asdict(facts))
+    return EngineFacts(
+        version=facts.version,
+        tvm_hash=facts.commit or facts.version,
+        facts=asdict(facts),
+        config=build.describe_build(facts),
+    )
 
 
 TVM = Engine("tvm", facts=engine_facts, pairable=True)

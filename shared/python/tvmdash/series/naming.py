@@ -67,7 +67,7 @@ def names(series: Sequence[Named]) -> list[str]:
 
 def short_names(series: Sequence[Named]) -> list[str]:
     """The names without the experiment, for where it is told already."""
-    flat = [dict(_flatten(item.labels)) for item in series]
+    flat = [dict(flatten(item.labels)) for item in series]
     varying: dict[tuple[str, str], set[str]] = {}
     first: dict[tuple[str, str], dict[str, str]] = {}
     for item, labels in zip(series, flat, strict=True):
@@ -142,7 +142,8 @@ def _make_unique(names: Sequence[str], series: Sequence[Named]) -> list[str]:
     ]
 
 
-def _flatten(labels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def flatten(labels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What tells series apart, as texts, each by its own name, as in ("opt_level", "3")."""
     for key, value in labels.items():
         if key in _HIDDEN or key == "path":
             continue

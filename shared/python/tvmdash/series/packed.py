@@ -26,6 +26,8 @@ _FIELDS = [
     ("content", "<i8"),
 ]
 _NAN = float("nan")
+Columns = tuple[Any, ...]
+"""Stamps ascending, and values, low, high, std, samples, code, alike and content of a series, of one length."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,21 @@ def pack(points: Iterable[Point]) -> bytes:
         )
         for point in last.values()
     )
+
+
+def unpack(points: bytes) -> Columns:
+    """Numbers, values, low, high, std, samples, code, alike and content of one night's points, without numpy."""
+    columns = zip(*_POINT.iter_unpack(points), strict=True) if points else ((),) * len(_FIELDS)
+    kinds = zip(columns, _FIELDS, strict=True)
+    return tuple(tuple(map(_float_or_none if kind == "<f8" else _count_or_none, column)) for column, (_, kind) in kinds)
+
+
+def _float_or_none(value: float) -> float | None:
+    return None if value != value else value  # noqa: PLR0124 - NaN, and much faster than math.isnan
+
+
+def _count_or_none(value: int) -> int | None:
+    return None if value < 0 else value
 
 
 def _known(value: float | None) -> float:
@@ -146,10 +163,6 @@ def counts(column: Sequence[int | None]) -> NDArray[numpy.int64]:
     if not isinstance(column, Column):
         return numpy.array([-1 if count is None else count for count in column], numpy.int64)
     return column.array.astype(numpy.int64)
-
-
-Columns = tuple[Any, ...]
-"""Stamps ascending, and values, low, high, std, samples, code, alike and content of a series, of one length."""
 
 
 class Nights:

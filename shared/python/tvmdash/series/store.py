@@ -99,6 +99,17 @@ class Count:
     last_stamp: str
 
 
+@dataclass(frozen=True)
+class NightPoints:
+    """What one experiment measured in one night: the number of each point's series, and columns of one length."""
+
+    numbers: Sequence[int]
+    values: Sequence[float]
+    low: Sequence[float | None]
+    high: Sequence[float | None]
+    code: Sequence[int | None]
+
+
 class Store:
     """The index of one home, or of one data folder."""
 
@@ -245,6 +256,13 @@ class Store:
             (number, since, until),
         ).fetchall()
         return tuple(zip(*points, strict=True)) if points else ((),) * 9
+
+    def points_of_night(self, experiment: str, stamp: str) -> NightPoints:
+        """All points of the experiment in that night."""
+        query = "SELECT points FROM packed WHERE experiment = ? AND stamp = ?"
+        row = self._connection.execute(query, (experiment, stamp)).fetchone()
+        numbers, values, low, high, _, _, code, *_ = packed.unpack(row[0] if row else b"")
+        return NightPoints(numbers, values, low, high, code)
 
     def stamps(self, experiment: str) -> list[str]:
         """The nights on which the experiment has readable data, oldest first."""

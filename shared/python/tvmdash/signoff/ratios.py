@@ -21,6 +21,7 @@ from tvmdash.detect.beside.contrasts import NIGHT_VARIANCE
 from tvmdash.detect.beside.luck import FEWEST_OTHERS, LUCK_FREEDOM, LUCK_PRIOR, Learned
 from tvmdash.detect.beside.rarity import points, whole_freedom
 from tvmdash.detect.noise import MAD_TO_SD, FloatArray, IntArray
+from tvmdash.devices import device_of
 from tvmdash.series.store import code_number
 from tvmdash.signoff.comparing import SAME_CODE, SeriesChange
 from tvmdash.signoff.measured import MeasuredSeries, RatioOfTwo
@@ -51,7 +52,8 @@ def compare_ratios(series: Sequence[MeasuredSeries], a: str, b: str) -> dict[str
     """By key, those of one experiment that pairs join; luck is learned from its nights and from its other series."""
     having = {each.key: sorted(each.ratios, key=lambda ratio: ratio.stamp) for each in series if each.ratios}
     names = {each.key: _merge_equal(each) for each in series if each.ratios}
-    learned = Learned.of({key: _make_history(ratios, names[key]) for key, ratios in having.items()})
+    devices = {each.key: device_of(each.outline.labels) for each in series}
+    learned = Learned.of({key: _make_history(ratios, names[key], devices[key]) for key, ratios in having.items()})
     same = {key for key in having if names[key].get(a, a) == names[key].get(b, b)}
     asked = {key: ratios for key, ratios in having.items() if key not in same}
     every = {key: _join(ratios, names[key], (a, b), learned.pairs[key]) for key, ratios in asked.items()}
@@ -76,7 +78,7 @@ def _merge_equal(series: MeasuredSeries) -> Mapping[str, str]:
     return of_tvm
 
 
-def _make_history(ratios: Sequence[RatioOfTwo], names: Mapping[str, str]) -> RatioHistory:
+def _make_history(ratios: Sequence[RatioOfTwo], names: Mapping[str, str], device: str) -> RatioHistory:
     """As the nights' own judgement knows it."""
     return RatioHistory(
         np.array([ratio.log for ratio in ratios]),
@@ -85,6 +87,7 @@ def _make_history(ratios: Sequence[RatioOfTwo], names: Mapping[str, str]) -> Rat
         _number([names.get(ratio.tvm, ratio.tvm) for ratio in ratios]),
         _number([names.get(ratio.reference, ratio.reference) for ratio in ratios]),
         np.zeros(len(ratios), np.int64),
+        device=device,
     )
 
 

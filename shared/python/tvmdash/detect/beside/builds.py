@@ -10,6 +10,8 @@ import numpy as np
 from tvmdash.detect.noise import FloatArray, IntArray
 from tvmdash.stats.spread import Spread
 
+PROCESSOR = "cpu"
+"""The machine's processor among the names of devices."""
 REMEMBERED = 150
 """Nights of history that are looked at."""
 ODD_TIMES = 2.0
@@ -32,7 +34,7 @@ class RatioHistory:
 
     logs: the mean log ratio to the reference, NaN where there is none. std: of one pair, NaN where unknown. pairs: how
     many. build, reference: numbers for the two artifacts, 0 where unknown. code: for the generated code. again: what
-    was measured again tonight.
+    was measured again tonight. device: what was timed, as configs name it.
     """
 
     logs: FloatArray
@@ -43,6 +45,7 @@ class RatioHistory:
     code: IntArray
     offset: int = 0
     again: tuple[Again, ...] = ()
+    device: str = PROCESSOR
 
     @property
     def tonight(self) -> int:

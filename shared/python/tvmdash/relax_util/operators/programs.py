@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +24,19 @@ def make_arrays(operator: Operator, dtype: str, seed: int) -> tuple[list[Array],
         for shape, scale in zip(operator.weights, scales, strict=True)
     ]
     return inputs, weights
+
+
+def hash_definition(module: Any) -> str:
+    """SHA-256 of what the module's operators compute: their TensorIR as TVM writes it before any schedule."""
+    from tvm import relax
+
+    lowered = relax.transform.LegalizeOps()(module)
+    functions = {
+        variable.name_hint: function.script(show_meta=False)
+        for variable, function in lowered.functions_items()
+        if not isinstance(function, relax.Function)
+    }
+    return hashlib.sha256(json.dumps(functions, sort_keys=True).encode()).hexdigest()
 
 
 def relax_module(operator: Operator, dtype: str, weights: Sequence[Array]) -> Any:

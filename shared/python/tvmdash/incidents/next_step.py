@@ -1,0 +1,56 @@
+"""Where an incident is looked at, and the command that comes next for it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from tvmdash.incidents.ledger import CHANGE, Incident
+from tvmdash.text import is_commit
+
+PROGRAM = "python3 -m dashboard"
+PAGE = "alerts.html"
+"""Of the website; it has every incident."""
+_ID = re.compile(r"i[0-9]{8}-[0-9a-z]+")
+_RELEASE = re.compile(r"[0-9]+(\.[0-9a-z]+)+")
+
+
+def format_address(website: str, incident: Incident) -> str:
+    """Where the website at that address shows it; empty where there is no website."""
+    page = f"incidents/{incident.id}.html" if _ID.fullmatch(incident.id) else PAGE
+    return f"{website.rstrip('/')}/{page}" if website else ""
+
+
+def format_night_address(website: str, night: str) -> str:
+    """Where the website at that address shows the night for good; empty where there is no website."""
+    return f"{website.rstrip('/')}/nights/{night}.html" if website else ""
+
+
+def format_next_step(incident: Incident, home: str) -> str:
+    """The command to copy: it finds the commit, or where that cannot be asked says what the incident rests on."""
+    before, after = map(name_tvm, incident.versions)
+    worst = max(incident.moved, key=lambda moved: (moved.worse is True, abs(moved.effect)), default=None)
+    is_between = before and after and before != after and incident.kind == CHANGE and not incident.bisected
+    place = shlex.quote(home)
+    if worst is None or not worst.experiment or not is_between or not incident.is_open:
+        return f"{PROGRAM} explain {place} {shlex.quote(incident.id)}"
+    series = f"{shlex.quote(worst.experiment)} {shlex.quote(worst.series)}"
+    between = f"--good {before} --bad {after} --incident {shlex.quote(incident.id)}"
+    return f"{PROGRAM} bisect {place} {series} {between}"
+
+
+def format_acknowledge(incident: Incident, home: str) -> str:
+    """The command of who looks after it."""
+    return f"{PROGRAM} incidents {shlex.quote(home)} ack {shlex.quote(incident.id)}"
+
+
+def format_status(home: str) -> str:
+    """The command that shows how the last night went."""
+    return f"{PROGRAM} status {shlex.quote(home)}"
+
+
+def name_tvm(version: str) -> str:
+    """As commands take it: a commit of the home's remote, or a release; empty where it is neither."""
+    if is_commit(version):
+        return f"git:{version}"
+    return f"pypi:{version}" if _RELEASE.fullmatch(version) else ""
