@@ -44,7 +44,7 @@ class Fault:
 
 @dataclass
 class State:
-    """What was taken, in its order, and how the next requests go. repeats: IDs that came again."""
+    """What was taken, in its order, and how the next requests go. repeats: IDs that came again. hanging: a request is held."""
 
     url: str = ""
     taken: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -53,6 +53,7 @@ class State:
     faults: list[Fault] = field(default_factory=list)
     requests: int = 0
     strays: list[str] = field(default_factory=list)
+    hanging: threading.Event = field(default_factory=threading.Event)
     closing: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -131,6 +132,7 @@ class Handler(BaseHTTPRequestHandler):
         self.connection.close()
 
     def fail_hang(self, fault: Fault) -> None:
+        self.server.state.hanging.set()
         self.server.state.closing.wait(60)
 
     def fail_drip_head(self, fault: Fault) -> None:

@@ -349,9 +349,7 @@ def test_a_start_that_is_killed_while_it_sends_makes_the_next_one_send_the_same(
     state.faults.append(Fault("hang", taken=taken))
     argv = [sys.executable, "-m", "dashboard", "routes", str(home.home.root), "--send"]
     with subprocess.Popen(argv, cwd=REPO) as process:
-        deadline = time.monotonic() + 60
-        while not state.requests and time.monotonic() < deadline:
-            time.sleep(0.02)
+        assert state.hanging.wait(60)
         process.send_signal(signal.SIGKILL)
     assert len(state.taken) == taken
     home.tell(10)
