@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One night of benchmarks on the home HOME. See usage below and docs/operations.md.
+# One night of benchmarks on the home HOME. See usage below and docs/how-to/nightly.md.
 [ -n "${BASH_VERSION:-}" ] || exec bash "$0" "$@" # started as `sh run_dashboard.sh`
 set -euo pipefail
 

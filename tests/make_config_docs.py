@@ -1,4 +1,4 @@
-"""Print docs/config.md from the config fields themselves: `python3 tests/make_config_docs.py > docs/config.md`."""
+"""Print docs/reference/config.md: `python3 tests/make_config_docs.py > docs/reference/config.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the schemas of files that a stranger may read, and docs/schemas.md: `python3 tests/make_schemas.py`.
+"""Write the schemas of files that a stranger may read, and docs/reference/schemas.md: `python3 tests/make_schemas.py`.
 
 Both are made from the dataclasses that read and write these files; a test keeps them true.
 """
@@ -36,7 +36,7 @@ from tvmdash.verdict import NightVerdict
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCHEMAS = REPOSITORY / "shared" / "python" / "tvmdash" / "schemas"
-PAGE = REPOSITORY / "docs" / "schemas.md"
+PAGE = REPOSITORY / "docs" / "reference" / "schemas.md"
 _OUTPUT = "results/subsystem/output"
 _STAT_ALERTS = f"{_OUTPUT}/stat_alerts"
 
@@ -95,7 +95,13 @@ def _page() -> Iterator[str]:
     yield "not know. A field that is not *required* may be missing in files of older dashboards."
     for file in FILES:
         schema = file.made
-        yield from ("", f"## {file.path}", "", f"[{file.schema}](../shared/python/tvmdash/schemas/{file.schema})", "")
+        yield from (
+            "",
+            f"## {file.path}",
+            "",
+            f"[{file.schema}](../../shared/python/tvmdash/schemas/{file.schema})",
+            "",
+        )
         yield from _described(schema)
         for name, inner in schema.get("$defs", {}).items():
             yield from ("", f"### {name} in {file.path.rpartition('/')[2]}", "")

@@ -1,4 +1,4 @@
-"""The nginx of docs/serving.md, with exactly that snippet but for its port and folder."""
+"""The nginx of docs/how-to/serve.md, with exactly that snippet but for its port and folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr
 
 
 def snippet(site: Path, port: int) -> str:
-    found = re.search(r"```nginx\n(.*?)```", (REPO / "docs" / "serving.md").read_text(encoding="utf-8"), re.DOTALL)
+    found = re.search(
+        r"```nginx\n(.*?)```", (REPO / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert found
     text, roots = re.subn(r"root /\S+;", f'root "{site}";', found[1])
     text, ports = re.subn(r"listen 80;", f"listen 127.0.0.1:{port};", text)

@@ -52,7 +52,7 @@ def maker(name: str) -> ModuleType:
 
 def test_the_config_page_is_what_the_fields_say() -> None:
     page = maker("make_config_docs").page()
-    assert text("config.md") == page, "run: python3 tests/make_config_docs.py > docs/config.md"
+    assert text("reference/config.md") == page, "run: python3 tests/make_config_docs.py > docs/reference/config.md"
 
 
 def test_the_schemas_and_their_page_are_what_the_dataclasses_say() -> None:
@@ -71,7 +71,7 @@ def test_every_field_says_what_it_is_for() -> None:
 
 @pytest.mark.parametrize("row", PIPELINES, ids=lambda row: str(row.kind))
 def test_the_protocol_page_has_each_stage_with_its_arguments_and_time_limit(row: object) -> None:
-    page = text("protocol.md")
+    page = text("reference/protocol.md")
     for stage in row.stages:  # type: ignore[attr-defined]
         pattern = (
             rf"\| {row.kind} \| `{stage.script}`[^|]* \| {', '.join(stage.arguments)} \|[^|]*\| {stage.timeout_s} \|"  # type: ignore[attr-defined]
@@ -90,7 +90,7 @@ def test_every_verb_of_the_command_line_is_in_the_readme_or_the_docs() -> None:
 
 
 def test_every_exit_code_is_documented() -> None:
-    page = text("operations.md")
+    page = text("how-to/nightly.md")
     codes = (OK_CODE, SOME_FAILED, USAGE, BUG, CANNOT_TELL, TVM_WORSE, HELD, REFUSED, STOPPED)
     assert not [code for code in codes if not re.search(rf"\b{code}\b", page)]
 
@@ -125,7 +125,7 @@ def test_every_experiment_and_subsystem_is_documented() -> None:
 
 
 def test_the_pages_experiment_runs_in_as_many_lines_as_it_shows(tmp_path: Path, tvm_artifact_folder: Path) -> None:
-    page = text("experiments.md").partition("\n## Writing one\n")[2]
+    page = text("reference/experiments.md").partition("\n## Writing one\n")[2]
     blocks = dict(reversed(re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL)))
     folder = tmp_path / "experiments" / "mlp_batches"
     folder.mkdir(parents=True)
@@ -147,5 +147,5 @@ def test_the_pages_experiment_runs_in_as_many_lines_as_it_shows(tmp_path: Path, 
 
 
 def test_the_page_of_every_document_is_in_the_index() -> None:
-    index = text("README.md")
-    assert not [path.name for path in DOCS.glob("*.md") if path.name != "README.md" and path.name not in index]
+    index = text("index.md")
+    assert not [path for path in DOCS.glob("*/*.md") if path.parent.name != "decisions" and path.name not in index]

@@ -55,7 +55,7 @@ def archive(
 ) -> ArchiveResult:
     """Add `home`, as it is now, to the archives in `backup` under `name`; it counts only once verified.
 
-    Left out are derived files (see `docs/archive.md`) and the folders of `exclude` that lie inside the home. `beside`:
+    Left out are derived files (docs/how-to/back-up.md) and the folders of `exclude` that lie inside the home. `beside`:
     folders outside it that are archived with it, by where they come to lie in a home that is restored.
     DashboardError where it cannot be made; the archives before it are untouched then.
     """

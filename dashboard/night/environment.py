@@ -28,7 +28,7 @@ REFERENCE = "TVMDASH_REFERENCE"
 
 
 def write_reference(path: Path, reference: Artifact, measured: Mapping[str, int] | None = None) -> None:
-    """Name the TVM that a job's is measured against, as docs/protocol.md says.
+    """Name the TVM that a job's is measured against, as docs/reference/protocol.md says.
 
     measured: how many pairs of processes were measured beside it, by the hash of all that a point ran.
     """

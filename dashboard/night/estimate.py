@@ -17,7 +17,7 @@ from tvmdash.text import format_duration
 NIGHTS_BACK = 30
 """How far to look for a night that measured in full."""
 UNCHANGED = "unchanged"
-"""What ended a point that was measured with one pair (docs/measuring.md)."""
+"""What ended a point that was measured with one pair (docs/explanation/measuring.md)."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A program that is not trusted, run by bubblewrap: no network, and of this machine only what it is shown.
 
 It sees the system's programs, the Python that runs here and the folders that it is given, by their own paths; nothing
-else of the disk is there, nor any other process. docs/pull-requests.md says what that does not protect.
+else of the disk is there, nor any other process. docs/how-to/pull-requests.md says what that does not protect.
 """
 
 from __future__ import annotations

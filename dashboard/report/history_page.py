@@ -29,9 +29,9 @@ def _format_head(history: History) -> Iterator[str]:
     rounds = max(history.rounds.values(), default=1)
     source = "git" if history.committed else "pypi"
     yield f"    python3 -m dashboard backfill HOME --artifacts {source}:{first_last} --rounds {rounds}"
-    yield "    python3 -m dashboard results HOME --history --output docs/history.md"
+    yield "    python3 -m dashboard results HOME --history --output history.md"
     yield ""
-    yield words.describe_method("[compare](investigating.md)")
+    yield words.describe_method("`compare`")
     yield ""
     yield from format_table(["", ""], [[name, text] for name, text in _list_facts(history) if text], words=2)
 

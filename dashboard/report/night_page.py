@@ -36,14 +36,14 @@ def _format_head(results: NightResults) -> Iterator[str]:
         " the terminal without `--output`, of the newest night without a stamp."
     )
     yield ""
-    yield f"    python3 -m dashboard results HOME {escape(night.stamp)} --output docs/results.md"
+    yield f"    python3 -m dashboard results HOME {escape(night.stamp)} --output results.md"
     yield ""
     yield (
         "Times are medians over several processes where there was time for several; in brackets stands the 95 %"
         " interval of the median, and a time without one has too few samples for it."
         f" `{FAILED}`: the point gave no answer or a wrong one; the reason is below its table."
         " What makes a number doubtful stands there too."
-        " [measuring.md](measuring.md) says how a point is measured, [experiments.md](experiments.md) what each"
+        " docs/explanation/measuring.md says how a point is measured, docs/reference/experiments.md what each"
         " experiment asks."
     )
     yield ""

@@ -29,7 +29,7 @@ WITHOUT = ("AlterOpLayout", "tir.CommonSubexprElimTIR")
 REMEDY = (
     'It needs one that has both, as v0.18.0, built from source: "tvm_remote": "https://github.com/apache/tvm", '
     '"tvm_branch": "refs/tags/v0.18.0", "tvm_options": {"USE_LLVM": "llvm-config-15", "USE_VTA_FSIM": "ON"} '
-    "in this experiment's config.json (docs/artifacts.md)."
+    "in this experiment's config.json (docs/explanation/artifacts.md)."
 )
 
 

@@ -1,9 +1,9 @@
 """What a reader waits for, in headless Chromium: `python tests/benchmarks/website_browser.py [--home HOME]`.
 
-The explorer of a home of 500 series and 1,825 nights behind the nginx of docs/serving.md (where it is installed) and
-behind `dashboard serve`: milliseconds from the start of the
-navigation to the first drawn chart, in a browser with an empty cache, and bytes sent. Then 50 series of
-10,000 nights on one chart: the frame after each of 20 zooms by the wheel, and after each of 60 movements of the mouse.
+The explorer of a home of 500 series and 1,825 nights behind the nginx of docs/how-to/serve.md (where it is installed)
+and behind `dashboard serve`: milliseconds from the start of the navigation to the first drawn chart, in a browser with
+an empty cache, and bytes sent. Then 50 series of 10,000 nights on one chart: the frame after each of 20 zooms by the
+wheel, and after each of 60 movements of the mouse.
 Needs chromium and tests/requirements.txt. Beside each round stands what an empty page takes, for a busy machine.
 """
 

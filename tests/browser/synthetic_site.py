@@ -1,4 +1,4 @@
-"""A site of any size without a home: the pages that scripts fill, and data files as in docs/website-data.md."""
+"""A site of any size without a home: the pages that scripts fill, with data as docs/reference/website-data.md says."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Real TVM built from source at two commits, and an experiment measured on both: hours, where nothing is built yet.
 
-docs/artifacts.md says what it needs and how it is called.
+docs/explanation/artifacts.md says what it needs and how it is called.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
         not REMOTE,
-        reason=f"{real_tvm.MIRROR} is not set: give a clone of apache/tvm, and an hour or two (docs/artifacts.md)",
+        reason=f"{real_tvm.MIRROR} is not set: give a clone of apache/tvm, two hours (docs/explanation/artifacts.md)",
     ),
 ]
 
@@ -53,7 +53,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> Iterator[list[str]]:
 
 
 def compared(home: homes.HomeForTests, pair: real_tvm.Pair, markdown: Path) -> dict[str, Any]:
-    """Both commits built where they are not there yet, and measured in turn by the command of docs/investigating.md."""
+    """Both commits built where they are not there yet, and measured in turn by `compare`."""
     names = (f"git:{pair.older}", f"git:{pair.newer}")
     argv = [sys.executable, "-m", "dashboard", "compare", str(home.path), *names, "--rounds", str(ROUNDS), "--all"]
     env = {**homes.environment(), "HOME": os.environ.get("HOME", "/tmp")}  # git's own settings are the caller's

@@ -1,4 +1,4 @@
-"""The subsystem in docs/writing-a-subsystem.md, run as it stands there."""
+"""The subsystem in docs/how-to/subsystem.md, run as it stands there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.dashboard import homes
 
-PAGE = homes.REPO / "docs" / "writing-a-subsystem.md"
+PAGE = homes.REPO / "docs" / "how-to" / "subsystem.md"
 NAME = "slower"
 
 

@@ -44,7 +44,7 @@ class Fault:
 
 @dataclass
 class State:
-    """What was taken, in its order, and how the next requests go. repeats: IDs that came again. hanging: a request is held."""
+    """What was taken, in its order, and how the next requests go. repeats: IDs again. hanging: one is held."""
 
     url: str = ""
     taken: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -1,6 +1,7 @@
 """The `wheel` provider: apache-tvm from the package index, with a tvm-ffi that it is proved to work with.
 
-Wheels of TVM declare only a floor for tvm-ffi, and the newest tvm-ffi above it may crash them: see docs/artifacts.md.
+Wheels of TVM declare only a floor for tvm-ffi, and the newest tvm-ffi above it may crash them
+(docs/explanation/artifacts.md).
 """
 
 from __future__ import annotations

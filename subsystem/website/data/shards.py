@@ -1,4 +1,4 @@
-"""The points of each series as column-wise JSON and as CSV; docs/website-data.md describes both."""
+"""The points of each series as column-wise JSON and as CSV; docs/reference/website-data.md describes both."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_without_a_sandbox_its_environment_is_its_own_all_the_same(den: Den) -> 
     den.home.configure(isolate_candidates="never")
     _, loot = den.try_pull()
     assert (loot["environment"], loot["kept"]) == (False, "1")
-    assert loot["key"] == SECRET, "what docs/pull-requests.md says is not protected then"
+    assert loot["key"] == SECRET, "what docs/how-to/pull-requests.md says is not protected then"
 
 
 def test_where_it_must_be_isolated_and_cannot_be_only_the_homes_own_is_measured(den: Den, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The nginx of docs/serving.md, run."""
+"""The nginx of docs/how-to/serve.md, run."""
 
 from __future__ import annotations
 

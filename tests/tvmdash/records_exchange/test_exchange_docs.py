@@ -1,4 +1,4 @@
-"""The examples of docs/exchange.md do what the page says."""
+"""The examples of docs/how-to/exchange.md do what the page says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tvmdash.measure.capture import Capture, OperatorSpan, Sample
 from tvmdash.records_exchange import find_format, records_in, write_records
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-PAGE = (REPOSITORY / "docs" / "exchange.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs" / "how-to" / "exchange.md").read_text(encoding="utf-8")
 STAMP = "20261121T031500Z"
 
 
@@ -71,7 +71,7 @@ def test_the_python_of_the_page_runs(block: str, place: Path) -> None:
     rows = list(records_in(place / "home"))
     for name in ("records.parquet", "records.jsonl"):
         write_records(place / name, rows, find_format(place / name))
-    exec(compile(block, "docs/exchange.md", "exec"), {"folder": place})
+    exec(compile(block, "docs/how-to/exchange.md", "exec"), {"folder": place})
 
 
 def test_the_page_names_every_format_and_no_other() -> None:

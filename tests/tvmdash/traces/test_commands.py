@@ -1,4 +1,4 @@
-"""The command line of traces: formats, exit codes, and every example of docs/traces.md on a small night."""
+"""The command line of traces: formats, exit codes, and every example of docs/reference/traces.md on a small night."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.views import VIEWS
 
 REPO = Path(__file__).resolve().parents[3]
-PAGE = (REPO / "docs" / "traces.md").read_text(encoding="utf-8")
+PAGE = (REPO / "docs" / "reference" / "traces.md").read_text(encoding="utf-8")
 STAMP = "20261121T031500Z"
 
 

@@ -1,4 +1,4 @@
-"""docs/questions.md: its commands answer the same questions about a small real night, which is run here."""
+"""docs/how-to/questions.md: its commands answer the same questions about a small real night, which is run here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.trace_processor import ask
 
 REPO = Path(__file__).resolve().parents[3]
-PAGE = (REPO / "docs" / "questions.md").read_text(encoding="utf-8")
+PAGE = (REPO / "docs" / "how-to" / "questions.md").read_text(encoding="utf-8")
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 EXAMPLES = [found for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL) for found in COMMAND.findall(block)]
 NIGHT = {

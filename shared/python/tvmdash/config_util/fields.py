@@ -173,14 +173,14 @@ HOME_FIELDS: Fields = {
     ),
     "hosts": Field(
         "map",
-        "The machines that measure, by a name of yours (docs/hosts.md); an experiment names those that measure it.",
+        "The machines that measure, by a name of yours (docs/how-to/hosts.md); an experiment names those it uses.",
         default={},
         of=Field("map", "A host.", of=Field("any", "")),
     ),
     "devices": Field(
         "map",
-        "What TVM drives beside the processor (docs/devices.md): `opencl`, `cuda`, `rocm`, `metal`, `vulkan`, each also"
-        " with a number as in `cuda:1`, and `remote:NAME`; an experiment's `device` names those that it runs on.",
+        "What TVM drives beside the processor (docs/how-to/devices.md): `opencl`, `cuda`, `rocm`, `metal`, `vulkan`,"
+        " each also with a number as in `cuda:1`, and `remote:NAME`; an experiment's `device` names those it runs on.",
         default={},
         of=Field("map", "A device.", of=Field("any", "")),
     ),
@@ -231,13 +231,13 @@ HOME_FIELDS: Fields = {
     "website_url": Field("str", "Where the website is served, for links in messages.", default="", min=0),
     "routes": Field(
         "map",
-        "Where incidents and nights are told, by a name of yours (docs/routes.md).",
+        "Where incidents and nights are told, by a name of yours (docs/how-to/routes.md).",
         default={},
         of=Field("map", "A route.", of=Field("any", "")),
     ),
     "owners": Field(
         "list",
-        "Who looks after which series; a regression pings them once (docs/routes.md).",
+        "Who looks after which series; a regression pings them once (docs/how-to/routes.md).",
         default=[],
         of=Field("map", "Owners.", of=Field("any", "")),
     ),
@@ -332,7 +332,7 @@ DEVICE_FIELDS: Fields = {
     ),
 }
 """What the config says of one device."""
-_LEVEL = Field("str", "A level of docs/verdict.md.", min=1)
+_LEVEL = Field("str", "A level of docs/explanation/verdict.md.", min=1)
 ROUTE_FIELDS: Fields = {
     "kind": Field(
         "choice",
@@ -493,7 +493,7 @@ FIELD_SETS: Mapping[str, Fields] = {
     "device": {
         "device": Field(
             "list",
-            "On what TVM's points run: `cpu`, and devices in the home's `devices` (docs/devices.md).",
+            "On what TVM's points run: `cpu`, and devices in the home's `devices` (docs/how-to/devices.md).",
             default=["cpu"],
             of=Field("str", "A device.", min=1),
             min=1,

@@ -4,7 +4,7 @@
 the last nights, against the noise of the 60 nights before it (change_noise), then what could explain it
 otherwise: too small to matter, a run that this series shows without change, a slow drift. Where
 artifacts can be measured again, much weaker suspicions are measured (change_rerun), and the re-runs
-decide. docs/alerts.md has the measured figures.
+decide. docs/explanation/alerts.md has the measured figures.
 
 Sources: Page 1954, Siegmund & Venkatraman 1995 (scan); Huber 1964 (bounded score); Matteson & James 2014,
 Fleming et al. 2023 (change points of nightly performance); Kalibera & Jones 2013, Wald 1945 (re-runs).

@@ -1,7 +1,7 @@
 """Other rules for the same question, kept because people know them: `"rule": "stddev"`.
 
 Source: uwsampl/relay-bench, the ancestor's statistical alert. It alerts on about a third of unchanged
-series each night (docs/alerts.md) and is not the default.
+series each night (docs/explanation/alerts.md) and is not the default.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         routing = read_routing(home)
         if not routing.routes:
-            raise DashboardError("names no routes.", place=home.config_file, remedy="docs/routes.md shows how.")
+            raise DashboardError("names no routes.", place=home.config_file, remedy="docs/how-to/routes.md shows how.")
         if parsed.test is not None:
             return _test(home, _choose(routing, parsed.test, home))
         return _send(home) if parsed.send else _show(home, routing)
@@ -119,7 +119,9 @@ def _test(home: Home, routes: Sequence[Route]) -> int:
 def _test_slack(home: Home, route: Route) -> str:
     secrets = find_secrets(route.secret_file, home.root)
     if secrets is None or not secrets.bot_token:
-        raise DashboardError("there is no bot token.", place=route.secret_file, remedy="docs/slack.md has the steps.")
+        raise DashboardError(
+            "there is no bot token.", place=route.secret_file, remedy="docs/how-to/slack.md has the steps."
+        )
     return send_test(secrets, route.channel)
 
 

@@ -206,9 +206,7 @@ def check(home: Home) -> list[str]:
         except DashboardError as error:
             faults.append(f"{name}: {error}")
     if not good and not faults:
-        remedy = (
-            f"write the token into {DEFAULT_FILE} (mode 600), and activate exp_reports. docs/slack.md has the steps"
-        )
+        remedy = f"write the token into {DEFAULT_FILE} (mode 600) and activate exp_reports; see docs/how-to/slack.md"
         faults.append(f"{home.root}: no active subsystem has a Slack token: {remedy}.")
     if faults:
         raise DashboardError("\n".join([*good, *faults]))

@@ -25,7 +25,7 @@ _REMEDIES: Mapping[str, str] = {
     "not_in_channel": "Invite the app: /invite @APP in the channel.",
     "is_archived": "The channel is archived. Choose another one as `channel`.",
     "channel_is_archived": "The channel is archived. Make a webhook for another one.",
-    "missing_scope": "Give the app the scopes that docs/slack.md names, and install it anew.",
+    "missing_scope": "Give the app the scopes that docs/how-to/slack.md names, and install it anew.",
     "restricted_action": "The workspace forbids the app to post there. Ask who runs it, or choose another channel.",
     **dict.fromkeys(sorted(MESSAGE_FAULTS), "This is a bug of the dashboard: please report it with message.json."),
 }

@@ -1,4 +1,4 @@
-"""Traces: many databases of measurements read as one, by SQL. See docs/traces.md."""
+"""Traces: many databases of measurements read as one, by SQL. See docs/reference/traces.md."""
 
 from __future__ import annotations
 

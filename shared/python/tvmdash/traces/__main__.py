@@ -1,4 +1,4 @@
-"""`python3 -m tvmdash.traces VERB ...`: see docs/traces.md. Exit codes: 0, 1 a fault in words, 2 usage, 130 stopped."""
+"""`python3 -m tvmdash.traces VERB ...` (docs/reference/traces.md). Exit codes: 0, 1 a fault, 2 usage, 130 stopped."""
 
 from __future__ import annotations
 

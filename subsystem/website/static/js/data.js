@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The site's data: index.json once, shards of series and receipts when they are asked for. docs/website-data.md says
+ * The site's data: index.json once, shards of series and receipts when they are asked for. docs/reference/website-data.md says
  * what is in them. Whatever is wrong comes as a SiteError whose message is a sentence for the reader.
  */
 

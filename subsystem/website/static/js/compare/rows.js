@@ -8,7 +8,7 @@ import { compare, geometricMean, summarise, worsening } from "../ratios.js";
 const VARIANT_SIGN = "@";
 /** The metrics that are ratios to the reference, measured in turn with it: as tvmdash.records.metrics.RATIOS. */
 const RATIO = /^(run_time|value)_ratio$/;
-/** What a ratio to the reference scatters from night to night where the alerts do not know: docs/verdict.md. */
+/** What a ratio to the reference scatters from night to night where the alerts do not know: docs/explanation/verdict.md. */
 const LEAST_RATIO_NOISE = 0.005;
 
 /** @typedef {import("../data.js").Entry} Entry */
