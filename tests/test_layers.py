@@ -23,6 +23,7 @@ FLOORS: dict[str, str] = {
     "common": "errors files",
     "structured": "common errors",
     "http_util": "common errors",
+    "time_budget": "errors",
     "secret_file": "errors",
     "github_api": "common errors http_util secret_file text",
     "stats": "errors",
@@ -54,9 +55,9 @@ FLOORS: dict[str, str] = {
     " structured text verdict",
     "backfill": "common dashboard_info errors records series stats structured text",
     "slack_util": "common config_util dashboard_info errors files http_util redaction secret_file stages structured"
-    " text verdict",
+    " text verdict time_budget",
     "routes": "common config_util contracts dashboard_info errors files github_api home_secrets http_util incidents"
-    " records redaction secret_file series slack_util structured text verdict",
+    " records redaction secret_file series slack_util structured text verdict time_budget",
     "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
     " records series stages stats structured summary_util text trial_util",
     "relax_util": "common devices errors experiment machine measure networks trial_util",

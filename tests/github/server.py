@@ -11,9 +11,11 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from tests.local_server import QuietServer, serving
 
 TOKEN = "ghs_0123456789abcdefghijABCDEFGHIJ456789"
 REPOSITORY, PULL, ME = "apache/tvm", 7, "github-actions[bot]"
@@ -86,16 +88,10 @@ class State:
 def serve() -> Iterator[State]:
     """A GitHub until the block ends."""
     state = State()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"state": state}))
-    state.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    server = QuietServer(type("Handler", (_Handler,), {"state": state}))
+    state.url = f"http://127.0.0.1:{server.port}"
+    with serving(server, threading.Event()):
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -11,16 +11,16 @@ import email
 import email.policy
 import email.utils
 import re
-import socket
 import socketserver
 import ssl
-import struct
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from pathlib import Path
 from typing import cast
+
+from tests.local_server import QuietServer, reset, serving
 
 CERTIFICATE = Path(__file__).with_name("localhost.pem")
 USER, PASSWORD, SENDER = "tvm", "correct horse battery", "tvm@bench.example.org"
@@ -171,7 +171,7 @@ class Handler(socketserver.BaseRequestHandler):
         if fault.kind == "drip":
             while not self.state.closing.wait(0.05):
                 self.request.sendall(b"250-")
-        self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        reset(self.request)
         raise ConnectionResetError
 
     def refuse(self, error: _RefusedError) -> None:
@@ -289,27 +289,16 @@ class Handler(socketserver.BaseRequestHandler):
         need(not [part.defects for part in mail.walk() if part.defects], 550, "defects")
 
 
-class Server(socketserver.ThreadingTCPServer):
+class Server(QuietServer):
     """The listening socket."""
 
-    daemon_threads = True
-    allow_reuse_address = True
     state: State
-
-    def handle_error(self, *arguments: object) -> None:
-        pass
 
 
 @contextlib.contextmanager
 def mail_server(security: str = "starttls") -> Iterator[State]:
     """A mail server that ends with the block."""
-    with Server(("127.0.0.1", 0), Handler) as server:
-        server.state = State(security, port=server.server_address[1])
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        try:
-            yield server.state
-        finally:
-            server.state.closing.set()
-            server.shutdown()
-            thread.join()
+    server = Server(Handler)
+    server.state = State(security, port=server.port)
+    with serving(server, server.state.closing):
+        yield server.state

@@ -8,15 +8,15 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import socket
-import struct
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl
+
+from tests.local_server import FailingHandler, QuietServer, serving
 
 TOKEN = "xoxb-1111111111-2222222222-abcdefghijklmnopqrstuvwx"
 HOOK_PATH = "/services/T00000000/B00000000/abcdefghijklmnopqrstuvwx"
@@ -292,14 +292,14 @@ FORM_METHODS = {
 }
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(FailingHandler, BaseHTTPRequestHandler):
     """One request."""
 
-    protocol_version = "HTTP/1.1"
     server: Server
 
-    def log_message(self, *arguments: object) -> None:
-        pass
+    @property
+    def closing(self) -> threading.Event:
+        return self.server.state.closing
 
     def do_GET(self) -> None:
         self.server.state.strays.append(f"GET {self.path} {self.headers.get('Authorization')}")
@@ -377,14 +377,8 @@ class Handler(BaseHTTPRequestHandler):
         known["content"] = body
 
     def answer(self, status: int, body: bytes, kind: str = "text/plain", **headers: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("X-OAuth-Scopes", self.server.state.scopes)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
+        scopes = self.server.state.scopes
+        self.send_answer(status, body, Content_Type=kind, X_OAuth_Scopes=scopes, **headers)
 
     def perform(self, fault: Fault, method: str) -> None:
         self.close_connection = True
@@ -403,59 +397,23 @@ class Handler(BaseHTTPRequestHandler):
         more = {"Retry_After": fault.retry_after} if fault.retry_after is not None else {}
         self.answer(fault.status, fault.body or b"<html>gateway</html>", "text/html", **more)
 
-    def fail_reset(self, fault: Fault, method: str) -> None:
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()
-
-    def fail_hang(self, fault: Fault, method: str) -> None:
-        self.server.state.closing.wait(60)
-
-    def fail_drip_head(self, fault: Fault, method: str) -> None:
-        self.drip(b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 60000)
-
-    def fail_drip_body(self, fault: Fault, method: str) -> None:
-        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n")
-        self.drip(b" " * 60000)
-
-    def drip(self, content: bytes) -> None:
-        for index in range(len(content)):
-            self.wfile.write(content[index : index + 1])
-            if self.server.state.closing.wait(0.05):
-                return
-
     def fail_garbage(self, fault: Fault, method: str) -> None:
         self.answer(fault.status, fault.body, "application/json; charset=utf-8")
-
-    def fail_endless(self, fault: Fault, method: str) -> None:
-        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
-        while not self.server.state.closing.is_set():
-            self.wfile.write(b" " * 65536)
 
     def fail_redirect(self, fault: Fault, method: str) -> None:
         self.answer(302, b"", Location=f"{self.server.state.url.removesuffix('api/')}elsewhere")
 
 
-class Server(ThreadingHTTPServer):
+class Server(QuietServer):
     """The listening socket."""
 
-    daemon_threads = True
     state: State
-
-    def handle_error(self, *arguments: object) -> None:
-        pass
 
 
 @contextlib.contextmanager
 def slack_server() -> Iterator[State]:
     """A Slack that ends with the block."""
-    server = Server(("127.0.0.1", 0), Handler)
-    server.state = State(url=f"http://127.0.0.1:{server.server_address[1]}/api/")
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    server = Server(Handler)
+    server.state = State(url=f"http://127.0.0.1:{server.port}/api/")
+    with serving(server, server.state.closing):
         yield server.state
-    finally:
-        server.state.closing.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()

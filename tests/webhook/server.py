@@ -11,17 +11,17 @@ import contextlib
 import hashlib
 import hmac
 import json
-import socket
-import struct
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
+
+from tests.local_server import FailingHandler, QuietServer, serving
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCHEMA = REPOSITORY / "shared" / "python" / "tvmdash" / "schemas" / "webhook_v1.json"
@@ -36,7 +36,7 @@ class Fault:
     """How one request fails; with `taken`, what it brought is kept before."""
 
     kind: str = "status"
-    """status, cut, hang, drip_head, drip_body, endless or redirect"""
+    """status, reset, hang, drip_head, drip_body, endless or redirect"""
     status: int = 500
     retry_after: str | None = None
     taken: bool = False
@@ -44,7 +44,10 @@ class Fault:
 
 @dataclass
 class State:
-    """What was taken, in its order, and how the next requests go. repeats: IDs again. hanging: one is held."""
+    """What was taken, in its order, and how the next requests go.
+
+    repeats: IDs that came again. hanging: a request is held.
+    """
 
     url: str = ""
     taken: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -61,18 +64,18 @@ class State:
         return list(self.taken.values())
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(FailingHandler, BaseHTTPRequestHandler):
     """One request."""
 
-    protocol_version = "HTTP/1.1"
     server: Server
 
-    def log_message(self, *arguments: object) -> None:
-        pass
+    @property
+    def closing(self) -> threading.Event:
+        return self.server.state.closing
 
     def do_GET(self) -> None:
         self.server.state.strays.append(self.path)
-        self.answer(404)
+        self.send_answer(404)
 
     def do_POST(self) -> None:
         state = self.server.state
@@ -82,7 +85,7 @@ class Handler(BaseHTTPRequestHandler):
         wrong = self.find_wrong(body)
         if wrong:
             state.violations.append(wrong)
-            self.answer(400)
+            self.send_answer(400)
             return
         if fault is None or fault.taken:
             identity = self.headers["webhook-id"]
@@ -90,7 +93,7 @@ class Handler(BaseHTTPRequestHandler):
                 state.repeats.append(identity)
             state.taken.setdefault(identity, json.loads(body))
         if fault is None:
-            self.answer(204)
+            self.send_answer(204)
             return
         self.close_connection = True
         with contextlib.suppress(OSError):
@@ -117,66 +120,27 @@ class Handler(BaseHTTPRequestHandler):
         wrong = [error.message for error in Draft202012Validator(schema).iter_errors(value)]
         return "; ".join([*(fault for fault, holds in faults.items() if holds), *wrong])
 
-    def answer(self, status: int, **headers: str) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
     def fail_status(self, fault: Fault) -> None:
-        self.answer(fault.status, **({"Retry_After": fault.retry_after} if fault.retry_after is not None else {}))
+        self.send_answer(fault.status, **({"Retry_After": fault.retry_after} if fault.retry_after is not None else {}))
 
-    def fail_cut(self, fault: Fault) -> None:
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()
-
-    def fail_hang(self, fault: Fault) -> None:
+    def fail_hang(self, *_: object) -> None:
         self.server.state.hanging.set()
-        self.server.state.closing.wait(60)
-
-    def fail_drip_head(self, fault: Fault) -> None:
-        self.drip(b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 60000)
-
-    def fail_drip_body(self, fault: Fault) -> None:
-        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n")
-        self.drip(b" " * 60000)
-
-    def drip(self, content: bytes) -> None:
-        for index in range(len(content)):
-            self.wfile.write(content[index : index + 1])
-            if self.server.state.closing.wait(0.05):
-                return
-
-    def fail_endless(self, fault: Fault) -> None:
-        self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        while not self.server.state.closing.is_set():
-            self.wfile.write(b" " * 65536)
+        super().fail_hang()
 
     def fail_redirect(self, fault: Fault) -> None:
-        self.answer(302, Location=self.server.state.url.replace("hooks", "elsewhere"))
+        self.send_answer(302, Location=self.server.state.url.replace("hooks", "elsewhere"))
 
 
-class Server(ThreadingHTTPServer):
+class Server(QuietServer):
     """The listening socket."""
 
-    daemon_threads = True
     state: State
-
-    def handle_error(self, *arguments: object) -> None:
-        pass
 
 
 @contextlib.contextmanager
 def webhook() -> Iterator[State]:
     """A webhook that ends with the block."""
-    with Server(("127.0.0.1", 0), Handler) as server:
-        server.state = State(f"http://127.0.0.1:{server.server_address[1]}{PATH}")
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        try:
-            yield server.state
-        finally:
-            server.state.closing.set()
-            server.shutdown()
-            thread.join()
+    server = Server(Handler)
+    server.state = State(f"http://127.0.0.1:{server.port}{PATH}")
+    with serving(server, server.state.closing):
+        yield server.state

@@ -10,9 +10,10 @@ import pytest
 from tests.github import server
 from tests.github.server import REPOSITORY, TOKEN, Fault, State
 from tests.tvmdash.routes.route_homes import NIGHTS, ONE, SITE, RouteHome, moved
+from tvmdash import time_budget
 from tvmdash.incidents.events import BisectionAnswer
 from tvmdash.incidents.ledger import BISECTED, Event, iso_of
-from tvmdash.routes import budget, command
+from tvmdash.routes import command
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def state() -> Iterator[State]:
 
 @pytest.fixture
 def home(tmp_path: Path, state: State, monkeypatch: pytest.MonkeyPatch) -> RouteHome:
-    monkeypatch.setattr(budget, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(time_budget, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setenv("GITHUB_API_URL", state.url)
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     made = RouteHome(tmp_path)

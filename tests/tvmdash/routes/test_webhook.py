@@ -15,6 +15,7 @@ import pytest
 from tests.tvmdash.routes.route_homes import NIGHTS, ONE, SITE, RouteHome, moved
 from tests.webhook import server
 from tests.webhook.server import SECRET, Fault, State
+from tvmdash import time_budget
 from tvmdash.contracts.routes import format_fault, read_states
 from tvmdash.routes import budget, command
 from tvmdash.verdict import Level
@@ -32,7 +33,7 @@ def state() -> Iterator[State]:
 
 @pytest.fixture
 def home(tmp_path: Path, state: State, monkeypatch: pytest.MonkeyPatch) -> RouteHome:
-    monkeypatch.setattr(budget, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(time_budget, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(budget, "_REQUEST_S", 0.6)
     made = RouteHome(tmp_path)
     made.routes["hook"] = {"kind": "webhook", "url": state.url, "secret_file": made.secret("hook", SECRET)}
@@ -105,8 +106,8 @@ def test_what_was_found_before_the_route_was_there_is_not_told(home: RouteHome, 
         Fault(status=500, taken=True),
         Fault(status=503),
         Fault(status=429, retry_after="0.05"),
-        Fault("cut"),
-        Fault("cut", taken=True),
+        Fault("reset"),
+        Fault("reset", taken=True),
         Fault("hang", taken=True),
         Fault("drip_head", taken=True),
         Fault("drip_body"),

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from tvmdash.errors import DashboardError
 from tvmdash.http_util import end_after
 from tvmdash.routes.outcome import BusyError, UncertainError
+from tvmdash.time_budget import TimeBudget
 
-_REQUEST_S, _ATTEMPTS, _FIRST_PAUSE_S = 20.0, 4, 0.5
+_REQUEST_S, _ATTEMPTS = 20.0, 4
 _T = TypeVar("_T")
 
 
-class Budget:
-    """So many seconds from now on."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._end = time.monotonic() + seconds
-
-    @property
-    def left_s(self) -> float:
-        return max(0.0, self._end - time.monotonic())
+class Budget(TimeBudget):
+    """The seconds of one route."""
 
     def spend(self, call: Callable[[float], _T], *, again: bool) -> _T:
         """What `call` returns, which is given the seconds that it may take.
@@ -30,23 +23,18 @@ class Budget:
         It is repeated while the other side is busy and, with `again`, where its outcome is not known: where doing it
         twice does nothing more.
         """
-        pause_s = _FIRST_PAUSE_S
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                return self._try(call)
-            except (BusyError, UncertainError) as error:
-                wait_s = max(pause_s, error.wait_s if isinstance(error, BusyError) else 0.0)
-                last = attempt == _ATTEMPTS or wait_s >= self.left_s
-                if last or not (again or isinstance(error, BusyError)):
-                    raise
-            time.sleep(wait_s)
-            pause_s *= 2
-        raise AssertionError
+
+        def wait_after(error: DashboardError) -> float | None:
+            if isinstance(error, BusyError):
+                return error.wait_s
+            return 0.0 if again and isinstance(error, UncertainError) else None
+
+        return self.repeat(lambda: self._try(call), _ATTEMPTS, wait_after)
 
     def _try(self, call: Callable[[float], _T]) -> _T:
         limit_s = min(_REQUEST_S, self.left_s)
         if limit_s <= 0:
-            raise BusyError(f"the {self._seconds:g} s of the route are used up")
+            raise BusyError(f"the {self.seconds:g} s of the route are used up")
         try:
             return end_after(limit_s, lambda: call(limit_s))
         except TimeoutError:
