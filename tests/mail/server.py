@@ -40,7 +40,7 @@ class Fault:
 
 @dataclass
 class State:
-    """What the server has, and how it shall behave. security: starttls, tls or none."""
+    """What the server has, and how it shall behave. security: starttls, tls or none. has_html: what mails must have."""
 
     security: str = "starttls"
     port: int = 0
@@ -51,6 +51,7 @@ class State:
     refused: set[str] = field(default_factory=set)
     offers_tls: bool = True
     needs_login: bool = True
+    has_html: bool = True
     closing: threading.Event = field(default_factory=threading.Event)
 
     def fail(self, step: str, *faults: Fault) -> None:
@@ -284,8 +285,9 @@ class Handler(socketserver.BaseRequestHandler):
         need(set(self.recipients) <= set(shown), 550, f"To: {shown} is not {self.recipients}")
         need(email.utils.parsedate_to_datetime(str(mail["Date"])).tzinfo, 550, f"Date: {mail['Date']}")
         need(re.fullmatch(r"<[\w.-]+@[\w.-]+>", str(mail["Message-ID"])), 550, f"Message-ID: {mail['Message-ID']}")
-        need(mail.get_content_type() == "multipart/alternative", 550, mail.get_content_type())
-        need([part.get_content_type() for part in mail.iter_parts()] == ["text/plain", "text/html"], 550, "parts")
+        kinds = [part.get_content_type() for part in mail.walk()]
+        whole = ["multipart/alternative", "text/plain", "text/html"] if self.state.has_html else ["text/plain"]
+        need(kinds == whole, 550, f"{kinds}")
         need(not [part.defects for part in mail.walk() if part.defects], 550, "defects")
 
 

@@ -336,8 +336,9 @@ _LEVEL = Field("str", "A level of docs/explanation/verdict.md.", min=1)
 ROUTE_FIELDS: Fields = {
     "kind": Field(
         "choice",
-        "What it is: `email` (SMTP), `webhook`, `github` (an issue for each incident), `slack` (threads).",
-        choices=("email", "webhook", "github", "slack"),
+        "What it is: `email` (SMTP), `webhook`, `github` (an issue for each incident), `slack` (threads), `apprise`"
+        " (any service that Apprise knows).",
+        choices=("email", "webhook", "github", "slack", "apprise"),
     ),
     "at_once": Field(
         "list",
@@ -365,7 +366,8 @@ ROUTE_FIELDS: Fields = {
     "secret_file": Field(
         "str",
         "File with mode 600, outside the home: the password (`email`), the key and, if that is secret, the address"
-        " (`webhook`), the token (`github`, `slack`; by default github_token or slack_token in ~/.config/tvmdash).",
+        " (`webhook`), the token (`github`, `slack`; by default github_token or slack_token in ~/.config/tvmdash), the"
+        " address (`apprise`).",
         default="",
         min=0,
     ),

@@ -36,6 +36,7 @@ class Kind(enum.StrEnum):
     WEBHOOK = "webhook"
     GITHUB = "github"
     SLACK = "slack"
+    APPRISE = "apprise"
 
 
 class Security(enum.StrEnum):
@@ -53,6 +54,7 @@ _OF_KIND: Mapping[Kind, tuple[str, ...]] = {
     Kind.WEBHOOK: ("url",),
     Kind.GITHUB: ("repository", "labels"),
     Kind.SLACK: ("channel",),
+    Kind.APPRISE: (),
 }
 _IN_THREADS = ("digest", "quiet_hours", "time_zone", "wake")
 """What a route that keeps one thread or issue for each incident lacks: there is a digest in neither."""
@@ -231,11 +233,17 @@ def _find_slack_faults(given: Mapping[str, Any]) -> Iterator[str]:
         yield f".channel: {given['channel']!r:.40} is not a channel's ID. Copy it from its details in Slack (C...)."
 
 
+def _find_apprise_faults(given: Mapping[str, Any]) -> Iterator[str]:
+    if not given["secret_file"]:
+        yield ".secret_file: is missing. Name the file that holds the service's address, as Apprise writes it."
+
+
 _FAULTS = {
     Kind.EMAIL: _find_email_faults,
     Kind.WEBHOOK: _find_webhook_faults,
     Kind.GITHUB: _find_github_faults,
     Kind.SLACK: _find_slack_faults,
+    Kind.APPRISE: _find_apprise_faults,
 }
 
 

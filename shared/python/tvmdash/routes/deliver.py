@@ -14,6 +14,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.home_secrets import find_secrets_of_home
 from tvmdash.redaction import redact_json
+from tvmdash.routes.apprise import open_apprise
 from tvmdash.routes.budget import Budget
 from tvmdash.routes.config import Kind, Route
 from tvmdash.routes.github import open_issues
@@ -46,6 +47,7 @@ SENDERS: Mapping[Kind, Callable[[Route, Path], Sender]] = {
     Kind.EMAIL: open_mail,
     Kind.WEBHOOK: open_webhook,
     Kind.GITHUB: open_issues,
+    Kind.APPRISE: open_apprise,
 }
 """What opens each kind; the threads of Slack are those of stat_alerts."""
 

@@ -1,0 +1,87 @@
+"""The route of kind `apprise`: any other service, by an address as Apprise writes them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tvmdash.errors import DashboardError
+from tvmdash.routes import text
+from tvmdash.routes.config import Route
+from tvmdash.routes.message import Message
+from tvmdash.routes.outcome import BusyError, DeliveryError, RefusedError, UncertainError, make_http_error
+from tvmdash.secret_file import SecretFile
+
+_LOGGER = "apprise"
+_STATUS = re.compile(r"\berror=(\d{3})\b")
+_SMTP = re.compile(r"\((\d{3}), b['\"]")
+_NOT_CONNECTED = re.compile(r"NewConnectionError|NameResolutionError|ConnectTimeout|\[Errno (?:-\d|101|111|113)\]")
+
+
+@dataclass(frozen=True)
+class AppriseSender:
+    """A service. Of a message that it gets twice it knows nothing, so none is sent again that it may have taken."""
+
+    url: str = field(repr=False)
+    safe_twice = False
+
+    def send(self, message: Message, limit_s: float, remote: str) -> str:
+        """Hand it over; DeliveryError where it is not taken."""
+        import apprise
+
+        with _listening() as said:
+            service = apprise.Apprise()
+            if not service.add(self.url):
+                raise RefusedError("its address is none that Apprise knows")
+            taken = service.notify(
+                title=text.format_subject(message), body=text.format_plain(message), body_format="text"
+            )
+        if not taken:
+            raise make_outcome("\n".join(said))
+        return ""
+
+
+def open_apprise(route: Route, home: Path) -> AppriseSender:
+    """The service; DashboardError where the file does not hold one address."""
+    file = SecretFile(home / Path(route.secret_file).expanduser(), "address", "~/.config/tvmdash/apprise_url")
+    lines = [line.strip() for line in file.read_lines(home) or [] if line.strip()]
+    if len(lines) != 1 or "://" not in lines[0]:
+        problem = "does not hold one address, as ntfys://TOPIC."
+        raise DashboardError(
+            problem, place=file.path, remedy="Write it as Apprise's documentation shows for the service."
+        )
+    return AppriseSender(lines[0])
+
+
+def make_outcome(said: str) -> DeliveryError:
+    """What Apprise's log says of a failure. The log holds the address, so nothing of it is told but codes."""
+    if status := _STATUS.search(said):
+        return make_http_error("its server", int(status[1]), {})
+    if code := _SMTP.search(said):
+        busy = code[1].startswith("4")
+        return BusyError(f"its server asks to try later ({code[1]})") if busy else RefusedError(f"refused ({code[1]})")
+    if _NOT_CONNECTED.search(said):
+        return BusyError("its server cannot be reached")
+    return UncertainError("Apprise does not say how it went")
+
+
+@contextlib.contextmanager
+def _listening() -> Iterator[list[str]]:
+    """What Apprise logs meanwhile, which goes nowhere else."""
+    said = list[str]()
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger(_LOGGER)
+    before = logger.level, logger.propagate
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    logger.addHandler(handler)
+    try:
+        yield said
+    finally:
+        logger.removeHandler(handler)
+        logger.level, logger.propagate = before
