@@ -25,7 +25,8 @@ from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import find_jobs, make_plan
 from dashboard.plan.reference import find_named, list_paired
 from dashboard.process import process
-from tvmdash.config_util import ConfigError
+from tvmdash.config_util import CONFIG_FILE, ConfigError
+from tvmdash.contracts.routes import SUBSYSTEM, THREADS
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -64,7 +65,7 @@ def find_faults(home: Home, code: CodeFolders) -> list[str]:
     jobs = list({(job.kind, job.experiment): job for job in jobs}.values())
     own = [fault for job in jobs for fault in _find_own_faults(job, plan)]
     elsewhere = [*_find_folder_faults(plan), *_find_reference_faults(plan), *_find_tool_faults(), *_report_empty(plan)]
-    return [*rejected, *own, *elsewhere, *_find_host_faults(plan)]
+    return [*rejected, *own, *elsewhere, *_find_route_faults(plan), *_find_host_faults(plan)]
 
 
 def _find_own_faults(job: Job, plan: Plan) -> Iterator[str]:
@@ -122,6 +123,18 @@ def _find_reference_faults(plan: Plan) -> Iterator[str]:
                 check_offered(spec, context)
             except (DashboardError, OSError) as error:
                 yield f"{plan.home.config_file}: $.reference: {error}"
+
+
+def _find_route_faults(plan: Plan) -> Iterator[str]:
+    """Routes that nobody serves; what is wrong within one is found by the subsystem's own check."""
+    from tvmdash.routes.config import Kind, read_what_is_good  # the detector's imports cost the other verbs time
+
+    active = {job.name for job in plan.subsystems}
+    for route in read_what_is_good(plan.home).routes.values():
+        subsystem = THREADS if route.kind is Kind.SLACK else SUBSYSTEM
+        if subsystem not in active:
+            config = plan.home.configs("subsystem") / subsystem / CONFIG_FILE
+            yield f"{plan.home.config_file}: $.routes.{route.name}: nobody tells it. Set active to true in {config}."
 
 
 def _find_host_faults(plan: Plan) -> Iterator[str]:

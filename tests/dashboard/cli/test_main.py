@@ -226,6 +226,23 @@ def test_check_misses_an_active_experiment(home: homes.HomeForTests) -> None:
     assert "no experiment is active" in home.run(verb="check").output
 
 
+@pytest.mark.parametrize(
+    ("route", "subsystem"),
+    [
+        ({"kind": "webhook", "secret_file": "/nowhere", "url": "https://pager.example.org"}, "routes"),
+        ({"kind": "slack", "channel": "C0NIGHTLY01"}, "stat_alerts"),
+    ],
+)
+def test_check_misses_what_serves_a_route(home: homes.HomeForTests, route: dict[str, str], subsystem: str) -> None:
+    home.experiment("good")
+    home.configure(routes={"mine": route})
+    place = home.path / "config/subsystem" / subsystem / "config.json"
+    fault = f"$.routes.mine: nobody tells it. Set active to true in {place}."
+    assert fault in home.run(verb="check").output
+    home.subsystem(subsystem)
+    assert fault not in home.run(verb="check").output
+
+
 def test_status_of_a_home_without_nights_says_so(home: homes.HomeForTests) -> None:
     done = home.run(verb="status")
     assert (done.code, "no night has run yet" in done.output) == (0, True)
