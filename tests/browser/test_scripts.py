@@ -78,13 +78,13 @@ def published(code: str, *arguments: str) -> str:
     return subprocess.run(argv, check=True, env=environment, timeout=60, capture_output=True, text=True).stdout
 
 
-def test_scripts_without_comments_are_the_same_programs(tmp_path: Path) -> None:
+def test_shortened_scripts_are_the_same_programs(tmp_path: Path) -> None:
     for path in JS.rglob("*.js"):
         (tmp_path / "bare" / path.relative_to(JS)).parent.mkdir(parents=True, exist_ok=True)
     published(
         "for path in pathlib.Path(sys.argv[1]).rglob('*.js'):\n"
         "  bare = pathlib.Path(sys.argv[2], path.relative_to(sys.argv[1]))\n"
-        "  bare.write_text(static.without_comments(path.read_text()))",
+        "  bare.write_text(static.shorten(path.read_text()))",
         str(JS),
         str(tmp_path / "bare"),
     )

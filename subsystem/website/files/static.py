@@ -16,6 +16,7 @@ CLASSIC = frozenset({"start.js", "age.js", "need.js"})
 START = "app.js"
 _RUNTIME = "need.js"
 _COMMENT = re.compile(r"^[ \t]*(?:/\*(?:(?!\*/).)*\*/|//[^\n]*)[ \t]*\n", re.MULTILINE | re.DOTALL)
+_INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.[\w./]+)";$', re.MULTILINE)
 _IMPORT_LATER = re.compile(r'\bimport\("(\.[\w./]+)"\)(?!\.[A-Z])')  # not that of a type, in a comment
 _EXPORT = re.compile(r"^export (?=(?:(?:async )?function\*?|const|class) (\w+))", re.MULTILINE)
@@ -63,19 +64,19 @@ def copy_static(static: Path, new: Path) -> None:
         if name.parts[0] != "js":
             shutil.copyfile(path, new / name)
             continue
-        module = Module(name.relative_to("js").as_posix(), without_comments(path.read_text(encoding="utf-8")))
+        module = Module(name.relative_to("js").as_posix(), shorten(path.read_text(encoding="utf-8")))
         if path.name not in CLASSIC:
             modules[module.name] = module
         elif path.name != _RUNTIME:
             (new / name).write_text(module.text, encoding="utf-8")
-    runtime = without_comments((static / "js" / _RUNTIME).read_text(encoding="utf-8"))
+    runtime = shorten((static / "js" / _RUNTIME).read_text(encoding="utf-8"))
     for script, bundle in bundles(modules, START).items():
         (new / "js" / script).write_text(bundle + (runtime if script == START else ""), encoding="utf-8")
 
 
-def without_comments(script: str) -> str:
-    """A script without the comments that have lines for themselves."""
-    return _COMMENT.sub("", script)
+def shorten(script: str) -> str:
+    """A script without the comments that have lines for themselves, and without indentation."""
+    return _INDENT.sub("", _COMMENT.sub("", script))
 
 
 def bundles(modules: Mapping[str, Module], start: str) -> dict[str, str]:
