@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+sys.path[:0] = [str(Path(__file__).parent), *map(str, Path(__file__).parents[1:3])]
 from watching import Watched, opening  # noqa: E402 - from this folder
 
 from tvmdash import common  # noqa: E402
@@ -44,6 +44,22 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             make_site_home.make_home(home.root, Truth(SERIES, NIGHTS), traces=1)
             make_site_home.publish(home)
     return output
+
+
+@pytest.fixture(scope="session")
+def planted_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """The home of tests/subsystem/website/planted.py, whose truth is known, with its site."""
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if os.environ.get("PYTEST_XDIST_WORKER") else shared
+    with (shared / "planted.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        home = Home(shared / "planted" / "home")
+        if not (home.output("website") / "index.json").is_file():
+            from tests.subsystem.website import planted
+
+            shutil.rmtree(home.root.parent, ignore_errors=True)  # what another worker could not finish
+            planted.make(home.root.parent)
+    return home
 
 
 @pytest.fixture(scope="module")  # no longer: tests of what a night ends would end it, as a child of their own process

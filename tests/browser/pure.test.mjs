@@ -16,8 +16,10 @@ const sorting = await import(`${JS}tables.js`);
 const { operatorTree, boxes, depthOf } = await import(`${JS}receipt/tree.js`);
 const { joined, checkVersion, catalogue, SiteError } = await import(`${JS}data.js`);
 const { findable, search } = await import(`${JS}search/index.js`);
-const { makeView, needsPast, rangeOf, recentBoundary } = await import(`${JS}explore/view.js`);
+const { makeView, needsPast, periodOf, recentBoundary } = await import(`${JS}explore/view.js`);
 const { flat } = await import(`${JS}facts.js`);
+const { dateAxis, wholeRange } = await import(`${JS}chart/axis.js`);
+const { commitAxis, nightAxis } = await import(`${JS}chart/ordinal.js`);
 const { placeCard } = await import(`${JS}chart/placing.js`);
 
 const HOSTILE = `<img src=x onerror=alert(1)> "q" & = # % , 編譯器`;
@@ -188,12 +190,38 @@ test("moments are UTC whatever the time zone of the reader", () => {
 test("series of different nights share one axis, and a line breaks where a week is missing", () => {
   const daily = shardOf([1, 2, 3, 4]);
   const gap = shardOf([5, 6], { stamp: ["20260101T030000Z", "20260120T030000Z"] });
-  const xs = points.axis([daily, gap]);
-  assert.equal(xs.length, 6);
-  const { values, places } = points.onAxis(gap, xs);
+  const axis = dateAxis([daily, gap]);
+  assert.equal(axis.xs.length, 6);
+  const { values, places } = points.onAxis(gap, axis);
   assert.deepEqual(values, [5, null, null, null, null, 6]);
   assert.deepEqual(places, [0, -1, -1, -1, -1, 1]);
-  assert.deepEqual(points.onAxis(daily, xs, 2).values, [0.5, 1, 1.5, 2, undefined, undefined]);
+  assert.deepEqual(points.onAxis(daily, axis, 2).values, [0.5, 1, 1.5, 2, undefined, undefined]);
+});
+
+test("on an axis of nights each stands beside the last, and a line still breaks where a week is missing", () => {
+  const shard = shardOf([1, 2, 3], { stamp: ["20251231T030000Z", "20260101T030000Z", "20260120T030000Z"] });
+  const axis = nightAxis([shard]);
+  assert.deepEqual(axis.labels, ["31 Dec 2025", "1 Jan 2026", "20 Jan"]);
+  assert.deepEqual(axis.xs, [0, 1, 1.5, 2]);
+  assert.deepEqual(points.onAxis(shard, axis).values, [1, 2, null, 3]);
+  const period = axis.periodOf([0.5, 2.5]);
+  assert.deepEqual(period.map(format.stampOf), ["20260101T030000Z", "20260120T030000Z"]);
+  assert.deepEqual(axis.rangeOf(period), [0.5, 2.5]);
+  assert.deepEqual(axis.rangeOf([0, 1]), axis.whole, "no night in view");
+});
+
+test("on an axis of commits the nights of one stand together, in the order of the first nights", () => {
+  const commits = ["a", "b", "c"].map((digit) => digit.repeat(40));
+  const shard = shardOf([1, 2, 3, 4, 5], { tvms: commits, tvm: [1, 1, 0, 1, 2] });
+  const other = shardOf([7, 8], { tvms: ["0.27.0"], tvm: [0, null] });
+  const axis = commitAxis([shard, other]);
+  assert.deepEqual(axis.labels, ["0.27.0", "bbbbbbbbb \u00d73", "unknown", "aaaaaaaaa", "ccccccccc"]);
+  const { values, places } = points.onAxis(shard, axis);
+  assert.deepEqual(values, [undefined, 1, 2, 4, undefined, 3, 5], "the night that went back stands with its commit");
+  assert.deepEqual(places, [-1, 0, 1, 3, -1, 2, 4]);
+  assert.deepEqual(axis.xs.map(Math.round), [0, 1, 1, 1, 2, 3, 4]);
+  assert.ok(axis.xs.every((x, at) => !at || x > axis.xs[at - 1]));
+  assert.deepEqual(points.onAxis(other, axis).values[4], 8);
 });
 
 test("the baseline is the median of the first ten nights in view, without nights that have no value", () => {
@@ -594,8 +622,8 @@ test("facts are told as paths with their units", () => {
 
 test("around one night some days are shown, around many a little room", () => {
   const day = 86400;
-  assert.deepEqual(rangeOf({}, [10 * day]), [7 * day, 13 * day]);
-  assert.deepEqual(rangeOf({}, [0, 200 * day]), [-2 * day, 202 * day]);
+  assert.deepEqual(periodOf({}, wholeRange([10 * day])), [7 * day, 13 * day]);
+  assert.deepEqual(periodOf({}, wholeRange([0, 200 * day])), [-2 * day, 202 * day]);
 });
 
 test("an interval of a time or a size that reaches 0 has one end", () => {

@@ -29,6 +29,8 @@ COUNT = 40
 TONIGHT = COUNT - 1
 OFF = frozenset({24, 25, 26})
 """Nobody ran the dashboard on these nights."""
+SAME_COMMIT = range(10, 13)
+"""On these nights TVM had nothing new: all measured the commit of the first."""
 GONE_SINCE = 35
 OLDER_STEP = 29
 REMOTE = "https://github.com/apache/tvm"
@@ -66,11 +68,13 @@ def digits(start: str) -> str:
 
 def commit_of(night: int) -> str:
     """The commit that a night measured."""
+    night = SAME_COMMIT[0] if night in SAME_COMMIT else night
     start = {TONIGHT: COMMITS[0][0], TONIGHT - 1: BEFORE}
     return digits(start.get(night, f"{0x3000000 + night * 7919:07x}"))
 
 
 def version_of(night: int) -> str:
+    night = SAME_COMMIT[0] if night in SAME_COMMIT else night
     return f"0.28.dev{400 + night}+g{commit_of(night)[:9]}"
 
 
@@ -212,9 +216,8 @@ def leave_night(home: AlertHome, night: int) -> None:
     before = max((earlier for earlier in nights() if earlier < night), default=None)
     since = None
     if before is not None:
-        commits = (
-            COMMITS if night == TONIGHT else ((commit_of(night)[:7], "Ada Lovelace", "[Misc] Tidy", "src/support"),)
-        )
+        commits = ((commit_of(night)[:7], "Ada Lovelace", "[Misc] Tidy", "src/support"),)
+        commits = COMMITS if night == TONIGHT else commits if commit_of(night) != commit_of(before) else ()
         since = {
             "stamp": stamp_of(before), "key": f"git-{commit_of(before)[:12]}", "version": version_of(before),
             "commit": commit_of(before), "more": 0,

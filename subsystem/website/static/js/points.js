@@ -1,16 +1,10 @@
 // @ts-check
-/** Series as numbers to draw: one time axis for all, baselines, levels between steps. Nothing here touches the page. */
+/** Series as numbers to draw: values on an axis, baselines, levels between steps. Nothing here touches the page. */
 
 import { seconds } from "./format.js";
 
 /** @typedef {import("./data.js").Shard} Shard */
 /** @typedef {number | null | undefined} Value a value; null breaks the line; undefined is no night of that series */
-/**
- * @typedef {{
- *   shard: Shard, times: number[], baseline: number | null, values: Value[], places: number[],
- * }} Line one series on the common axis: `places[i]` is the index in the shard of axis place i, -1 where there is none
- */
-
 export const GAP_S = 8 * 86400;
 export const BASELINE_NIGHTS = 10;
 /** A band of 2 noise scales holds 95 of 100 nights where nothing changes. */
@@ -81,51 +75,28 @@ export function lowerBound(sorted, value) {
 }
 
 /**
- * All nights of the shards, ascending, with a place inside each gap of any series, where its line is to break.
- *
- * @param {readonly Shard[]} shards
- */
-export function axis(shards) {
-  /** @type {Set<number>} */
-  const all = new Set();
-  for (const shard of shards) {
-    const at = timesOf(shard);
-    for (let index = 0; index < at.length; index += 1) {
-      const [time, next] = [at[index] ?? 0, at[index + 1]];
-      all.add(time);
-      if (next !== undefined && next - time > GAP_S) all.add(Math.round((time + next) / 2));
-    }
-  }
-  return [...all].sort((a, b) => a - b);
-}
-
-/**
- * A shard's values on the axis, each divided by `divisor`.
+ * A shard's values at the places of an axis, each divided by `divisor`.
  *
  * @param {Shard} shard
- * @param {readonly number[]} xs
+ * @param {import("./chart/axis.js").Axis} axis
  * @param {number} [divisor]
  * @returns {{values: Value[], places: number[]}}
  */
-export function onAxis(shard, xs, divisor = 1) {
+export function onAxis(shard, axis, divisor = 1) {
   const at = timesOf(shard);
   /** @type {Value[]} */
-  const values = new Array(xs.length).fill(undefined);
+  const values = new Array(axis.xs.length).fill(undefined);
   /** @type {number[]} */
-  const places = new Array(xs.length).fill(-1);
-  let place = 0;
-  for (let index = 0; index < at.length; index += 1) {
-    const time = at[index] ?? 0;
-    const before = at[index - 1];
-    while ((xs[place] ?? Infinity) < time) {
-      if (before !== undefined && time - before > GAP_S) values[place] = null;
-      place += 1;
-    }
+  const places = new Array(axis.xs.length).fill(-1);
+  let before = -1;
+  axis.placesOf(shard).forEach((place, index) => {
+    if (axis.breaks && index && (at[index] ?? 0) - (at[index - 1] ?? 0) > GAP_S)
+      for (let between = before + 1; between < place; between += 1) values[between] = null;
     const value = shard.value[index];
     values[place] = value === null || value === undefined ? undefined : value / divisor;
     places[place] = index;
-    place += 1;
-  }
+    before = place;
+  });
   return { values, places };
 }
 

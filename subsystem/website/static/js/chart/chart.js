@@ -8,16 +8,16 @@ import { seriesColor, UPlot } from "../plot.js";
 /** @typedef {import("../data.js").Entry} Entry */
 /** @typedef {import("../data.js").Shard} Shard */
 /** @typedef {import("../points.js").Value} Value */
-/** @typedef {[number, number]} Range seconds since 1970 */
+/** @typedef {import("./axis.js").Range} Range */
 /**
  * @typedef {{
  *   entry: Entry, shard: Shard, values: Value[], places: number[], divisor: number, baseline: number | null,
  *   scale: string,
  * }} ChartLine `scale` is its unit, or "ratio"; values are divided by `divisor`
  * @typedef {{
- *   lines: ChartLine[], xs: number[], log: boolean, relative: boolean, band: boolean, kinds: Set<string>,
- *   marks: import("../points.js").Mark[], range: Range,
- * }} View
+ *   lines: ChartLine[], axis: import("./axis.js").Axis, xs: number[], log: boolean, relative: boolean, band: boolean, kinds: Set<string>,
+ *   marks: import("../points.js").Mark[], range: Range, period: Range,
+ * }} View `range` is what is in view as positions on its axis, `period` as seconds since 1970
  * @typedef {{line: number, index: number}} Place a point: which line, and where on the axis
  * @typedef {{
  *   onRange: (range: Range | null) => void, onPoint: (place: Place | null) => void, onPin: (place: Place) => void,

@@ -39,11 +39,11 @@ export function options(view, size, told, current, pick) {
       bind: { dblclick: () => () => (told.onRange(null), null) },
     },
     scales: {
-      x: { time: true, min: view.range[0], max: view.range[1] },
+      x: { time: !view.axis.drawn, min: view.range[0], max: view.range[1] },
       ...Object.fromEntries(scales.map((scale) => [scale, yScale(view.log)])),
     },
     axes: [
-      {
+      view.axis.drawn?.(false) ?? {
         stroke: () => color("--muted"),
         grid: { stroke: () => color("--line"), width: 1 },
         ticks: { show: false },

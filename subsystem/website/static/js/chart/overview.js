@@ -3,7 +3,6 @@
 
 import { el } from "../dom.js";
 import { color, UPlot, utcDate } from "../plot.js";
-import { wholeRange } from "../explore/view.js";
 import { timeLabels } from "../format.js";
 
 const HEIGHT_PX = 64;
@@ -52,10 +51,10 @@ export function makeOverview(host, onRange) {
             padding: [4, 14, 0, 80],
             legend: { show: false },
             tzDate: utcDate,
-            scales: { x: { range: () => wholeRange(next.xs) } },
+            scales: { x: { time: !next.axis.drawn, range: () => next.axis.whole } },
             cursor: { x: false, y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
             axes: [
-              {
+              next.axis.drawn?.(true) ?? {
                 stroke: () => color("--muted"),
                 grid: { show: false },
                 ticks: { show: false },

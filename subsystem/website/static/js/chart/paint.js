@@ -39,29 +39,30 @@ export function paintBehind(plot, view) {
   ctx.clip();
   for (const mark of view.lines.length <= MOST_BANDS ? view.marks : []) {
     if (mark.kind !== "incident" || !view.kinds.has("incident")) continue;
-    const left = plot.valToPos(mark.time, "x", true);
-    const right = mark.end === null ? bbox.left + bbox.width : plot.valToPos(mark.end, "x", true);
+    const left = plot.valToPos(view.axis.positionOf(mark.time), "x", true);
+    const right = mark.end === null ? bbox.left + bbox.width : plot.valToPos(view.axis.positionOf(mark.end), "x", true);
     ctx.globalAlpha = 0.07;
     ctx.fillStyle = color(STYLES[mark.way ?? "worse"].variable);
     ctx.fillRect(left, bbox.top, right - left, bbox.height);
   }
   if (view.band && view.lines.length <= MOST_BANDS) {
-    view.lines.forEach((line, place) => paintBand(plot, line, place));
+    view.lines.forEach((line, place) => paintBand(plot, view.axis, line, place));
   }
   ctx.restore();
 }
 
 /**
  * @param {Plot} plot
+ * @param {import("./axis.js").Axis} axis
  * @param {import("./chart.js").ChartLine} line
  * @param {number} place
  */
-function paintBand(plot, line, place) {
+function paintBand(plot, axis, line, place) {
   const { ctx } = plot;
   const y = (/** @type {number} */ value) => plot.valToPos(value / line.divisor, line.scale, true);
   const { noise } = line.shard;
   for (const { from, to, level } of levels(line.shard)) {
-    const [left, right] = [plot.valToPos(from, "x", true), plot.valToPos(to, "x", true)];
+    const [left = 0, right = 0] = [from, to].map((time) => plot.valToPos(axis.positionOf(time), "x", true));
     ctx.fillStyle = seriesColor(place);
     if (noise && level > 0) {
       const [top, foot] = [y(level * (1 + BAND_SCALES * noise)), y(level * Math.max(1e-3, 1 - BAND_SCALES * noise))];
@@ -114,7 +115,10 @@ export function paintMarks(plot, view) {
   ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
   ctx.textBaseline = "alphabetic";
   ctx.textAlign = "left";
-  const seen = view.marks.filter((mark) => view.kinds.has(mark.kind) && mark.time >= from && mark.time <= to);
+  const seen = view.marks.filter((mark) => {
+    const x = view.axis.positionOf(mark.time);
+    return view.kinds.has(mark.kind) && x >= from && x <= to && !(mark.kind === "tvm" && view.axis.kind === "commit");
+  });
   const many = new Set(
     /** @type {Mark["kind"][]} */ (Object.keys(MOST_MARKS)).filter(
       (kind) => seen.filter((mark) => mark.kind === kind).length > MOST_MARKS[kind],
@@ -125,7 +129,7 @@ export function paintMarks(plot, view) {
   seen.sort((a, b) => PRIORITY.indexOf(a.kind) - PRIORITY.indexOf(b.kind) || a.time - b.time);
   for (const mark of seen) {
     const style = STYLES[mark.way ?? mark.kind];
-    const x = Math.round(plot.valToPos(mark.time, "x", true)) + 0.5;
+    const x = Math.round(plot.valToPos(view.axis.positionOf(mark.time), "x", true)) + 0.5;
     const short = many.has(mark.kind);
     ctx.strokeStyle = color(style.variable);
     ctx.fillStyle = color(style.variable);

@@ -4,8 +4,8 @@
 import { root } from "../data.js";
 import { el, table } from "../dom.js";
 import { counted, moment, quantity, stampOf } from "../format.js";
+import { placesInView } from "./axis.js";
 import { pointFacts, receiptUrl } from "./card.js";
-import { lowerBound } from "../points.js";
 
 const MOST_ROWS = 400;
 const MOST_COLUMNS = 12;
@@ -17,7 +17,7 @@ const KINDS = { tvm: "TVM", machine: "machine", annotation: "annotation", incide
  * @param {import("./chart.js").View} view
  */
 export function valuesTable(view) {
-  const [from, to] = [lowerBound(view.xs, view.range[0]), lowerBound(view.xs, view.range[1] + 1)];
+  const [from, to] = placesInView(view);
   const [only] = view.lines;
   const shown = view.lines.slice(0, MOST_COLUMNS);
   /** @type {import("../dom.js").Child[][]} */
@@ -27,7 +27,7 @@ export function valuesTable(view) {
     if (!shown.some((line) => (line.places[index] ?? -1) >= 0)) continue;
     if (rows.length >= MOST_ROWS) left += 1;
     else if (view.lines.length === 1 && only) rows.push(oneRow(only, only.places[index] ?? -1));
-    else rows.push([moment(stampOf(view.xs[index] ?? 0)), ...shown.map((line) => cell(line, index))]);
+    else rows.push([moment(stampAt(shown, index)), ...shown.map((line) => cell(line, index))]);
   }
   const [heads, numeric] =
     view.lines.length === 1
@@ -90,6 +90,12 @@ function oneRow(line, at) {
   ];
 }
 
+/** The night of a place. @param {import("./chart.js").ChartLine[]} lines @param {number} index */
+function stampAt(lines, index) {
+  const line = lines.find((one) => (one.places[index] ?? -1) >= 0);
+  return line?.shard.stamp[line.places[index] ?? -1] ?? "";
+}
+
 /** @param {import("./chart.js").ChartLine} line @param {number} index */
 function cell(line, index) {
   const at = line.places[index] ?? -1;
@@ -102,7 +108,7 @@ function cell(line, index) {
  * @param {import("./chart.js").View} view
  */
 export function marksTable(view) {
-  const [from, to] = view.range;
+  const [from, to] = view.period;
   const seen = view.marks.filter((mark) => mark.time <= to && (mark.end ?? mark.time) >= from).reverse();
   if (!seen.length) return el("p", {}, "Nothing is marked in this range.");
   const rows = seen.slice(0, MOST_ROWS).map((mark) => {

@@ -1,6 +1,7 @@
 // @ts-check
 /** What stands around the explorer's chart: picker, controls, card, strip of all nights, legend, tables. */
 
+import { placesInView } from "../chart/axis.js";
 import { pointCard } from "../chart/card.js";
 import { nearestNight } from "../chart/options.js";
 import { placeCard } from "../chart/placing.js";
@@ -9,6 +10,7 @@ import { legend, markKinds, ruleOf } from "./legend.js";
 import { makePicker } from "./picker.js";
 import { seconds, stampOf } from "../format.js";
 import { makeOverview } from "../chart/overview.js";
+import { stateOf } from "./view.js";
 import { changeState, currentState } from "../state.js";
 
 /** @typedef {import("../state.js").State} State */
@@ -37,14 +39,16 @@ export function surround(catalogue, chart, current) {
     relative: byId("relative", HTMLInputElement),
     band: byId("band", HTMLInputElement),
     rule: byId("rule", HTMLElement),
+    x: byId("x", HTMLSelectElement),
   };
   /** @type {Place | null} where the arrow keys are */
   let cursor = null;
   /** @type {string[]} what the address names */
   let shownIds = [];
-  const overview = makeOverview(byId("overview", HTMLElement), ([from, to]) =>
-    changeState({ from: stampOf(from), to: stampOf(to) }),
-  );
+  const overview = makeOverview(byId("overview", HTMLElement), (range) => {
+    const view = current();
+    if (view) changeState(stateOf(view, range));
+  });
   const picker = makePicker(
     {
       count: byId("count", HTMLElement),
@@ -106,10 +110,11 @@ export function surround(catalogue, chart, current) {
 
   /** @param {number} nights */
   const lastNights = (nights) => {
-    const end = current()?.xs.at(-1) ?? seconds(catalogue.night);
+    const end = current()?.axis.ends[1] ?? seconds(catalogue.night);
     changeState({ from: stampOf(end - nights * DAY_S), to: "" });
   };
 
+  places.x.addEventListener("change", () => changeState({ x: places.x.value }));
   places.log.addEventListener("change", () => changeState({ scale: places.log.checked ? "log" : "" }));
   places.relative.addEventListener("change", () => changeState({ relative: places.relative.checked ? "1" : "" }));
   places.band.addEventListener("change", () => changeState({ band: places.band.checked ? "" : "0" }));
@@ -153,8 +158,7 @@ export function surround(catalogue, chart, current) {
       return move({ line, index: now.index }, 0, shown);
     }
     const zoom = { "+": 0.25, "=": 0.25, "-": -0.5 }[key];
-    if (zoom !== undefined)
-      changeState({ from: stampOf(from + (to - from) * zoom), to: stampOf(to - (to - from) * zoom) });
+    if (zoom !== undefined) changeState(stateOf(shown, [from + (to - from) * zoom, to - (to - from) * zoom]));
     else if (key === "0") changeState({ from: "", to: "" });
     else if (key === "Enter" && cursor) pin(cursor);
     else if (key === "Escape") changeState({ at: "" }, { replace: true });
@@ -162,15 +166,15 @@ export function surround(catalogue, chart, current) {
     return true;
   };
 
-  /** @param {Place} now @param {number} step @param {View} shown */
+  /** To another night in view that the line has. @param {Place} now @param {number} step @param {View} shown */
   const move = (now, step, shown) => {
     const line = shown.lines[now.line];
-    if (!line) return false;
-    let index = Number.isFinite(step) ? now.index + step : step < 0 ? 0 : shown.xs.length - 1;
-    while (step && index > 0 && index < shown.xs.length - 1 && (line.places[index] ?? -1) < 0)
-      index += Math.sign(step) || 1;
-    const found = nearestNight(line, Math.max(0, Math.min(shown.xs.length - 1, index)));
-    if (found === null) return false;
+    const [first, end] = placesInView(shown);
+    if (!line || first >= end) return false;
+    let index = Math.max(first, Math.min(end - 1, now.index + step));
+    while (step && index > first && index < end - 1 && (line.places[index] ?? -1) < 0) index += Math.sign(step);
+    const found = nearestNight(line, index);
+    if (found === null || found < first || found >= end) return false;
     if (currentState()["at"]) changeState({ at: "" }, { replace: true });
     cursor = { line: now.line, index: found };
     chart.pointAt(cursor);
@@ -217,6 +221,7 @@ export function surround(catalogue, chart, current) {
     pick(state, ids) {
       shownIds = ids;
       picker.show(state["q"] ?? "", ids);
+      places.x.value = ["night", "commit"].find((kind) => kind === state["x"]) ?? "";
       places.log.checked = state["scale"] === "log";
       places.relative.checked = state["relative"] === "1";
       places.band.checked = state["band"] !== "0";
@@ -230,11 +235,12 @@ export function surround(catalogue, chart, current) {
     show(state, ids) {
       const view = current();
       if (!view) return void places.legend.replaceChildren();
-      const [from, to] = view.range;
+      const [from, to] = view.period;
+      const [first, last] = view.axis.ends;
       overview.show(view);
       this.drawn();
-      places.from.value = dayField(Math.max(from, view.xs[0] ?? from));
-      places.to.value = dayField(Math.min(to, view.xs.at(-1) ?? to));
+      places.from.value = dayField(Math.max(from, first));
+      places.to.value = dayField(Math.min(to, last));
       places.legend.replaceChildren(...legend(view, ids));
       places.marks.replaceChildren(...markKinds(view, state));
       places.rule.textContent = ruleOf(view);

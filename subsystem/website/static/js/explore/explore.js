@@ -4,8 +4,9 @@
 import { makeChart } from "../chart/chart.js";
 import { eachOf, readCatalogue, readSeries, SiteError } from "../data.js";
 import { byId } from "../dom.js";
-import { makeView, MOST_CHARTED, needsPast, recentBoundary } from "./view.js";
-import { counted, stampOf } from "../format.js";
+import { dateAxis } from "../chart/axis.js";
+import { makeView, MOST_CHARTED, needsPast, recentBoundary, stateOf } from "./view.js";
+import { counted } from "../format.js";
 import { changeState, onState, parts } from "../state.js";
 
 /** @typedef {import("../data.js").Entry} Entry */
@@ -32,7 +33,7 @@ export async function start() {
   let turn = 0;
 
   const chart = makeChart(byId("chart", HTMLElement), {
-    onRange: (range) => changeState(range ? { from: stampOf(range[0]), to: stampOf(range[1]) } : { from: "", to: "" }),
+    onRange: (range) => changeState(range && view ? stateOf(view, range) : { from: "", to: "" }),
     onPoint: (place) => around?.point(place),
     onPin: (place) => around?.pin(place),
     onDrawn: () => {
@@ -56,6 +57,7 @@ export async function start() {
     const wanted = ids.flatMap((id) => catalogue.byId.get(id) ?? []);
     const gone = ids.length - wanted.length;
     const lost = `${counted(gone, "series", "series")} of this link ${gone === 1 ? "is" : "are"} not on this site.`;
+    const axisOf = await axisFor(state["x"]);
     const { series, faults } = await readAll(wanted, needsPast(state, boundary));
     if (gone) faults.unshift(lost);
     if (mine !== turn) return;
@@ -63,7 +65,7 @@ export async function start() {
     message.textContent = faults.slice(0, 3).join(" ") || (series.length ? "" : empty);
     message.hidden = !message.textContent;
     byId("plots", HTMLElement).hidden = !series.length;
-    view = series.length ? makeView(state, series) : null;
+    view = series.length ? makeView(state, series, axisOf) : null;
     if (view) chart.show(view);
     const all = await surroundings();
     if (mine !== turn) return;
@@ -85,6 +87,13 @@ function idsOf(state, entries) {
   if (state["series"] === "none") return [];
   const asked = parts(state["series"]).slice(0, MOST_CHARTED);
   return asked.length ? asked : entries.slice(0, 1).map((entry) => entry.id);
+}
+
+/** @param {string | undefined} kind */
+async function axisFor(kind) {
+  if (kind !== "night" && kind !== "commit") return dateAxis;
+  const { commitAxis, nightAxis } = await import("../chart/slots.js");
+  return kind === "night" ? nightAxis : commitAxis;
 }
 
 /**

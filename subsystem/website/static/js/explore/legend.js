@@ -53,7 +53,7 @@ export function legend(shown, ids) {
  */
 export function markKinds(shown, state) {
   const kinds = kindsOf(state);
-  const [from, to] = shown.range;
+  const [from, to] = shown.period;
   return KINDS.map((kind) => {
     const count = shown.marks.filter(
       (mark) => mark.kind === kind && mark.time <= to && (mark.end ?? mark.time) >= from,
@@ -93,6 +93,6 @@ export function ruleOf(view) {
     view.band && view.lines.length <= 3
       ? " Shaded: two noise scales around the level between steps, where 95 of 100 unchanged nights lie."
       : "";
-  const first = day(stampOf(Math.max(view.range[0], view.xs[0] ?? 0)));
+  const first = day(stampOf(Math.max(view.period[0], view.axis.ends[0])));
   return `${forced}Baseline: the median of a series' first 10 nights in view, from ${first} on.${band} Times are UTC.`;
 }

@@ -1,14 +1,17 @@
 // @ts-check
 /** From the state in the address and the shards to what the chart shows; nothing here touches the page. */
 
-import { seconds } from "../format.js";
-import { axis, baseline, lowerBound, marks, onAxis, timesOf } from "../points.js";
+import { dateAxis, wholeRange } from "../chart/axis.js";
+import { seconds, stampOf } from "../format.js";
+import { baseline, lowerBound, marks, onAxis, timesOf } from "../points.js";
 
 /** @typedef {import("../data.js").Entry} Entry */
 /** @typedef {import("../data.js").Shard} Shard */
 /** @typedef {import("../state.js").State} State */
 /** @typedef {import("../chart/chart.js").View} View */
 /** @typedef {import("../points.js").Mark} Mark */
+/** @typedef {import("../chart/axis.js").Axis} Axis */
+/** @typedef {import("../chart/axis.js").Range} Range */
 
 export const KINDS = /** @type {const} */ (["tvm", "machine", "annotation", "incident"]);
 const DAY_S = 86400;
@@ -16,32 +19,30 @@ export const MOST_CHARTED = 50;
 const MOST_UNITS = 2;
 
 /**
- * The time range that the state asks for, within what there is; a day of `to` counts whole.
+ * The period that the state asks for, within what there is; a day of `to` counts whole.
  *
  * @param {State} state
- * @param {readonly number[]} xs
- * @returns {[number, number]}
+ * @param {Range} whole
+ * @returns {Range}
  */
-export function rangeOf(state, xs) {
-  const [begin, end] = wholeRange(xs);
+export function periodOf(state, [begin, end]) {
   let from = seconds(state["from"] ?? "");
   let to = seconds(state["to"] ?? "");
   if (/^\d{4}-\d\d-\d\d$/.test(state["to"] ?? "")) to += DAY_S - 1;
   if (!Number.isFinite(from)) from = begin;
   if (!Number.isFinite(to)) to = end;
-  return from < to ? [from, to] : [begin, end];
+  return from <= to ? [from, to] : [begin, end];
 }
 
 /**
- * All nights with some room on both sides; around a single one, some days.
+ * What the address says of a part of a view's axis.
  *
- * @param {readonly number[]} xs
- * @returns {[number, number]}
+ * @param {View} view
+ * @param {Range} range
  */
-export function wholeRange(xs) {
-  const [first = 0, last = DAY_S] = [xs[0], xs[xs.length - 1]];
-  const pad = first === last ? 3 * DAY_S : Math.max((last - first) * 0.01, DAY_S / 2);
-  return [first - pad, last + pad];
+export function stateOf(view, range) {
+  const [from, to] = view.axis.periodOf(range);
+  return { from: stampOf(from), to: stampOf(to) };
 }
 
 /**
@@ -74,30 +75,34 @@ export function kindsOf(state) {
   return new Set(KINDS.filter((kind) => !hidden.has(kind)));
 }
 
-/** @type {{key: Shard[], xs: number[], marks: Mark[], lines: Map<string, {values: any[], places: number[]}>} | null} */
+/**
+ * @type {{key: Shard[], axisOf: typeof dateAxis, axis: Axis, marks: Mark[],
+ *   lines: Map<string, {values: any[], places: number[]}>} | null}
+ */
 let last = null;
 
 /**
  * @param {State} state
  * @param {{entry: Entry, shard: Shard}[]} series
+ * @param {typeof dateAxis} [axisOf]
  * @returns {View}
  */
-export function makeView(state, series) {
+export function makeView(state, series, axisOf = dateAxis) {
   const shards = series.map((one) => one.shard);
   const held =
-    last && last.key.length === shards.length && last.key.every((shard, at) => shard === shards[at])
+    last?.axisOf === axisOf && last.key.length === shards.length && last.key.every((shard, at) => shard === shards[at])
       ? last
-      : { key: shards, xs: axis(shards), marks: marks(shards), lines: new Map() };
+      : { key: shards, axisOf, axis: axisOf(shards), marks: marks(shards), lines: new Map() };
   last = held;
-  const range = rangeOf(state, held.xs);
+  const period = periodOf(state, wholeRange(held.axis.ends));
   const units = new Set(shards.map((shard) => shard.unit));
   const relative = state["relative"] === "1" || units.size > MOST_UNITS;
   const log = state["scale"] === "log";
   const lines = series.map(({ entry, shard }) => {
-    const base = baseline(shard, firstShown(shard, range[0]), range[1]);
+    const base = baseline(shard, firstShown(shard, period[0]), period[1]);
     const divisor = relative && base ? base : 1;
     const key = `${entry.id} ${divisor}`;
-    const drawn = held.lines.get(key) ?? onAxis(shard, held.xs, divisor);
+    const drawn = held.lines.get(key) ?? onAxis(shard, held.axis, divisor);
     held.lines.set(key, drawn);
     const values = log ? positive(held, key, drawn.values) : drawn.values;
     const scale = relative ? "ratio" : shard.unit || "number";
@@ -105,13 +110,15 @@ export function makeView(state, series) {
   });
   return {
     lines,
-    xs: held.xs,
+    axis: held.axis,
+    xs: held.axis.xs,
     log,
     relative,
     band: state["band"] !== "0",
     kinds: kindsOf(state),
     marks: held.marks,
-    range,
+    range: held.axis.rangeOf(period),
+    period,
   };
 }
 
