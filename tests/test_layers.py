@@ -75,13 +75,14 @@ ROOMS: dict[str, str] = {
     "artifacts": "process",
     "plan": "artifacts",
     "report": "plan",
+    "schedule": "",
     "hosts": "artifacts plan process",
     "night": "archive artifacts hosts plan process",
     "worker": "artifacts hosts night plan",
     "investigate": "artifacts night plan process",
     "github": "artifacts",
     "authoring": "artifacts night plan",
-    "cli": "archive artifacts authoring github hosts importing investigate night plan process report worker",
+    "cli": "archive artifacts authoring github hosts importing investigate night plan process report schedule worker",
 }
 """The packages of dashboard from the ground up, and what each imports of the others."""
 

@@ -29,6 +29,7 @@ from dashboard.cli import (
     serve,
     smoke,
     status,
+    watch,
     work,
 )
 from dashboard.cli.arguments import BUG, HELD, OK_CODE, STOPPED, USAGE
@@ -43,6 +44,7 @@ COMMANDS = (
     check,
     devices,
     status,
+    watch,
     notify,
     routes,
     incidents,

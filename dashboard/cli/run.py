@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dashboard.cli import night_summary
-from dashboard.cli.arguments import OK_CODE, STOPPED, Verbs, add_home_verb, choose_exit_code, find_code, interrupt
+from dashboard.cli.arguments import OK_CODE, Verbs, add_home_verb, choose_exit_code, find_code, interrupt
 from dashboard.cli.fail_on import add_fail_on, judge_exit_code
+from dashboard.night.lock import HeldError
 from dashboard.plan.plan import make_plan
 from dashboard.report import prometheus
 from tvmdash.dashboard_info import Home, Night
@@ -28,15 +32,35 @@ def _run(arguments: argparse.Namespace) -> int:
 
     home = Home(arguments.home)
     signal.signal(signal.SIGTERM, interrupt)
-    plan = make_plan(home, find_code(arguments), seed=arguments.seed)
-    done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm)
-    print(night_summary.summarize_night(home, done))
+    beat = heartbeat.open_heartbeat(home)
+    with _telling_why(beat.fail):
+        plan = make_plan(home, find_code(arguments), seed=arguments.seed)
+        done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm, on_begin=beat.start)
+    summary = night_summary.summarize_night(home, done)
+    print(summary)
     code = choose_exit_code(done)
-    if code != STOPPED:
-        heartbeat.beat(plan.config.heartbeat_url, success=code == OK_CODE)
+    if code == OK_CODE:
+        beat.succeed()
+    else:
+        beat.fail(heartbeat.format_failure(summary, done))
     if plan.config.prometheus_file is not None:
         _leave_metrics(plan.config.prometheus_file, home, done)
     return judge_exit_code(home, done, code, arguments.fail_on)
+
+
+@contextlib.contextmanager
+def _telling_why(fail: Callable[[str], None]) -> Iterator[None]:
+    """Tell of a night that does not come to its end by itself; one that waits for another is none."""
+    try:
+        yield
+    except HeldError:
+        raise
+    except DashboardError as error:
+        fail(str(error))
+        raise
+    except Exception:
+        fail(f"This is a bug of the dashboard.\n{traceback.format_exc()}")
+        raise
 
 
 def _leave_metrics(path: Path, home: Home, done: Night) -> None:

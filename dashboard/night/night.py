@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import logging
 import os
+from collections.abc import Callable
 
 from dashboard.night import folders, recovery, repository
 from dashboard.night.context import Context
@@ -32,11 +33,14 @@ _log = logging.getLogger("night")
 _SETUP, _RUN = "setup", "run"
 
 
-def run_night(plan: Plan, *, rebuild: bool, order: NightOrder | None = None) -> Night:
+def run_night(
+    plan: Plan, *, rebuild: bool, order: NightOrder | None = None, on_begin: Callable[[str], None] | None = None
+) -> Night:
     """Run the plan and return its record, complete or interrupted; one job's failure is in it, not raised.
 
     It waits for the end of a run of `try`, and for another home's night on this machine. HeldError where another night
     holds the home, DashboardError where the night cannot begin. order: from the home that this host measures for.
+    on_begin: is given the night's stamp.
     """
     with night_lock(plan.home, waits=True, patience_s=order.patience_s if order else PATIENCE_S):
         orphans.become_subreaper()
@@ -54,6 +58,8 @@ def run_night(plan: Plan, *, rebuild: bool, order: NightOrder | None = None) -> 
                 machine_changes=changes,
             ),
         )  # fmt: skip
+        if on_begin is not None:
+            on_begin(context.stamp)
         remedies = list_remedies(plan)
         with watchdog.watch(context.mark, remedies), contextlib.ExitStack() as opened:
             try:

@@ -115,7 +115,6 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         telemetry_rate=value["telemetry_rate"],
         env=value["env"],
         env_name=value["env_name"] or home_machine.name_of(home),
-        heartbeat_url=value["heartbeat_url"],
         prometheus_file=_folder(home, value["prometheus_file"]) if value["prometheus_file"] else None,
         website_url=value["website_url"],
         bisect_when_idle=value["bisect_when_idle"],

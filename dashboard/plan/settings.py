@@ -68,7 +68,6 @@ class HomeConfig:
     telemetry_rate: float
     env: Mapping[str, str]
     env_name: str
-    heartbeat_url: str
     prometheus_file: Path | None
     website_url: str
     bisect_when_idle: bool

@@ -224,7 +224,33 @@ HOME_FIELDS: Fields = {
         default="",
         min=0,
     ),
-    "heartbeat_url": Field("str", "Fetched when a night ends (`/fail` added where a job failed).", default="", min=0),
+    "heartbeat_url": Field(
+        "str",
+        "A dead man's switch (healthchecks.io, Cronitor, ...): fetched with `/start` when a night begins, as it is when"
+        " all went well, else with `/fail` and what failed (docs/operations.md).",
+        default="",
+        min=0,
+    ),
+    "heartbeat_style": Field(
+        "choice",
+        "How its addresses are made: `auto` knows Cronitor by its host.",
+        default="auto",
+        choices=("auto", "healthchecks", "cronitor"),
+    ),
+    "schedule": Field(
+        "str",
+        "When nights should begin, as cron has it (`0 3 * * *`, local time), for `watch`; by default as the crontab or"
+        " a timer of systemd says.",
+        default="",
+        min=0,
+    ),
+    "watch_grace_minutes": Field(
+        "int",
+        "How long after that `watch` waits for the night to be complete; by default as nights of this home need.",
+        default=None,
+        nullable=True,
+        min=1,
+    ),
     "prometheus_file": Field(
         "str", "Where each night leaves its figures for node_exporter's textfile collector (*.prom).", default="", min=0
     ),

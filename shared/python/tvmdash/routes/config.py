@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvmdash import config_util
+from tvmdash import common, config_util
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -112,8 +112,20 @@ def read_routing(home: Home) -> Routing:
     """The home's routes and owners; none where it has no config, ConfigError with every fault of theirs."""
     if not home.config_file.is_file():
         return Routing()
-    value = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
-    shown, faults = str(home.config_file), list[str]()
+    return _make_routing(config_util.read_config(home.config_file, config_util.HOME_FIELDS), str(home.config_file))
+
+
+def read_despite_faults(home: Home) -> Routing:
+    """The same where only routes and owners must be in order: for what is to be told of the config's other faults."""
+    value = common.read_json(home.config_file)
+    known = {name: value[name] for name in ("routes", "owners") if isinstance(value, dict) and name in value}
+    needed = {"tmp_data_dir": ".", "backup_dir": ".", "setup_dir": "."}
+    shown = str(home.config_file)
+    return _make_routing(config_util.check({**needed, **known}, config_util.HOME_FIELDS, shown), shown)
+
+
+def _make_routing(value: Mapping[str, Any], shown: str) -> Routing:
+    faults = list[str]()
     routes = {name: _read_route(name, fields, shown, faults) for name, fields in value["routes"].items()}
     owners = [_read_owner(at, fields, routes, shown, faults) for at, fields in enumerate(value["owners"])]
     if faults:

@@ -16,6 +16,7 @@ from tvmdash.home_secrets import find_secrets_of_home
 from tvmdash.redaction import redact_json
 from tvmdash.routes.apprise import open_apprise
 from tvmdash.routes.budget import Budget
+from tvmdash.routes.channel import open_channel
 from tvmdash.routes.config import Kind, Route
 from tvmdash.routes.github import open_issues
 from tvmdash.routes.mail import open_mail
@@ -48,8 +49,9 @@ SENDERS: Mapping[Kind, Callable[[Route, Path], Sender]] = {
     Kind.WEBHOOK: open_webhook,
     Kind.GITHUB: open_issues,
     Kind.APPRISE: open_apprise,
+    Kind.SLACK: open_channel,
 }
-"""What opens each kind; the threads of Slack are those of stat_alerts."""
+"""What opens each kind; incidents are told in Slack by stat_alerts, in threads."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,6 @@ class Told:
 
 def tell_route(now: Situation, record: Record, home: Home, moment: datetime.datetime) -> Told:
     """Send what is due at that moment."""
-    secrets = find_secrets_of_home(home)
     older = [entry for entry in record if entry.state is State.WAITING]
     missed = [entry for entry in older if entry.message and entry.message.event is Event.NIGHT]
     now = replace(
@@ -74,20 +75,34 @@ def tell_route(now: Situation, record: Record, home: Home, moment: datetime.date
         missed=tuple((entry.night, entry.message.title) for entry in missed if entry.message),
     )
     plan = make_plan(now)
-    end = now.route.quiet.find_end(moment) if now.route.quiet else None
-    due = [_make_entry(item, record, now, secrets, held=end is not None) for item in plan.due]
-    notes = record.begin(due, plan.hushed, now.night)
-    work = _Work(now.route, record, home, moment, held=end is not None)
+    return send_due(now.route, plan.due, record, home, moment, now.night, plan.hushed)
+
+
+def send_due(
+    route: Route,
+    due: Sequence[Due],
+    record: Record,
+    home: Home,
+    moment: datetime.datetime,
+    night: str,
+    hushed: tuple[str, ...] = (),
+) -> Told:
+    """Send these, and of what was not taken before what still counts."""
+    secrets = find_secrets_of_home(home)
+    end = route.quiet.find_end(moment) if route.quiet else None
+    entries = [_make_entry(item, record, route, night, secrets, held=end is not None) for item in due]
+    notes = record.begin(entries, hushed, night)
+    work = _Work(route, record, home, moment, held=end is not None)
     work.tell()
     until = f"{end:%H:%M} {end.tzname()}" if end is not None else ""
     return work.report(notes, until)
 
 
-def _make_entry(due: Due, record: Record, now: Situation, secrets: tuple[str, ...], *, held: bool) -> Entry:
+def _make_entry(due: Due, record: Record, route: Route, night: str, secrets: tuple[str, ...], *, held: bool) -> Entry:
     before = record.find(due.key)
     message = structured.from_json(Message, redact_json(structured.to_json(due.message), secrets), "message")
-    entry = before or Entry(due.key, now.night, State.WAITING)
-    waits = held and not due.levels & now.route.wake
+    entry = before or Entry(due.key, night, State.WAITING)
+    waits = held and not due.levels & route.wake
     return replace(entry, marks=due.marks, message=message, held=waits)
 
 
@@ -127,7 +142,7 @@ class _Work:
         if message is None or (is_again and not sender.safe_twice):
             self._give_up(entry, "an earlier start ended while it was sent")
             return
-        remote = self._find_remote(message)
+        remote = self._find_remote(entry, message)
         entry = self._record.change(entry, state=State.SENDING, tries=entry.tries + 1, at=self._at)
         try:
             name = self._budget.spend(lambda limit_s: sender.send(message, limit_s, remote), again=sender.safe_twice)
@@ -144,10 +159,10 @@ class _Work:
         else:
             self._settle(entry, name or remote)
 
-    def _find_remote(self, message: Message) -> str:
-        """What the other side calls the incident, where it told that of the first message."""
-        first = (entry for entry in self._record if message.incident and entry.key == opening_of(message.incident))
-        return next((entry.remote for entry in first), "")
+    def _find_remote(self, entry: Entry, message: Message) -> str:
+        """What the other side calls what the message is about, where it told that of the first one."""
+        keys = (opening_of(message.incident),) if message.incident else entry.marks
+        return next((other.remote for other in self._record if other.key in keys and other.remote), "")
 
     def _settle(self, entry: Entry, remote: str) -> None:
         self._sent += 1

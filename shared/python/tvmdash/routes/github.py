@@ -42,7 +42,7 @@ class GitHubSender:
             number = self._find_or_open(message).number
             self.github.edit_issue(self.route.repository, number, state="closed", state_reason="not_planned")
             return str(number)
-        if message.event is Event.OPENED:
+        if message.event in (Event.OPENED, Event.QUIET):
             return str(self._find_or_open(message).number)
         if remote:
             self._update(message, int(remote))
@@ -58,17 +58,18 @@ class GitHubSender:
     def _update(self, message: Message, number: int) -> None:
         """Edit it, which nobody is told of; what somebody should know is a comment as well."""
         repository, incident = self.route.repository, message.incident
-        if incident is None:
-            return
-        state = make_state(message, incident)
         try:
             if message.people or not message.is_minor:
                 self._comment(message, PullRequest(repository, number))
+            if incident is None:
+                self.github.edit_issue(repository, number, state="closed", state_reason="completed")
+                return
+            state = make_state(message, incident)
             self.github.edit_issue(repository, number, title=_title(message), body=make_body(message), **state)
         except github_api.RefusedError as error:
             if error.status not in _GONE:
                 raise
-            raise IncompleteError(f"issue {number} of {repository} is gone: {incident.id} is not told there") from None
+            raise IncompleteError(f"issue {number} of {repository} is gone; not told: {message.title}") from None
 
     def _comment(self, message: Message, issue: PullRequest) -> None:
         mark = make_mark(message.id)

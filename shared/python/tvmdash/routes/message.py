@@ -11,12 +11,14 @@ from tvmdash.verdict import Level
 
 
 class Event(enum.StrEnum):
-    """Why it is told: an incident opened, changed or was settled; a night in one message; a test."""
+    """Why it is told: an incident opened, changed or was settled; a night in one message; nights stopped; a test."""
 
     OPENED = "opened"
     UPDATED = "updated"
     CLOSED = "closed"
     NIGHT = "night"
+    QUIET = "quiet"
+    RUNS_AGAIN = "runs_again"
     TEST = "test"
 
 

@@ -62,8 +62,13 @@ class Situation:
 
     def make_id(self, key: str) -> str:
         """The same for each try of a message."""
-        identity = [os.uname().nodename, str(self.output.resolve()), self.route.name, key]
-        return hashlib.sha256(json.dumps(identity).encode("utf-8", errors="replace")).hexdigest()[:32]
+        return make_identity(self.output, self.route.name, key)
+
+
+def make_identity(output: Path, route: str, key: str) -> str:
+    """What one message of a home's route is told apart by, on this machine."""
+    identity = [os.uname().nodename, str(output.resolve()), route, key]
+    return hashlib.sha256(json.dumps(identity).encode("utf-8", errors="replace")).hexdigest()[:32]
 
 
 @dataclass(frozen=True)

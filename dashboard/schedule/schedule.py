@@ -1,0 +1,173 @@
+"""The schedule of a home's nights, and where it stands."""
+
+from __future__ import annotations
+
+import datetime
+import getpass
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import zoneinfo
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from dashboard.schedule import timers
+from dashboard.schedule.cron import NICKNAMES, parse_cron
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+_SYSTEM_CRONTABS = ("/etc/crontab", "/etc/cron.d")
+_SCRIPTS, _PROGRAMS = frozenset({"run_dashboard.sh"}), frozenset({"dashboard"})
+_JOB = "dashboard_job.sh"
+_VARIABLE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*")
+_SETTINGS_BYTES = 1 << 16
+_TIMEOUT_S = 20
+
+
+class Times(Protocol):
+    """When something runs."""
+
+    @property
+    def text(self) -> str: ...
+
+    def find_latest(self, before: datetime.datetime) -> datetime.datetime | None:
+        """The last time at `before` or earlier, None where there is none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When a home's nights should begin. origin: where that stands; is_enabled: whether anything starts them."""
+
+    times: Times
+    origin: str
+    is_enabled: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.times.text} ({self.origin})"
+
+
+def find_schedule(home: Home) -> Schedule | None:
+    """As the config says, else the first cron line, else the first timer, that runs nights of this home; or None."""
+    stated = _read_stated(home)
+    if stated:
+        try:
+            return Schedule(parse_cron(stated), "schedule in its config")
+        except DashboardError as error:
+            raise DashboardError(f"{home.config_file}: $.schedule: {error}") from error
+    return next(find_started(home), None)
+
+
+def _read_stated(home: Home) -> str:
+    """What the config says, also where something else in it has a fault: then nights do not run."""
+    try:
+        value = common.read_json(home.config_file)
+    except DashboardError:
+        return ""
+    stated = value.get("schedule") if isinstance(value, dict) else None
+    return stated if isinstance(stated, str) else ""
+
+
+def find_started(home: Home) -> Iterator[Schedule]:
+    """What starts nights of this home on this machine: cron lines, then timers."""
+    for origin, lines, has_user in _read_crontabs():
+        zone: datetime.tzinfo | None = None
+        for line in lines:
+            variable = _VARIABLE.fullmatch(line)
+            if variable:
+                zone = _find_zone(variable[2]) if variable[1] == "CRON_TZ" else zone
+                continue
+            when, command = _split(line, has_user=has_user)
+            if when and runs_nights(command, home):
+                yield Schedule(parse_cron(when, zone), origin)
+    for timer in timers.find_timers():
+        if any(runs_nights(command.lstrip("@-:+!"), home) for command in timer.service.get("ExecStart", ())):
+            yield Schedule(timer, str(timer.path), timer.is_enabled)
+
+
+def _find_zone(name: str) -> datetime.tzinfo | None:
+    try:
+        return zoneinfo.ZoneInfo(name.strip("\"'"))
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        return None
+
+
+def _read_crontabs() -> Iterator[tuple[str, list[str], bool]]:
+    """Name, lines, and whether they name the user, of each crontab that can be read."""
+    program = shutil.which("crontab")
+    if program is not None:
+        done = subprocess.run([program, "-l"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        if done.returncode == 0:
+            yield f"crontab of {getpass.getuser()}", done.stdout.splitlines(), False
+    for text in _SYSTEM_CRONTABS:
+        place = Path(text)
+        for path in sorted(place.iterdir()) if place.is_dir() else [place]:
+            if path.is_file() and os.access(path, os.R_OK):
+                yield str(path), path.read_text(encoding="utf-8", errors="replace").splitlines(), True
+
+
+def _split(line: str, *, has_user: bool) -> tuple[str, str]:
+    """When and what a line of a crontab runs; empty where it runs nothing at times."""
+    line = line.strip()
+    if not line or line.startswith("#"):
+        return "", ""
+    count = 1 if line.startswith("@") else 5
+    parts = line.split(None, count + has_user)
+    if len(parts) <= count + has_user or (count == 1 and parts[0].lower() not in NICKNAMES):
+        return "", ""
+    return " ".join(parts[:count]), parts[-1]
+
+
+def runs_nights(command: str, home: Home) -> bool:
+    """Whether a command runs nights of this home: dashboard_job.sh, run_dashboard.sh or `dashboard run` with it."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    words = [_expand(word) for word in words]
+    for at, word in enumerate(words):
+        name, rest = Path(word).name, words[at + 1 :]
+        if name == _JOB:
+            return any(_is_home(path, home) for path in _list_homes_of_job(rest))
+        if name in _SCRIPTS:
+            given = rest[2:3] if rest[:2] == ["--command", "run"] else rest[:1]
+            return any(_is_home(path, home) for path in given)
+        if name in _PROGRAMS and rest[:1] == ["run"]:
+            return any(_is_home(path, home) for path in rest[1:2])
+    return False
+
+
+def _expand(word: str) -> str:
+    """As the shell or systemd reads it: ~, $HOME and %h are the user's folder."""
+    own = os.path.expanduser("~")
+    word = own + word[1:] if word == "~" or word.startswith("~/") else word
+    return word.replace("${HOME}", own).replace("$HOME", own).replace("%h", own)
+
+
+def _list_homes_of_job(words: Sequence[str]) -> Iterator[str]:
+    """The DASHBOARD_HOME of dashboard_job.sh's arguments and settings."""
+    for at, word in enumerate(words):
+        if word.startswith("DASHBOARD_HOME="):
+            yield _expand(word.partition("=")[2])
+        if word == "--settings" and at + 1 < len(words):
+            yield from _read_homes(Path(os.path.expanduser("~")) / words[at + 1])
+
+
+def _read_homes(path: Path) -> Iterator[str]:
+    try:
+        content = path.read_bytes()[:_SETTINGS_BYTES].decode("utf-8", errors="surrogateescape")
+    except OSError:
+        return
+    for line in content.splitlines():
+        if line.startswith("DASHBOARD_HOME="):
+            yield _expand(line.partition("=")[2].rstrip())
+
+
+def _is_home(text: str, home: Home) -> bool:
+    """Relative ones are relative to the user's folder, in which cron and systemd start what they run."""
+    return (Path(os.path.expanduser("~")) / text).resolve() == home.root.resolve()
