@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dashboard.schedule import timers
-from dashboard.schedule.cron import NICKNAMES, parse_cron
+from dashboard.schedule.cron import NICKNAMES, CronLine, parse_cron
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -84,10 +84,17 @@ def find_started(home: Home) -> Iterator[Schedule]:
                 continue
             when, command = _split(line, has_user=has_user)
             if when and runs_nights(command, home):
-                yield Schedule(parse_cron(when, zone), origin)
+                yield Schedule(_parse_line(when, zone, origin), origin)
     for timer in timers.find_timers():
         if any(runs_nights(command.lstrip("@-:+!"), home) for command in timer.service.get("ExecStart", ())):
             yield Schedule(timer, str(timer.path), timer.is_enabled)
+
+
+def _parse_line(when: str, zone: datetime.tzinfo | None, origin: str) -> CronLine:
+    try:
+        return parse_cron(when, zone)
+    except DashboardError as error:
+        raise DashboardError(f"{origin}: {error}") from error
 
 
 def _find_zone(name: str) -> datetime.tzinfo | None:

@@ -31,6 +31,7 @@ WORK = {
     "subsystem": 'echo "page of $TVMDASH_NIGHT" > "$2/.new"; mv "$2/.new" "$2/index.html"',
 }
 DEADLINE_S = 180.0
+_WITHOUT_CODE = frozenset(("status", "watch"))
 _PARTS = ("archive.archive", "authoring.smoke", "cli.main", "night.night")
 _INVESTIGATIONS = ("bisect.bisect", "compare.compare", "remeasure.remeasure", "reproduce.reproduce", "tries.tries")
 _WARM = Warm(
@@ -106,7 +107,7 @@ class HomeForTests:
         return [sys.executable, "-m", "dashboard", *self._words(verb, *options)]
 
     def _words(self, verb: str, *options: str) -> list[str]:
-        return [verb, str(self.path), *([] if verb == "status" else self._folders()), *options]
+        return [verb, str(self.path), *([] if verb in _WITHOUT_CODE else self._folders()), *options]
 
     def _folders(self) -> list[str]:
         return ["--experiments-dir", f"{self.code}/experiments", "--subsystem-dir", f"{self.code}/subsystem"]

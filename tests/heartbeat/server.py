@@ -7,8 +7,9 @@ import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
+
+from tests.local_server import FailingHandler, QuietServer, serving
 
 CHECK = "/ping/5b1d1a6e-0c0e-4b8a-9f0e-7a2d1f6f3c11"
 MONITOR = "/p/0123456789abcdef/nightly"
@@ -52,13 +53,14 @@ class State:
         return ""
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(FailingHandler):
     """One request."""
 
     server: Server
 
-    def log_message(self, *arguments: object) -> None:
-        pass
+    @property
+    def closing(self) -> threading.Event:
+        return self.server.state.closing
 
     def do_GET(self) -> None:
         self.take(b"")
@@ -71,7 +73,8 @@ class Handler(BaseHTTPRequestHandler):
         state.requests += 1
         fault = state.faults.pop(0) if state.faults else 200
         if not fault:
-            state.closing.wait(60)
+            self.close_connection = True
+            self.fail_hang()
             return
         try:
             ping = self.read(body)
@@ -82,10 +85,7 @@ class Handler(BaseHTTPRequestHandler):
             state.violations.append(wrong)
         elif ping and fault == 200:
             state.pings.append(ping)
-        self.send_response(400 if wrong else fault)
-        self.send_header("Location", state.url)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+        self.send_answer(400 if wrong else fault, Location=state.url)
 
     def read(self, body: bytes) -> Ping:
         """What it tells; ValueError or KeyError where it tells nothing."""
@@ -106,26 +106,16 @@ class Handler(BaseHTTPRequestHandler):
         return Ping(_EVENTS[parts.path.removeprefix(CHECK)], run, text)
 
 
-class Server(ThreadingHTTPServer):
+class Server(QuietServer):
     """The listening socket."""
 
-    daemon_threads = True
     state: State
-
-    def handle_error(self, *arguments: object) -> None:
-        pass
 
 
 @contextlib.contextmanager
 def switch() -> Iterator[State]:
     """A switch that ends with the block; its `url` is the check's."""
-    with Server(("127.0.0.1", 0), Handler) as server:
-        server.state = State(f"http://127.0.0.1:{server.server_address[1]}{CHECK}")
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        try:
-            yield server.state
-        finally:
-            server.state.closing.set()
-            server.shutdown()
-            thread.join()
+    server = Server(Handler)
+    server.state = State(f"http://127.0.0.1:{server.port}{CHECK}")
+    with serving(server, server.state.closing):
+        yield server.state
