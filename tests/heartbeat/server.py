@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
 
 from tests.local_server import FailingHandler, QuietServer, serving
@@ -53,7 +54,7 @@ class State:
         return ""
 
 
-class Handler(FailingHandler):
+class Handler(FailingHandler, BaseHTTPRequestHandler):
     """One request."""
 
     server: Server
