@@ -93,7 +93,7 @@ def _make_end(home: Home, watched: Watched, since: str) -> Spell:
     title, *lines = _describe(home, watched)
     lines.append(f"Before it none was complete since {_format_night(since)}." if since else "It is the first one.")
     night = watched.last.stamp if watched.last else common.stamp_of(common.utc_now())
-    return Spell(night, since, title, (Item("", tuple(lines)),), is_over=True)
+    return Spell(night, since, title, (Item("Nights run again", tuple(lines)),), is_over=True)
 
 
 def _describe(home: Home, watched: Watched) -> list[str]:

@@ -95,7 +95,7 @@ def test_a_quiet_spell_is_told_once_on_each_route_and_so_is_its_end(home: Watchi
     assert home.hook.bodies[1]["first"] == told["id"]
     (issue,) = home.issues.issues
     assert (issue["state"], issue["state_reason"]) == ("closed", "completed")
-    assert "Nights run as scheduled" in home.issues.comments_on(issue["number"])[0]
+    assert "### Nights run again" in home.issues.comments_on(issue["number"])[0]
     assert [message.text for message in home.channel.channel()] == [told["title"], "Nights run as scheduled"]
 
 

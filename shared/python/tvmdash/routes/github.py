@@ -69,7 +69,8 @@ class GitHubSender:
         except github_api.RefusedError as error:
             if error.status not in _GONE:
                 raise
-            raise IncompleteError(f"issue {number} of {repository} is gone; not told: {message.title}") from None
+            subject = incident.id if incident else message.title
+            raise IncompleteError(f"issue {number} of {repository} is gone: {subject} is not told there") from None
 
     def _comment(self, message: Message, issue: PullRequest) -> None:
         mark = make_mark(message.id)
