@@ -174,7 +174,7 @@ class GitHub:
 
 def open_github(token_file: str, home: Path) -> GitHub:
     """The API with the token of the environment, else of the file; DashboardError where there is no good one."""
-    url = (os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
+    url = _find_url()
     if not http_util.is_safe(url):
         raise DashboardError(f"{URL_VARIABLE}: not an https:// address. Unset it, or write the API's address into it.")
     path = home / Path(token_file).expanduser()
@@ -229,3 +229,13 @@ def _get(value: Any, name: str) -> Any:
     if not isinstance(value, dict) or name not in value:
         raise GitHubError(f"GitHub's answer has no {name}. Is {URL_VARIABLE} the address of its API?")
     return value[name]
+
+
+def _find_url() -> str:
+    return (os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
+
+
+def find_site() -> str:
+    """The address of the pages that people see: of GitHub, or of an Enterprise server, whose API is below /api/v3."""
+    url = _find_url()
+    return "https://github.com" if url == DEFAULT_URL else url.removesuffix("/api/v3")

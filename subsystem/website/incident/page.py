@@ -19,6 +19,8 @@ from incident import icicle
 from incident.courses import Courses, experiment_of, rank_moves, read_courses, shown_stamps
 from incident.differences import Difference, Night, compare_records, read_night
 from tvmdash import common
+from tvmdash.contracts.routes import read_states
+from tvmdash.http_util import is_link
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.text import format_bisection
 from tvmdash.series import naming
@@ -63,6 +65,7 @@ class PageView:
     again: tuple[str, ...]
     bisected: str
     explore: str
+    discussions: tuple[str, ...]
 
 
 def page_of(incident_id: str) -> str:
@@ -86,6 +89,7 @@ def _sources(context: SiteContext, incident: Incident, site: Path) -> Iterator[s
     yield common.dump_json(incident.to_json())
     yield from shown_stamps(context, incident)
     yield str(incident.id in context.alerts.silent)
+    yield from _list_discussions(context, incident)
     if incident.is_open:
         yield context.tonight.stamp
     yield from (link.page for link in find_code_pages(incident, context))
@@ -111,8 +115,14 @@ def _render(context: SiteContext, incident: Incident, site: Path) -> str:
         tuple(_list_again(incident)),
         format_bisection(incident.bisected) if incident.bisected else "",
         ",".join(naming.file_name_of(item.series) for item in rank_moves(incident)),
+        _list_discussions(context, incident),
     )
     return pages.render("incident.html", context.lasting_frame(FOLDER, "../"), one=view, page=page)
+
+
+def _list_discussions(context: SiteContext, incident: Incident) -> tuple[str, ...]:
+    found = (state.discussions.get(incident.id, "") for state in read_states(context.home))
+    return tuple(address for address in found if is_link(address))
 
 
 def _list_again(incident: Incident) -> Iterator[str]:

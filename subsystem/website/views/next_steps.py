@@ -38,3 +38,4 @@ def _list_steps(incident: Incident, series: SeriesView | None) -> Iterator[Step]
         receipt = shlex.quote(f"{series.experiment}/{series.last_stamp}")
         yield Step("Measure its last value again", f"{PROGRAM} reproduce HOME {receipt} {shlex.quote(series.id)}")
     yield Step("Say that you look at it", f"{PROGRAM} incidents HOME ack {incident.id}")
+    yield Step("Hear nothing of it for a week", f"{PROGRAM} incidents HOME silence {incident.id} --days 7")

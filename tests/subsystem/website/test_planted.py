@@ -311,3 +311,20 @@ def test_a_route_that_does_not_work_is_told_on_the_page_of_alerts_and_by_status(
         write_states(output, RouteStates(stamp_of(TONIGHT)))
         home.site.publish_here(stamp_of(TONIGHT))
     assert "does not work" not in home.site.page("alerts.html").words
+
+
+def test_the_page_of_an_incident_leads_to_where_it_is_discussed(home: Planted) -> None:
+    output = home.home.home.output("routes")
+    output.mkdir(parents=True, exist_ok=True)
+    (new,) = home.verdicts[TONIGHT].new
+    address = "https://github.com/apache/tvm/issues/7"
+    talks = ({new: address, "i20000101-00aa": f"{address}1"}, {new: "javascript:alert(1)"})
+    states = tuple(RouteState(f"r{at}", "github", discussions=each) for at, each in enumerate(talks))
+    write_states(output, RouteStates(stamp_of(TONIGHT), states))
+    try:
+        home.site.publish_here(stamp_of(TONIGHT))
+        addresses = [link["href"] or "" for link in incident_page(home).all("a")]
+        assert [each for each in addresses if "issues" in each or "script" in each] == [address]
+    finally:
+        write_states(output, RouteStates(stamp_of(TONIGHT)))
+        home.site.publish_here(stamp_of(TONIGHT))

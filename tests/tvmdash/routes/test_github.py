@@ -10,7 +10,7 @@ import pytest
 from tests.github import server
 from tests.github.server import REPOSITORY, TOKEN, Fault, State
 from tests.tvmdash.routes.route_homes import NIGHTS, ONE, SITE, RouteHome, moved
-from tvmdash import time_budget
+from tvmdash import github_api, time_budget
 from tvmdash.incidents.events import BisectionAnswer
 from tvmdash.incidents.ledger import BISECTED, Event, iso_of
 from tvmdash.routes import command
@@ -43,8 +43,10 @@ TITLE = "cnn_comp cnn.resnet18 run time +8.1 % since 599895c00..5a36cd400"
 def test_an_incident_is_one_issue_from_its_first_night_to_its_end(home: RouteHome, state: State) -> None:
     home.opens(10)
     for _ in range(2):
-        assert home.tell(10).state.fault == ""
+        told = home.tell(10)
+        assert told.state.fault == ""
     (issue,) = state.issues
+    assert told.state.discussions == {ONE: f"{state.url}/{REPOSITORY}/issues/{issue['number']}"}
     assert (issue["title"], issue["labels"], issue["state"]) == (TITLE, ["performance"], "open")
     body = issue["body"]
     assert body.count("cc @ada @apache/cnn") == 1
@@ -186,3 +188,12 @@ def test_a_test_is_an_issue_that_is_closed_at_once(
     assert capsys.readouterr().out == "issues: the test was taken.\n"
     (issue,) = state.issues
     assert (issue["title"], issue["state"]) == ("Test of the route issues", "closed")
+
+
+@pytest.mark.parametrize(
+    ("api", "site"),
+    [("", "https://github.com"), ("https://git.example.org/api/v3/", "https://git.example.org")],
+)
+def test_the_site_that_people_see_is_known_from_the_api(monkeypatch: pytest.MonkeyPatch, api: str, site: str) -> None:
+    monkeypatch.setenv("GITHUB_API_URL", api)
+    assert github_api.find_site() == site

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tvmdash import common, structured
@@ -22,7 +22,8 @@ class RouteState:
     """A route. told: when it last took something (ISO 8601 UTC), "" where it never did.
 
     waiting: how many messages have yet to be sent, of which `held` wait for the end of its quiet hours at `until` (as
-    in 07:00 CET). fault: why the rest was not sent, "" where the route works.
+    in 07:00 CET). fault: why the rest was not sent, "" where the route works. discussions: where people talk of an
+    incident, by its ID.
     """
 
     name: str
@@ -32,6 +33,7 @@ class RouteState:
     held: int = 0
     until: str = ""
     fault: str = ""
+    discussions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

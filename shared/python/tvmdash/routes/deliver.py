@@ -18,11 +18,11 @@ from tvmdash.routes.apprise import open_apprise
 from tvmdash.routes.budget import Budget
 from tvmdash.routes.channel import open_channel
 from tvmdash.routes.config import Kind, Route
-from tvmdash.routes.github import open_issues
+from tvmdash.routes.github import format_address, open_issues
 from tvmdash.routes.mail import open_mail
 from tvmdash.routes.message import Event, Message
 from tvmdash.routes.outcome import BusyError, DeliveryError, IncompleteError, RefusedError
-from tvmdash.routes.plan import Due, Situation, make_plan, opening_of
+from tvmdash.routes.plan import Due, Situation, incident_of, make_plan, opening_of
 from tvmdash.routes.record import Entry, Record, State
 from tvmdash.routes.webhook import open_webhook
 
@@ -192,5 +192,12 @@ class _Work:
             held=sum(entry.held or self._is_held(entry) for entry in waiting),
             until=until,
             fault=self._fault,
+            discussions=self._list_discussions(entries),
         )
         return Told(self._sent, state, (*notes, *self._notes))
+
+    def _list_discussions(self, entries: Sequence[Entry]) -> dict[str, str]:
+        if self._route.kind is not Kind.GITHUB:
+            return {}
+        numbers = {incident_of(entry.key): entry.remote for entry in entries if entry.remote}
+        return {incident: format_address(self._route, number) for incident, number in numbers.items() if incident}

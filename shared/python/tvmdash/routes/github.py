@@ -84,6 +84,11 @@ def open_issues(route: Route, home: Path) -> GitHubSender:
     return GitHubSender(open_github(route.secret_file, home), route)
 
 
+def format_address(route: Route, number: str) -> str:
+    """Where people see the issue."""
+    return f"{github_api.find_site()}/{route.repository}/issues/{number}"
+
+
 def make_mark(identity: str) -> str:
     """What an issue or comment begins with, which GitHub does not show."""
     return f"<!-- tvm-dashboard {identity} -->"

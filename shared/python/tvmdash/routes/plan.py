@@ -28,6 +28,7 @@ from tvmdash.verdict import Level, NightVerdict
 
 _MOST_SERIES = 50
 """Of an incident, in a message."""
+_OPENED = " opened"
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,12 @@ def _find_news(now: Situation, incident: Incident) -> _News | None:
 
 def opening_of(incident: Incident) -> str:
     """The key of the message that tells it first, which is also the mark of that."""
-    return f"{incident.id} opened"
+    return f"{incident.id}{_OPENED}"
+
+
+def incident_of(key: str) -> str:
+    """The ID of the incident that the message of that key told first; "" where it is another message."""
+    return key.removesuffix(_OPENED) if key.endswith(_OPENED) else ""
 
 
 def _is_new(now: Situation, incident: Incident) -> bool:
