@@ -101,6 +101,14 @@ def test_json_lines_leave_out_what_does_not_apply(tmp_path: Path) -> None:
     assert rows[4] == {"kind": "counter", "process": "p", "name": "load", "start_ns": MOMENT + 4, "unit": "cores"}
 
 
+def test_parquet_holds_many_rows_without_details(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: Parquet cannot be written")
+    slices = [Slice("p", "a", f"n{number % 7}", "stage", MOMENT + number, 1) for number in range(3000)]
+    write_parquet(tmp_path / "x.parquet", slices)
+    query = f"SELECT count(*), count(DISTINCT name), count(details) FROM read_parquet('{tmp_path / 'x.parquet'}')"
+    assert duckdb.sql(query).fetchone() == (3000, 7, 0)
+
+
 def test_parquet_keeps_types_order_and_what_is_missing(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: Parquet cannot be written")
     write_parquet(tmp_path / "it's.parquet", EVENTS)

@@ -6,17 +6,22 @@ import json
 import os
 import sqlite3
 import time
+from collections import Counter
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from trace_processor import ask
 
+from tests.benchmarks import rocpd_like
 from tvmdash import common
 from tvmdash.machine import telemetry
 from tvmdash.measure.capture import Capture, OperatorSpan, Reading, Region, Sample
 from tvmdash.traces import connect
+from tvmdash.traces.export import event_writers
 from tvmdash.traces.export.converters import CONVERTERS
+from tvmdash.traces.export.windows import cut_into_windows
 from tvmdash.traces.filters import Filters
 
 STAMP = "20261121T031500Z"
@@ -64,11 +69,17 @@ def test_perfetto_shows_what_the_views_say(raw: Path, tmp_path: Path) -> None:
     )
     with connect([raw]) as traces:
         nights = traces.execute("SELECT sum(duration) FROM nights").fetchall()[0][0]
-    assert slices == [["night", 1, nights], ["operator", 4, 1600], ["pass", 4, 200], ["phase", 2, 1800]]
+    assert slices == [
+        ["night", 1, nights],
+        ["operator", 4, 1600],
+        ["pass", 4, 200],
+        ["phase", 2, 1800],
+        ["sample", 2, 2_000_000],
+    ]
     assert flows == [["night", "trial", 2], ["trial", "operator", 2]]
     assert counters == [["cpu_frequency", 2, 2450.0]]
     assert faults == []
-    assert words == "13 slices and 2 counter values in 1 file"
+    assert words == "15 slices and 2 counter values in 1 file"
 
 
 def test_rocpd_has_the_operators_and_the_process(raw: Path, tmp_path: Path) -> None:
@@ -87,12 +98,12 @@ def test_rocpd_has_the_operators_and_the_process(raw: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("style", ["chrome", "csv", "jsonl", "parquet-events", "perfetto-by-process"])
 def test_every_other_format_is_written(style: str, raw: Path, tmp_path: Path) -> None:
-    assert convert(raw, style, tmp_path / "x.out").startswith("13 slices and 2 counter values in")
+    assert convert(raw, style, tmp_path / "x.out").startswith("15 slices and 2 counter values in")
     written = [path for path in tmp_path.iterdir() if path.name.startswith("x.")]
     assert written
     if style == "chrome":
         events = json.loads(written[0].read_text())["traceEvents"]
-        assert sum(event["ph"] == "X" for event in events) == 13
+        assert sum(event["ph"] == "X" for event in events) == 15
 
 
 def test_filters_hold(raw: Path, tmp_path: Path) -> None:
@@ -143,3 +154,90 @@ def test_flows_lead_from_the_night_to_its_stage_to_its_trials_to_their_operators
     )
     assert flows == [["night", "stage", 1], ["stage", "trial", 2], ["trial", "operator", 2]]
     assert counters == [["host", "load_1_min", 0.5]]
+
+
+@pytest.fixture
+def amd(tmp_path: Path) -> list[Path]:
+    """Databases of two processes as rocprofv3 leaves them: kernels, copies, samples, counters of a GPU."""
+    paths = [tmp_path / f"{pid}.db" for pid in (100, 200)]
+    for number, path in enumerate(paths):
+        rows = rocpd_like.kernels(50, seed=number, names=3)
+        rocpd_like.write(path, rows, ["conv", "gemm", "relu"], pid=100 * (number + 1), more=True)
+    return paths
+
+
+def test_what_came_from_rocpd_goes_back_to_it_row_by_row(amd: list[Path], raw: Path, tmp_path: Path) -> None:
+    inputs = [*map(str, amd), str(raw)]
+    words = CONVERTERS["rocpd"].write(inputs, tmp_path / "x.db", Filters(), None)
+    assert words.endswith("and 110 rows of RocPD as they were; left out: 4 flows")
+    views = ("kernels", "memory_copies", "regions", "samples", "counters_collection", "pmc_info", "kernel_symbols")
+    with connect(amd) as before, connect(tmp_path / "x.db") as after:
+        guids = ", ".join(f"'{row[0]}'" for row in before.execute("SELECT guid FROM processes").fetchall())
+        for view in views:
+            graphs = view in ("kernels", "memory_copies")  # older databases have no numbers of graphs
+            columns = "* EXCLUDE (graph_exec_id, graph_node_id)" if graphs else "*"
+            expected, found = (
+                sorted(traces.execute(f"SELECT {columns} FROM {view} WHERE guid IN ({guids})").fetchall(), key=str)
+                for traces in (before, after)
+            )
+            assert found == expected != [], view
+        agents = "SELECT DISTINCT agent_type, agent_abs_index FROM kernels WHERE agent_type = 'GPU'"
+        assert after.execute(agents).fetchall() == before.execute(agents).fetchall() != []
+        assert after.execute("SELECT count(*) FROM kernels").fetchone() == (104,)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as database:
+        assert database.execute("SELECT sum(total_calls) FROM top_kernels").fetchone() == (104,)
+
+
+def test_perfetto_shows_samples_counters_and_the_gpu_of_rocpd(amd: list[Path], tmp_path: Path) -> None:
+    words = CONVERTERS["perfetto"].write([str(amd[0])], tmp_path / "x.pftrace", Filters(), None)
+    tracks, instants, counters = ask(
+        tmp_path / "x.pftrace",
+        "SELECT t.name, count(*) FROM slice s JOIN track t ON t.id = s.track_id WHERE s.category = 'KERNEL_DISPATCH'"
+        " GROUP BY 1",
+        "SELECT t.name, count(*) FROM slice s JOIN track t ON t.id = s.track_id WHERE t.name LIKE 'instants%'"
+        " GROUP BY 1",
+        "SELECT t.name, count(*), sum(c.value) FROM counter c JOIN counter_track t ON t.id = c.track_id GROUP BY 1",
+    )
+    with connect(amd[0]) as traces:
+        queue = "SELECT DISTINCT agent_type || ' ' || agent_abs_index || ' ' || queue || ' ' || stream FROM kernels"
+        (lane,) = traces.execute(queue).fetchall()
+        value = traces.execute("SELECT counter_name || ' of ' || agent_type || ' ' || agent_abs_index, value "
+                               "FROM counters_collection").fetchall()  # fmt: skip
+    assert tracks == [[lane[0], 50]]
+    assert instants == [["instants of 101", 1]]
+    assert counters == [[value[0][0], 1, value[0][1]]]
+    assert words.endswith("left out: 3 kernel symbols, 1 descriptions of counters")
+
+
+def test_what_refers_to_nothing_is_counted(amd: list[Path], tmp_path: Path) -> None:
+    with closing(sqlite3.connect(amd[0])) as database:
+        query = "SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_kernel_dispatch_%'"
+        (table,) = database.execute(query).fetchone()
+        database.execute(f'UPDATE "{table}" SET tid = 999 WHERE id = 7')
+        database.commit()
+    words = CONVERTERS["csv"].write([str(amd[0])], tmp_path / "x.csv", Filters(), None)
+    assert "1 rows that refer to what is not there" in words
+
+
+@pytest.mark.parametrize("style", ["perfetto", "csv"])
+def test_large_inputs_that_are_not_sealed_become_the_same_file(
+    style: str, raw: Path, amd: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs, filters = [str(raw), *map(str, amd)], Filters(operators=["conv"])
+    first = CONVERTERS[style].write(inputs, tmp_path / "x.0", filters, None)
+    monkeypatch.setattr(event_writers, "_LARGE_BYTES", 0)
+    assert CONVERTERS[style].write(inputs, tmp_path / "x.1", filters, None) == first
+    assert (tmp_path / "x.1").read_bytes() == (tmp_path / "x.0").read_bytes()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("most", [1, 3, 7, 1000])
+def test_windows_hold_every_row_once_and_few_at_a_time(most: int, raw: Path, amd: list[Path]) -> None:
+    with connect([raw, *amd]) as traces:
+        windows = list(cut_into_windows(traces, "kernels", most=most))
+        starts = [row[0] for row in traces.execute('SELECT "start" FROM kernels').fetchall()]
+    held = [sum(start in window for start in starts) for window in windows]
+    assert sum(held) == len(starts) == 104
+    assert all(first.stop <= second.start for first, second in pairwise(windows))
+    ties = max(Counter(starts).values())
+    assert max(held) <= max(most, ties)

@@ -16,7 +16,8 @@ import pytest
 
 from tests.tvmdash.traces import amd_source
 from tests.tvmdash.traces.amd_source import MULTIPLIED, VARIABLE, Schema, rows_of, schemas, views_of
-from tvmdash.traces import connect
+from tvmdash.traces import Filters, connect
+from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.sealing import seal
 from tvmdash.traces.summaries import GROUPS, summary
 
@@ -87,6 +88,17 @@ def test_the_parts_of_a_summary_add_up_to_what_amds_views_sum_up_to(name: str, b
         query = " UNION ALL ".join(f"SELECT duration FROM {view}" for view in ("kernels", "memory_copies", "regions"))
         expected = amd.execute(f"SELECT count(*), sum(duration) FROM ({query})").fetchone()
     assert [(sum(row.calls for row in part), sum(row.total_ns for row in part)) for part in rows] == [expected] * 2
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", schemas())
+def test_a_database_converted_to_rocpd_shows_amds_rows_in_amds_own_views(name: str, shape: str, tmp_path: Path) -> None:
+    schema = schemas()[name]
+    paths = write(tmp_path, schema, shape, 5)
+    CONVERTERS["rocpd"].write([str(path) for path in paths], tmp_path / "converted.db", Filters(), None)
+    with theirs(schema, paths) as before, theirs(schema, [tmp_path / "converted.db"]) as after:
+        views = [view for view in views_of(schema) if view not in MULTIPLIED]
+        assert not {view: words for view in views if (words := compare_view(before, after, view, 1))}
 
 
 def main() -> None:

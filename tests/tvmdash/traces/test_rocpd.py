@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.benchmarks import rocpd_like
 from tests.tvmdash.traces.traces_for_tests import files_below, write_raw
 from tvmdash.errors import DashboardError
 from tvmdash.traces import Filters, connect
+from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.sealing import seal
 
 NAMES = ["void conv(float*)", "gemm", "copy_kernel"]
@@ -92,6 +94,24 @@ def test_several_processes_in_one_file_are_several_processes(tmp_path: Path, pat
     with connect(place) as one, connect(paths[:2]) as other:
         query = "SELECT guid, pid, name, start, duration FROM kernels ORDER BY guid, start"
         assert one.execute(query).fetchall() == other.execute(query).fetchall()
+
+
+def test_what_sealing_leaves_out_is_counted(tmp_path: Path, paths: list[Path]) -> None:
+    with sqlite3.connect(paths[0]) as database:
+        query = "SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_info_process_%'"
+        (name,) = database.execute(query).fetchone()
+        suffix = name.removeprefix("rocpd_info_process")
+        database.execute(f'CREATE TABLE "rocpd_event_operation{suffix}" (id INTEGER PRIMARY KEY, start BIGINT)')
+        database.executemany(f'INSERT INTO "rocpd_event_operation{suffix}" (start) VALUES (?)', [(1,), (2,)])
+        database.execute(f"""UPDATE "{name}" SET environment = '{{"A": "b"}}'""")
+    database.close()
+    left_out = {"rows of rocpd_event_operation": 2, "values of rocpd_info_process.environment": 1}
+    assert seal(paths, tmp_path / "sealed").catalogue.left_out == left_out
+    assert seal([tmp_path / "sealed"], tmp_path / "again").catalogue.left_out == left_out
+    assert seal(paths[1:], tmp_path / "all").catalogue.left_out == {}
+    assert "left_out" not in json.loads((tmp_path / "all" / "catalogue.json").read_text())
+    words = CONVERTERS["parquet"].write([str(path) for path in paths], tmp_path / "out", Filters(), None)
+    assert words.endswith("2 rows of rocpd_event_operation, 1 values of rocpd_info_process.environment")
 
 
 @pytest.mark.parametrize(("version", "words"), [("4.1.0", "is newer than 3"), ("", "is unknown"), ("x", "is unknown")])

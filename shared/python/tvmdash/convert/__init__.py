@@ -14,7 +14,7 @@ from tvmdash.convert.chrome import write_chrome
 from tvmdash.convert.events import Counter, Counters, Event, Flow, Names, Slice, Slices, batches, names
 from tvmdash.convert.parts import Split, Written
 from tvmdash.convert.perfetto import write_perfetto
-from tvmdash.convert.rocpd import RocpdProcess, write_rocpd
+from tvmdash.convert.rocpd import RocpdProcess, RocpdRows, write_rocpd
 from tvmdash.convert.rows import write_csv, write_json_lines, write_parquet
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Flow",
     "Names",
     "RocpdProcess",
+    "RocpdRows",
     "Slice",
     "Slices",
     "Split",

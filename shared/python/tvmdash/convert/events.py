@@ -157,6 +157,18 @@ def constant(text: str, count: int) -> Names:
     return Names(numpy.zeros(count, dtype=numpy.int64), [text])
 
 
+def combine(*columns: Names) -> tuple[Ints, list[tuple[str, ...]]]:
+    """The distinct rows of text columns side by side, and for each row which of them it is."""
+    import numpy
+
+    keys = columns[0].codes
+    for column in columns[1:]:
+        keys = numpy.unique(keys, return_inverse=True)[1] * len(column.pool) + column.codes
+    _, first, places = numpy.unique(keys, return_index=True, return_inverse=True)
+    texts = [[column.pool[code] for code in column.codes[first].tolist()] for column in columns]
+    return places, list(zip(*texts, strict=True))
+
+
 def clean(text: str) -> str:
     """The text with a question mark for what is not a character: bytes of a file's name may come so."""
     return text.encode("utf-8", errors="replace").decode()

@@ -112,9 +112,11 @@ class _Part:
 
     def _find_rich(self, batch: Slices) -> list[int]:
         """The rows with flows or details."""
+        import numpy
+
         rows = {row for row, details in enumerate(batch.details or ()) if details}
         if batch.id is not None and self._tied:
-            rows |= {row for row, number in enumerate(batch.id.tolist()) if number and number in self._tied}
+            rows |= {row for row in numpy.flatnonzero(batch.id).tolist() if int(batch.id[row]) in self._tied}
         return sorted(rows)
 
     def _add_counters(self, batch: Counters) -> None:

@@ -1,7 +1,7 @@
 """RocPD databases, as rocprofv3 writes them and AMD's rocpd package reads them.
 
-Operators become kernel dispatches, other slices regions, counters samples with a performance counter's value. What
-RocPD has no place for is left out: flows.
+Operators become kernel dispatches, other slices regions, counters samples with a performance counter's value. Rows of
+other writers stay as they are, in tables of their own. What RocPD has no place for is left out: flows.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import json
 import platform
+import re
 import sqlite3
 import uuid
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 
 from tvmdash.convert.events import Counters, Event, Slices, batches, format_json
 from tvmdash.convert.parts import Files, Written
-from tvmdash.convert.rocpd_schema import SCHEMA_VERSION, make_statements
+from tvmdash.convert.rocpd_schema import SCHEMA_VERSION, make_tables, make_views
 from tvmdash.errors import DashboardError
 
 KERNELS = frozenset({"operator", "kernel", "KERNEL_DISPATCH"})
@@ -39,54 +40,94 @@ class RocpdProcess:
     end_ns: int = 0
 
 
+@dataclass(frozen=True)
+class RocpdRows:
+    """Rows of one of RocPD's tables, as the writer of that guid made them; an event may come several times."""
+
+    guid: str
+    table: str
+    columns: Sequence[str]
+    rows: Sequence[tuple[Any, ...]]
+
+
 def write_rocpd(
     destination: Path,
     events: Iterable[Event],
     *,
     processes: Mapping[str, RocpdProcess] | None = None,
     kernels: frozenset[str] = KERNELS,
+    others: Iterable[RocpdRows] = (),
 ) -> Written:
-    """Write a database of one set of tables to `place`, which is not there yet; DashboardError leaves nothing behind.
+    """Write a database to `place`, which is not there yet; DashboardError leaves nothing behind.
 
-    One batch of events is held at a time, beside each distinct name, lane and process.
+    It has a set of tables for the events, and one for each other writer. One batch of events is held at a time, beside
+    each distinct name, lane and process.
     """
     counted = {Slices: 0, Counters: 0}
     with Files(destination) as files:
         try:
             with closing(sqlite3.connect(files.temporary(), isolation_level=None)) as database:
-                writing = _Writing(database, processes or {}, kernels)
+                sets = _Sets(database)
+                for rows in others:
+                    sets.insert(rows)
+                writing: _Writing | None = None
                 for batch in batches(events):
                     counted[type(batch)] += len(batch)
+                    writing = writing or _Writing(sets, processes or {}, kernels)
                     writing.add(batch)
-                writing.finish()
-        except sqlite3.OperationalError as error:
+                sets.finish()
+        except (sqlite3.OperationalError, sqlite3.IntegrityError) as error:
             raise DashboardError(f"{destination}: cannot be written: {error}.") from error
         paths = files.finish()
     return Written(paths, counted[Slices], counted[Counters])
 
 
-class _Writing:
-    """One database; ids are counted here, so that rows of many tables can be written at once."""
+class _Sets:
+    """The sets of tables of one database, by the guids of their writers."""
 
-    def __init__(
-        self, database: sqlite3.Connection, known: Mapping[str, RocpdProcess], kernels: frozenset[str]
-    ) -> None:
-        self._database, self._known, self._kernels = database, known, kernels
-        guid = str(uuid.uuid4())
-        self._suffix = "_" + guid.replace("-", "_")
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._suffixes: dict[str, str] = {}
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "foreign_keys = OFF"):  # the file is beside its place
             database.execute(f"PRAGMA {pragma}")
         database.execute("BEGIN")
-        for statement in make_statements(self._suffix, guid):
-            database.execute(statement)
-        self._insert("metadata", "tag value", [("schema_version", SCHEMA_VERSION)])
-        self._insert("metadata", "tag value", [("uuid", self._suffix), ("guid", guid)])
-        self._ids: dict[tuple[str, object], int] = {}
-        self._counts: dict[str, int] = {}
+
+    def add(self, guid: str) -> None:
+        """Make the tables of another writer."""
+        if not re.fullmatch(r"[\w-]+", guid):
+            raise DashboardError(f"{guid!r:.60} is no guid of a writer of RocPD. Leave its traces out.")
+        suffix = self._suffixes[guid] = "_" + guid.replace("-", "_")
+        for statement in make_tables(suffix, guid):
+            self._database.execute(statement)
+        facts = [("schema_version", SCHEMA_VERSION), ("uuid", suffix), ("guid", guid)]
+        self.insert(RocpdRows(guid, "metadata", ["tag", "value"], facts))
+
+    def insert(self, rows: RocpdRows) -> None:
+        """Write rows, after the tables that they need."""
+        if rows.guid not in self._suffixes:
+            self.add(rows.guid)
+        names, marks = ", ".join(f'"{name}"' for name in rows.columns), ", ".join("?" * len(rows.columns))
+        table = f'"rocpd_{rows.table}{self._suffixes[rows.guid]}"'
+        kind = "INSERT OR IGNORE" if rows.table == "event" else "INSERT"
+        self._database.executemany(f"{kind} INTO {table} ({names}) VALUES ({marks})", rows.rows)
 
     def finish(self) -> None:
-        """Commit everything."""
+        """Make the views over all of them; commit everything."""
+        if not self._suffixes:
+            self.add(str(uuid.uuid4()))
+        for statement in make_views(list(self._suffixes.values())):
+            self._database.execute(statement)
         self._database.execute("COMMIT")
+
+
+class _Writing:
+    """The set of tables of the events; ids are counted here, so that rows of many tables can be written at once."""
+
+    def __init__(self, sets: _Sets, known: Mapping[str, RocpdProcess], kernels: frozenset[str]) -> None:
+        self._sets, self._known, self._kernels = sets, known, kernels
+        self._guid = str(uuid.uuid4())
+        self._ids: dict[tuple[str, object], int] = {}
+        self._counts: dict[str, int] = {}
 
     def add(self, batch: Slices | Counters) -> None:
         """Write a batch."""
@@ -95,11 +136,8 @@ class _Writing:
         else:
             self._add_counters(batch)
 
-    def _insert(self, table: str, columns: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        names = ", ".join(f'"{name}"' for name in columns.split())
-        marks = ", ".join("?" * len(columns.split()))
-        statement = f'INSERT INTO "rocpd_{table}{self._suffix}" ({names}) VALUES ({marks})'  # noqa: S608 - our own names
-        self._database.executemany(statement, rows)
+    def _insert(self, table: str, columns: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._sets.insert(RocpdRows(self._guid, table, columns.split(), rows))
 
     def _id(self, table: str, key: object, columns: str, *row: object) -> int:
         """The id of the table's row for `key`, written the first time."""

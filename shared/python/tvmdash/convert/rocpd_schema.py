@@ -8,7 +8,8 @@ without the suffix stands for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 SCHEMA_VERSION = "3.0.3"
 
@@ -87,15 +88,40 @@ TABLES: Mapping[str, str] = {
 }
 
 
-def make_statements(suffix: str, guid: str) -> Iterator[str]:
-    """What makes an empty database of one writer; `suffix` and `guid` hold no quote."""
+def make_tables(suffix: str, guid: str) -> Iterator[str]:
+    """What makes the empty tables of one writer; `suffix` and `guid` hold no quote."""
     for table, columns in TABLES.items():
         own = [] if table == "metadata" else [f"guid TEXT DEFAULT '{guid}' NOT NULL"]
         parts = ["id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", *own, *_format_columns(columns, suffix)]
         yield f'CREATE TABLE "rocpd_{table}{suffix}" ({", ".join(parts)})'
-        yield f'CREATE VIEW rocpd_{table} AS SELECT * FROM "rocpd_{table}{suffix}"'
+
+
+def make_views(suffixes: Sequence[str]) -> Iterator[str]:
+    """What makes a view for each table, over those of all writers, and the views for people."""
+    for table in TABLES:
+        parts = " UNION ALL ".join(f'SELECT * FROM "rocpd_{table}{suffix}"' for suffix in suffixes)
+        yield f"CREATE VIEW rocpd_{table} AS {parts}"
     for name, sql in VIEWS.items():
         yield f"CREATE VIEW {name} AS {sql}"
+
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """A column of a table: its letter in `_TYPES`, whether it must have a value, the table that its numbers are of."""
+
+    letter: str
+    needed: bool
+    table: str
+
+
+def read_columns(table: str) -> dict[str, ColumnKind]:
+    """The columns of a table, without id and guid."""
+    found = {}
+    for column in TABLES[table].split():
+        name, _, kind = column.partition(":")
+        marks, _, referred = kind[1:].partition(">")
+        found[name] = ColumnKind(kind[0], "!" in marks or "NOT NULL" in _TYPES[kind[0]], referred)
+    return found
 
 
 def _format_columns(columns: str, suffix: str) -> Iterator[str]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
-from tvmdash.convert.events import Batch, Counters, Event, Slices, batches, format_json
+from tvmdash.convert.events import Batch, Counters, Event, Slices, batches, combine, format_json
+from tvmdash.convert.events import names as make_names
 from tvmdash.convert.parts import Files, Written
 from tvmdash.errors import DashboardError
 
@@ -36,28 +38,69 @@ def write_csv(destination: Path, events: Iterable[Event]) -> Written:
     """Write RFC 4180 CSV with a header, lines ended as in Unix; DashboardError leaves nothing behind."""
 
     def write(file: IO[bytes], batch: Batch | None) -> None:
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        if batch is None:
-            writer.writerow(COLUMNS)
-        else:
-            writer.writerows(_make_rows(batch))
-        file.write(text.getvalue().encode())
+        lines = [",".join(COLUMNS) + "\n"] if batch is None else _format_csv(batch)
+        file.write("".join(lines).encode())
 
     return _write(destination, events, write)
+
+
+def _format_csv(batch: Batch) -> list[str]:
+    if isinstance(batch, Slices):
+        places, texts = combine(batch.process, batch.lane, batch.category, batch.name)
+        heads = [_quote_csv("slice", *row) for row in texts]
+        tails = [f",,,{_quote_csv(text)}\n" if text else ",,,\n" for text in _format_details(batch)]
+        spans = zip(places.tolist(), batch.start_ns.tolist(), batch.duration_ns.tolist(), tails, strict=True)
+        return [f"{heads[place]},{start},{duration}{tail}" for place, start, duration, tail in spans]
+    places, texts = combine(batch.process, batch.name, batch.unit)
+    ends = [(_quote_csv("counter", process, "", "", name), _quote_csv(unit)) for process, name, unit in texts]
+    values = zip(places.tolist(), batch.timestamp_ns.tolist(), batch.value.tolist(), strict=True)
+    return [f"{ends[place][0]},{moment},,{value!r},{ends[place][1]},\n" for place, moment, value in values]
+
+
+def _quote_csv(*texts: str) -> str:
+    line = io.StringIO(newline="")
+    csv.writer(line, lineterminator="\n").writerow(texts)
+    return line.getvalue()[:-1] if texts != ("",) else ""
+
+
+def _format_details(batch: Slices) -> list[str]:
+    """The details of each slice as JSON, nothing where it has none."""
+    if not batch.details:
+        return [""] * len(batch)
+    return [format_json(detail) if detail else "" for detail in batch.details]
 
 
 def write_json_lines(destination: Path, events: Iterable[Event]) -> Written:
     """Write one JSON object a line, without what does not apply; DashboardError leaves nothing behind."""
 
     def write(file: IO[bytes], batch: Batch | None) -> None:
-        for row in _make_rows(batch) if batch is not None else ():
-            known = {name: value for name, value in zip(COLUMNS, row, strict=True) if value is not None}
-            if "details" in known:
-                known["details"] = json.loads(known["details"])
-            file.write((json.dumps(_drop_non_finite(known), ensure_ascii=False) + "\n").encode())
+        if batch is not None:
+            file.write("".join(_format_json_lines(batch)).encode())
 
     return _write(destination, events, write)
+
+
+def _format_json_lines(batch: Batch) -> list[str]:
+    if isinstance(batch, Slices):
+        names = ("process", "lane", "category", "name")
+        places, texts = combine(batch.process, batch.lane, batch.category, batch.name)
+        heads = [format_json({"kind": "slice", **dict(zip(names, row, strict=True))})[:-1] for row in texts]
+        tails = [f', "details": {text}}}\n' if text else "}\n" for text in _format_details(batch)]
+        spans = zip(places.tolist(), batch.start_ns.tolist(), batch.duration_ns.tolist(), tails, strict=True)
+        return [
+            f'{heads[place]}, "start_ns": {start}, "duration_ns": {duration}{tail}'
+            for place, start, duration, tail in spans
+        ]
+    places, texts = combine(batch.process, batch.name, batch.unit)
+    ends = [
+        (format_json({"kind": "counter", "process": process, "name": name})[:-1], format_json(unit))
+        for process, name, unit in texts
+    ]
+    lines = []
+    for place, moment, value in zip(places.tolist(), batch.timestamp_ns.tolist(), batch.value.tolist(), strict=True):
+        told = f', "value": {value!r}' if math.isfinite(value) else ""  # JSON has no word for the others
+        lines.append(f'{ends[place][0]}, "start_ns": {moment}{told}, "unit": {ends[place][1]}}}\n')
+    return lines
 
 
 def write_parquet(destination: Path, events: Iterable[Event]) -> Written:
@@ -71,8 +114,8 @@ def write_parquet(destination: Path, events: Iterable[Event]) -> Written:
         try:
             for number, batch in enumerate(batches(events)):
                 counted[type(batch)] += len(batch)
-                database.register("batch", _make_arrays(batch))
-                selection = ", ".join(_format_selected(name, kind) for name, kind in COLUMNS.items())
+                arrays, selection = _make_arrays(batch)
+                database.register("batch", arrays)
                 target = _format_literal(Path(folder) / f"{number:08}.parquet")
                 database.execute(f"COPY (SELECT {selection} FROM batch) TO {target} (FORMAT parquet)")  # noqa: S608
                 database.unregister("batch")
@@ -102,33 +145,36 @@ def _import_duckdb() -> Any:
         raise DashboardError(message) from error
     database = duckdb.connect(":memory:")
     database.execute("SET preserve_insertion_order = true")
+    database.execute("SET threads = 1")  # each further one would hold row groups of its own
     return database
-
-
-_ONLY_OF = {"duration_ns": "slice", "value": "counter"}
-
-
-def _format_selected(name: str, kind: str) -> str:
-    """A column of the registered batch; the numbers that stand where none apply become NULL."""
-    own = f"CASE WHEN kind = '{_ONLY_OF[name]}' THEN \"{name}\" END" if name in _ONLY_OF else f'"{name}"'
-    return f'CAST({own} AS {kind}) AS "{name}"'
 
 
 def _format_literal(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
 
 
-def _make_arrays(batch: Batch) -> dict[str, Any]:
-    """The batch's columns as DuckDB reads them."""
+def _make_arrays(batch: Batch) -> tuple[dict[str, Any], str]:
+    """The batch's numbers as DuckDB reads them, and the selection that makes columns of them: texts by their codes."""
     import numpy
 
-    columns = zip(*_make_rows(batch), strict=True) if len(batch) else [()] * len(COLUMNS)
-    arrays: dict[str, Any] = {}
-    for (name, kind), values in zip(COLUMNS.items(), columns, strict=True):
-        dtype = {"VARCHAR": "object", "BIGINT": "int64", "DOUBLE": "float64"}[kind]
-        filled = values if kind == "VARCHAR" else [0 if value is None else value for value in values]
-        arrays[name] = numpy.array(filled, dtype=dtype)
-    return arrays
+    if isinstance(batch, Slices):
+        texts = {"process": batch.process, "lane": batch.lane, "category": batch.category, "name": batch.name}
+        texts["details"] = make_names(_format_details(batch))
+        numbers: dict[str, Any] = {"start_ns": batch.start_ns, "duration_ns": batch.duration_ns}
+    else:
+        texts = {"process": batch.process, "name": batch.name, "unit": batch.unit}
+        numbers = {"start_ns": batch.timestamp_ns, "value": batch.value}
+    chosen = {"kind": "'slice'" if isinstance(batch, Slices) else "'counter'"}
+    arrays: dict[str, Any] = {name: numpy.ascontiguousarray(column) for name, column in numbers.items()}
+    for name, column in texts.items():
+        arrays[name] = numpy.ascontiguousarray(column.codes)
+        pool = json.dumps(list(column.pool)).replace("'", "''")
+        chosen[name] = f"""(SELECT from_json('{pool}', '["VARCHAR"]'))["{name}" + 1]"""
+        if name == "details":
+            chosen[name] = f"nullif({chosen[name]}, '')"
+    chosen |= {name: f'"{name}"' for name in numbers}
+    listed = (f'CAST({chosen.get(name, "NULL")} AS {kind}) AS "{name}"' for name, kind in COLUMNS.items())
+    return arrays, ", ".join(listed)
 
 
 def _write(destination: Path, events: Iterable[Event], write: Callable[[IO[bytes], Batch | None], None]) -> Written:
@@ -142,22 +188,3 @@ def _write(destination: Path, events: Iterable[Event], write: Callable[[IO[bytes
             write(file, batch)
         paths = files.finish()
     return Written(paths, counted[Slices], counted[Counters])
-
-
-def _make_rows(batch: Batch) -> Iterator[tuple[Any, ...]]:
-    """The batch's rows in the order of COLUMNS."""
-    if isinstance(batch, Slices):
-        texts_of_details = [format_json(detail) if detail else None for detail in batch.details or ()]
-        texts = (column.texts() for column in (batch.process, batch.lane, batch.category, batch.name))
-        numbers = (batch.start_ns.tolist(), batch.duration_ns.tolist())
-        for *row, detail in zip(*texts, *numbers, texts_of_details or [None] * len(batch), strict=True):
-            yield ("slice", *row, None, None, detail)
-    else:
-        columns = (batch.process.texts(), batch.name.texts(), batch.timestamp_ns.tolist(), batch.value.tolist())
-        for process, name, moment, value, unit in zip(*columns, batch.unit.texts(), strict=True):
-            yield ("counter", process, None, None, name, moment, None, value, unit, None)
-
-
-def _drop_non_finite(row: dict[str, Any]) -> dict[str, Any]:
-    """The row without a value that JSON cannot hold."""
-    return {name: value for name, value in row.items() if not isinstance(value, float) or value - value == 0}

@@ -13,7 +13,7 @@ from tvmdash.traces.connection import connect
 from tvmdash.traces.differences import Difference, find_difference
 from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.filters import Filters, Straddle, Window
-from tvmdash.traces.output import FORMATS
+from tvmdash.traces.output import FORMATS, format_left_out
 from tvmdash.traces.parts import split_by_process, split_by_time
 from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealed import SealedSource
@@ -125,7 +125,8 @@ def _seal(options: argparse.Namespace, progress: Progress) -> str:
 def _format_sealed(run: SealedSource) -> str:
     rows = sum(table.rows for table in run.catalogue.tables.values())
     sizes = f"{format_bytes(run.catalogue.size_bytes)} from {format_bytes(run.catalogue.source_bytes)}"
-    return f"{run.path}: {rows} rows in {len(run.catalogue.table_names)} tables, {sizes}.\n"
+    left_out = format_left_out(run.catalogue.left_out)
+    return f"{run.path}: {rows} rows in {len(run.catalogue.table_names)} tables, {sizes}{left_out}.\n"
 
 
 def _split_arguments(parser: argparse.ArgumentParser) -> None:

@@ -51,6 +51,10 @@ class Cursor:
         """All rows as a `pandas.DataFrame`."""
         return self._some.df()
 
+    def fetchnumpy(self) -> dict[str, Any]:
+        """All further rows as a numpy array for each column, masked where it has NULLs."""
+        return self._some.fetchnumpy()
+
     def close(self) -> None:
         """Let the rows go."""
         self._result = None

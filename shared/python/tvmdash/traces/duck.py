@@ -189,6 +189,12 @@ class DuckResult:
         """All rows as a pyarrow.Table."""
         return _translate_errors(self._relation.to_arrow_table) if self._relation is not None else None
 
+    def fetchnumpy(self) -> dict[str, Any]:
+        """All further rows, as an array for each column."""
+        relation, self._relation = self._relation, None
+        found: dict[str, Any] = _translate_errors(relation.fetchnumpy) if relation is not None else {}
+        return found
+
     def df(self) -> Any:
         """All rows as a pandas.DataFrame."""
         return _translate_errors(self._relation.df) if self._relation is not None else None

@@ -93,3 +93,9 @@ def _make_plain(value: object) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def format_left_out(left_out: Mapping[str, int]) -> str:
+    """The end of a sentence about what was written: nothing where nothing is left out."""
+    parts = [f"{count} {words}" for words, count in left_out.items() if count]
+    return f"; left out: {', '.join(parts)}" if parts else ""

@@ -52,7 +52,8 @@ def table_of(name: str) -> str:
 class Catalogue:
     """What a sealed run says of itself. `start_ns` and `end_ns` bound everything timed in it.
 
-    `part` is empty, or says which part of its processes' traces this is, after a split by time.
+    `part` is empty, or says which part of its processes' traces this is, after a split by time. `left_out` says how
+    much of what the sources hold is not in it.
     """
 
     version: int
@@ -68,10 +69,12 @@ class Catalogue:
     sources: tuple[str, ...]
     part: str
     tables: Mapping[str, SealedTable]
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As the file holds it."""
-        return asdict(self)
+        """As the file holds it: without `left_out` where that is nothing, as before it was known."""
+        value = asdict(self)
+        return value if self.left_out else {name: item for name, item in value.items() if name != "left_out"}
 
     @property
     def table_names(self) -> frozenset[str]:

@@ -14,6 +14,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.traces.connection import Connection
 from tvmdash.traces.filters import Filters
 from tvmdash.traces.readers.reach import BOUNDED
+from tvmdash.traces.readers.rocpd_reader import RocpdSource
 from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealed import (
     CATALOGUE,
@@ -183,7 +184,19 @@ def _make_catalogue(traces: Connection, name: str, sources: Sequence[Source], pa
         sources=tuple(source.path.name for source in sources),
         part=part,
         tables=run.tables,
+        left_out=_add_left_out(sources),
     )
+
+
+def _add_left_out(sources: Sequence[Source]) -> dict[str, int]:
+    """What is left out of the sources, and what was left out when they were sealed."""
+    counted = Counter[str]()
+    for source in sources:
+        if isinstance(source, RocpdSource):
+            counted.update(source.left_out())
+        elif isinstance(source, SealedSource):
+            counted.update(source.catalogue.left_out)
+    return dict(sorted(counted.items()))
 
 
 def _count_bytes(source: Source) -> int:

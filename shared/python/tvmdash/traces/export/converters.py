@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tvmdash.traces.export.event_writers import EVENT_WRITERS, event_converter
 from tvmdash.traces.filters import Filters
+from tvmdash.traces.output import format_left_out
 from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealing import seal
 
@@ -25,7 +26,8 @@ class Converter:
 
 def _parquet(paths: list[str], destination: Path, filters: Filters, progress: Progress | None) -> str:
     run = seal(paths, destination, filters=filters, progress=progress)
-    return f"{len(run.catalogue.table_names)} tables, {sum(table.rows for table in run.catalogue.tables.values())} rows"
+    rows = sum(table.rows for table in run.catalogue.tables.values())
+    return f"{len(run.catalogue.table_names)} tables, {rows} rows{format_left_out(run.catalogue.left_out)}"
 
 
 CONVERTERS: Mapping[str, Converter] = {

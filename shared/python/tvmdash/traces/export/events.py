@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tvmdash.convert import Counters, Event, Flow, Names, RocpdProcess, Slice, Slices, names
-from tvmdash.convert.events import BATCH
+from tvmdash.convert import Event, Flow, RocpdProcess, Slice
+from tvmdash.traces.export.columns import Counted, Key, Run, Titles, read_counted, read_sensors, read_slices
+from tvmdash.traces.export.kinds import SLICES
 
 if TYPE_CHECKING:
     from tvmdash.traces.connection import Connection
@@ -20,36 +21,21 @@ _NIGHTS = "nights"
 _RUN = "run"
 _TRIALS = """SELECT guid, process, id, night, experiment, workload, point, error, ms_mean, "start",
     coalesce(duration, 0) FROM trials WHERE "start" IS NOT NULL ORDER BY "start" """
-_RUNS = """SELECT DISTINCT guid, process, trial, repetition FROM kernels WHERE trial IS NOT NULL
-    ORDER BY 1, 2, 3, 4"""
-_KERNELS = """SELECT guid, process, name, category, "start", coalesce(duration, 0), trial, repetition,
-    CASE WHEN queue IS NULL AND stream IS NULL THEN 'operators'
-        ELSE coalesce(queue, '') || ' ' || coalesce(stream, '') END
-    FROM kernels WHERE "start" IS NOT NULL ORDER BY "start" """
-_SPANS = (
-    """SELECT guid, process, name, 'pass', "timestamp" + coalesce(sum(duration) OVER (
-        PARTITION BY guid, process, trial ORDER BY position
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS begun, coalesce(duration, 0),
-        'passes, laid end to end' FROM passes WHERE "timestamp" IS NOT NULL ORDER BY begun""",
-    """SELECT guid, process, name, coalesce(category, 'region'), "start", coalesce(duration, 0), 'regions of ' || tid
-        FROM regions WHERE "start" IS NOT NULL ORDER BY "start" """,
-    """SELECT guid, process, name, 'memory copy', "start", coalesce(duration, 0), 'memory copies' FROM memory_copies
-        WHERE "start" IS NOT NULL ORDER BY "start" """,
-)
-_TELEMETRY = """SELECT guid, process, name, unit, "timestamp", value FROM telemetry
-    WHERE value IS NOT NULL ORDER BY "timestamp" """
-
-Key = tuple[str | None, int | None]
-"""What names a process: its guid, and its number among those of that guid; of what is the host's, None."""
+_RUNS = """SELECT guid, process, trial, repetition, min("start") FROM kernels WHERE trial IS NOT NULL
+    AND "start" IS NOT NULL GROUP BY ALL ORDER BY 1, 2, 3, 4"""
 
 
 @dataclass(frozen=True)
 class TraceEvents:
-    """All events of a connection. `events` are read as they are asked for; `processes` are by the names in them."""
+    """All events of a connection. `events` are read as they are asked for; `processes` are by the names in them.
+
+    `counted` adds up the values of performance counters while the events are read.
+    """
 
     events: Iterator[Event]
     flows: Sequence[Flow]
     processes: Mapping[str, RocpdProcess]
+    counted: Counted
 
 
 @dataclass
@@ -58,7 +44,7 @@ class _Frame:
 
     slices: list[Slice] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
-    runs: dict[tuple[Key, int, int | None], int] = field(default_factory=dict)
+    runs: list[Run] = field(default_factory=list)
     _last: int = 0
 
     def add(self, names: tuple[str, str, str, str], span: tuple[int, int], parent: int, details: dict[str, Any]) -> int:
@@ -76,12 +62,16 @@ class _Frame:
         return self._last
 
 
-def trace_events(traces: Connection) -> TraceEvents:
-    """The events of a connection, which stays open while they are read."""
+def trace_events(traces: Connection, only: str = "") -> TraceEvents:
+    """The events of a connection, which stays open while they are read.
+
+    `only` is a condition on `guid`, of what has one, as SQL; nothing is all.
+    """
     processes = _read_processes(traces)
-    titles = {key: title for key, (title, _) in processes.items()}
-    frame = _make_frame(traces, titles)
-    return TraceEvents(_read_events(traces, titles, frame), frame.flows, dict(processes.values()))
+    titles = Titles({key: title for key, (title, _) in processes.items()})
+    frame, counted = _make_frame(traces, titles), Counted()
+    events = _read_events(traces, titles, frame, only, counted)
+    return TraceEvents(events, frame.flows, dict(processes.values()), counted)
 
 
 def _read_processes(traces: Connection) -> dict[Key, tuple[str, RocpdProcess]]:
@@ -101,7 +91,7 @@ def _read_processes(traces: Connection) -> dict[Key, tuple[str, RocpdProcess]]:
     return processes
 
 
-def _make_frame(traces: Connection, titles: Mapping[Key, str]) -> _Frame:
+def _make_frame(traces: Connection, titles: Titles) -> _Frame:
     """Nights, stages, trials, and ids for the runs of trials."""
     frame = _Frame()
     nights: dict[str, int] = {}
@@ -121,88 +111,18 @@ def _make_frame(traces: Connection, titles: Mapping[Key, str]) -> _Frame:
     ).fetchall():
         key = (guid, process)
         parent = stages.get((night, experiment, _RUN)) or nights.get(night, 0)
-        names = (_find_title(titles, key), "trials", f"{workload or 'trial'} {point or ''}".strip(), "trial")
+        names = (titles.find(*key), "trials", f"{workload or 'trial'} {point or ''}".strip(), "trial")
         details = {"trial": trial, "error": error, "ms_mean": mean}
         trials[key, trial] = frame.add(names, (start, duration), parent, details)
-    for guid, process, trial, repetition in traces.execute(_RUNS).fetchall():
+    for guid, process, trial, repetition, start in traces.execute(_RUNS).fetchall():
         key = (guid, process)
-        frame.runs[key, trial, repetition] = frame.number(trials.get((key, trial), 0))
+        frame.runs.append(Run(key, trial, repetition, start, frame.number(trials.get((key, trial), 0))))
     return frame
 
 
-def _read_events(traces: Connection, titles: Mapping[Key, str], frame: _Frame) -> Iterator[Event]:
+def _read_events(traces: Connection, titles: Titles, frame: _Frame, only: str, counted: Counted) -> Iterator[Event]:
     yield from sorted(frame.slices, key=lambda event: event.start_ns)
-    for query in _SPANS:
-        for keys, texts, kinds, starts, durations, lanes in _read_columns(traces, query):
-            yield _make_slices(titles, keys, (lanes, texts, kinds), starts, durations)
-    waiting = dict(frame.runs)
-    for keys, texts, kinds, starts, durations, trials, repetitions, lanes in _read_columns(traces, _KERNELS):
-        runs = zip(keys, trials, repetitions, strict=True)
-        ids = [waiting.pop(run, 0) for run in runs] if waiting else [0] * len(keys)
-        yield _make_slices(titles, keys, (lanes, texts, kinds), starts, durations, ids)
-    for columns in _read_columns(traces, _TELEMETRY):
-        yield _make_counters(titles, *columns)
-
-
-def _read_columns(traces: Connection, query: str) -> Iterator[list[tuple[Any, ...]]]:
-    """The columns of a query's rows, a batch at a time: the keys of processes, then the rest."""
-    cursor = traces.execute(query)
-    while rows := cursor.fetchmany(BATCH):
-        guids, processes, *rest = zip(*rows, strict=True)
-        yield [tuple(zip(guids, processes, strict=True)), *rest]
-
-
-def _pack_texts(values: Sequence[str | None]) -> Names:
-    return names(["" if value is None else value for value in values])
-
-
-def _find_title(titles: Mapping[Key, str], key: Key) -> str:
-    """The process's name; what is of no process is of the host."""
-    guid, process = key
-    return "host" if guid is None else titles.get(key) or f"{guid}/{process}"
-
-
-def _find_titles(titles: Mapping[Key, str], keys: Sequence[Key]) -> Names:
-    named = {key: _find_title(titles, key) for key in set(keys)}
-    return names([named[key] for key in keys])
-
-
-def _make_slices(
-    titles: Mapping[Key, str],
-    keys: Sequence[Key],
-    texts: tuple[Sequence[str | None], ...],
-    starts: Sequence[int],
-    durations: Sequence[int],
-    ids: Sequence[int] = (),
-) -> Slices:
-    import numpy
-
-    lanes, called, kinds = (_pack_texts(column) for column in texts)
-    return Slices(
-        _find_titles(titles, keys),
-        lanes,
-        called,
-        kinds,
-        numpy.array(starts, dtype=numpy.int64),
-        numpy.array(durations, dtype=numpy.int64),
-        numpy.array(ids, dtype=numpy.int64) if ids else None,
-    )
-
-
-def _make_counters(
-    titles: Mapping[Key, str],
-    keys: Sequence[Key],
-    called: Sequence[str | None],
-    units: Sequence[str | None],
-    moments: Sequence[int],
-    values: Sequence[float],
-) -> Counters:
-    import numpy
-
-    return Counters(
-        _find_titles(titles, keys),
-        _pack_texts(called),
-        _pack_texts(units),
-        numpy.array(moments, dtype=numpy.int64),
-        numpy.array(values, dtype=numpy.float64),
-    )
+    for kind in SLICES:
+        yield from read_slices(traces, kind, titles, frame.runs, only)
+    yield from read_sensors(traces, titles)
+    yield from read_counted(traces, titles, only or "true", counted)

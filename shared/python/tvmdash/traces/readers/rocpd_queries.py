@@ -236,5 +236,15 @@ QUERIES: Mapping[str, Query] = {
     ),
 }
 """What each of our tables is read from."""
-READ = frozenset(query.table for query in QUERIES.values()) | {"string", "event", "metadata"}
-"""The tables of RocPD that are carried; rows of others are counted."""
+
+
+def list_read_columns() -> dict[str, set[str]]:
+    """The columns of each of RocPD's tables that are read."""
+    found: dict[str, set[str]] = {"metadata": {"id", "tag", "value"}}
+    for query in QUERIES.values():
+        for path in query.paths.values():
+            table = query.table
+            for column in ("start", "end") if path == DURATION else path.split("."):
+                found.setdefault(table, {"id", "guid"}).add(column)
+                table = REFERENCES.get(column, table)
+    return found

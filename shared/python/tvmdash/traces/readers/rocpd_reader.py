@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import NULL_INT, Batch, Column, Wanted, WrongValue, shrink
-from tvmdash.traces.readers.rocpd_queries import DURATION, QUERIES, Query
+from tvmdash.traces.readers.rocpd_queries import DURATION, QUERIES, Query, list_read_columns
 from tvmdash.traces.readers.rocpd_rows import Joined, Tables, read_joined
 from tvmdash.traces.readers.rocpd_rows import Path as Column_path
 from tvmdash.traces.readers.sqlite_input import list_tables, open_database, quote_name, read_rows
@@ -71,6 +71,32 @@ class RocpdSource:
                     if not TABLES[table].describes:
                         counts[table] = counts.get(table, 0) + tables.count(query.table)
         return counts
+
+    def left_out(self) -> dict[str, int]:
+        """How many rows there are in tables that are not read, and how many values in columns that are not."""
+        counts: dict[str, int] = {}
+        known = list_read_columns()
+        with open_database(self.path) as database:
+            present = list_tables(database)
+            for table_set in self.sets:
+                for name, columns in present.items():
+                    if not name.startswith("rocpd_") or not name.endswith(table_set.suffix):
+                        continue
+                    table = name.removeprefix("rocpd_").removesuffix(table_set.suffix)
+                    if table not in known:
+                        _add(database, counts, f"rows of rocpd_{table}", f"count(*) FROM {quote_name(name)}")
+                        continue
+                    for column in sorted(set(columns) - known[table]):
+                        value = quote_name(column)
+                        of_rows = f"count(*) FROM {quote_name(name)} WHERE {value} NOT IN ('', '{{}}', '[]', 0)"
+                        _add(database, counts, f"values of rocpd_{table}.{column}", of_rows)
+        return counts
+
+
+def _add(database: sqlite3.Connection, counts: dict[str, int], words: str, query: str) -> None:
+    count = int(database.execute(f"SELECT {query}").fetchone()[0])
+    if count:
+        counts[words] = counts.get(words, 0) + count
 
 
 def is_rocpd(tables: Mapping[str, Sequence[str]]) -> bool:
