@@ -50,7 +50,7 @@ FLOORS: dict[str, str] = {
     "check_prerequisites": "common config_util dashboard_info errors stages text",
     "traces": "common convert errors machine measure records text",
     "tries": "common contracts dashboard_info errors files records stats structured text",
-    "incidents": "common contracts dashboard_info detect errors files records structured text",
+    "incidents": "common contracts dashboard_info detect errors files records series structured text",
     "signoff": "common contracts dashboard_info detect devices errors files incidents machine records series stats"
     " structured text verdict",
     "backfill": "common dashboard_info errors records series stats structured text",

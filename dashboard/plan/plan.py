@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from dashboard.plan.hosts import find_faults as find_host_faults
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
 from tvmdash import config_util
+from tvmdash.common import stamp_of, utc_now
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import HOST_SIGN, Home
 from tvmdash.devices import Device
 from tvmdash.errors import DashboardError
+from tvmdash.incidents.annotations import list_retired_experiments
 from tvmdash.stages import PIPELINES, Pipeline, Stage, pipeline
 
 _FIRST_LINE = 256
@@ -44,8 +47,11 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None, host: s
     """
     config = read_home_config(home)
     chosen = next(item for item in (seed, config.seed, _draw_seed()) if item is not None)
-    jobs = _find_jobs(home, code, _Known(config.tvm, config.tvms, config.hosts, config.devices))
-    taking_part = tvm_matrix.add_variants(_spread([job for job in jobs if not job.faults and job.config["active"]]))
+    found = _find_jobs(home, code, _Known(config.tvm, config.tvms, config.hosts, config.devices))
+    retired = list_retired_experiments(home.root, stamp_of(utc_now()))
+    jobs = _without(found, retired)
+    variants = tvm_matrix.add_variants(_spread([job for job in jobs if not job.faults and job.config["active"]]))
+    taking_part = _without(variants, retired)
     ordered = _order_jobs(taking_part, "experiment", chosen if config.randomize else None)
     measured = tvm_matrix.interleave(ordered, turn=len(home.night_stamps()))
     return Plan(
@@ -55,10 +61,25 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None, host: s
         experiments=tuple(job for job in measured if job.host == host),
         subsystems=_order_jobs(taking_part, "subsystem", None),
         rejected=tuple(job for job in jobs if job.faults),
-        inactive=tuple(f"{job.kind} {job.name}" for job in jobs if not job.faults and not job.config["active"]),
+        inactive=(
+            *(f"{job.kind} {job.name}" for job in jobs if not job.faults and not job.config["active"]),
+            *(
+                f"{job.kind} {job.name} (retired)"
+                for job in (*found, *variants)
+                if job.measures and job.name in retired
+            ),
+        ),
         drawn=seed is None and config.seed is None,
         away=tuple(job for job in measured if job.host != host),
     )
+
+
+def _is_among(job: Job, experiments: AbstractSet[str]) -> bool:
+    return job.measures and job.name in experiments
+
+
+def _without(jobs: Iterable[Job], experiments: AbstractSet[str]) -> list[Job]:
+    return [job for job in jobs if not _is_among(job, experiments)]
 
 
 def find_jobs(home: Home, code: CodeFolders, tvm: ArtifactSpec) -> list[Job]:

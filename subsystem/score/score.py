@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tvmdash.check_prerequisites import is_switched_off, needs_any, needs_experi
 from tvmdash.config_util import JobConfig
 from tvmdash.contracts.scores import PAGE_FILE, SCHEMA_VERSION, SCORES_FILE, LeftOut
 from tvmdash.dashboard_info import Home, Night, experiment_of
+from tvmdash.incidents.annotations import list_retired_experiments
 from tvmdash.plot_util import files as plot_files
 from tvmdash.stages import Blocked
 from tvmdash.subsys_templates import Report, Subsystem
@@ -57,7 +59,8 @@ class Score(Subsystem[ScoreConfig]):
 
     def work(self, config: ScoreConfig, output: Path, home: Home, tonight: Night) -> Report:
         good, faults = definitions.parse_all(config.scores)
-        off = {item.id: _switched_off(item, home) for item in good}
+        retired = list_retired_experiments(home.root, tonight.stamp)
+        off = {item.id: _list_off(item, home, retired) for item in good}
         used = [item for item in good if not off[item.id]]
         left_out = [LeftOut(item.id, item.title, off[item.id]) for item in good if off[item.id]]
         _refuse_without_data(used, home, tonight)
@@ -69,9 +72,10 @@ class Score(Subsystem[ScoreConfig]):
         return score_report.report(scored, left_out, faults)
 
 
-def _switched_off(definition: Definition, home: Home) -> tuple[str, ...]:
+def _list_off(definition: Definition, home: Home, retired: AbstractSet[str]) -> tuple[str, ...]:
     """Those of its experiments that this home has and does not run."""
-    return tuple(name for name in definition.experiments if is_switched_off(home, "experiment", name))
+    names = definition.experiments
+    return tuple(name for name in names if name in retired or is_switched_off(home, "experiment", name))
 
 
 def _refuse_without_data(used: Sequence[Definition], home: Home, tonight: Night) -> None:

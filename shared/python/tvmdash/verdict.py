@@ -251,7 +251,8 @@ class NightVerdict:
     appeared: series that have their first value; vanished: those that are not expected from tonight on.
 
     Of `expected` series `seen` have a value; `blind` of these could not have shown a change of MATTERS, `unchanged` ran
-    the same code as when they were measured last.
+    the same code as when they were measured last. retired: series without a value that somebody took out; muted: those
+    of which nothing is told until a day that somebody named.
     """
 
     night: Stamp
@@ -277,6 +278,8 @@ class NightVerdict:
     machines: tuple[OverMachines, ...] = ()
     """Of incidents that are told tonight, where several machines measure the same."""
     lead: str = ""
+    retired: int = 0
+    muted: int = 0
 
     @property
     def is_green(self) -> bool:

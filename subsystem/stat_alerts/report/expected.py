@@ -20,9 +20,13 @@ _NIGHTS_BACK, _NAMED = 30, 3
 
 @dataclass(frozen=True)
 class Expected:
-    """The rows that should have a value tonight. appeared: series that are new; vanished: not expected any more."""
+    """The rows that should have a value tonight. appeared: series that are new; vanished: not expected any more.
+
+    retired: how many have none that somebody took out.
+    """
 
     rows: frozenset[int]
+    retired: int = 0
     appeared: tuple[SeriesOf, ...] = ()
     vanished: tuple[SeriesOf, ...] = ()
 
@@ -52,7 +56,9 @@ def find_expected(home: Home, tonight: Night, table: Table, night: int, annotati
             elif was_recent and said.get(row) != RETIRED:
                 vanished.add(row)
     first = measured[:, -1] & (measured.sum(axis=1) == 1) & (night > 0)
-    return Expected(frozenset(rows), _count(table, first.nonzero()[0].tolist()), _count(table, sorted(vanished)))
+    retired = sum(series == RETIRED and not measured[row, -1] for row, series in said.items())
+    appeared = _count(table, first.nonzero()[0].tolist())
+    return Expected(frozenset(rows), retired, appeared, _count(table, sorted(vanished)))
 
 
 def _declared(home: Home, experiment: str, rows: Sequence[int], said: Mapping[int, str]) -> list[int]:

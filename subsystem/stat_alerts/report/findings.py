@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from judging.judge import Judged
@@ -39,6 +40,8 @@ class Findings:
     fixed: Sequence[Incident] = ()
     machines: Mapping[str, OverMachines] = field(default_factory=dict)
     """By incident."""
+    muted: int = 0
+    """Series of which somebody wants nothing told."""
 
     @property
     def has_improved(self) -> bool:
@@ -78,6 +81,7 @@ def find(
     news = [part for incident in reported if (part := incident.moved_on(stamp)) is not None]
     new = [part for part in news if part.is_open and part.state != ACKNOWLEDGED]
     known = {incident.id for incident in new}
+    muted = _find_muted(table, ledger, stands, iso_of(stamp))
     changed = [part for part in news if not part.is_worse and _has_changed(part)]
     over_machines = machines.compare(table, stands, list({part.id: part for part in (*open_ones, *news)}.values()))
     return Findings(
@@ -86,12 +90,13 @@ def find(
         better=[part for part in news if _is_better(part) and part not in changed],
         changed=changed,
         machine=[part for part in news if _is_machines(part) and not part.is_open],
-        suspects=_suspects(table, stands),
+        suspects=_suspects(table, stands, muted),
         missing=_missing(tonight, table, stands),
         counts=Counter(stand.kind for stand in stands.values()),
         beside=beside,
         fixed=[incident for incident in reported if _is_fixed(incident, iso_of(stamp))],
         machines={item.incident: item for item in over_machines},
+        muted=len(muted),
     )
 
 
@@ -113,11 +118,18 @@ def _has_changed(incident: Incident) -> bool:
     return any(moved.worse is None for moved in incident.moved)
 
 
-def _suspects(table: Table, stands: Mapping[int, SeriesStanding]) -> list[Suspect]:
+def _find_muted(table: Table, ledger: Ledger, rows: Iterable[int], now: str) -> frozenset[int]:
+    """Those of the rows that somebody muted."""
+    if not ledger.silences_at(now):
+        return frozenset()
+    return frozenset(row for row in rows if ledger.is_muted(table.rows[row].key, table.rows[row].name, now))
+
+
+def _suspects(table: Table, stands: Mapping[int, SeriesStanding], muted: AbstractSet[int]) -> list[Suspect]:
     """The worst first."""
     suspects = []
     for row, stand in stands.items():
-        if stand.kind == Standing.SUSPECT and stand.effect is not None:
+        if stand.kind == Standing.SUSPECT and stand.effect is not None and row not in muted:
             series = table.rows[row]
             worse = is_worse(stand.effect, series.direction)
             suspects.append(Suspect(series.key, series.name, stand.effect, worse, stand.low, stand.high, stand.paired))

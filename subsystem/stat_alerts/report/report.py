@@ -87,6 +87,7 @@ def report_lines(
     reported = {moved.series for incident in ledger.incidents.values() for moved in incident.moved}
     lines += map(Line, _not_judged(table, judged, reported))
     lines += map(Line, _came_and_went(verdict))
+    lines += map(Line, _put_aside(verdict))
     if not new and not (verdict.beside and verdict.beside.is_first):
         lines.insert(0, Line(_quiet(judged, verdict)))
     return [
@@ -190,6 +191,13 @@ def _came_and_went(verdict: NightVerdict) -> Iterable[str]:
         yield f"New: {_several(of_experiment)}."
     for of_experiment in verdict.vanished:
         yield f"Not expected any more, without a value for {EXPECTED_NIGHTS} nights: {_several(of_experiment)}."
+
+
+def _put_aside(verdict: NightVerdict) -> Iterable[str]:
+    if verdict.retired:
+        yield f"{verdict.retired} series {'is' if verdict.retired == 1 else 'are'} retired: nobody misses them."
+    if verdict.muted:
+        yield f"{verdict.muted} series {'is' if verdict.muted == 1 else 'are'} muted: judged, and not told of."
 
 
 def _several(series: SeriesOf) -> str:

@@ -60,6 +60,8 @@ def conclude(
         series=tuple(judged_series(table, judged, ledger, stands)),
         machines=tuple(findings_of_night.machines.values()),
         lead=verdict_text.lead(level, findings_of_night),
+        retired=expected.retired,
+        muted=findings_of_night.muted,
     )
     return verdict, stands
 

@@ -69,6 +69,8 @@ class FirstScreen:
     series: list[SeriesView]
     all_shown: int
     missing: list[MissingView]
+    retired: int
+    muted: int
     beside: list[SeriesView]
     against_itself: bool
     reference: str
@@ -96,6 +98,7 @@ def make_index_page(
     earlier = context.last_nights[1] if len(context.last_nights) > 1 else None
     judged = night_views.judge(night, context.now)
     incidents = _incidents(context)
+    told = context.verdict.value
     young = bool(series) and states[YOUNG] == len(series)
     beside = _beside(context)
     shown = [each for each in series if each.state not in (MISSING, GONE)]
@@ -110,6 +113,8 @@ def make_index_page(
         versions=night_facts.format_versions(night, earlier),
         measured=len(series) - states[MISSING] - states[GONE],
         expected=len(series) - states[GONE],
+        retired=told.retired if told else 0,
+        muted=told.muted if told else 0,
         tallies=verdict.tallies(states, failed_points),
         troubles=verdict.names_of_failed(night),
         disturbed=sentence_of_night.disturbed,

@@ -56,6 +56,7 @@ class Annotation:
         return next((stamp for stamp in versions if stamp >= self.place), None)
 
     def covers(self, experiment: str, name: str) -> bool:
+        """Whether its scope matches the experiment or the name of the series."""
         return fnmatch.fnmatch(experiment, self.scope) or fnmatch.fnmatch(name, self.scope)
 
 
@@ -82,6 +83,17 @@ def read(home: Path) -> list[Annotation]:
         except (DashboardError, TypeError) as error:
             _log.warning("%s: not an annotation: %s. Mend or remove the line.", where, error)
     return list(annotations.values())
+
+
+def list_retired_experiments(home: Path, night: str) -> frozenset[str]:
+    """The experiments (or one on a host or TVM, as in cnn~desk@release) that are retired by their whole names.
+
+    night: the stamp as of which.
+    """
+    said = {
+        each.scope: each.series for each in read(home) if each.kind == "night" and each.place <= night and each.series
+    }
+    return frozenset(scope for scope, series in said.items() if series == RETIRED)
 
 
 def make(

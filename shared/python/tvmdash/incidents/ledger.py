@@ -227,6 +227,11 @@ class Ledger:
         """The silences in force at the ISO moment `now`, the oldest first."""
         return [silence for silence in self.silences if silence.holds(now)]
 
+    def is_muted(self, series: str, name: str, now: str) -> bool:
+        """Whether a silence in force covers the series of that key and name."""
+        held = self.silences_at(now)
+        return any(fnmatch.fnmatch(text, silence.pattern) for silence in held for text in (series, name))
+
     def silent(self, incident: Incident, now: str) -> Silence | None:
         """The silence that covers `incident` now."""
         return next((silence for silence in self.silences if silence.covers(incident, now)), None)

@@ -1,0 +1,107 @@
+"""`retire`, `mute` and back: what is gone on purpose, and what is too noisy to be told of."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dashboard.cli.arguments import OK_CODE, Verbs, add_home_verb, find_home
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+if TYPE_CHECKING:
+    from tvmdash.incidents.decisions import By
+
+_DAYS = 14
+
+
+def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
+    """Add them to the command line."""
+    retire = add_home_verb(verbs, "retire", _retire, "what is gone on purpose: nobody misses it any more", code=False)
+    retire.add_argument("pattern", metavar="WHAT", nargs="?", help=f"{_WHAT}; without it, list what is retired")
+    retire.add_argument("why", metavar="WHY", nargs="?", default="", help="why, for those who read it later")
+    mute = add_home_verb(verbs, "mute", _mute, "what is too noisy: judged, and not told of until a day", code=False)
+    mute.add_argument("pattern", metavar="WHAT", nargs="?", help=f"{_WHAT}; without it, list what is muted")
+    mute.add_argument("why", metavar="WHY", nargs="?", default="", help="why, for those who read it later")
+    end = mute.add_mutually_exclusive_group()
+    end.add_argument("--until", type=_parse_day, metavar="DATE", help="its last day (UTC), as 2026-12-24")
+    end.add_argument("--days", type=float, default=_DAYS, help=f"how long; by default {_DAYS}")
+    unretire = add_home_verb(verbs, "unretire", _unretire, "expect again what was retired", code=False)
+    unmute = add_home_verb(verbs, "unmute", _unmute, "tell again of what was muted", code=False)
+    for parser in (unretire, unmute):
+        parser.add_argument("pattern", metavar="WHAT", help="as it was given")
+        parser.add_argument("why", metavar="WHY", nargs="?", default="", help="why, for those who read it later")
+    for parser in (retire, mute, unretire, unmute):
+        parser.add_argument("--who", metavar="NAME", help="by default the user who runs this")
+
+
+_WHAT = "an experiment (cnn_comp), or series by their names, with * and ? (cnn_comp resnet18*)"
+
+
+def _parse_day(text: str) -> datetime.datetime:
+    """The end of that day."""
+    try:
+        day = datetime.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=datetime.UTC)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day. Write it like 2026-12-24.") from None
+    return day + datetime.timedelta(days=1, seconds=-1)
+
+
+def _retire(arguments: argparse.Namespace) -> int:
+    from tvmdash.incidents import decisions  # the detector's imports cost the other verbs a third of a second
+
+    home = find_home(arguments)
+    if arguments.pattern is None:
+        return _list([decisions.describe_retired(each) for each in decisions.list_retired(home)], "retired")
+    if not arguments.why.strip():
+        remedy = f'retire {home.root} "{arguments.pattern}" "it was merged into ..."'
+        raise DashboardError("WHY is missing.", remedy=remedy)
+    matched = decisions.retire(home, arguments.pattern, _decide(arguments))
+    print(f"Retired: {matched}. From the next night on nobody misses it, and a whole experiment does not run.")
+    return OK_CODE
+
+
+def _mute(arguments: argparse.Namespace) -> int:
+    from tvmdash.incidents import decisions
+
+    home, by = find_home(arguments), _decide(arguments)
+    if arguments.pattern is None:
+        return _list([decisions.describe_muted(each) for each in decisions.list_muted(home, by.at)], "muted")
+    until = arguments.until or common.utc_now() + datetime.timedelta(days=arguments.days)
+    matched = decisions.mute(home, arguments.pattern, until, by)
+    print(f"Muted until {until:%Y-%m-%d %H:%M} UTC: {matched}. It is judged all the same.")
+    return OK_CODE
+
+
+def _list(lines: Sequence[str], what: str) -> int:
+    print("\n".join(lines) or f"Nothing is {what}.")
+    return OK_CODE
+
+
+def _unretire(arguments: argparse.Namespace) -> int:
+    from tvmdash.incidents import decisions
+
+    return _take_back(arguments, decisions.unretire, "is expected again from the next night on")
+
+
+def _unmute(arguments: argparse.Namespace) -> int:
+    from tvmdash.incidents import decisions
+
+    return _take_back(arguments, decisions.unmute, "is told of again from the next night on")
+
+
+def _take_back(arguments: argparse.Namespace, undo: Callable[[Home, str, By], None], effect: str) -> int:
+    undo(find_home(arguments), arguments.pattern, _decide(arguments))
+    print(f"{arguments.pattern} {effect}.")
+    return OK_CODE
+
+
+def _decide(arguments: argparse.Namespace) -> By:
+    from tvmdash.incidents import decisions
+    from tvmdash.incidents.annotations import name_user
+
+    at = f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}"
+    return decisions.By(arguments.who or name_user(), at, arguments.why)
