@@ -20,6 +20,9 @@ const { makeView, needsPast, periodOf, recentBoundary } = await import(`${JS}exp
 const { flat } = await import(`${JS}facts.js`);
 const { dateAxis, wholeRange } = await import(`${JS}chart/axis.js`);
 const { commitAxis, nightAxis } = await import(`${JS}chart/ordinal.js`);
+const { fit } = await import(`${JS}chart/fit.js`);
+const { keysOf } = await import(`${JS}explore/grouping.js`);
+const { withMeans } = await import(`${JS}explore/groups.js`);
 const { placeCard } = await import(`${JS}chart/placing.js`);
 
 const HOSTILE = `<img src=x onerror=alert(1)> "q" & = # % , 編譯器`;
@@ -652,4 +655,69 @@ test("a card says what it hides of a line that is everywhere, and where it has n
   const wild = Array.from({ length: 60 }, (_one, at) => ({ x: at * 10, y: at % 2 ? 10 : 210 }));
   assert.ok(placeCard({ width: 260, height: 200 }, room, wild[30], wild).hidden > 0);
   assert.equal(placeCard({ width: 260, height: 200 }, { ...room, width: 200 }, wild[3], wild), null);
+});
+
+function viewOf(state, ...columns) {
+  const series = columns.map((values, at) => ({ entry: entryOf(`s${at}`), shard: shardOf(values, { id: `s${at}` }) }));
+  return makeView(state, series);
+}
+
+function fitted(view) {
+  return fit(view, view.lines[0].scale, 0, view.xs.length - 1);
+}
+
+const calm = Array.from({ length: 30 }, (_one, at) => 100 + (at % 3) - 1);
+
+test("a scale leaves out a night far out, but neither what is near nor the last night", () => {
+  const spiked = (at, value) => fitted(viewOf({}, calm.with(at, value)));
+  assert.deepEqual(spiked(10, 400), [99, 101]);
+  assert.deepEqual(spiked(29, 400), [99, 400]);
+  assert.deepEqual(spiked(10, 102), [99, 102]);
+  assert.deepEqual(fitted(viewOf({ y: "all" }, calm.with(10, 400))), [99, 400]);
+  assert.deepEqual(fitted(viewOf({}, [5, 5, 5, 9, 5, 5])), [5, 9], "exact numbers have no outliers");
+  assert.equal(fitted(viewOf({}, [null])), null);
+});
+
+test("a drift is no outlier, nor is a level of some nights", () => {
+  const drift = calm.map((value, at) => value + at * 5);
+  assert.deepEqual(fitted(viewOf({}, drift)), [Math.min(...drift), Math.max(...drift)]);
+  const level = calm.map((value, at) => (at > 9 && at < 16 ? 4 * value : value));
+  assert.equal(fitted(viewOf({}, level))[1] > 390, true);
+});
+
+test("one restless series does not set the scale of the others", () => {
+  const restless = calm.map((_value, at) => 100 * (1 + 0.6 * Math.sin(at * 2.1)));
+  const [low, high] = fitted(viewOf({}, calm, calm, restless));
+  assert.ok(low > 85 && high < 115, `${low} to ${high}`);
+});
+
+test("fitted to steps a scale holds the levels between them, whatever is beside", () => {
+  const values = calm.map((value, at) => (at < 20 ? value : value * 1.1)).with(5, 900).with(25, 1);
+  const view = viewOf({ y: "steps" }, values);
+  view.lines[0].shard.steps = [{ stamp: view.lines[0].shard.stamp[20], size: 0.1, kind: "compiler" }];
+  assert.deepEqual(fitted(view).map(Math.round), [100, 110]);
+});
+
+test("a group's mean is the geometric one of ratios, of those that have a value", () => {
+  const column = (first, last) => [...Array(10).fill(first), last];
+  const entries = ["a", "a", "b"].map((engine, at) => entryOf(`s${at}`, { labels: { engine, same: "x" } }));
+  assert.deepEqual(keysOf(entries), ["engine"]);
+  const shards = [column(10, 20), column(4, 2), column(5, null)].map((values) => shardOf(values));
+  const view = withMeans(makeView({ group: "engine" }, entries.map((entry, at) => ({ entry, shard: shards[at] }))));
+  assert.deepEqual(
+    view.lines.map((line) => [line.entry.name, line.color, line.faint]),
+    [
+      ["engine a: mean of 2", 0, false],
+      ["e s0", 0, true],
+      ["e s1", 0, true],
+      ["engine b: mean of 1", 1, false],
+      ["e s2", 1, true],
+    ],
+  );
+  assert.deepEqual(view.lines[0].values, Array(11).fill(1), "twice as slow and twice as fast");
+  assert.deepEqual(view.lines[3].values.at(-1), undefined);
+  assert.equal(view.lines[3].shard.stamp.length, 10);
+  const all = withMeans(makeView({ group: "all" }, entries.map((entry, at) => ({ entry, shard: shards[at] }))));
+  assert.equal(all.lines[0].entry.name, "all: mean of 3");
+  assert.deepEqual(all.lines[0].mean.counts.slice(-2), [3, 2]);
 });

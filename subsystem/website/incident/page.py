@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlencode
 
 from files.incremental import IncrementalSite, fingerprint, library_version
 from markupsafe import Markup
@@ -27,6 +28,8 @@ from tvmdash.series import naming
 
 FOLDER = "incidents"
 _MOST_DIFFERENCES = 4
+_MOST_EXPLORED = 50
+"""As many series fit on the explorer's chart."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class PageView:
-    """All that the page shows beside the incident itself. again: what was measured again the night it was found."""
+    """All that the page shows beside the incident itself. again: what was measured again the night it was found.
+
+    explore: the explorer's state for its series, of which that shows so many, and its nights.
+    """
 
     courses: Courses
     picture: Markup
@@ -65,6 +71,7 @@ class PageView:
     again: tuple[str, ...]
     bisected: str
     explore: str
+    explored: int
     discussions: tuple[str, ...]
 
 
@@ -114,7 +121,8 @@ def _render(context: SiteContext, incident: Incident, site: Path) -> str:
         _gather_evidence(context, incident, site),
         tuple(_list_again(incident)),
         format_bisection(incident.bisected) if incident.bisected else "",
-        ",".join(naming.file_name_of(item.series) for item in rank_moves(incident)),
+        _explore(context, incident),
+        min(len(incident.moved), _MOST_EXPLORED),
         _list_discussions(context, incident),
     )
     return pages.render("incident.html", context.lasting_frame(FOLDER, "../"), one=view, page=page)
@@ -123,6 +131,15 @@ def _render(context: SiteContext, incident: Incident, site: Path) -> str:
 def _list_discussions(context: SiteContext, incident: Incident) -> tuple[str, ...]:
     found = (state.discussions.get(incident.id, "") for state in read_states(context.home))
     return tuple(address for address in found if is_link(address))
+
+
+def _explore(context: SiteContext, incident: Incident) -> str:
+    ids = [naming.file_name_of(item.series) for item in rank_moves(incident)][:_MOST_EXPLORED]
+    state = {"series": ",".join(ids), "relative": "1"}
+    nights = shown_stamps(context, incident)
+    if nights:
+        state |= {"from": nights[0], "to": nights[-1]}
+    return urlencode(state, safe=",~")
 
 
 def _list_again(incident: Incident) -> Iterator[str]:

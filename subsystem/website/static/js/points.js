@@ -100,20 +100,30 @@ export function onAxis(shard, axis, divisor = 1) {
   return { values, places };
 }
 
+/** @typedef {{from: number, to: number, level: number}} Level of a stretch, in seconds and the shard's unit */
+/** @type {WeakMap<Shard, Level[]>} */
+const levelsOf = new WeakMap();
+
 /**
- * Stretches of the shard between its steps with their median, in seconds and the shard's unit.
+ * Stretches of the shard between its steps with their median.
  *
  * @param {Shard} shard
- * @returns {{from: number, to: number, level: number}[]}
  */
 export function levels(shard) {
+  const known = levelsOf.get(shard) ?? findLevels(shard);
+  levelsOf.set(shard, known);
+  return known;
+}
+
+/** @param {Shard} shard */
+function findLevels(shard) {
   const at = timesOf(shard);
   const starts = shard.steps
     .map((step) => seconds(step.stamp))
     .filter(Number.isFinite)
     .sort((a, b) => a - b);
   const cuts = [...new Set([0, ...starts.map((time) => lowerBound(at, time)), at.length])].sort((a, b) => a - b);
-  /** @type {{from: number, to: number, level: number}[]} */
+  /** @type {Level[]} */
   const found = [];
   for (let index = 0; index + 1 < cuts.length; index += 1) {
     const [first = 0, end = 0] = [cuts[index], cuts[index + 1]];

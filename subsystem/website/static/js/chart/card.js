@@ -41,14 +41,13 @@ export function receiptUrl(stamp, id) {
 
 /**
  * @param {import("./chart.js").ChartLine} line
- * @param {number} place of the line, for its colour
  * @param {number} at
  * @param {(() => void) | null} onClose given where the card is pinned
  */
-export function pointCard(line, place, at, onClose) {
+export function pointCard(line, at, onClose) {
   const facts = pointFacts(line, at);
   const swatch = el("span", { class: "swatch" });
-  swatch.style.backgroundColor = seriesColor(place);
+  swatch.style.backgroundColor = seriesColor(line.color);
   const row = (/** @type {string} */ name, /** @type {string} */ text) => [el("dt", {}, name), el("dd", {}, text)];
   return [
     el("p", { class: "card-name" }, swatch, el("bdi", {}, line.entry.name), onClose ? closeButton(onClose) : null),
@@ -60,14 +59,15 @@ export function pointCard(line, place, at, onClose) {
       ...row("from the baseline", facts.baseline),
       ...row("night", moment(facts.stamp)),
       ...row("TVM", facts.tvm),
-      ...row("machine", shortened(facts.machine)),
+      ...(line.mean ? row("mean of", `${line.mean.counts[at]} of ${counted(line.mean.of, "series", "series")}`) : []),
+      ...(line.mean ? [] : row("machine", shortened(facts.machine))),
       ...(facts.samples ? row("measured", facts.samples) : []),
     ),
     onClose
       ? el(
           "p",
           { class: "card-links" },
-          el("a", { href: receiptUrl(facts.stamp, line.entry.id) }, "Receipt of this point"),
+          line.mean ? null : el("a", { href: receiptUrl(facts.stamp, line.entry.id) }, "Receipt of this point"),
           " ",
           el("a", { href: `${root()}nights/${facts.stamp}.html` }, "This night"),
         )

@@ -2,6 +2,7 @@
 /** Many series over nights on one canvas: zoom, move, point at values with mouse, finger or arrow keys. */
 
 import { nearest, options } from "./options.js";
+import { heightOf, pointsOutside } from "./outside.js";
 import { el } from "../dom.js";
 import { seriesColor, UPlot } from "../plot.js";
 
@@ -12,10 +13,11 @@ import { seriesColor, UPlot } from "../plot.js";
 /**
  * @typedef {{
  *   entry: Entry, shard: Shard, values: Value[], places: number[], divisor: number, baseline: number | null,
- *   scale: string,
+ *   scale: string, color: number, faint: boolean, mean: Mean | null,
  * }} ChartLine `scale` is its unit, or "ratio"; values are divided by `divisor`
+ * @typedef {{of: number, counts: number[]}} Mean of so many series, and how many of them had a value at each point
  * @typedef {{
- *   lines: ChartLine[], axis: import("./axis.js").Axis, xs: number[], log: boolean, relative: boolean, band: boolean, kinds: Set<string>,
+ *   lines: ChartLine[], axis: import("./axis.js").Axis, xs: number[], log: boolean, relative: boolean, y: string, group: string, band: boolean, kinds: Set<string>,
  *   marks: import("../points.js").Mark[], range: Range, period: Range,
  * }} View `range` is what is in view as positions on its axis, `period` as seconds since 1970
  * @typedef {{line: number, index: number}} Place a point: which line, and where on the axis
@@ -48,10 +50,10 @@ export function makeChart(host, told) {
     const value = place && line ? line.values[place.index] : null;
     dot.hidden = !plot || !view || !place || value === null || value === undefined;
     if (plot && view && line && place && typeof value === "number") {
-      const [x, y] = [plot.valToPos(view.xs[place.index] ?? 0, "x"), plot.valToPos(value, line.scale)];
+      const [x, y] = [plot.valToPos(view.xs[place.index] ?? 0, "x"), heightOf(plot, value, line.scale)];
       dot.hidden = x < 0 || x > plot.over.clientWidth;
       dot.style.transform = `translate(${x}px, ${y}px)`;
-      dot.style.borderColor = seriesColor(place.line);
+      dot.style.borderColor = seriesColor(line.color);
     }
   };
 
@@ -99,7 +101,7 @@ export function makeChart(host, told) {
       if (!plot || !view || !line || typeof value !== "number") return null;
       const x = plot.valToPos(view.xs[place.index] ?? 0, "x");
       if (x < -1 || x > plot.over.clientWidth + 1) return null;
-      return { x: x + plot.over.offsetLeft, y: plot.valToPos(value, line.scale) + plot.over.offsetTop };
+      return { x: x + plot.over.offsetLeft, y: heightOf(plot, value, line.scale) + plot.over.offsetTop };
     },
     /** The points of a line that are in view, in the host's pixels. @param {number} at */
     pathOf(at) {
@@ -111,8 +113,12 @@ export function makeChart(host, told) {
         const value = line.values[index];
         if (typeof value !== "number" || time < from || time > to) return [];
         const { offsetLeft, offsetTop } = made.over;
-        return [{ x: made.valToPos(time, "x") + offsetLeft, y: made.valToPos(value, line.scale) + offsetTop }];
+        return [{ x: made.valToPos(time, "x") + offsetLeft, y: heightOf(made, value, line.scale) + offsetTop }];
       });
+    },
+    /** How many points in view lie outside their scale. */
+    outside() {
+      return plot && view ? pointsOutside(plot, view).length : 0;
     },
     /** Where the lines are drawn, in the host's pixels. */
     room() {
@@ -140,6 +146,7 @@ function aligned(view) {
 function sameShape(a, b) {
   return (
     a.log === b.log &&
+    a.y === b.y &&
     a.xs === b.xs &&
     a.lines.length === b.lines.length &&
     a.lines.every((line, place) => line.shard === b.lines[place]?.shard && line.scale === b.lines[place]?.scale)

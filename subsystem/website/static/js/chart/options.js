@@ -1,6 +1,8 @@
 // @ts-check
 /** How the chart of series is drawn: its scales, axes, strokes; which point is meant; what it tells. */
 
+import { fit } from "./fit.js";
+import { heightOf, paintOutside } from "./outside.js";
 import { paintBehind, paintMarks } from "./paint.js";
 import { color, seriesColor, seriesDash, utcDate } from "../plot.js";
 import { lowerBound } from "../points.js";
@@ -15,6 +17,8 @@ const TOP_PX = 22;
 const HOURS_TOLD_S = 16 * 86400;
 /** From so many values in view on, lines are one pixel of the screen wide and never dashed. */
 const DENSE = 8000;
+/** How much of the members of a group is seen. */
+const FAINT = 0.3;
 
 /**
  * @param {View} view
@@ -40,7 +44,7 @@ export function options(view, size, told, current, pick) {
     },
     scales: {
       x: { time: !view.axis.drawn, min: view.range[0], max: view.range[1] },
-      ...Object.fromEntries(scales.map((scale) => [scale, yScale(view.log)])),
+      ...Object.fromEntries(scales.map((scale) => [scale, yScale(scale, view.log, current)])),
     },
     axes: [
       view.axis.drawn?.(false) ?? {
@@ -54,16 +58,21 @@ export function options(view, size, told, current, pick) {
     ],
     series: [
       {},
-      ...view.lines.map((line, place) => ({
+      ...view.lines.map((line) => ({
         scale: line.scale,
-        stroke: () => seriesColor(place),
-        points: { size: 5, fill: () => seriesColor(place), ...(view.lines.length > 8 ? { show: false } : {}) },
+        stroke: () => seriesColor(line.color),
+        alpha: line.faint ? FAINT : 1,
+        points: {
+          size: 5,
+          fill: () => seriesColor(line.color),
+          ...(view.lines.length > 8 || line.faint ? { show: false } : {}),
+        },
       })),
     ],
     hooks: {
-      setScale: [(plot, key) => key === "x" && chooseStrokes(plot)],
+      setScale: [(plot, key) => key === "x" && chooseStrokes(plot, current())],
       drawClear: [(plot) => paintBehind(plot, current())],
-      draw: [(plot) => paintMarks(plot, current()), told.onDrawn],
+      draw: [(plot) => (paintMarks(plot, current()), paintOutside(plot, current())), told.onDrawn],
       setCursor: [pick],
       setSelect: [
         (plot) => {
@@ -96,26 +105,31 @@ export function options(view, size, told, current, pick) {
  * 10,000 nights, software rendering), and among so many values neither width nor dashes could be seen.
  *
  * @param {import("../plot.js").Plot} plot
+ * @param {View} view
  */
-function chooseStrokes(plot) {
+function chooseStrokes(plot, view) {
   const { min = 0, max = 0 } = plot.scales["x"] ?? {};
   const nights = lowerBound(plot.data[0], max ?? 0) - lowerBound(plot.data[0], min ?? 0);
   const count = plot.series.length - 1;
   const dense = nights * count > DENSE;
   plot.series.forEach((series, place) => {
-    if (!place) return;
-    series.width = dense ? 1 / devicePixelRatio : count > 8 ? 1.25 : 1.75;
-    series.dash = dense ? [] : seriesDash(place - 1);
+    const line = view.lines[place - 1];
+    if (!line) return;
+    series.width = dense ? 1 / devicePixelRatio : line.mean ? 2.5 : count > 8 || line.faint ? 1.25 : 1.75;
+    series.dash = dense ? [] : seriesDash(line.color);
   });
 }
 
-/** @param {boolean} log */
-function yScale(log) {
+/** @param {string} scale @param {boolean} log @param {() => View} current */
+function yScale(scale, log, current) {
   return {
     distr: /** @type {1 | 3} */ (log ? 3 : 1),
-    /** @type {(plot: import("../plot.js").Plot, min: number, max: number) => Range} */
-    range: (_plot, min, max) => {
-      if (min === null || max === null || min === undefined) return log ? [0.1, 10] : [0, 1];
+    /** @type {(plot: import("../plot.js").Plot) => Range} */
+    range: (plot) => {
+      const [first, last] = plot.series[0]?.idxs ?? [0, 0];
+      const extent = fit(current(), scale, first ?? 0, last ?? 0);
+      if (!extent) return log ? [0.1, 10] : [0, 1];
+      const [min, max] = extent;
       if (log) return min === max ? [min / 1.2, max * 1.2] : [min / (max / min) ** 0.06, max * (max / min) ** 0.06];
       const pad = max === min ? Math.abs(max) * 0.1 || 1 : (max - min) * 0.08;
       return [min >= 0 ? Math.max(0, min - pad) : min - pad, max + pad];
@@ -167,7 +181,7 @@ export function nearest(plot, view, left, top) {
     const value = index === null ? null : line.values[index];
     if (index === null || typeof value !== "number") return;
     const x = plot.valToPos(view.xs[index] ?? 0, "x");
-    const distance = Math.abs(plot.valToPos(value, line.scale) - top) + 2 * Math.max(0, Math.abs(x - left) - 6);
+    const distance = Math.abs(heightOf(plot, value, line.scale) - top) + 2 * Math.max(0, Math.abs(x - left) - 6);
     if (distance < least) [least, best] = [distance, { line: place, index }];
   });
   return best;

@@ -45,9 +45,7 @@ export function paintBehind(plot, view) {
     ctx.fillStyle = color(STYLES[mark.way ?? "worse"].variable);
     ctx.fillRect(left, bbox.top, right - left, bbox.height);
   }
-  if (view.band && view.lines.length <= MOST_BANDS) {
-    view.lines.forEach((line, place) => paintBand(plot, view.axis, line, place));
-  }
+  if (view.band && view.lines.length <= MOST_BANDS) for (const line of view.lines) paintBand(plot, view.axis, line);
   ctx.restore();
 }
 
@@ -55,15 +53,14 @@ export function paintBehind(plot, view) {
  * @param {Plot} plot
  * @param {import("./axis.js").Axis} axis
  * @param {import("./chart.js").ChartLine} line
- * @param {number} place
  */
-function paintBand(plot, axis, line, place) {
+function paintBand(plot, axis, line) {
   const { ctx } = plot;
   const y = (/** @type {number} */ value) => plot.valToPos(value / line.divisor, line.scale, true);
   const { noise } = line.shard;
   for (const { from, to, level } of levels(line.shard)) {
     const [left = 0, right = 0] = [from, to].map((time) => plot.valToPos(axis.positionOf(time), "x", true));
-    ctx.fillStyle = seriesColor(place);
+    ctx.fillStyle = seriesColor(line.color);
     if (noise && level > 0) {
       const [top, foot] = [y(level * (1 + BAND_SCALES * noise)), y(level * Math.max(1e-3, 1 - BAND_SCALES * noise))];
       ctx.globalAlpha = 0.11;
@@ -72,23 +69,22 @@ function paintBand(plot, axis, line, place) {
     ctx.globalAlpha = 0.5;
     ctx.fillRect(left, y(level) - 0.5, right - left, 1);
   }
-  paintIntervals(plot, line, place, y);
+  paintIntervals(plot, line, y);
 }
 
 /**
  * @param {Plot} plot
  * @param {import("./chart.js").ChartLine} line
- * @param {number} place
  * @param {(value: number) => number} y
  */
-function paintIntervals(plot, line, place, y) {
+function paintIntervals(plot, line, y) {
   const { ctx, data } = plot;
   const [first, last] = plot.series[0]?.idxs ?? [0, 0];
   if ((last ?? 0) - (first ?? 0) > plot.bbox.width / (6 * devicePixelRatio)) return;
   const log = plot.scales[line.scale]?.distr === 3;
   const foot = plot.bbox.top + plot.bbox.height;
   ctx.globalAlpha = 0.55;
-  ctx.strokeStyle = seriesColor(place);
+  ctx.strokeStyle = seriesColor(line.color);
   ctx.lineWidth = devicePixelRatio;
   ctx.beginPath();
   for (let index = first ?? 0; index <= (last ?? -1); index += 1) {

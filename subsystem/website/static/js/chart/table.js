@@ -62,7 +62,7 @@ export function valuesTable(view) {
       "p",
       {},
       "Everything as CSV: ",
-      ...shown.flatMap((line, place) => [
+      ...shown.filter((line) => !line.mean).flatMap((line, place) => [
         place ? ", " : "",
         el("a", { href: `${root()}series/${line.entry.id}.csv`, download: "" }, line.entry.name),
         line.entry.past ? " (" : "",

@@ -6,7 +6,7 @@ import { pointCard } from "../chart/card.js";
 import { nearestNight } from "../chart/options.js";
 import { placeCard } from "../chart/placing.js";
 import { byId, copyButton, debounced } from "../dom.js";
-import { legend, markKinds, ruleOf } from "./legend.js";
+import { groupChoices, legend, markKinds, outsideNote, ruleOf } from "./legend.js";
 import { makePicker } from "./picker.js";
 import { seconds, stampOf } from "../format.js";
 import { makeOverview } from "../chart/overview.js";
@@ -40,6 +40,9 @@ export function surround(catalogue, chart, current) {
     band: byId("band", HTMLInputElement),
     rule: byId("rule", HTMLElement),
     x: byId("x", HTMLSelectElement),
+    y: byId("y", HTMLSelectElement),
+    group: byId("group", HTMLSelectElement),
+    outside: byId("outside", HTMLElement),
   };
   /** @type {Place | null} where the arrow keys are */
   let cursor = null;
@@ -91,7 +94,7 @@ export function surround(catalogue, chart, current) {
       changeState({ at: "" }, { replace: true });
       places.chart.focus();
     };
-    places.card.replaceChildren(...pointCard(line, place.line, at, kept ? close : null));
+    places.card.replaceChildren(...pointCard(line, at, kept ? close : null));
     places.card.classList.remove("is-below");
     const size = { width: places.card.offsetWidth, height: places.card.offsetHeight };
     const found = placeCard(size, chart.room(), spot, chart.pathOf(place.line));
@@ -114,7 +117,8 @@ export function surround(catalogue, chart, current) {
     changeState({ from: stampOf(end - nights * DAY_S), to: "" });
   };
 
-  places.x.addEventListener("change", () => changeState({ x: places.x.value }));
+  for (const name of /** @type {const} */ (["x", "y", "group"]))
+    places[name].addEventListener("change", () => changeState({ [name]: places[name].value }));
   places.log.addEventListener("change", () => changeState({ scale: places.log.checked ? "log" : "" }));
   places.relative.addEventListener("change", () => changeState({ relative: places.relative.checked ? "1" : "" }));
   places.band.addEventListener("change", () => changeState({ band: places.band.checked ? "" : "0" }));
@@ -209,6 +213,7 @@ export function surround(catalogue, chart, current) {
       const view = current();
       if (!view) return;
       const kept = pinned(view);
+      places.outside.replaceChildren(...outsideNote(view.y === "all" ? 0 : chart.outside()));
       chart.pointAt(kept);
       showCard(kept, true);
     },
@@ -221,9 +226,13 @@ export function surround(catalogue, chart, current) {
     pick(state, ids) {
       shownIds = ids;
       picker.show(state["q"] ?? "", ids);
-      places.x.value = ["night", "commit"].find((kind) => kind === state["x"]) ?? "";
+      for (const name of /** @type {const} */ (["x", "y"])) {
+        const known = [...places[name].options].some((option) => option.value === state[name]);
+        places[name].value = known ? (state[name] ?? "") : "";
+      }
       places.log.checked = state["scale"] === "log";
-      places.relative.checked = state["relative"] === "1";
+      places.relative.checked = state["relative"] === "1" || Boolean(state["group"]);
+      places.relative.disabled = Boolean(state["group"]);
       places.band.checked = state["band"] !== "0";
     },
     /**
@@ -244,6 +253,7 @@ export function surround(catalogue, chart, current) {
       places.legend.replaceChildren(...legend(view, ids));
       places.marks.replaceChildren(...markKinds(view, state));
       places.rule.textContent = ruleOf(view);
+      places.group.replaceChildren(...groupChoices(view));
       void fillTables();
     },
   };

@@ -65,7 +65,9 @@ export async function start() {
     message.textContent = faults.slice(0, 3).join(" ") || (series.length ? "" : empty);
     message.hidden = !message.textContent;
     byId("plots", HTMLElement).hidden = !series.length;
-    view = series.length ? makeView(state, series, axisOf) : null;
+    const shown = series.length ? makeView(state, series, axisOf) : null;
+    view = shown?.group ? (await import("./groups.js")).withMeans(shown) : shown;
+    if (mine !== turn) return;
     if (view) chart.show(view);
     const all = await surroundings();
     if (mine !== turn) return;

@@ -118,7 +118,7 @@ export function makePicker(places, entries, told) {
               el(
                 "span",
                 { class: "series-value" },
-                `${quantity(entry.last, entry.unit)}${entry.change === null ? "" : `, ${change(entry.change)}`}`,
+                `${quantity(entry.last, entry.unit)}${entry.change === null ? "" : `, ${change(entry.change)} from the level before`}`,
               ),
             ),
           ),

@@ -96,9 +96,10 @@ export function makeView(state, series, axisOf = dateAxis) {
   last = held;
   const period = periodOf(state, wholeRange(held.axis.ends));
   const units = new Set(shards.map((shard) => shard.unit));
-  const relative = state["relative"] === "1" || units.size > MOST_UNITS;
+  const group = state["group"] ?? "";
+  const relative = state["relative"] === "1" || group !== "" || units.size > MOST_UNITS;
   const log = state["scale"] === "log";
-  const lines = series.map(({ entry, shard }) => {
+  const lines = series.map(({ entry, shard }, color) => {
     const base = baseline(shard, firstShown(shard, period[0]), period[1]);
     const divisor = relative && base ? base : 1;
     const key = `${entry.id} ${divisor}`;
@@ -106,7 +107,7 @@ export function makeView(state, series, axisOf = dateAxis) {
     held.lines.set(key, drawn);
     const values = log ? positive(held, key, drawn.values) : drawn.values;
     const scale = relative ? "ratio" : shard.unit || "number";
-    return { entry, shard, values, places: drawn.places, divisor, baseline: base, scale };
+    return { entry, shard, values, places: drawn.places, divisor, baseline: base, scale, color, faint: false, mean: null };
   });
   return {
     lines,
@@ -114,6 +115,8 @@ export function makeView(state, series, axisOf = dateAxis) {
     xs: held.axis.xs,
     log,
     relative,
+    y: state["y"] ?? "",
+    group,
     band: state["band"] !== "0",
     kinds: kindsOf(state),
     marks: held.marks,
