@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import signal
 from collections.abc import Callable, Sequence
@@ -73,8 +74,14 @@ def choose_exit_code(night: Night) -> int:
 
 
 def make_absolute(text: str) -> Path:
-    """A path as typed, made absolute."""
-    return Path(text).expanduser().absolute().resolve()
+    """A path as typed, made absolute; what holds bytes that are no text can be named in no JSON, and is refused."""
+    path = Path(text).expanduser().absolute().resolve()
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode("utf-8", errors="backslashreplace")
+        raise argparse.ArgumentTypeError(f"{shown}: the path is not UTF-8. Name a folder whose path is.") from None
+    return path
 
 
 def add_passed_on_verb(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import getpass
 import io
 import logging
 import os
@@ -86,24 +87,32 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files are bytes; not each of them is a text
-        sys.stdout.reconfigure(errors="backslashreplace")
+def _run(arguments: Sequence[str] | None) -> int:
+    parsed = _make_parser().parse_args(arguments)
+    verb: Callable[[argparse.Namespace], int] = parsed.verb
     try:
-        parsed = _make_parser().parse_args(arguments)
-        verb: Callable[[argparse.Namespace], int] = parsed.verb
-        return _flush(verb(parsed))
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK_CODE
+        return verb(parsed)
     except lock.HeldError as error:
         print(error, file=sys.stderr)
         return HELD
     except DashboardError as error:
         print(error, file=sys.stderr)
         return USAGE
+    except PermissionError as error:
+        print(f"{error.filename}: {error.strerror} for {getpass.getuser()}. Change its owner or mode.", file=sys.stderr)
+        return USAGE
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files are bytes; not each of them is a text
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return _flush(_run(arguments))
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK_CODE
     except KeyboardInterrupt:
         return STOPPED
     except Exception:  # noqa: BLE001 - the edge of the program: whatever else comes here is a bug of ours, and its log is kept

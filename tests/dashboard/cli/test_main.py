@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -279,6 +280,29 @@ def test_names_that_are_not_utf8_are_rejected_and_shown(home: homes.HomeForTests
     assert "the name is not UTF-8" in done.output
     assert set(home.states("cnn").values()) == {"ok"}
     assert home.run(verb="status").code == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everywhere")
+@pytest.mark.parametrize("verb", ["run", "check", "status"])
+def test_a_home_that_may_not_be_looked_into_is_named(home: homes.HomeForTests, verb: str) -> None:
+    home.path.chmod(0)
+    try:
+        done = home.run(verb=verb)
+    finally:
+        home.path.chmod(0o755)
+    assert done.code == 2
+    assert f"{home.path}/config" in done.output
+    assert "Permission denied" in done.output
+
+
+def test_a_path_that_is_not_utf8_is_refused_in_words(tmp_path: Path) -> None:
+    home = os.fsencode(tmp_path) + b"/h\xff"
+    os.mkdir(home)
+    for argv, place in ((os.fsdecode(home), tmp_path), (".", os.fsdecode(home))):
+        command = [sys.executable, "-m", "dashboard", "run", argv]
+        done = subprocess.run(command, cwd=place, env=homes.environment(), capture_output=True, text=True, check=False)
+        assert (done.returncode, os.listdir(home)) == (2, [])
+        assert f"{tmp_path}/h\\xff: the path is not UTF-8. Name a folder whose path is." in done.stderr
 
 
 def test_a_relative_home_and_a_link_to_a_home_are_the_same_home(home: homes.HomeForTests, tmp_path: Path) -> None:
