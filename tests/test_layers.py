@@ -72,17 +72,19 @@ ROOMS: dict[str, str] = {
     "process": "",
     "archive": "",
     "importing": "",
+    "upkeep": "archive",
     "artifacts": "process",
     "plan": "artifacts",
     "report": "plan",
     "schedule": "",
     "hosts": "artifacts plan process",
-    "night": "archive artifacts hosts plan process",
+    "night": "archive artifacts hosts plan process upkeep",
     "worker": "artifacts hosts night plan",
     "investigate": "artifacts night plan process",
     "github": "artifacts",
     "authoring": "artifacts night plan",
-    "cli": "archive artifacts authoring github hosts importing investigate night plan process report schedule worker",
+    "cli": "archive artifacts authoring github hosts importing investigate night plan process report schedule"
+    " upkeep worker",
 }
 """The packages of dashboard from the ground up, and what each imports of the others."""
 

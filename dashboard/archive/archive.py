@@ -132,11 +132,16 @@ def _find_fault(objects: Objects, sha256: str, size_bytes: int, path: str) -> st
     return ""
 
 
-def restore(backup: Path, name: str | None, target: Path) -> None:
+def measure(backup: Path) -> int:
+    """The bytes of all files in the newest archive."""
+    return sum(entry.size_bytes for entry in _load_some(backup).state().values() if isinstance(entry, StoredFile))
+
+
+def restore(backup: Path, name: str | None, target: Path, *, durable: bool = True) -> None:
     """Make `target`, which must not exist or be empty, the home that the archive `name` (the newest: None) holds.
 
     Every content is verified on the way; `target` appears whole or not at all. Folders get their mode back, files
-    their mode (without setuid and setgid) and modification time.
+    their mode (without setuid and setgid) and modification time. durable: on return it would survive a power cut.
     """
     state = _load_some(backup).state(name)
     target = target.resolve()
@@ -146,7 +151,8 @@ def restore(backup: Path, name: str | None, target: Path) -> None:
         with common.folder_beside(target) as new:
             new.chmod(0o700)
             lay_out(state, Objects(backup / "objects"), new)
-            os.sync()
+            if durable:
+                os.sync()
 
 
 def prune(backup: Path, keep: int = KEEP) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, 
 from dashboard.cli.fail_on import add_fail_on, judge_exit_code
 from dashboard.investigate.backfill import folder
 from dashboard.night import lock
+from dashboard.upkeep import strays
+from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING
 
 
@@ -24,9 +26,12 @@ def _status(arguments: argparse.Namespace) -> int:
     if not stamps:
         print(f"{home.root}: no night has run yet. Run one: ./run_dashboard.sh {home.root}")
         return OK_CODE
-    night = home.read_night(stamps[-1])
+    ahead = frozenset(strays.list_ahead(home, common.utc_now()))
+    night = home.read_night(([stamp for stamp in stamps if stamp not in ahead] or stamps)[-1])
     if night.state == RUNNING and not lock.is_held(home):
         night = dataclasses.replace(night, state=INTERRUPTED)
     print("\n".join(filter(None, (night_summary.summarize_status(home, night), folder.summarize(home)))))
+    if ahead:
+        print(f"{len(ahead)} nights are dated ahead of the clock: python3 -m dashboard doctor {home.root}")
     code = OK_CODE if night.state in {COMPLETE, RUNNING} and night.well else SOME_FAILED
     return judge_exit_code(home, night, code, arguments.fail_on)

@@ -20,10 +20,12 @@ from dashboard.plan import home_machine
 from dashboard.plan.job import REPOSITORY
 from dashboard.plan.night_plan import Plan
 from dashboard.process import orphans, process, watchdog
+from dashboard.upkeep import strays
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.dashboard_info import (
     INTERRUPTED,
     RUNNING,
+    Home,
     Night,
 )
 from tvmdash.errors import DashboardError
@@ -47,7 +49,7 @@ def run_night(
         folders.make_room(plan)
         moment = utc_now()
         machine, changes = home_machine.keep(plan.home, plan.config.env_name, moment)
-        saved = recovery.recover(plan)
+        saved = [*recovery.recover(plan), *_set_aside_strays(plan.home, moment)]
         context = _begin(plan, moment, order)
         process.begin_night(context.mark)
         notes = (*map(format_change, changes), *saved, *filter(None, [os.environ.get("TVMDASH_NOTE")]))
@@ -70,6 +72,18 @@ def run_night(
                 return journal.close(INTERRUPTED)
         folders.remove(context.folder)
         return journal.night
+
+
+def _set_aside_strays(home: Home, moment: datetime.datetime) -> list[str]:
+    """What came into the history since the last night and does not belong there; sentences for the night's readers."""
+    try:
+        found = strays.set_aside(home, list(strays.find_strays(home, moment, only_new=True)), moment)
+    except OSError as error:
+        found = [f"{error.filename}: does not belong into the history and cannot be set aside: {error.strerror}."]
+    if strays.is_clock_behind(home, moment):
+        count = len(strays.list_ahead(home, moment))
+        found.append(f"The clock says {moment:%Y-%m-%d %H:%M} UTC, and {count} nights are dated after that: set it.")
+    return found
 
 
 def _begin(plan: Plan, moment: datetime.datetime, order: NightOrder | None) -> Context:

@@ -17,6 +17,8 @@ from dashboard.night.progress import Progress
 from dashboard.night.tvms import TvmSupply
 from dashboard.plan.job import Job
 from dashboard.process import process
+from dashboard.upkeep import disk, drill
+from tvmdash.common import utc_now
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, OK, StepReason, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.stages import PRECHECK, Stage, pipeline
@@ -62,10 +64,25 @@ class Phases:
         # Closed first: the archive holds the whole record, and a folder half removed is not taken for a killed night's.
         self._journal.close(COMPLETE)
         self._archive("after")
+        self._look_after()
 
     def _archive(self, moment: str) -> None:
         if not self._is_ordered:  # what a host measured is archived at home
             make_archive(self._context, self._journal, moment)
+
+    def _look_after(self) -> None:
+        """Note what the night left free, and once a week try to restore; neither costs the night anything."""
+        config = self._plan.config
+        if self._is_ordered:
+            return
+        try:
+            disk.note_free(self._context.home, config.folders, self._context.stamp)
+            if drill.is_due(self._context.home, utc_now()):
+                done = drill.run_drill(self._context.home, config.backup, config.tmp_data, utc_now())
+                if done.fault:
+                    self._journal.note(f"The newest archive could not be restored when that was tried: {done.fault}")
+        except OSError as error:
+            _log.warning("%s: %s", error.filename, error.strerror)
 
     def _precheck(self, jobs: Iterable[Job]) -> list[Job]:
         """Record the verdict of the plan on each job and copy the code of those that go on."""

@@ -1,0 +1,78 @@
+"""A restore that is only tried: once a week the newest archive is brought back beside, compared and removed."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from dashboard.archive import archive
+from tvmdash import common, structured
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.structured import Stamp
+
+EVERY = datetime.timedelta(days=7)
+_FILE, _PREFIX = "restore_drill.json", ".restore-drill."
+_SPARE = 2
+"""So many times its size must be free for an archive to be tried."""
+
+
+@dataclass(frozen=True)
+class Drill:
+    """One try. fault: why it did not succeed, empty where it did."""
+
+    at: Stamp
+    archive: str
+    files: int
+    elapsed_s: float
+    fault: str = ""
+
+
+def read_drill(home: Home) -> Drill | None:
+    """The last one; None where there is none, or its file is damaged."""
+    try:
+        return structured.read(Drill, home.root / "results" / _FILE, max_bytes=1 << 16)
+    except DashboardError:
+        return None
+
+
+def is_due(home: Home, now: datetime.datetime) -> bool:
+    """Whether the last one, or where there was none the first night, is older than a week."""
+    last, nights = read_drill(home), home.night_stamps()
+    since = last.at if last else nights[0] if nights else common.stamp_of(now)
+    return abs(now - common.parse_stamp(since)) >= EVERY
+
+
+def run_drill(home: Home, backup: Path, scratch: Path, now: datetime.datetime) -> Drill:
+    """Restore the newest archive into a folder in `scratch`, look whether it is a home, and remove it.
+
+    Every content is checked on its way. What goes wrong is in what is returned, and kept for `doctor`.
+    """
+    begun = time.monotonic()
+    name, files, fault = "", 0, ""
+    try:
+        newest = archive.archives(backup)[-1]
+        name, files = newest.name, newest.total_files
+        _restore(backup, scratch, home)
+    except DashboardError as error:
+        fault = str(error)
+    drill = Drill(common.stamp_of(now), name, files, round(time.monotonic() - begun, 3), fault)
+    common.write_json(home.root / "results" / _FILE, {"schema_version": 1, **structured.to_json(drill)})
+    return drill
+
+
+def _restore(backup: Path, scratch: Path, home: Home) -> None:
+    scratch.mkdir(parents=True, exist_ok=True)
+    needed, free = archive.measure(backup), shutil.disk_usage(scratch).free
+    if needed * _SPARE > free:
+        problem = f"an archive of {needed / 1e6:.0f} MB cannot be tried with {free / 1e6:.0f} MB free."
+        raise DashboardError(problem, place=scratch, remedy="Make room there.")
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, suffix=".new", dir=scratch) as folder:
+        target = Path(folder) / "home"
+        archive.restore(backup, None, target, durable=False)
+        if home.config_file.is_file() and not Home(target).config_file.is_file():
+            raise DashboardError("the newest archive holds no config/config.json.", place=backup)

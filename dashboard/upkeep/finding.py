@@ -1,0 +1,52 @@
+"""What is found at a home, and what to do about it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+class Severity(enum.StrEnum):
+    """How bad it is."""
+
+    FAULT = "fault"
+    """Nights fail or lose something, or will soon."""
+    WARNING = "warning"
+    """Numbers are worse than they could be, or something is not looked after."""
+    GOOD = "good"
+    """It was looked at and is well."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing. subject: what it is about, in a word; remedy: what to do, as a command where one does it.
+
+    fix: does it, where that is safe, and says what it did.
+    """
+
+    severity: Severity
+    subject: str
+    text: str
+    remedy: str = ""
+    fix: Callable[[], str] | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        mark = {Severity.FAULT: "FAULT", Severity.WARNING: "warning", Severity.GOOD: "ok"}[self.severity]
+        remedy = f"\n         {self.remedy}" if self.remedy else ""
+        return f"{mark:<8} {self.subject}: {self.text}{remedy}"
+
+
+def make_fault(subject: str, text: str, remedy: str, fix: Callable[[], str] | None = None) -> Finding:
+    """What must be mended."""
+    return Finding(Severity.FAULT, subject, text, remedy, fix)
+
+
+def make_warning(subject: str, text: str, remedy: str, fix: Callable[[], str] | None = None) -> Finding:
+    """What should be."""
+    return Finding(Severity.WARNING, subject, text, remedy, fix)
+
+
+def make_good(subject: str, text: str) -> Finding:
+    """What is well."""
+    return Finding(Severity.GOOD, subject, text)

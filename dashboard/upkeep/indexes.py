@@ -1,0 +1,65 @@
+"""The indexes of a home: what is made of its files and can be made again."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.records import data_stamps
+from tvmdash.series import store
+
+_DERIVED = ("stat_alerts/state.json", "score/scores.json")
+"""Of subsystems' outputs: what their next run makes anew from the data files."""
+
+
+def remove_index(home: Home) -> None:
+    """Remove the index of series: the next that writes it makes it anew."""
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{home.store_file}{suffix}").unlink(missing_ok=True)
+
+
+def list_indexed(home: Home, experiment: str) -> frozenset[str]:
+    """The nights of the experiment that the index has; none where there is no index or it cannot be read."""
+    if not home.store_file.is_file():
+        return frozenset()
+    try:
+        with store.open_for_reading(home.store_file, home.data(experiment), experiment) as opened:
+            return (
+                frozenset() if opened.in_memory else frozenset((*opened.stamps(experiment), *opened.faults(experiment)))
+            )
+    except sqlite3.Error:
+        return frozenset()
+
+
+def find_differences(home: Home) -> Iterator[str]:
+    """A sentence for each experiment whose files and index differ."""
+    for experiment in home.experiments_with_data():
+        files, indexed = frozenset(data_stamps(home.data(experiment))), list_indexed(home, experiment)
+        if files - indexed:
+            yield f"{experiment}: {len(files - indexed)} of {len(files)} nights are not in it"
+        if indexed - files:
+            yield f"{experiment}: {len(indexed - files)} nights are in it whose files are gone"
+
+
+def rebuild(home: Home) -> list[str]:
+    """Make every index anew; a line for each thing done. The caller holds the home."""
+    remove_index(home)
+    lines = []
+    try:
+        with store.open_for_writing(home.store_file) as opened:
+            for experiment in home.experiments_with_data():
+                count = opened.ingest(home.data(experiment), experiment)
+                faults = opened.faults(experiment)
+                bad = f", {len(faults)} of which cannot be read" if faults else ""
+                lines.append(f"{experiment}: {count} nights{bad}, {opened.size(experiment)} series.")
+    except sqlite3.Error as error:
+        raise DashboardError(f"cannot be written: {error}", place=home.store_file) from error
+    for name in _DERIVED:
+        path = home.root / "results" / "subsystem" / "output" / name
+        if path.is_file():
+            path.unlink()
+            lines.append(f"{path.relative_to(home.root)}: removed; the next night makes it anew.")
+    return lines

@@ -1,0 +1,87 @@
+"""What makes this machine's numbers scatter, and the command that steadies it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from dashboard.upkeep.finding import Finding, make_good, make_warning
+from tvmdash.text import format_bytes
+
+_LOOK_S = 1.0
+_BUSY_CORES, _STOLEN_SHARE, _SWAPPED_BYTES = 0.3, 0.01, 64 << 20
+
+
+def examine(root: Path = Path("/"), look_s: float = _LOOK_S) -> Iterator[Finding]:
+    """What is found in /proc and /sys below `root`; other load is looked at for that long."""
+    found = [*_find_frequency(root), *_find_smt(root), *_find_memory(root), *_find_load(root, look_s)]
+    yield from found
+    if not found:
+        yield make_good("machine", "nothing that is known to make numbers scatter.")
+
+
+def _find_frequency(root: Path) -> Iterator[Finding]:
+    cpu = root / "sys/devices/system/cpu"
+    governors = {_read(path) for path in cpu.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {"", "performance"}
+    if governors:
+        text = f"the governor is {', '.join(sorted(governors))}: the clock follows the load."
+        yield make_warning("machine", text, "sudo cpupower frequency-set -g performance")
+    if _read(cpu / "intel_pstate/no_turbo") == "0":
+        command = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
+        yield make_warning("machine", "turbo is on: the clock follows temperature and neighbours.", command)
+    elif _read(cpu / "cpufreq/boost") == "1":
+        command = "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
+        yield make_warning("machine", "boost is on: the clock follows temperature and neighbours.", command)
+
+
+def _find_smt(root: Path) -> Iterator[Finding]:
+    if _read(root / "sys/devices/system/cpu/smt/active") == "1":
+        command = "echo off | sudo tee /sys/devices/system/cpu/smt/control"
+        yield make_warning(
+            "machine", "SMT is on: two threads share a core, and what one does slows the other.", command
+        )
+
+
+def _find_memory(root: Path) -> Iterator[Finding]:
+    lines = (line.split() for line in _read(root / "proc/meminfo").splitlines())
+    memory = {parts[0].rstrip(":"): int(parts[1]) * 1024 for parts in lines if len(parts) > 1 and parts[1].isdecimal()}
+    used = memory.get("SwapTotal", 0) - memory.get("SwapFree", 0)
+    if used > _SWAPPED_BYTES:
+        text = f"{format_bytes(used)} are swapped out: what is measured may wait for the disk."
+        yield make_warning("machine", text, "sudo swapoff -a && sudo swapon -a, when enough memory is free")
+
+
+def _find_load(root: Path, look_s: float) -> Iterator[Finding]:
+    """What others and the hypervisor take, while this process does nothing."""
+    before = _read_cores(root)
+    time.sleep(look_s)
+    after = _read_cores(root)
+    busy, stolen, total = (new - old for new, old in zip(after, before, strict=True))
+    if total <= 0:
+        return
+    cores = len(os.sched_getaffinity(0))
+    if busy / total * cores > _BUSY_CORES:
+        text = f"{busy / total * cores:.1f} of {cores} cores are busy with something else now."
+        yield make_warning("machine", text, "See what it is (top), and let it rest while nights run.")
+    if stolen / total > _STOLEN_SHARE:
+        text = f"the hypervisor gives {100 * stolen / total:.0f} % of this machine's time to others."
+        yield make_warning("machine", text, "Ask for a dedicated host, or pin the virtual machine's cores.")
+
+
+def _read_cores(root: Path) -> tuple[int, int, int]:
+    """Ticks so far of all cores: busy, stolen, all."""
+    line = next(iter(_read(root / "proc/stat").splitlines()), "")
+    fields = [int(part) for part in line.split()[1:9] if part.isdecimal()]
+    user, nice, system, idle, wait, interrupts, soft, stolen = (*fields, *[0] * 8)[:8]
+    busy = user + nice + system + interrupts + soft
+    return busy, stolen, busy + stolen + idle + wait
+
+
+def _read(path: Path) -> str:
+    """What the file of the system holds; empty where there is none."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

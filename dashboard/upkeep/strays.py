@@ -1,0 +1,137 @@
+"""Files in a home's history that are not what their names say, or are of nights to come: found, and set aside.
+
+They harm nothing where they are set aside: results/set_aside/ keeps them under their old paths, with a line of why.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dashboard.upkeep.indexes import list_indexed, remove_index
+from tvmdash import common
+from tvmdash.dashboard_info import Home, experiment_of
+from tvmdash.errors import DashboardError
+
+FOLDER = "set_aside"
+_AHEAD = datetime.timedelta(minutes=10)
+_MOST_AHEAD = 3
+"""Where more nights are ahead of the clock, it is the clock that is wrong."""
+_WORDS_FILE = "why.jsonl"
+
+
+@dataclass(frozen=True)
+class Stray:
+    """A file that does not belong where it lies; why, for people."""
+
+    path: Path
+    why: str
+
+
+def list_ahead(home: Home, now: datetime.datetime) -> list[str]:
+    """The stamps of nights that are dated after now, oldest first."""
+    limit = common.stamp_of(now + _AHEAD)
+    of_data = {stamp for name in home.experiments_with_data() for stamp in home.data_stamps(name)}
+    return sorted(stamp for stamp in {*home.night_stamps(), *of_data} if stamp > limit)
+
+
+def is_clock_behind(home: Home, now: datetime.datetime) -> bool:
+    """Whether so many nights are ahead of the clock that it must be the clock."""
+    return len(list_ahead(home, now)) > _MOST_AHEAD
+
+
+def find_strays(home: Home, now: datetime.datetime, *, only_new: bool = False) -> Iterator[Stray]:
+    """What does not belong into the history.
+
+    only_new: of what is not ahead of the clock, only what came since the last night and is not in the index. While the
+    clock is behind, no night counts as one to come.
+    """
+    since = _find_last_change(home) if only_new else 0.0
+    ahead = frozenset[str]() if is_clock_behind(home, now) else frozenset(list_ahead(home, now))
+    for stamp in home.night_stamps():
+        path = home.night_file(stamp)
+        if stamp in ahead:
+            yield Stray(path, f"it is of a night to come: the clock says {common.stamp_of(now)}")
+        elif _is_since(path, since):
+            yield from _find_in_night(path, stamp)
+    for experiment in home.experiments_with_data():
+        indexed = list_indexed(home, experiment) if only_new else frozenset[str]()
+        for stamp in home.data_stamps(experiment):
+            path = home.data_file(experiment, stamp)
+            if stamp in ahead:
+                yield Stray(path, f"it is of a night to come: the clock says {common.stamp_of(now)}")
+            elif stamp not in indexed and _is_since(path, since):
+                yield from _find_in_data(path, experiment, stamp)
+
+
+def _find_last_change(home: Home) -> float:
+    """When the newest record of a night was written whole."""
+    return max((path.stat().st_mtime for path in home.nights.glob("*.json")), default=0.0)
+
+
+def _is_since(path: Path, since: float) -> bool:
+    """Whether it came into its folder then or later; a copy may have kept its time of change."""
+    return path.stat().st_ctime >= since
+
+
+def _find_in_night(path: Path, stamp: str) -> Iterator[Stray]:
+    try:
+        value = common.read_json(path)
+    except DashboardError as error:
+        yield Stray(path, f"it cannot be read: {error.problem or error}")
+        return
+    own = value.get("stamp") if isinstance(value, dict) else None
+    if own != stamp:
+        yield Stray(path, f"it is a copy of the night {own!r:.40}" if own else "it is not a night's record")
+
+
+def _find_in_data(path: Path, experiment: str, stamp: str) -> Iterator[Stray]:
+    try:
+        value = common.read_json(path)
+    except DashboardError as error:
+        yield Stray(path, f"it cannot be read: {error.problem or error}")
+        return
+    if not isinstance(value, dict):
+        yield Stray(path, "it holds no data of a night")
+        return
+    night: Mapping[str, Any] = common.object_in(value, "night")
+    if "imported" in night:
+        return
+    own, of = night.get("stamp"), night.get("experiment")
+    if isinstance(own, str) and own != stamp:
+        yield Stray(path, f"it is a copy of the night {own:.40}")
+    elif isinstance(of, str) and experiment_of(of) != experiment_of(experiment):
+        yield Stray(path, f"it is of the experiment {of:.60}")
+
+
+def set_aside(home: Home, strays: list[Stray], now: datetime.datetime) -> list[str]:
+    """Move them out of the history; a sentence for each. What had been indexed of them is forgotten."""
+    results = home.root / "results"
+    sentences = []
+    for stray in strays:
+        relative = stray.path.relative_to(results)
+        target = _find_free(results / FOLDER / relative)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(stray.path, target)
+        line = {"at": f"{now:%Y-%m-%dT%H:%M:%SZ}", "path": str(relative), "now": str(target.name), "why": stray.why}
+        with (results / FOLDER / _WORDS_FILE).open("a", encoding="utf-8", errors="replace") as file:
+            file.write(json.dumps(line) + "\n")
+        sentences.append(f"{relative} was set aside ({stray.why}); it lies in {target.parent}.")
+    if sentences:
+        remove_index(home)
+    return sentences
+
+
+def _find_free(path: Path) -> Path:
+    """The path, or with a number behind its name where another stray lies there."""
+    number = 1
+    free = path
+    while os.path.lexists(free):
+        number += 1
+        free = path.with_name(f"{path.name}.{number}")
+    return free

@@ -1,0 +1,239 @@
+"""`doctor`, `rebuild`, and what a night does by itself with files that do not belong into a home's history."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dashboard.upkeep import disk, drill, steadiness, strays
+from tests.dashboard.homes import HomeForTests, make_home, read, write
+from tvmdash import common
+from tvmdash.records import data_stamps
+from tvmdash.series import store
+
+LATER = "20990101T000000Z"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> HomeForTests:
+    made = make_home(tmp_path, tmp_path / "artifacts", schedule="0 0 1 1 *")
+    write(made.experiment("good") / "fields.json", {"needs_tvm": False})
+    made.subsystem()
+    return made
+
+
+def doctor(home: HomeForTests, *options: str) -> tuple[int, list[str]]:
+    done = home.run(*options, verb="doctor")
+    return done.code, done.output.splitlines()
+
+
+def about(lines: list[str], subject: str) -> list[str]:
+    return [line for line in lines if line[9:].startswith(f"{subject}: ")]
+
+
+def copy_data(home: HomeForTests, to: str, experiment: str = "good") -> Path:
+    """A copy of the newest night's data as that of another."""
+    newest = home.home.data_file("good", data_stamps(home.home.data("good"))[-1])
+    target = home.home.data_file(experiment, to)
+    target.parent.mkdir(exist_ok=True)
+    shutil.copy2(newest, target)
+    return target
+
+
+def indexed(home: HomeForTests) -> list[str]:
+    with store.open_for_reading(home.home.store_file, home.home.data("good"), "good") as opened:
+        assert not opened.in_memory
+        return opened.stamps("good")
+
+
+def test_a_home_that_is_well_has_no_fault(home: HomeForTests) -> None:
+    home.night()
+    code, lines = doctor(home)
+    assert code == 0, "\n".join(lines)
+    assert not [line for line in lines if line.startswith("FAULT")]
+    for subject in ("config", "history", "index", "schedule", "archives", "disk", "permissions", "tools", "routes"):
+        assert about(lines, subject), subject
+    assert "-after was restored with " in about(lines, "archives")[0]
+    assert not list((home.root / "tmp").glob(".restore*")), "what the drill made is removed"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("20200101T000000Z", "it is a copy of the night "),
+        (LATER, "it is of a night to come: the clock says "),
+    ],
+)
+def test_a_copied_data_file_is_told_and_set_aside_by_fix(home: HomeForTests, name: str, said: str) -> None:
+    home.night()
+    stray = copy_data(home, name)
+    code, lines = doctor(home)
+    assert code == 1
+    assert any(f"results/experiments/data/good/data_{name}.json: {said}" in line for line in about(lines, "history"))
+    assert stray.exists()
+    code, lines = doctor(home, "--fix")
+    assert code == 0, "\n".join(lines)
+    assert not stray.exists()
+    aside = home.path / "results" / "set_aside" / stray.relative_to(home.path / "results")
+    assert read(aside)["value"] == 1.5
+    why = [json.loads(line) for line in (home.path / "results" / "set_aside" / "why.jsonl").read_text().splitlines()]
+    assert [line["path"] for line in why] == [f"experiments/data/good/data_{name}.json"]
+    assert doctor(home)[0] == 0
+
+
+def test_a_night_sets_strays_aside_by_itself_and_says_so(home: HomeForTests) -> None:
+    first = home.night()["stamp"]
+    home.night()
+    copy_data(home, "20200101T000000Z")
+    copy_data(home, LATER)
+    shutil.copy2(home.home.night_file(first), home.home.night_file(LATER))
+    (home.home.data_file("good", "20200102T000000Z")).write_text("{")
+    last = home.night()
+    notes = [note for note in last["notes"] if "was set aside" in note]
+    assert len(notes) == 4, last["notes"]
+    assert LATER not in home.stamps()
+    assert indexed(home) == data_stamps(home.home.data("good")) == home.stamps()
+    assert doctor(home)[0] == 0
+    assert home.night()["notes"] == []
+
+
+def test_a_night_that_is_well_reads_no_old_file_again(home: HomeForTests, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.night()
+    home.night()
+    seen: list[Path] = []
+    original = common.read_json
+    monkeypatch.setattr(common, "read_json", lambda path, **more: seen.append(path) or original(path, **more))
+    assert list(strays.find_strays(home.home, common.utc_now(), only_new=True)) == []
+    assert [path.parent.name for path in seen] in ([], ["nights"])
+
+
+def test_status_shows_the_last_night_though_one_is_dated_ahead(home: HomeForTests) -> None:
+    stamp = home.night()["stamp"]
+    value = read(home.home.night_file(stamp))
+    write(home.home.night_file(LATER), {**value, "stamp": LATER})
+    output = home.run(verb="status").output
+    assert output.startswith(f"Night {stamp}")
+    assert "1 nights are dated ahead of the clock" in output
+
+
+def test_a_clock_that_is_behind_moves_nothing(home: HomeForTests) -> None:
+    first = home.night()
+    for day in range(5):
+        stamp = f"2099010{day + 1}T000000Z"
+        write(home.home.night_file(stamp), {**first, "stamp": stamp})
+    before = home.stamps()
+    assert home.run().code == 0
+    (tonight,) = set(home.stamps()) - set(before)
+    last = read(home.home.night_file(tonight))
+    assert any("5 nights are dated after that: set it." in note for note in last["notes"]), last["notes"]
+    code, lines = doctor(home)
+    assert code == 1
+    assert about(lines, "clock")
+
+
+def test_data_of_another_experiment_is_told(home: HomeForTests) -> None:
+    home.night()
+    newest = data_stamps(home.home.data("good"))[-1]
+    copy_data(home, newest, experiment="other")
+    assert any("it is of the experiment good" in line for line in about(doctor(home)[1], "history"))
+
+
+def test_an_index_that_lacks_nights_is_told_and_made_anew(home: HomeForTests) -> None:
+    home.night()
+    home.night()
+    full = indexed(home)
+    for path in home.path.glob("results/store.sqlite*"):
+        path.unlink()
+    code, lines = doctor(home)
+    assert code == 0
+    assert "good: 2 of 2 nights are not in it" in about(lines, "index")[0]
+    assert home.run(verb="rebuild").output.startswith("good: 2 nights, 1 series.\n")
+    assert indexed(home) == full
+    assert "every night" in about(doctor(home)[1], "index")[0]
+
+
+def test_a_broken_archive_is_found_by_the_drill(home: HomeForTests) -> None:
+    home.night()
+    content = max((home.root / "backup" / "objects").rglob("*"), key=lambda path: path.is_file())
+    content.chmod(0o600)
+    content.write_bytes(b"rot")
+    code, lines = doctor(home)
+    assert code == 1
+    assert "could not be restored" in about(lines, "archives")[0]
+    assert doctor(home, "--no-drill")[0] == 1, "what the last drill found stays until another one is good"
+
+
+def test_a_night_tries_to_restore_once_a_week(home: HomeForTests) -> None:
+    home.night()
+    assert drill.read_drill(home.home) is None
+    old = common.stamp_of(common.utc_now() - datetime.timedelta(days=8))
+    os.rename(home.home.night_file(home.stamps()[0]), home.home.night_file(old))
+    write(home.home.night_file(old), {**read(home.home.night_file(old)), "stamp": old})
+    home.night()
+    first = drill.read_drill(home.home)
+    assert first is not None
+    assert (first.fault, first.archive) == ("", f"{home.stamps()[-1]}-after")
+    home.night()
+    assert drill.read_drill(home.home) == first
+
+
+def test_a_disk_says_in_how_many_nights_it_is_full(home: HomeForTests) -> None:
+    for _ in range(4):
+        home.night()
+    (growth,) = disk.find_growth(home.home, [])
+    assert len(growth.free_bytes) == 4
+    filling = disk.Growth(home.path, (100, 90, 80, 95, 70, 60))
+    assert filling.count_nights_left(50, 10) == 4
+    assert disk.Growth(home.path, (50, 60, 70, 80)).count_nights_left(50, 10) is None
+    assert disk.Growth(home.path, (50, 40)).count_nights_left(50, 10) is None
+    lines = [{"night": f"n{at}", "free_bytes": {str(home.path): (60 - at) * 10**12}} for at in range(6)]
+    (home.path / "results" / "disk.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines) + "damaged\n")
+    (told,) = disk.examine(home.home, [], 0)
+    assert told.severity == "fault"
+    assert "1.00 TB a night: full in 0 nights" in told.text
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"sys/devices/system/cpu/cpu3/cpufreq/scaling_governor": "powersave"}, "the governor is powersave"),
+        ({"sys/devices/system/cpu/intel_pstate/no_turbo": "0"}, "turbo is on"),
+        ({"sys/devices/system/cpu/cpufreq/boost": "1"}, "boost is on"),
+        ({"sys/devices/system/cpu/smt/active": "1"}, "SMT is on"),
+        ({"proc/meminfo": "SwapTotal: 2000000 kB\nSwapFree: 1000000 kB\n"}, "are swapped out"),
+        ({}, "nothing that is known"),
+    ],
+)
+def test_what_makes_a_machine_noisy_is_told_with_what_steadies_it(
+    tmp_path: Path, files: dict[str, str], said: str
+) -> None:
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text + "\n")
+    (found,) = steadiness.examine(tmp_path, look_s=0.0)
+    assert said in found.text
+    assert bool(found.remedy) == bool(files)
+
+
+def test_a_config_that_everybody_may_write_is_closed_by_fix(home: HomeForTests) -> None:
+    home.night()
+    home.home.config_file.chmod(0o646)
+    assert doctor(home)[0] == 1
+    assert doctor(home, "--fix")[0] == 0
+    assert home.home.config_file.stat().st_mode & 0o777 == 0o644
+
+
+def test_without_a_schedule_and_with_a_bad_config_the_rest_is_told(home: HomeForTests) -> None:
+    home.night()
+    home.configure(schedule="", timeouts={"rum": 1})
+    code, lines = doctor(home)
+    assert code == 1
+    assert "$.timeouts.rum" in about(lines, "config")[0]
+    assert about(lines, "schedule")[0].startswith("warning")
+    assert about(lines, "history")
