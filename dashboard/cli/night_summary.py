@@ -8,7 +8,8 @@ from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.cli.references import summarize_references
-from dashboard.night import estimate, progress
+from dashboard.night import estimate, progress, setup_cache
+from dashboard.night.deadlines import Deadlines
 from dashboard.plan.hosts import Launcher
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
@@ -62,8 +63,12 @@ def _summarize_running(home: Home, night: Night) -> list[str]:
     now = progress.read_now(home, night.stamp)
     if now is None:
         return []
-    doing = [f"  Now: {what}, since {since} UTC." for what, since in now.running]
+    doing = [f"  Now: {what}, since {since} UTC.{_format_usual(now.usual_s.get(what))}" for what, since in now.running]
     return [*(doing or ["  Now: between two steps."]), f"  {now.done} of {now.total} steps are done."]
+
+
+def _format_usual(usual_s: float | None) -> str:
+    return f" It usually takes {format_duration(usual_s)}." if usual_s is not None else ""
 
 
 def _format_headline(home: Home, night: Night) -> str:
@@ -208,19 +213,26 @@ def _format_named(plan: Plan, spec: ArtifactSpec) -> str:
 
 def _format_phases(plan: Plan) -> list[str]:
     lines = []
+    deadlines = Deadlines(plan.home, plan.config)
     stages = dict.fromkeys(stage.name for job in plan.experiments for stage in job.stages)
     order = [name for name in ("setup", "run", "analyze", "visualize", "summarize") if name in stages]
     for name in order:
         names = [
-            _format_step(job, plan, name) for job in plan.experiments if any(stage.name == name for stage in job.stages)
+            _format_step(job, plan, name, deadlines)
+            for job in plan.experiments
+            if any(stage.name == name for stage in job.stages)
         ]
         lines.append(f"{name + ':':<11}{', '.join(names)}")
     if plan.subsystems:
-        lines.append(f"{'subsystem:':<11}{', '.join(_format_step(job, plan, 'run') for job in plan.subsystems)}")
+        lines.append(
+            f"{'subsystem:':<11}{', '.join(_format_step(job, plan, 'run', deadlines) for job in plan.subsystems)}"
+        )
     return lines
 
 
-def _format_step(job: Job, plan: Plan, name: str) -> str:
+def _format_step(job: Job, plan: Plan, name: str, deadlines: Deadlines) -> str:
     stage = next(stage for stage in job.stages if stage.name == name)
+    deadline = deadlines.find(job, stage, setup_cache.fingerprint(job.folder, job.config))
+    usual = f", usually {format_duration(deadline.usual_s)}" if deadline.usual_s is not None else ""
     own_tvm = f" on TVM {job.tvm.branch}" if name == "run" and job.tvm and job.tvm != plan.config.tvm else ""
-    return f"{job.name}{own_tvm} (at most {format_duration(job.timeout_s(stage, plan.config))})"
+    return f"{job.name}{own_tvm} (at most {format_duration(deadline.seconds)}{usual})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
+from dashboard.night.deadlines import Deadline, Deadlines
 from dashboard.plan.job import REPOSITORY, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.process.sandbox import Guest, Sandbox
 from tvmdash.common import is_stamp
 from tvmdash.dashboard_info import Home
+from tvmdash.stages import Stage
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,16 @@ class Context:
     def workspace(self, job: Job) -> Workspace:
         """The job's folder."""
         return Workspace(self.folder / f"{job.kind}-{job.name}")
+
+    def find_deadline(self, job: Job, stage: Stage) -> Deadline:
+        """How long the stage may take."""
+        path = self.workspace(job).fingerprint
+        fingerprint = path.read_text(encoding="ascii") if path.is_file() else ""
+        return self._deadlines.find(job, stage, fingerprint)
+
+    @functools.cached_property
+    def _deadlines(self) -> Deadlines:
+        return Deadlines(self.home, self.plan.config)
 
     def make_sandbox(self, workspace: Workspace, *written: Path) -> Sandbox | None:
         """Where a stage of the job is run that writes to these folders (a reader of SQLite does); None if trusted."""

@@ -50,7 +50,7 @@ def perform(context: Context, job: Job, stage: Stage) -> StepResult:
         if stage.alone and turns.takes_turns(context, job):
             return turns.run_in_turn(
                 turns.plan_turns(context, job),
-                job.timeout_s(stage, context.plan.config),
+                context.find_deadline(job, stage).seconds,
                 nights=lambda: _run(context, job, stage, context.workspace(job).of(stage.name)),
                 perform=lambda half, left_s: _perform_half(context, job, stage, half, left_s),
             )
@@ -101,7 +101,8 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
     for name in stage.arguments:
         paths[name].mkdir(parents=True, exist_ok=True)
     _remove(left_in / stages.STATUS_FILE)
-    timeout_s = job.timeout_s(stage, context.plan.config)
+    deadline = context.find_deadline(job, stage)
+    timeout_s = deadline.seconds
     started_ns = time.time_ns()
     with telemetry.record(context, job, stage):
         outcome = process.run(
@@ -113,7 +114,9 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
             sandbox=context.make_sandbox(workspace, left_in, paths["raw"]),
         )
     try:
-        message = judge(outcome, left_in, stage, timeout_s) + _compare(context, job, stage, left_in)
+        message = judge(outcome, left_in, stage, timeout_s, usual=deadline.text) + _compare(
+            context, job, stage, left_in
+        )
         failed_points = publish.publish(context, job, stage, left_in)
     except (DashboardError, OSError) as error:
         text = _format_error(error, context) + describe_mended(outcome)
@@ -142,7 +145,7 @@ def _compare(context: Context, job: Job, stage: Stage, folder: Path) -> str:
     if stage.leaves != turns.DATA_FILE or not turns.takes_turns(context, job):
         return ""
     declared = publish.add_declared(job, common.read_json(folder / turns.DATA_FILE))
-    timeout_s = job.timeout_s(stage, context.plan.config)
+    timeout_s = context.find_deadline(job, stage).seconds
     return turns.compare(context, job, lambda half: _perform_half(context, job, stage, half, timeout_s), declared)
 
 
@@ -213,12 +216,15 @@ class StageFailedError(DashboardError):
         self.status = status
 
 
-def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float) -> str:
-    """The message of a stage that went well; DashboardError says in words why it did not."""
+def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float, *, usual: str = "") -> str:
+    """The message of a stage that went well; DashboardError says in words why it did not.
+
+    usual: what it usually takes, as a sentence.
+    """
     if outcome.timed_out:
         raise DashboardError(
-            f"It did not end within {timeout_s:g} s and was ended. Raise timeouts.{stage.name} in its config.json if it"
-            " needs longer."
+            f"It did not end within {timeout_s:g} s and was ended. {usual}{' ' * bool(usual)}Raise"
+            f" timeouts.{stage.name} in its config.json if it needs longer."
         )
     if outcome.signal is not None:
         raise DashboardError(f"It was ended by {_format_signal(outcome.signal)} after {outcome.elapsed_s:.1f} s.")

@@ -100,12 +100,12 @@ def _find_alike(home: Home, job: Job, name: str) -> list[str]:
         if common.object_in(value, "night").get("fingerprint") != now:
             break
         found.append(stamp)
-        if not _is_shortened(value):
+        if not is_shortened(value):
             return [stamp, found[0]]
     return found[:1]
 
 
-def _is_shortened(value: common.Json) -> bool:
+def is_shortened(value: common.Json) -> bool:
     """Whether points of that night were measured with one pair, as what they ran was unchanged."""
     records = value.get("records") if isinstance(value, dict) else None
     infos = [common.object_in(record, "additional_info") for record in records or () if isinstance(records, list)]

@@ -49,8 +49,9 @@ def run_night(
         folders.make_room(plan)
         moment = utc_now()
         machine, changes = home_machine.keep(plan.home, plan.config.env_name, moment)
-        saved = [*recovery.recover(plan), *_set_aside_strays(plan.home, moment)]
+        saved = recovery.recover(plan)
         context = _begin(plan, moment, order)
+        saved += _set_aside_strays(plan.home, moment)
         process.begin_night(context.mark)
         notes = (*map(format_change, changes), *saved, *filter(None, [os.environ.get("TVMDASH_NOTE")]))
         journal = Journal(

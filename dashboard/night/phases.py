@@ -127,7 +127,7 @@ class Phases:
         return result.success
 
     def _perform(self, job: Job, stage: Stage) -> StepResult:
-        self._progress.begin(job, stage)
+        self._progress.begin(job, stage, self._context.find_deadline(job, stage).usual_s)
         result = engine.perform(self._context, job, stage)
         self._end(job, result)
         return result

@@ -7,7 +7,8 @@ import logging
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -27,11 +28,15 @@ NOW_FILE = ".now.keep.tmp"
 
 @dataclass(frozen=True)
 class Now:
-    """What a running night does: what runs by the moment at which it began (UTC), `done` of `total` steps."""
+    """What a running night does: what runs by the moment at which it began (UTC), `done` of `total` steps.
+
+    usual_s: how long it usually takes, of what runs, where that is known.
+    """
 
     running: tuple[tuple[str, str], ...]
     done: int
     total: int
+    usual_s: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_now(home: Home, stamp: str) -> Now | None:
@@ -39,8 +44,9 @@ def read_now(home: Home, stamp: str) -> Now | None:
     try:
         value = common.read_json(home.nights.parent / NOW_FILE, max_bytes=1 << 20)
         running = tuple((str(what), str(since)) for what, since in value["running"])
-        return Now(running, int(value["done"]), int(value["total"])) if value["night"] == stamp else None
-    except (DashboardError, KeyError, TypeError, ValueError):
+        usual_s = {str(what): float(seconds) for what, seconds in value.get("usual_s", {}).items()}
+        return Now(running, int(value["done"]), int(value["total"]), usual_s) if value["night"] == stamp else None
+    except (DashboardError, AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
@@ -50,6 +56,7 @@ class Progress:
     def __init__(self, total: int, home: Home, stamp: str) -> None:
         self._file, self._night = home.nights.parent / NOW_FILE, stamp
         self._since: dict[str, str] = {}
+        self._usual: dict[str, float] = {}
         self._total = total
         self._done = 0
         self._running: dict[tuple[str, str, str], float] = {}
@@ -79,11 +86,13 @@ class Progress:
             self._since = {what: _format_moment()} if what else {}
             self._leave()
 
-    def begin(self, job: Job, stage: Stage) -> None:
-        """A step begins; stages that may take long are said without a terminal, too."""
+    def begin(self, job: Job, stage: Stage, usual_s: float | None = None) -> None:
+        """A step begins; stages that may take long are said without a terminal, too. usual_s: what it usually takes."""
         with self._lock:
             self._running[job.kind, job.name, stage.name] = time.monotonic()
             self._since[_format_stage(job, stage.name)] = _format_moment()
+            if usual_s is not None:
+                self._usual[_format_stage(job, stage.name)] = usual_s
             self._leave()
         if stage.needs_tvm and not self._live:
             _log.info("%s %s, %s: begun", job.kind, job.name, stage.name)
@@ -104,6 +113,7 @@ class Progress:
     def _leave(self) -> None:
         """Write down what runs; where the disk is full, `status` knows less."""
         value = {"night": self._night, "running": list(self._since.items()), "done": self._done, "total": self._total}
+        value["usual_s"] = {what: seconds for what, seconds in self._usual.items() if what in self._since}
         with contextlib.suppress(OSError):
             common.write_json(self._file, value, durable=False)
 

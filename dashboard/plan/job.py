@@ -124,5 +124,9 @@ class Job:
 
     def timeout_s(self, stage: Stage, home: HomeConfig) -> int:
         """The seconds allowed: the job's own, else the home's, else the protocol's."""
+        return self.find_stated_timeout_s(stage, home) or stage.timeout_s
+
+    def find_stated_timeout_s(self, stage: Stage, home: HomeConfig) -> int | None:
+        """The seconds that the job's own config allows, else the home's; None where neither says."""
         own: Mapping[str, int] = self.config.get("timeouts", {})
-        return own.get(stage.name) or home.timeouts.get(stage.name) or stage.timeout_s
+        return own.get(stage.name) or home.timeouts.get(stage.name)

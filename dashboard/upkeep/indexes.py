@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records import data_stamps
-from tvmdash.series import store
 
 _DERIVED = ("stat_alerts/state.json", "score/scores.json")
 """Of subsystems' outputs: what their next run makes anew from the data files."""
@@ -23,6 +21,10 @@ def remove_index(home: Home) -> None:
 
 def list_indexed(home: Home, experiment: str) -> frozenset[str]:
     """The nights of the experiment that the index has; none where there is no index or it cannot be read."""
+    import sqlite3  # `plan` starts without it
+
+    from tvmdash.series import store
+
     if not home.store_file.is_file():
         return frozenset()
     try:
@@ -46,6 +48,10 @@ def find_differences(home: Home) -> Iterator[str]:
 
 def rebuild(home: Home) -> list[str]:
     """Make every index anew; a line for each thing done. The caller holds the home."""
+    import sqlite3
+
+    from tvmdash.series import store
+
     remove_index(home)
     lines = []
     try:

@@ -51,7 +51,7 @@ def find_strays(home: Home, now: datetime.datetime, *, only_new: bool = False) -
     only_new: of what is not ahead of the clock, only what came since the last night and is not in the index. While the
     clock is behind, no night counts as one to come.
     """
-    since = _find_last_change(home) if only_new else 0.0
+    since = _find_last_change(home, now) if only_new else 0.0
     ahead = frozenset[str]() if is_clock_behind(home, now) else frozenset(list_ahead(home, now))
     for stamp in home.night_stamps():
         path = home.night_file(stamp)
@@ -69,9 +69,10 @@ def find_strays(home: Home, now: datetime.datetime, *, only_new: bool = False) -
                 yield from _find_in_data(path, experiment, stamp)
 
 
-def _find_last_change(home: Home) -> float:
-    """When the newest record of a night was written whole."""
-    return max((path.stat().st_mtime for path in home.nights.glob("*.json")), default=0.0)
+def _find_last_change(home: Home, now: datetime.datetime) -> float:
+    """When the record of the last night was written whole."""
+    past = [stamp for stamp in home.night_stamps() if stamp <= common.stamp_of(now + _AHEAD)]
+    return home.night_file(past[-1]).stat().st_mtime if past else 0.0
 
 
 def _is_since(path: Path, since: float) -> bool:
