@@ -1,9 +1,47 @@
-"""Traces: many databases of measurements read as one, by SQL. See docs/reference/traces.md."""
+"""Traces: many databases of measurements read as one, by SQL. See docs/reference/traces.md.
+
+A module of Python's database API: `import tvmdash.traces as rocpd` is what AMD's examples need to run.
+"""
 
 from __future__ import annotations
 
 from tvmdash.traces.connection import Connection, connect
 from tvmdash.traces.cursor import Cursor
+from tvmdash.traces.dbapi import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Warning,  # noqa: A004 - the API names it so
+    apilevel,
+    paramstyle,
+    threadsafety,
+)
 from tvmdash.traces.filters import Filters, Straddle, Window
 
-__all__ = ["Connection", "Cursor", "Filters", "Straddle", "Window", "connect"]
+__all__ = [
+    "Connection",
+    "Cursor",
+    "DataError",
+    "DatabaseError",
+    "Error",
+    "Filters",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "NotSupportedError",
+    "OperationalError",
+    "ProgrammingError",
+    "Straddle",
+    "Warning",
+    "Window",
+    "apilevel",
+    "connect",
+    "paramstyle",
+    "threadsafety",
+]

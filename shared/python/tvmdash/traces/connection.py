@@ -12,7 +12,8 @@ from typing import Any, Self
 
 from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import Batch, Wanted
-from tvmdash.traces.cursor import Cursor
+from tvmdash.traces.cursor import Cursor, RowFactory
+from tvmdash.traces.dbapi import ERRORS, INSTEAD, NotSupportedError, Parameters
 from tvmdash.traces.duck import DuckEngine, DuckResult
 from tvmdash.traces.filters import (
     OF_EVENTS,
@@ -54,7 +55,13 @@ def connect(
 
 
 class Connection:
-    """Reads as `sqlite3.Connection` does: execute, cursor, iteration over what they give. As a context it is closed."""
+    """Reads as `sqlite3.Connection` does: execute, cursor, iteration over what they give. As a context it is closed.
+
+    What that has and a read-only view of many files has not raises NotSupportedError, which says what to use.
+    """
+
+    in_transaction, isolation_level, total_changes = False, None, 0
+    text_factory = str
 
     def __init__(
         self,
@@ -64,6 +71,8 @@ class Connection:
         writable: Path | None = None,
     ) -> None:
         self.sources = tuple(sources)
+        self.row_factory: RowFactory | None = None
+        self._trace: Callable[[str], object] | None = None
         self._filters, self._progress = filters, progress
         self._made: set[str] = set()
         self._loaded: dict[str, frozenset[str]] = {}
@@ -80,13 +89,55 @@ class Connection:
             self._engine.close()
             raise
 
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Cursor:
-        """A cursor over the rows of one statement; `?` in it stands for the parameters in turn."""
+    def execute(self, sql: str, parameters: Parameters = ()) -> Cursor:
+        """A cursor over the rows of one statement.
+
+        `?` in it stands for the parameters in turn, `:name` and `$name` for that of a mapping.
+        """
         return self.cursor().execute(sql, parameters)
+
+    def executescript(self, script: str) -> Cursor:
+        """A cursor, after each statement of a script: macros and views, say."""
+        return self.cursor().executescript(script)
 
     def cursor(self) -> Cursor:
         """A cursor that has executed nothing yet."""
-        return Cursor(self._run)
+        return Cursor(self, self._run)
+
+    def split_statements(self, script: str) -> list[str]:
+        """The statements of a script."""
+        return self._engine.split_statements(script)
+
+    def commit(self) -> None:
+        """Nothing: nothing is written."""
+
+    def rollback(self) -> None:
+        """Nothing: nothing is written."""
+
+    def interrupt(self) -> None:
+        """Stop the statement that another thread runs."""
+        self._engine.interrupt()
+
+    def set_trace_callback(self, callback: Callable[[str], object] | None) -> None:
+        """Have each statement told before it is run."""
+        self._trace = callback
+
+    @property
+    def connection(self) -> Self:
+        """Itself, as AMD's `RocpdImportData` names the connection in it."""
+        return self
+
+    @property
+    def filenames(self) -> list[str]:
+        """The files and folders, as AMD's `RocpdImportData` names them."""
+        return [str(source.path) for source in self.sources]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in INSTEAD:
+            raise NotSupportedError(f"{name} is not for traces, which are only read. {INSTEAD[name]}")
+        if name in ERRORS:
+            return ERRORS[name]
+        raise AttributeError(f"a connection to traces has no {name}")
 
     def close(self) -> None:
         """Let everything go."""
@@ -177,11 +228,13 @@ class Connection:
         ordered = "" if self._engine.is_ordered(table) or not order else f" ORDER BY {order}"
         self._engine.copy(f"SELECT {chosen} FROM base_{table}{ordered}", path, options)  # noqa: S608 - our own names
 
-    def _run(self, sql: str, parameters: Sequence[Any]) -> DuckResult:
+    def _run(self, sql: str, parameters: Parameters) -> DuckResult:
+        if self._trace is not None:
+            self._trace(sql)
         self._prepare(sql, parameters)
         return self._engine.execute(sql, parameters)
 
-    def _prepare(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+    def _prepare(self, sql: str, parameters: Parameters = ()) -> None:
         """Load the tables that a query needs, make the views."""
         needed = set(find_tables(sql))
         if needed and self._filters.workloads:
@@ -203,7 +256,7 @@ class Connection:
     def _selection(self, table: str) -> str:
         return format_selection(table, self._filters, self._span, self._chosen)
 
-    def _columns(self, needed: AbstractSet[str], sql: str, parameters: Sequence[Any]) -> dict[str, frozenset[str]]:
+    def _columns(self, needed: AbstractSet[str], sql: str, parameters: Parameters) -> dict[str, frozenset[str]]:
         """The columns that a query needs of these tables: all, where reading fewer saves nothing or cannot be known."""
         columns = {table: _ALL[table] for table in needed}
         slow = [source for source in self.sources if source.kind == "rocpd"]

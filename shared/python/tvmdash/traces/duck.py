@@ -12,8 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import NULL_INT, Batch, Column, Texts, concatenate, shrink
+from tvmdash.traces.dbapi import (
+    DataError,
+    NotSupportedError,
+    OperationalError,
+    Parameters,
+    ProgrammingError,
+    bind_names,
+)
 from tvmdash.traces.filters import format_literal
 from tvmdash.traces.sealed import SealedFile
 from tvmdash.traces.tables import INT, TABLES, stored_columns
@@ -83,18 +90,33 @@ class DuckEngine:
         """Make a view."""
         _translate_errors(lambda: self._database.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}"))
 
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> DuckResult:
-        """The result of one statement; DashboardError where it fails or reaches out of the traces."""
+    def execute(self, sql: str, parameters: Parameters = ()) -> DuckResult:
+        """The result of one statement; an Error where it fails or reaches out of the traces."""
+        bound: list[Any] | dict[str, Any]
+        if isinstance(parameters, Mapping):
+            sql, bound = bind_names(sql, parameters)
+        else:
+            bound = list(parameters)
         statements = _translate_errors(lambda: self._database.extract_statements(sql))
         if len(statements) != 1:
-            raise DashboardError(f"{len(statements)} statements were given. Give one at a time.")
+            raise ProgrammingError(f"{len(statements)} statements were given. Give one at a time.")
         kind = str(statements[0].type).rpartition(".")[2]
         if kind not in _ALLOWED or (kind == "EXPLAIN" and _WRITES.search(sql)):  # EXPLAIN ANALYZE does what it explains
-            raise DashboardError(
+            raise NotSupportedError(
                 f"{kind} is not for a connection to traces: it reads. Use the commands to write files."
             )
-        relation = _translate_errors(lambda: self._database.sql(sql, params=list(parameters) or None))
+        relation = _translate_errors(lambda: self._database.sql(sql, params=bound or None))
         return DuckResult(relation)
+
+    def split_statements(self, script: str) -> list[str]:
+        """The statements of a script."""
+        return [
+            str(statement.query) for statement in _translate_errors(lambda: self._database.extract_statements(script))
+        ]
+
+    def interrupt(self) -> None:
+        """Stop the statement that another thread runs."""
+        self._database.interrupt()
 
     def copy(self, selection: str, path: Path, options: str) -> None:
         """Write a selection to a file that was allowed from the start."""
@@ -169,35 +191,63 @@ class DuckResult:
     def __init__(self, relation: duckdb.DuckDBPyRelation | None) -> None:
         self._relation = relation
         self.names = list(relation.columns) if relation is not None else []
+        self._is_begun = self._is_done = relation is None
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
         """At most `size` further rows."""
         relation = self._relation
-        if relation is None:
+        if relation is None or self._is_done or not size:
             return []
+        self._is_begun = True
         rows: list[tuple[Any, ...]] = _translate_errors(lambda: relation.fetchmany(size))
-        if len(rows) < size:
-            self._relation = None  # asked again, a relation would begin anew
+        self._is_done = len(rows) < size  # asked again, a relation would begin anew
         return rows
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All further rows."""
-        relation, self._relation = self._relation, None
-        return [] if relation is None else _translate_errors(relation.fetchall)
+        if self._relation is None or self._is_done:
+            return []
+        self._is_begun = self._is_done = True
+        rows: list[tuple[Any, ...]] = _translate_errors(self._relation.fetchall)
+        return rows
 
     def arrow(self) -> Any:
-        """All rows as a pyarrow.Table."""
-        return _translate_errors(self._relation.to_arrow_table) if self._relation is not None else None
+        """All further rows as a pyarrow.Table."""
+        return self._finish(lambda relation: relation.to_arrow_table(), _fill_table)
 
     def fetchnumpy(self) -> dict[str, Any]:
-        """All further rows, as an array for each column."""
-        relation, self._relation = self._relation, None
+        """All rows, as an array for each column; before any other fetch."""
+        relation, self._is_done = self._relation, True
         found: dict[str, Any] = _translate_errors(relation.fetchnumpy) if relation is not None else {}
         return found
 
     def df(self) -> Any:
-        """All rows as a pandas.DataFrame."""
-        return _translate_errors(self._relation.df) if self._relation is not None else None
+        """All further rows as a pandas.DataFrame."""
+        return self._finish(lambda relation: relation.df(), _fill_frame)
+
+    def _finish(self, read: Callable[[Any], Any], fill: Callable[[Any, list[tuple[Any, ...]]], Any]) -> Any:
+        """What `read` makes of all rows; where some were fetched already, what `fill` adds to what it makes of none."""
+        relation = self._relation
+        if relation is None:
+            return None
+        if self._is_begun or self._is_done:
+            rows = self.fetchall()
+            return fill(_translate_errors(lambda: read(relation.limit(0))), rows)
+        self._is_done = True
+        return _translate_errors(lambda: read(relation))
+
+
+def _fill_frame(empty: Any, rows: list[tuple[Any, ...]]) -> Any:
+    import pandas
+
+    return pandas.DataFrame(rows, columns=empty.columns) if rows else empty
+
+
+def _fill_table(empty: Any, rows: list[tuple[Any, ...]]) -> Any:
+    names = empty.schema.names
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
+    arrays = dict(zip(names, columns, strict=True))
+    return empty.from_pydict(arrays, schema=empty.schema)
 
 
 _MANY = object()
@@ -234,10 +284,11 @@ def _translate_errors(work: Callable[[], Any]) -> Any:
     try:
         return work()
     except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException, duckdb.DataError) as error:
-        raise DashboardError(f"DuckDB: {error}") from error
+        kind = DataError if isinstance(error, duckdb.DataError) else ProgrammingError
+        raise kind(f"DuckDB: {error}") from error
     except (duckdb.Error, UnicodeError) as error:
         hint = "If sealed runs are among the inputs, ask `verify` whether one is broken; restore it or leave it out."
-        raise DashboardError(f"DuckDB: {error}\n{hint}") from error
+        raise OperationalError(f"DuckDB: {error}\n{hint}") from error
 
 
 def _find_first(batch: Batch, order: Sequence[str]) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
+from tvmdash.traces.dbapi import Parameters, bind_names
 from tvmdash.traces.duck import CLOSED
 from tvmdash.traces.filters import order_of_views
 from tvmdash.traces.tables import TABLES
@@ -26,7 +27,7 @@ class Planner:
         self._database: duckdb.DuckDBPyConnection | None = None
 
     def columns(
-        self, sql: str, parameters: Sequence[Any], selections: Mapping[str, str], needed: AbstractSet[str]
+        self, sql: str, parameters: Parameters, selections: Mapping[str, str], needed: AbstractSet[str]
     ) -> dict[str, frozenset[str]]:
         """The columns of each table in `needed` that a query reads.
 
@@ -38,10 +39,15 @@ class Planner:
         if self._database is None:
             self._database = _make_empty_database(selections)
         try:
+            bound: Any = None
+            if isinstance(parameters, Mapping):
+                sql, bound = bind_names(sql, parameters)
+            else:
+                bound = list(parameters)
             kinds = [statement.type for statement in self._database.extract_statements(sql)]
             if kinds != [duckdb.StatementType.SELECT]:
                 return {}
-            planned = self._database.execute(f"EXPLAIN (FORMAT json) {sql}", list(parameters) or None).fetchall()
+            planned = self._database.execute(f"EXPLAIN (FORMAT json) {sql}", bound or None).fetchall()
         except (duckdb.Error, UnicodeError):
             return {}
         columns_of: dict[str, set[str]] = {table: set() for table in needed}
