@@ -13,6 +13,7 @@ from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.traces.connection import Connection
 from tvmdash.traces.filters import Filters
+from tvmdash.traces.readers.packed import count_bytes
 from tvmdash.traces.readers.reach import BOUNDED
 from tvmdash.traces.readers.rocpd_reader import RocpdSource
 from tvmdash.traces.reading import Progress
@@ -202,7 +203,7 @@ def _add_left_out(sources: Sequence[Source]) -> dict[str, int]:
 def _count_bytes(source: Source) -> int:
     if isinstance(source, SealedSource):
         return source.catalogue.size_bytes
-    return sum(path.stat().st_size for path in source.path.parent.glob(source.path.name + "*") if path.is_file())
+    return count_bytes(source.path)
 
 
 def verify(folder: Path) -> SealedSource:

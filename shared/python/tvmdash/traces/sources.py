@@ -12,6 +12,14 @@ from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import Batch, Wanted
 from tvmdash.traces.readers.json_reader import DataSource, NightSource, TelemetrySource
+from tvmdash.traces.readers.packed import (
+    INDEX,
+    find_archive,
+    is_night_archive,
+    is_package,
+    list_databases,
+    list_packaged,
+)
 from tvmdash.traces.readers.raw_reader import is_raw, raw_source
 from tvmdash.traces.readers.rocpd_reader import is_rocpd, rocpd_source
 from tvmdash.traces.readers.sqlite_input import is_sqlite, list_tables, open_database
@@ -46,9 +54,9 @@ def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> li
     if not given:
         raise DashboardError("No traces are named. Give files, folders or patterns.")
     sources: list[Source] = []
-    named: dict[tuple[int, int], Path] = {}
+    named: dict[tuple[int, int, str], Path] = {}
     for path in (expanded for pattern in given for expanded in _expand(os.fspath(pattern))):
-        if not path.exists():
+        if not path.exists() and find_archive(path) is None:
             raise DashboardError(f"{path}: there is no such file or folder.")
         if path.suffix == ".parquet":
             _note(named, path)
@@ -61,9 +69,11 @@ def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> li
     return sources
 
 
-def _note(named: dict[tuple[int, int], Path], location: Path) -> None:
-    status = location.stat()
-    first = named.setdefault((status.st_dev, status.st_ino), location)
+def _note(named: dict[tuple[int, int, str], Path], location: Path) -> None:
+    archive = find_archive(location)
+    status = (archive or location).stat()
+    member = str(location.relative_to(archive)) if archive else ""
+    first = named.setdefault((status.st_dev, status.st_ino, member), location)
     if first is not location:
         also = "" if first == location else f" (also as {first})"
         raise DashboardError(f"{location}: is given twice{also}. Name it once.")
@@ -80,15 +90,21 @@ def _expand(given: str) -> Sequence[Path]:
 
 def _list_locations(path: Path) -> Iterator[Path]:
     """The files, and the folders of sealed runs, that `path` stands for."""
-    if path.name == CATALOGUE or path.suffix == ".parquet":
+    if path.name == CATALOGUE or path.suffix == ".parquet" or (path.name == INDEX and is_package(path.parent)):
         path = path.parent
+    if path.is_file() and path.suffix == ".zip":
+        databases = list_databases(path)
+        if not databases:
+            raise DashboardError(f"{path}: no database in it. What a night could seal lies in {path.stem} beside it.")
+        yield from databases
+        return
     if not path.is_dir():
         yield path
         return
     locations = list(_list_inside(path))
     if not locations:
         raise DashboardError(
-            f"{path}: no traces in this folder (raw_*.db, *.db of rocprofv3, {CATALOGUE}, data_*.json)."
+            f"{path}: no traces in this folder (raw_*.db, raw_*.zip, *.db of rocprofv3, {CATALOGUE}, data_*.json)."
         )
     yield from locations
 
@@ -102,6 +118,9 @@ def _list_inside(folder: Path) -> Iterator[Path]:
     if (folder / CATALOGUE).is_file():
         yield folder
         return
+    if is_package(folder):
+        yield from list_packaged(folder)
+        return
     with os.scandir(folder) as entries:
         ordered = sorted(entries, key=lambda entry: entry.name)
     made = "subsystem" if any(entry.name == "experiments" for entry in ordered) else None
@@ -110,6 +129,8 @@ def _list_inside(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir(follow_symlinks=False):
             yield from _list_inside(Path(entry.path))
+        elif is_night_archive(Path(entry.path)) and entry.is_file(follow_symlinks=False):
+            yield from list_databases(Path(entry.path))
         elif entry.is_file(follow_symlinks=False) and (entry.name.endswith(".db") or _json_kind(Path(entry.path))):
             yield Path(entry.path)
 
@@ -132,6 +153,8 @@ def _json_kind(path: Path) -> type[DataSource | NightSource | TelemetrySource] |
 def _open_source(path: Path) -> Source:
     if path.is_dir():
         return sealed_source(path)
+    if find_archive(path) is not None:
+        return _open_database(path)
     if not path.is_file():
         raise DashboardError(f"{path}: not a regular file.")
     kind = _json_kind(path)
@@ -142,6 +165,10 @@ def _open_source(path: Path) -> Source:
             raise DashboardError(f"{path}: neither a database nor a sealed run. Leave it out.")
     except OSError as error:
         raise DashboardError(f"{path}: cannot be read: {error.strerror}.") from error
+    return _open_database(path)
+
+
+def _open_database(path: Path) -> Source:
     with open_database(path) as database:
         tables = list_tables(database)
         if is_raw(tables):

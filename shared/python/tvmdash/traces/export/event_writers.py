@@ -15,6 +15,7 @@ from tvmdash.traces.export.left_out import count_left_out
 from tvmdash.traces.export.rocpd_copy import copy_rows, count_copied, find_writers, format_others
 from tvmdash.traces.filters import Filters
 from tvmdash.traces.output import format_left_out
+from tvmdash.traces.readers.packed import count_bytes
 from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealing import seal
 from tvmdash.traces.sources import find
@@ -95,7 +96,7 @@ def _open(paths: list[str], destination: Path, filters: Filters, progress: Progr
     """The traces; large ones by way of a sealed run beside the destination."""
     sources = [source for source in find(paths) if source.kind != "sealed"]
     parent = destination.absolute().parent
-    if sum(source.path.stat().st_size for source in sources) < _LARGE_BYTES or not parent.is_dir():
+    if sum(count_bytes(source.path) for source in sources) < _LARGE_BYTES or not parent.is_dir():
         with connect(paths, filters=filters, progress=progress) as traces:
             yield traces
         return

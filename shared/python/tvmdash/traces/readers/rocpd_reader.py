@@ -119,9 +119,13 @@ def rocpd_source(path: Path, database: sqlite3.Connection, tables: Mapping[str, 
 
 def _check_version(path: Path, version: str) -> None:
     major = version.partition(".")[0]
-    if not major.isdecimal() or int(major) > SCHEMA_VERSION:
-        problem = f"newer than {SCHEMA_VERSION}. Update the dashboard" if major.isdecimal() else "unknown. Leave it out"
-        raise DashboardError(f"{path}: RocPD schema version {version!r:.40} is {problem}.")
+    if not major.isdecimal():
+        raise DashboardError(f"{path}: RocPD schema version {version!r:.40} is unknown. Leave it out.")
+    if int(major) > SCHEMA_VERSION:
+        raise DashboardError(
+            f"{path}: RocPD schema version {version!r:.40} is newer than {SCHEMA_VERSION}, whose tables are read. Have "
+            f"the profiler write version {SCHEMA_VERSION}, or update the dashboard where it reads the newer one."
+        )
 
 
 def _guid(path: Path, database: sqlite3.Connection, suffix: str, facts: Mapping[str, str]) -> str:

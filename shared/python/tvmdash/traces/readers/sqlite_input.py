@@ -17,12 +17,12 @@ from urllib.parse import quote
 
 from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import NULL_INT, WrongValue
+from tvmdash.traces.readers.packed import LOGS, find_archive, unpack
 
 if TYPE_CHECKING:
     from tvmdash.traces.batches import Ints, Reals
 
 MAGIC = b"SQLite format 3\0"
-_LOGS = ("-wal", "-journal")
 _ROWS_AT_ONCE = 4096
 _DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
 _COLUMN = re.compile(r'(?:\w+\.)"?\w+"?')
@@ -39,14 +39,14 @@ def is_sqlite(path: Path) -> bool:
 def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     """The database, read-only; DashboardError where it is broken.
 
-    SQLite would create files beside a database whose log it replays, so one that has a log is copied away first.
+    SQLite would create files beside a database whose log it replays, so one that has a log is copied away first; one in
+    a zip is unpacked.
     """
     with contextlib.ExitStack() as stack:
-        database_path = path
-        if _log_of(path) is not None:
-            database_path = _copy(
-                path, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tvmdash-traces-")))
-            )
+        database_path, archive = path, find_archive(path)
+        if archive is not None or _log_of(path) is not None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tvmdash-traces-")))
+            database_path = unpack(path, archive, folder) if archive else _copy(path, folder)
         mode = "immutable=1" if database_path is path else "mode=rw"
         uri = f"file:{quote(os.fsencode(database_path.absolute()))}?{mode}"
         try:
@@ -70,7 +70,7 @@ def _disarm(database: sqlite3.Connection) -> None:
 
 
 def _log_of(path: Path) -> Path | None:
-    logs = (path.with_name(path.name + ending) for ending in _LOGS)
+    logs = (path.with_name(path.name + ending) for ending in LOGS)
     return next((log for log in logs if log.is_file() and log.stat().st_size), None)
 
 
@@ -78,7 +78,7 @@ def _copy(path: Path, folder: Path) -> Path:
     """A copy of the database with its log; taken again where a living writer changed either meanwhile."""
     for _ in range(10):
         before = _list_states(path)
-        for ending in ("", *_LOGS):
+        for ending in ("", *LOGS):
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(path.with_name(path.name + ending), folder / f"copy.db{ending}")
         if before == _list_states(path):
@@ -88,7 +88,7 @@ def _copy(path: Path, folder: Path) -> Path:
 
 def _list_states(path: Path) -> list[tuple[int, int] | None]:
     states: list[tuple[int, int] | None] = []
-    for ending in ("", *_LOGS):
+    for ending in ("", *LOGS):
         try:
             status = os.stat(path.with_name(path.name + ending))
             states.append((status.st_size, status.st_mtime_ns))
