@@ -23,6 +23,8 @@ const { commitAxis, nightAxis } = await import(`${JS}chart/ordinal.js`);
 const { fit } = await import(`${JS}chart/fit.js`);
 const { keysOf } = await import(`${JS}explore/grouping.js`);
 const { withMeans } = await import(`${JS}explore/groups.js`);
+const { csvOf, rowsOf } = await import(`${JS}explore/csv.js`);
+const { pictureOf } = await import(`${JS}chart/picture.js`);
 const { placeCard } = await import(`${JS}chart/placing.js`);
 
 const HOSTILE = `<img src=x onerror=alert(1)> "q" & = # % , 編譯器`;
@@ -720,4 +722,32 @@ test("a group's mean is the geometric one of ratios, of those that have a value"
   const all = withMeans(makeView({ group: "all" }, entries.map((entry, at) => ({ entry, shard: shards[at] }))));
   assert.equal(all.lines[0].entry.name, "all: mean of 3");
   assert.deepEqual(all.lines[0].mean.counts.slice(-2), [3, 2]);
+});
+
+test("a view as CSV has a line for each point in view, LF alone, and no formula", () => {
+  const shard = shardOf([1.5, null, 3], { low: [1.4, null, null], high: [1.6, null, null] });
+  const entry = entryOf("a", { name: '=1+1, "x"', experiment: "nets" });
+  const view = makeView({}, [{ entry, shard }]);
+  assert.equal(
+    csvOf(rowsOf(view)),
+    [
+      "night,commit,experiment,series,unit,value,low,high,ratio_to_baseline",
+      `2026-01-01T03:00:00Z,v0,nets,"'=1+1, ""x""",ms,1.5,1.4,1.6,0.6666667`,
+      `2026-01-03T03:00:00Z,v0,nets,"'=1+1, ""x""",ms,3,,,1.333333`,
+      "",
+    ].join("\n"),
+  );
+  assert.equal(rowsOf(makeView({ to: "2026-01-02" }, [{ entry, shard }])).length, 1);
+});
+
+test("a picture has a line where nights are, broken where a week is missing, and a triangle for what is outside", () => {
+  const colors = { series: (place) => `c${place}`, dash: () => [], named: (name) => name };
+  const shard = shardOf(calm.with(10, 400));
+  shard.stamp = shard.stamp.map((stamp, at) => (at < 15 ? stamp : stamp.replace(/^2026/, "2027")));
+  const { plot, clipped } = pictureOf(makeView({}, [{ entry: entryOf("a"), shard }]), { width: 600, height: 300 }, colors);
+  const lines = clipped.filter((shape) => shape.kind === "line");
+  assert.deepEqual(lines.map((line) => line.points.length), [15, 15]);
+  const outside = clipped.filter((shape) => shape.kind === "area" && shape.points.length === 3);
+  assert.equal(outside.length, 1);
+  assert.equal(outside[0].points[0][1], plot.y);
 });

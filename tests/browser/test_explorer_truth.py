@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import math
 import re
 import statistics
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,11 +25,14 @@ if TYPE_CHECKING:
     from tvmdash.dashboard_info import Home
 
 
-WALK = """() => {
+WALK = """async () => {
   const chart = document.querySelector("#chart"), found = [];
+  chart.dispatchEvent(new KeyboardEvent("keydown", {key: "End", bubbles: true}));
+  while (document.querySelector("#card").hidden) await new Promise((done) => setTimeout(done, 10));
   const texts = (name) => [...document.querySelectorAll(`#card ${name}`)].map((one) => one.textContent);
   for (let key = "Home"; ; key = "ArrowRight") {
     chart.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+    await new Promise((done) => setTimeout(done, 0));
     const values = texts("dd"), facts = texts("dt").map((name, at) => [name, values[at]]);
     if (key !== "Home" && JSON.stringify(found[found.length - 1][1]) === JSON.stringify(facts)) return found;
     const x = Number(document.querySelector(".chart-dot").style.transform.match(/[\\d.]+/)[0]);
@@ -210,13 +216,16 @@ def scale(explorer: Explorer) -> tuple[float, float]:
     return tuple(explorer.watched.evaluate(f"({SCALE})()"))
 
 
-SCALE = """() => {
+SCALE = """async () => {
   const chart = document.querySelector("#chart"), press = (key) =>
     chart.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
   const dot = document.querySelector(".chart-dot"), height = dot.parentElement.clientHeight;
   const points = [];
+  press("End");
+  while (document.querySelector("#card").hidden) await new Promise((done) => setTimeout(done, 10));
   for (const key of ["Home", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight"]) {
     press(key);
+    await new Promise((done) => setTimeout(done, 0));
     const term = [...document.querySelectorAll("#card dt")].find((one) => one.textContent === "from the baseline");
     const words = term.nextElementSibling.textContent.replace("\\u2212", "-");
     const y = Number(dot.style.transform.match(/, ([\\d.]+)px/)[1]);
@@ -290,3 +299,152 @@ def test_an_incident_leads_to_all_its_series_and_nights(explorer: Explorer) -> N
     assert explorer.page.input_value("#from") == f"{first:%Y-%m-%d}"
     assert explorer.page.input_value("#to") == "2026-06-09"
     assert explorer.watched.text("#mark-kinds .kind-incident .count") == "1"
+
+
+def test_small_multiples_show_each_series_with_its_own_values_of_one_night(explorer: Explorer) -> None:
+    names = [*OPERATORS, NOISY]
+    explorer.show(names)
+    explorer.page.check("#multiples-on")
+    explorer.page.wait_for_selector(".multiple svg")
+    assert not explorer.page.is_visible("#chart")
+    assert "multiples=1" in explorer.page.url
+    captions = explorer.texts(".multiple figcaption")
+    for name, caption in zip(names, captions, strict=True):
+        experiment, workload = name.split()
+        value = explorer.ms(experiment, workload, planted.TONIGHT)
+        moved = percent(value / baseline(explorer, name))
+        assert (
+            caption
+            == f"{name} run time {value:.{4 if value < 1 else 3}f} ms, {moved} from baseline, {day_of(planted.TONIGHT)}"
+        )
+    explorer.page.focus("#multiples")
+    explorer.page.keyboard.press("Home")
+    assert all(caption.endswith(day_of(0)) for caption in explorer.texts(".multiple figcaption"))
+    explorer.page.keyboard.press("ArrowRight")
+    assert all(caption.endswith(day_of(1)) for caption in explorer.texts(".multiple figcaption"))
+    boxes = explorer.page.locator(".multiple-rule").all()
+    assert len({box.get_attribute("x1") for box in boxes}) == 1, "the same nights stand at the same place"
+    explorer.page.keyboard.press("ArrowDown")
+    explorer.page.keyboard.press("Enter")
+    explorer.page.wait_for_selector("#chart:visible")
+    assert explorer.texts("#legend .series-name") == [f"{names[1]} run time"]
+
+
+def test_small_multiples_of_groups_are_one_for_each_mean(explorer: Explorer) -> None:
+    explorer.show([*OPERATORS, RESNET], group="experiment", multiples="1")
+    explorer.page.wait_for_selector(".multiple svg")
+    names = explorer.texts(".multiple figcaption bdi")
+    assert names == ["experiment cnn_comp: mean of 1", "experiment operators: mean of 3"]
+
+
+def save(explorer: Explorer, button: str, folder: Path) -> Path:
+    with explorer.page.expect_download() as started:
+        explorer.page.click(button)
+    path = folder / started.value.suggested_filename
+    started.value.save_as(path)
+    return path
+
+
+def test_last_month_is_exported_as_csv_in_two_clicks(explorer: Explorer, tmp_path: Path) -> None:
+    explorer.show([RESNET], relative="1")
+    explorer.page.click("text=Last month")
+    explorer.page.wait_for_function("() => location.hash.includes('from=2026-05-01&to=2026-05-31')")
+    explorer.watched.settle()
+    path = save(explorer, "#saveCsv", tmp_path)
+    assert path.name == "tvm-2026-05-01-to-2026-05-31.csv"
+    content = path.read_bytes().decode()
+    assert "\r" not in content
+    rows = list(csv.DictReader(content.splitlines()))
+    may = [night for night in planted.nights() if stamp_of(night) < "20260601"]
+    assert len(rows) == len(may)
+    for night, row in zip(may, rows, strict=True):
+        value = explorer.ms("cnn_comp", "cnn.resnet18", night)
+        assert row["night"] == f"{common.parse_stamp(stamp_of(night)):%Y-%m-%dT%H:%M:%SZ}"
+        assert (row["commit"], row["series"], row["unit"]) == (planted.commit_of(night), f"{RESNET} run time", "ms")
+        numbers = [float(row[name]) for name in ("value", "low", "high", "ratio_to_baseline")]
+        base = baseline(explorer, RESNET)
+        assert numbers == pytest.approx([value, value * 0.999, value * 1.001, value / base], rel=1e-6)
+
+
+def test_all_series_of_a_span_are_exported_without_charting_them(explorer: Explorer, tmp_path: Path) -> None:
+    explorer.show([RESNET], to="2026-05-03", q="experiment=operators metric=run_time")
+    explorer.page.wait_for_selector("#list button:has-text('CSV of all 10')")
+    path = save(explorer, "#list button:has-text('CSV of all 10')", tmp_path)
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    told = {(row["series"], row["night"][:10], float(row["value"])) for row in rows}
+    assert told == {
+        (
+            f"operators op.{name} run time",
+            f"2026-05-0{night + 1}",
+            float(f"{explorer.ms('operators', f'op.{name}', night):.7g}"),
+        )
+        for name in planted.OPERATORS
+        for night in range(3)
+    }
+
+
+def test_the_view_is_saved_as_a_picture_that_needs_nothing_else(explorer: Explorer, tmp_path: Path) -> None:
+    explorer.show([RESNET], x="commit")
+    drawing = ET.parse(save(explorer, "#saveSvg", tmp_path)).getroot()
+    texts = [text.text for text in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    for night in (0, planted.TONIGHT):
+        assert planted.commit_of(night)[:9] in texts
+    assert f"{planted.commit_of(planted.SAME_COMMIT[0])[:9]} \u00d73" in texts
+    assert f"{RESNET} run time" in texts
+    assert not [element for element in drawing.iter() if {"class", "style", "href"} & set(element.attrib)]
+    (line,) = (one for one in drawing.iter("{http://www.w3.org/2000/svg}polyline") if one.get("stroke-width") == "1.6")
+    assert len((line.get("points") or "").split()) == len(planted.nights())
+    picture = save(explorer, "#savePng", tmp_path).read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert int.from_bytes(picture[16:20], "big") == 2400
+
+
+def stops(explorer: Explorer) -> list[str]:
+    """Where Tab leads in the explorer, from the query on."""
+    found = []
+    explorer.page.focus("#q")
+    while explorer.watched.evaluate("document.querySelector('#app').contains(document.activeElement)"):
+        found.append(
+            explorer.watched.evaluate("document.activeElement.id || document.activeElement.outerHTML.slice(0, 60)")
+        )
+        explorer.page.keyboard.press("Tab")
+        assert len(found) < 60
+    return found
+
+
+def test_tab_stops_are_few_however_many_series_there_are(explorer: Explorer) -> None:
+    explorer.show([*OPERATORS, NOISY, RESNET])
+    found = stops(explorer)
+    assert found.count("chart") == 1
+    assert len(found) <= 30
+    explorer.page.focus("#list input")
+    first = explorer.watched.evaluate("document.activeElement.closest('li').textContent")
+    explorer.page.keyboard.press("ArrowDown")
+    assert explorer.watched.evaluate("document.activeElement.closest('li').textContent") != first
+    explorer.page.keyboard.press("Space")
+    explorer.page.wait_for_function("() => document.querySelectorAll('#legend li').length !== 5")
+    assert explorer.watched.evaluate("document.activeElement.matches('#list input')"), "the list keeps the focus"
+
+
+def test_the_keys_go_on_where_there_are_fewer_series(explorer: Explorer) -> None:
+    explorer.show([*OPERATORS, NOISY])
+    explorer.page.focus("#chart")
+    explorer.page.keyboard.press("End")
+    for _ in OPERATORS:
+        explorer.page.keyboard.press("ArrowDown")
+    explorer.page.wait_for_selector(f".card-name:has-text('op.{planted.NOISY}')")
+    explorer.page.click("#legend li:last-child button")
+    explorer.page.wait_for_function("() => document.querySelectorAll('#legend li').length === 3")
+    assert len(explorer.walk()) == len(planted.nights())
+
+
+def test_a_mean_can_be_kept_and_linked_to(explorer: Explorer) -> None:
+    explorer.show(OPERATORS, group="all")
+    explorer.page.focus("#chart")
+    explorer.page.keyboard.press("End")
+    explorer.page.wait_for_selector("#card:visible")
+    explorer.page.keyboard.press("Enter")
+    explorer.page.wait_for_selector("#card.is-pinned")
+    assert f"at=mean%20all@{stamp_of(planted.TONIGHT)}" in explorer.page.url
+    assert explorer.watched.text("#card .card-name").startswith("all: mean of 3")
+    assert explorer.texts("#card .card-links a") == ["This night"]

@@ -49,7 +49,10 @@ def pages(site: Path, catalogue: dict[str, list]) -> list[str]:
     experiment = next(site.glob("experiments/*.html")).relative_to(site).as_posix()
     year = next(site.glob("nights/2???.html")).relative_to(site).as_posix()
     tried = next(site.glob("tries/*.html")).relative_to(site).as_posix()
-    states = [f"explore.html#series={series}", "compare.html", f"receipt.html#night={night}&series={series}"]
+    chart, multiples, means = (
+        f"explore.html#series={series}{more}" for more in ("", "&multiples=1", "&group=all&x=commit")
+    )
+    states = [chart, "compare.html", multiples, f"receipt.html#night={night}&series={series}", means]
     return [*plain, experiment, tried, year, "nights/index.html", f"nights/{night}.html", *states]
 
 

@@ -26,16 +26,6 @@ const PLACES = {
 };
 const G_WAITS_MS = 1200;
 const FEWEST_TO_SORT = 4;
-const CHART_KEYS = [
-  ["drag", "zoom into a range"],
-  ["double click, 0", "all nights again"],
-  ["shift and drag, shift and wheel", "move in time"],
-  ["ctrl and wheel, + and \u2212", "zoom"],
-  ["\u2190 \u2192", "the night before, the next night"],
-  ["\u2191 \u2193", "another series"],
-  ["click, Enter", "keep the card of a point; Esc closes it"],
-];
-
 async function startPage() {
   const load = PAGES[document.body.dataset["page"] ?? ""];
   if (!load) return;
@@ -83,7 +73,7 @@ function startKeys() {
     if (going && place) location.href = root() + place[0];
     else if (event.key === "g") goneAt = event.timeStamp;
     else if (event.key === "/") void search();
-    else if (event.key === "?") openHelp();
+    else if (event.key === "?") void import("./help.js").then(({ openHelp }) => openHelp(PLACES));
     else if (event.key === "j" || event.key === "k") walk(event.key === "j" ? 1 : -1);
     else return;
     event.preventDefault();
@@ -112,32 +102,6 @@ function walk(step) {
   if (!next.hasAttribute("tabindex")) next.tabIndex = -1;
   next.focus();
   next.scrollIntoView({ block: "nearest" });
-}
-
-function openHelp() {
-  const row = (/** @type {string} */ keys, /** @type {string} */ words) => [
-    el("dt", {}, ...keys.split(", ").flatMap((key, at) => [at ? ", " : "", el("kbd", {}, key)])),
-    el("dd", {}, words),
-  ];
-  const dialog = el(
-    "dialog",
-    { class: "help", "aria-labelledby": "help-title" },
-    el("h2", { id: "help-title" }, "Keys"),
-    el(
-      "dl",
-      {},
-      ...row("/", "search series, experiments, nights"),
-      ...row("j, k", "next incident, incident before"),
-      ...Object.entries(PLACES).flatMap(([key, [, words]]) => row(`g ${key}`, `go to ${words}`)),
-      ...row("?", "this help"),
-    ),
-    el("h3", {}, "On a chart"),
-    el("dl", {}, ...CHART_KEYS.flatMap(([keys, words]) => row(keys ?? "", words ?? ""))),
-    el("form", { method: "dialog" }, el("button", {}, "Close")),
-  );
-  dialog.addEventListener("close", () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
 }
 
 /** A button at each text that is there to be copied. */

@@ -139,12 +139,15 @@ export function copyButton(words, text) {
  * @param {() => string} text
  */
 export function downloadButton(words, name, type, text) {
-  const save = () => {
-    const url = URL.createObjectURL(new Blob([text()], { type }));
-    el("a", { href: url, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
-  };
+  const save = () => saveFile(name, new Blob([text()], { type }));
   return el("button", { type: "button", onclick: save }, words);
+}
+
+/** @param {string} name @param {Blob} content */
+export function saveFile(name, content) {
+  const url = URL.createObjectURL(content);
+  el("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
 /**

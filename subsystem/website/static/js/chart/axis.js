@@ -10,11 +10,11 @@ import { GAP_S, lowerBound, timesOf } from "../points.js";
  *   kind: "date" | "night" | "commit", xs: number[], ends: Range, whole: Range, breaks: boolean,
  *   placesOf: (shard: Shard) => number[], positionOf: (time: number) => number,
  *   rangeOf: (period: Range) => Range, periodOf: (range: Range) => Range,
- *   drawn: ((small: boolean) => import("../plot.js").PlotAxis) | null,
+ *   labels: string[] | null, drawn: ((small: boolean) => import("../plot.js").PlotAxis) | null,
  * }} Axis
  *   `xs` are the positions of its places, ascending; `ends` the first and the last night; `whole` has some room around
- *   all of them. `placesOf` gives the place of each point of a shard. A line `breaks` where a week is missing. `drawn`
- *   is how it looks, null for that of dates
+ *   all of them. `placesOf` gives the place of each point of a shard. A line `breaks` where a week is missing. `labels`
+ *   are those of its whole positions and `drawn` is how it looks, both null for dates
  */
 
 const DAY_S = 86400;
@@ -48,6 +48,7 @@ export function dateAxis(shards) {
     positionOf: (time) => time,
     rangeOf: (period) => (period[0] < period[1] ? period : wholeRange(period)),
     periodOf: same,
+    labels: null,
     drawn: null,
   };
 }

@@ -17,7 +17,7 @@ import { seriesColor, UPlot } from "../plot.js";
  * }} ChartLine `scale` is its unit, or "ratio"; values are divided by `divisor`
  * @typedef {{of: number, counts: number[]}} Mean of so many series, and how many of them had a value at each point
  * @typedef {{
- *   lines: ChartLine[], axis: import("./axis.js").Axis, xs: number[], log: boolean, relative: boolean, y: string, group: string, band: boolean, kinds: Set<string>,
+ *   lines: ChartLine[], axis: import("./axis.js").Axis, xs: number[], log: boolean, relative: boolean, y: string, group: string, multiples: boolean, band: boolean, kinds: Set<string>,
  *   marks: import("../points.js").Mark[], range: Range, period: Range,
  * }} View `range` is what is in view as positions on its axis, `period` as seconds since 1970
  * @typedef {{line: number, index: number}} Place a point: which line, and where on the axis

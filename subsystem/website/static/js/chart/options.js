@@ -6,7 +6,8 @@ import { heightOf, paintOutside } from "./outside.js";
 import { paintBehind, paintMarks } from "./paint.js";
 import { color, seriesColor, seriesDash, utcDate } from "../plot.js";
 import { lowerBound } from "../points.js";
-import { evenSplits, logSplits, percentLabels, tickLabels, timeLabels } from "../format.js";
+import { timeLabels } from "../format.js";
+import { padded, yLabels, ySplits } from "./ticks.js";
 
 /** @typedef {import("./chart.js").View} View */
 /** @typedef {import("./chart.js").Told} Told */
@@ -128,11 +129,7 @@ function yScale(scale, log, current) {
     range: (plot) => {
       const [first, last] = plot.series[0]?.idxs ?? [0, 0];
       const extent = fit(current(), scale, first ?? 0, last ?? 0);
-      if (!extent) return log ? [0.1, 10] : [0, 1];
-      const [min, max] = extent;
-      if (log) return min === max ? [min / 1.2, max * 1.2] : [min / (max / min) ** 0.06, max * (max / min) ** 0.06];
-      const pad = max === min ? Math.abs(max) * 0.1 || 1 : (max - min) * 0.08;
-      return [min >= 0 ? Math.max(0, min - pad) : min - pad, max + pad];
+      return extent ? padded(extent, log) : log ? [0.1, 10] : [0, 1];
     },
   };
 }
@@ -151,14 +148,9 @@ function yAxis(scale, place, log) {
     grid: { show: place === 0, stroke: () => color("--line"), width: 1 },
     ticks: { show: false },
     size: 76,
-    splits: (plot, _axis, min, max) =>
-      log ? logSplits(min, max) : evenSplits(min, max, Math.max(2, Math.floor((plot.height - 70) / 48))),
+    splits: (plot, _axis, min, max) => ySplits(min, max, log, plot.height - 70),
     filter: (_plot, splits) => splits,
-    values: (_plot, splits) => {
-      if (scale === "ratio") return percentLabels(splits);
-      const { labels, unit } = tickLabels(splits, scale);
-      return labels.map((label) => (unit ? `${label} ${unit}` : label));
-    },
+    values: (_plot, splits) => yLabels(splits, scale),
   };
 }
 

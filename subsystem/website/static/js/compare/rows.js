@@ -1,6 +1,7 @@
 // @ts-check
 /** The rows of a comparison: sorted, filtered, put into groups, as Markdown and CSV. Nothing here touches the page. */
 
+import { formatCsv } from "../csv.js";
 import { pointsOf } from "./nights.js";
 import { change, quantity } from "../format.js";
 import { compare, geometricMean, summarise, worsening } from "../ratios.js";
@@ -253,15 +254,9 @@ export function csv(rows) {
     const numbers = [a?.value, b?.value, moved?.ratio, moved?.low, moved?.high].map((value) =>
       value === undefined || Number.isNaN(value) ? "" : String(value),
     );
-    return [entry.name, entry.id, entry.metric, entry.unit, ...numbers, moved ? basis : "", stateOf(row)].map(csvCell);
+    return [entry.name, entry.id, entry.metric, entry.unit, ...numbers, moved ? basis : "", stateOf(row)];
   });
-  return [CSV_HEADS, ...lines].map((line) => `${line.join(",")}\n`).join("");
-}
-
-/** Quoted where it must be, and never a formula of a spreadsheet. @param {string} text */
-function csvCell(text) {
-  const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
+  return formatCsv(CSV_HEADS, lines);
 }
 
 /** The interval of a row's change, as a change; empty where nothing scatters or nobody knows. @param {Row} row */

@@ -30,6 +30,8 @@ export async function start() {
   let around = null;
   /** @type {Promise<Around> | null} */
   let coming = null;
+  /** @type {ReturnType<typeof import("./multiples.js").makeMultiples> | null} */
+  let multiples = null;
   let turn = 0;
 
   const chart = makeChart(byId("chart", HTMLElement), {
@@ -68,7 +70,13 @@ export async function start() {
     const shown = series.length ? makeView(state, series, axisOf) : null;
     view = shown?.group ? (await import("./groups.js")).withMeans(shown) : shown;
     if (mine !== turn) return;
-    if (view) chart.show(view);
+    byId("multiples", HTMLElement).hidden = !view?.multiples;
+    byId("chart-place", HTMLElement).hidden = Boolean(view?.multiples);
+    if (view?.multiples) {
+      const { makeMultiples } = await import("./multiples.js");
+      multiples ??= makeMultiples(byId("multiples", HTMLElement));
+      multiples.show(view);
+    } else if (view) chart.show(view);
     const all = await surroundings();
     if (mine !== turn) return;
     if (!early) all.pick(state, ids); // the first time, the chart comes before the list

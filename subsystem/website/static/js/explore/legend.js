@@ -78,8 +78,8 @@ export function markKinds(shown, state) {
   });
 }
 
-/** @param {import("../chart/chart.js").ChartLine} line @param {View} view */
-function lastIn(line, view) {
+/** The place of its last value in view. @param {import("../chart/chart.js").ChartLine} line @param {View} view */
+export function lastIn(line, view) {
   const known = line.places.slice(...placesInView(view)).filter((at) => at >= 0 && line.shard.value[at] !== null);
   return known.length ? Math.max(...known) : null;
 }

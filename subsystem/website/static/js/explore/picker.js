@@ -14,7 +14,8 @@ const MOST_VALUES = 12;
 /**
  * @param {{count: HTMLElement, facets: HTMLElement, list: HTMLElement, input: HTMLInputElement}} places
  * @param {Entry[]} entries
- * @param {{onQuery: (text: string) => void, onSeries: (ids: string[]) => void}} told
+ * @param {{onQuery: (text: string) => void, onSeries: (ids: string[]) => void,
+ *   onSave: (entries: Entry[]) => void}} told
  */
 export function makePicker(places, entries, told) {
   /** @type {string | null} */
@@ -84,6 +85,7 @@ export function makePicker(places, entries, told) {
       found.length > MOST_CHARTED
         ? `Show the first ${MOST_CHARTED}`
         : `Show ${found.length === 1 ? "it" : `all ${found.length}`}`;
+    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["id"] : undefined;
     places.list.replaceChildren(
       el(
         "div",
@@ -97,6 +99,13 @@ export function makePicker(places, entries, told) {
             )
           : null,
         ids.length ? el("button", { type: "button", onclick: () => told.onSeries([]) }, "Clear the chart") : null,
+        found.length
+          ? el(
+              "button",
+              { type: "button", title: "Their values on the nights in view", onclick: () => told.onSave(found) },
+              `CSV of all ${found.length}`,
+            )
+          : null,
       ),
       el(
         "ul",
@@ -110,6 +119,7 @@ export function makePicker(places, entries, told) {
               {},
               el("input", {
                 type: "checkbox",
+                "data-id": entry.id,
                 checked: charted.has(entry.id),
                 onchange: () =>
                   told.onSeries(charted.has(entry.id) ? ids.filter((id) => id !== entry.id) : [...ids, entry.id]),
@@ -128,6 +138,8 @@ export function makePicker(places, entries, told) {
         ? el("p", { class: "quiet" }, `${found.length - listed.length} more. Narrow the query to see them.`)
         : el("span", {}),
     );
+    if (focused)
+      for (const box of places.list.querySelectorAll("input")) if (box.dataset["id"] === focused) box.focus();
   };
 
   return {

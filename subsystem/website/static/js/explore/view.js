@@ -117,6 +117,7 @@ export function makeView(state, series, axisOf = dateAxis) {
     relative,
     y: state["y"] ?? "",
     group,
+    multiples: state["multiples"] === "1",
     band: state["band"] !== "0",
     kinds: kindsOf(state),
     marks: held.marks,
