@@ -113,6 +113,7 @@ def test_every_example_of_the_page_runs_as_it_says(home: Path) -> None:
         assert len(printed) == len(expected), (command, printed)
         for line, pattern in zip(printed, expected, strict=True):
             wanted = re.sub(r"\\?\bN\b", r"[-0-9.]+", re.escape(re.sub(r"\s+", " ", pattern.strip())))
+            wanted = wanted.replace("GUID", "[-0-9a-f]+")
             assert re.fullmatch(wanted, re.sub(r"\s+", " ", line.strip())), (command, line, pattern)
 
 
@@ -124,3 +125,44 @@ def test_the_python_example_of_the_page_runs(home: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "matmul" in done.stdout
+
+
+def test_what_a_pattern_after_an_exclamation_mark_fits_is_left_out(home: Path) -> None:
+    count = "SELECT name, count(*) AS n FROM {} GROUP BY name ORDER BY name"
+    kernels = ("query", count.format("kernels"), "raw", "--format", "csv")
+    assert run(home, *kernels, "--operator", "!mat*") == "name,n\nrelu,2\n"
+    assert run(home, *kernels, "--operator", "!mat*", "--operator", "!re*") == "name,n\n"
+    assert run(home, *kernels, "--operator", "*", "--operator", "!relu") == "name,n\nmatmul,4\n"
+    assert run(home, *kernels, "--category", "!operator") == "name,n\n"
+    assert run(home, *kernels, "--host", "!node") == "name,n\n"
+    assert run(home, *kernels, "--host", "!other") == "name,n\nmatmul,4\nrelu,2\n"
+    assert run(home, *kernels, "--workload", "!*.mlp") == "name,n\nmatmul,2\nrelu,1\n"
+    regions = ("query", count.format("regions"), "raw", "--format", "csv")
+    assert run(home, *regions) == "name,n\ncompile,2\n"
+    assert run(home, *regions, "--region", "!comp*") == "name,n\n"
+    assert run(home, *regions, "--region", "comp*") == "name,n\ncompile,2\n"
+
+
+def test_views_are_listed_and_described(home: Path) -> None:
+    listed = [line.split(",")[0] for line in run(home, "views", "--format", "csv").splitlines()[1:]]
+    assert listed == list(VIEWS)
+    told = [tuple(line.split(",")) for line in run(home, "views", "kernels", "--format", "csv").splitlines()[1:]]
+    rows = json.loads(run(home, "query", "DESCRIBE kernels", "raw", "--format", "json"))
+    assert told == [(row["column_name"], row["column_type"]) for row in rows]
+    assert "no such view" in run(home, "views", "nothing", code=1)
+
+
+def test_a_moment_is_readable(home: Path) -> None:
+    sql = "SELECT utc(start) AS at FROM kernels ORDER BY start LIMIT 1"
+    assert run(home, "query", sql, "raw", "--format", "csv") == "at\n2026-11-18T11:06:40.000000000Z\n"
+
+
+def test_two_nights_are_compared_by_their_stamps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, night in enumerate(("20261120T031500Z", "20261121T031500Z")):
+        monkeypatch.setenv("TVMDASH_NIGHT", night)
+        write_raw(tmp_path / "kept" / night, [("matmul", 0, 100 + 50 * number)])
+    monkeypatch.delenv("TVMDASH_NIGHT")
+    stamps = ("diff", "20261120T031500Z", "20261121T031500Z")
+    table = run(tmp_path, *stamps, "--in", "kept", "--format", "csv").splitlines()
+    assert table[1].split(",")[:5] == ["matmul", "1", "100.0", "150.0", "50.0"]
+    assert "no process of such a night" in run(tmp_path, *stamps[:2], "20261122T031500Z", "--in", "kept", code=1)

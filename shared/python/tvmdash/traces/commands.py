@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from tvmdash.errors import DashboardError
 from tvmdash.text import format_bytes, format_quantity
-from tvmdash.traces.connection import connect
+from tvmdash.traces.connection import Connection, connect
 from tvmdash.traces.differences import Difference, find_difference
 from tvmdash.traces.export.converters import CONVERTERS
-from tvmdash.traces.filters import Filters, Straddle, Window
+from tvmdash.traces.filters import Filters, Straddle, Window, escape
+from tvmdash.traces.findings import Finding, find_findings
 from tvmdash.traces.output import FORMATS, format_left_out
 from tvmdash.traces.parts import split_by_process, split_by_time
+from tvmdash.traces.planning import describe_view
 from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealed import SealedSource
 from tvmdash.traces.sealing import seal, verify
 from tvmdash.traces.summaries import GROUPS, SummaryRow, summary
+from tvmdash.traces.views import ALL_VIEWS
 
 Work = Callable[[argparse.Namespace, Progress], str]
 
@@ -42,7 +46,7 @@ def filters_of(options: argparse.Namespace) -> Filters:
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
     """The options of `filters_of`."""
-    group = parser.add_argument_group("filters (each may be given more than once; * and ? stand for any)")
+    group = parser.add_argument_group("filters (may be repeated; * and ? stand for any; !PATTERN leaves out)")
     group.add_argument(
         "--from", dest="begin", metavar="MOMENT", help="2026-11-21T03:15:00Z, ns, +2.5s, -2.5s, 25%%, @marker"
     )
@@ -147,21 +151,62 @@ def _split(options: argparse.Namespace, progress: Progress) -> str:
 
 
 def _diff_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("before", metavar="A")
-    parser.add_argument("after", metavar="B")
+    parser.add_argument("before", metavar="A", help="traces, or with --in the stamp of a night")
+    parser.add_argument("after", metavar="B", help="likewise")
+    parser.add_argument("--in", dest="inside", action="append", metavar="INPUT", help="where the nights A and B lie")
     _format(parser)
     add_filters(parser)
 
 
 def _diff(options: argparse.Namespace, progress: Progress) -> str:
-    filters = filters_of(options)
-    with connect([options.before], filters=filters) as before, connect([options.after], filters=filters) as after:
+    with _open_side(options, options.before) as before, _open_side(options, options.after) as after:
         compared = find_difference(before, after)
     names = ["operator", "points", "before_ns", "after_ns", "change_ns", "percent_of_change"]
     rows = [[getattr(change, name) for name in names] for change in compared.changes]
     rows.append(["(unexplained)", len(compared.points), None, None, compared.unexplained_ns, _find_share(compared)])
     table = _format_table(names, rows, options.format, None)
     return table + ("\n" + "\n".join(_format_sentences(compared)) + "\n" if options.format == "console" else "")
+
+
+def _open_side(options: argparse.Namespace, named: str) -> Connection:
+    """The traces of a side: those named, or of the night of that stamp."""
+    filters = filters_of(options)
+    if options.inside is None:
+        return connect([named], filters=filters)
+    opened = connect(options.inside, filters=replace(filters, nights=(escape(named),)))
+    if not opened.execute("SELECT count(*) FROM processes").fetchone()[0]:
+        opened.close()
+        places = ", ".join(options.inside)
+        raise DashboardError(f"{named}: no process of such a night is in {places}. Ask the view nights.")
+    return opened
+
+
+def _views_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("view", nargs="?", metavar="VIEW", help="its columns; all views where none is named")
+    _format(parser)
+
+
+def _views(options: argparse.Namespace, progress: Progress) -> str:
+    if options.view is None:
+        return FORMATS[options.format](["view", "a row is"], [[name, view.about] for name, view in ALL_VIEWS.items()])
+    if options.view not in ALL_VIEWS:
+        raise DashboardError(f"{options.view}: there is no such view. `views` alone lists them.")
+    return FORMATS[options.format](["column", "type"], describe_view(options.view))
+
+
+def _findings(options: argparse.Namespace, progress: Progress) -> str:
+    with connect(options.inputs, filters=filters_of(options), progress=progress) as traces:
+        found = list(find_findings(traces))
+    if not found and options.format == "console":
+        return "Nothing stands out.\n"
+    names = [field.name for field in fields(Finding)]
+    return FORMATS[options.format](names, [[getattr(finding, name) for name in names] for finding in found])
+
+
+def _findings_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_inputs(parser)
+    _format(parser)
+    add_filters(parser)
 
 
 def _find_share(compared: Difference) -> float | None:
@@ -200,8 +245,10 @@ def _convert(options: argparse.Namespace, progress: Progress) -> str:
 
 COMMANDS: Mapping[str, Command] = {
     "query": Command("ask in SQL", _query_arguments, _query),
+    "views": Command("what can be asked: the views, or the columns of one", _views_arguments, _views),
     "summary": Command("what took how long, by domain and name", _add_summary_arguments, _run_summary),
     "diff": Command("which operators explain what changed from A to B", _diff_arguments, _diff),
+    "findings": Command("what stands out inside a trace, with its figure and where", _findings_arguments, _findings),
     "seal": Command("make a sealed run, checked against its sources", _add_out_arguments, _seal),
     "merge": Command("make one sealed run of many traces", _add_out_arguments, _seal),
     "split": Command("make several sealed runs, by process or by time", _split_arguments, _split),

@@ -37,6 +37,11 @@ CLOSED = (
     "enable_external_access = false",
     "lock_configuration = true",
 )
+MACROS = (
+    """CREATE MACRO utc(ns) AS strftime(make_timestamp(ns // 1000), '%Y-%m-%dT%H:%M:%S.')
+    || lpad(CAST(ns % 1000000000 AS VARCHAR), 9, '0') || 'Z'""",
+)
+"""What queries may use beside DuckDB's functions."""
 _ALLOWED = frozenset({"SELECT", "EXPLAIN", "CREATE", "INSERT", "UPDATE", "DELETE", "DROP", "RELATION"})
 _LARGE_ROWS = 50_000
 """Batches of so many rows are not copied together with others."""
@@ -57,6 +62,8 @@ class DuckEngine:
         self._allow("allowed_directories", [writable] if writable else [])
         for setting in CLOSED:
             self._database.execute(f"SET {setting}")
+        for macro in MACROS:
+            self._database.execute(macro)
 
     def _allow(self, setting: str, paths: Sequence[Path]) -> None:
         """Open these paths, as they are and as `read_parquet` must be given them, which takes a name for a pattern."""

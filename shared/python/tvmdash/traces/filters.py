@@ -18,6 +18,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.traces.tables import TABLES
 
 _RELATIVE = re.compile(r"([+-])([0-9.]+)\s*(ns|us|µs|ms|s|min|h)")
+_NOT = "!"
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 
 
@@ -60,10 +61,11 @@ class Window:
 class Filters:
     """Every list is a choice: a row stays where one of its patterns (`*`, `?`, `[abc]`) fits; no pattern, no condition.
 
+    A pattern after `!` leaves out what fits it; where there are only such, all else stays.
     `hosts` are host names of machines, or the config's names of hosts, which stand in the names of their jobs;
     `processes` are process ids, guids, or `guid/process`; `workloads` leave only what belongs to a trial; `operators`
-    are names of kernels; `categories` those of kernels, copies, regions and samples. What sensors said of the host
-    stays where it was said while a chosen process ran.
+    are names of kernels; `regions` those of regions and API calls; `categories` those of kernels, copies, regions and
+    samples. What sensors said of the host stays where it was said while a chosen process ran.
     """
 
     window: Window | None = None
@@ -73,6 +75,7 @@ class Filters:
     experiments: Sequence[str] = ()
     workloads: Sequence[str] = ()
     operators: Sequence[str] = ()
+    regions: Sequence[str] = ()
     categories: Sequence[str] = ()
 
 
@@ -106,9 +109,24 @@ def format_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def format_patterns(column: str, chosen: Sequence[str | int]) -> str:
-    """The condition that `column` fits one of the patterns."""
-    return "(" + " OR ".join(f"{column} GLOB {format_literal(str(pattern))}" for pattern in chosen) + ")"
+def format_patterns(columns: str | Sequence[str], chosen: Sequence[str | int]) -> str:
+    """The condition that one of the columns fits one of the patterns, and none of them one of those after `!`."""
+    names = [columns] if isinstance(columns, str) else columns
+    patterns = [str(pattern) for pattern in chosen]
+    wanted = [
+        f"{name} GLOB {format_literal(pattern)}"
+        for name in names
+        for pattern in patterns
+        if not pattern.startswith(_NOT)
+    ]
+    unwanted = [
+        f"NOT coalesce({name}, '') GLOB {format_literal(pattern.removeprefix(_NOT))}"
+        for name in names
+        for pattern in patterns
+        if pattern.startswith(_NOT)
+    ]
+    either = [f"({' OR '.join(wanted)})"] if wanted else []
+    return f"({' AND '.join([*either, *unwanted])})"
 
 
 def format_host_of_job(job: str) -> str:
@@ -117,8 +135,8 @@ def format_host_of_job(job: str) -> str:
 
 
 def escape(text: str) -> str:
-    """The pattern that fits `text` alone."""
-    return re.sub(r"[*?[]", r"[\g<0>]", text)
+    """The pattern that fits `text` alone; of one that begins with `!`, any text with another first character too."""
+    return re.sub(r"[*?[]", r"[\g<0>]", "?" + text[1:] if text.startswith(_NOT) else text)
 
 
 def process_condition(filters: Filters) -> str | None:
@@ -132,11 +150,9 @@ def process_condition(filters: Filters) -> str | None:
         if chosen
     ]
     if filters.hosts:
-        of_host = ("hostname", format_host_of_job("experiment"))
-        parts.append("(" + " OR ".join(format_patterns(name, filters.hosts) for name in of_host) + ")")
+        parts.append(format_patterns(("hostname", format_host_of_job("experiment")), filters.hosts))
     if filters.processes:
-        names = ("CAST(pid AS VARCHAR)", "guid", "guid || '/' || process")
-        parts.append("(" + " OR ".join(format_patterns(name, filters.processes) for name in names) + ")")
+        parts.append(format_patterns(("CAST(pid AS VARCHAR)", "guid", "guid || '/' || process"), filters.processes))
     return " AND ".join(parts) or None
 
 
@@ -185,6 +201,8 @@ def _format_conditions(table: str, filters: Filters, chosen: Sequence[ChosenProc
         conditions.append("1 = 0")
     if filters.operators and table in ("operator", "dispatch"):
         conditions.append(format_patterns("name", filters.operators))
+    if filters.regions and table == "region":
+        conditions.append(format_patterns("name", filters.regions))
     if filters.categories and table not in OF_EVENTS and (table == "operator" or "category" in columns):
         conditions.append(format_patterns("'operator'" if table == "operator" else "category", filters.categories))
     return conditions

@@ -8,8 +8,8 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from tvmdash.traces.dbapi import Parameters, bind_names
-from tvmdash.traces.duck import CLOSED
-from tvmdash.traces.filters import order_of_views
+from tvmdash.traces.duck import CLOSED, MACROS
+from tvmdash.traces.filters import Filters, format_selection, order_of_views
 from tvmdash.traces.tables import TABLES
 from tvmdash.traces.views import VIEWS
 
@@ -56,6 +56,13 @@ class Planner:
         return {table: frozenset(columns) or _choose_least(table) for table, columns in columns_of.items()}
 
 
+def describe_view(name: str) -> list[tuple[str, str]]:
+    """The columns of a view with their types."""
+    selections = {table: format_selection(table, Filters(), None, None) for table in TABLES}
+    rows = _make_empty_database(selections).execute(f"DESCRIBE {name}").fetchall()
+    return [(str(row[0]), str(row[1])) for row in rows]
+
+
 def _choose_least(table: str) -> frozenset[str]:
     """What tells how many rows there are."""
     spec = TABLES[table]
@@ -81,6 +88,8 @@ def _make_empty_database(selections: Mapping[str, str]) -> duckdb.DuckDBPyConnec
     database.execute(f"SET disabled_optimizers = '{','.join(name for name in names if name != _NEEDED)}'")
     for setting in CLOSED:
         database.execute(f"SET {setting}")
+    for macro in MACROS:
+        database.execute(macro)
     for name, table in TABLES.items():
         columns = ", ".join(f'"{column}" {kind}' for column, kind in table.columns.items())
         database.execute(f"CREATE TABLE all_{name} ({columns})")
