@@ -74,7 +74,7 @@ ROOMS: dict[str, str] = {
     "importing": "",
     "upkeep": "archive",
     "artifacts": "process",
-    "plan": "artifacts",
+    "plan": "archive artifacts",
     "report": "plan",
     "schedule": "",
     "hosts": "artifacts plan process",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from dashboard.cli.arguments import OK_CODE, Verbs, make_absolute
@@ -15,29 +17,33 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     restore = verbs.add_parser(
         "restore", help="bring a home back from its backup_dir; without TARGET, list its archives"
     )
-    restore.add_argument("backup", type=Path, metavar="BACKUP_DIR")
+    restore.add_argument("backup", metavar="BACKUP_DIR", help="the folder, or the s3://BUCKET/FOLDER of its copy")
     restore.add_argument(
         "target", type=make_absolute, metavar="TARGET", nargs="?", help="a folder that is not there or is empty"
     )
     restore.add_argument("--archive", metavar="NAME", help="which archive; by default the newest")
     restore.set_defaults(verb=_restore)
     verify = verbs.add_parser("verify", help="read every archive of a backup_dir back and check it")
-    verify.add_argument("backup", type=Path, metavar="BACKUP_DIR")
+    verify.add_argument("backup", metavar="BACKUP_DIR", help="the folder, or the s3://BUCKET/FOLDER of its copy")
     verify.set_defaults(verb=_verify)
 
 
 def _restore(arguments: argparse.Namespace) -> int:
+    with _open_backup(arguments.backup) as backup:
+        return _restore_from(backup, arguments)
+
+
+def _restore_from(backup: Path, arguments: argparse.Namespace) -> int:
     from dashboard.archive import archive
 
-    _refuse_home(arguments.backup)
-    archives = archive.archives(arguments.backup)
+    archives = archive.archives(backup)
     if arguments.target is None:
         for info in archives:
             print(f"{info.name}  {info.total_files} files  {info.broken or 'sound'}")
         count = f"{len(archives)} archive{'' if len(archives) == 1 else 's'}"
         print(f"{count}. Give a target folder to restore the newest, or --archive NAME.")
         return OK_CODE
-    archive.restore(arguments.backup, arguments.archive, arguments.target)
+    archive.restore(backup, arguments.archive, arguments.target)
     print(f"Restored {arguments.archive or archives[-1].name} to {arguments.target}.")
     return OK_CODE
 
@@ -45,10 +51,23 @@ def _restore(arguments: argparse.Namespace) -> int:
 def _verify(arguments: argparse.Namespace) -> int:
     from dashboard.archive import archive
 
-    _refuse_home(arguments.backup)
-    archive.verify(arguments.backup, None)
+    with _open_backup(arguments.backup) as backup:
+        archive.verify(backup, None)
     print(f"{arguments.backup}: every archive is sound.")
     return OK_CODE
+
+
+@contextlib.contextmanager
+def _open_backup(named: str) -> Iterator[Path]:
+    """The folder of archives that was named, or that of what lies in the object storage named."""
+    from dashboard.archive import remote
+
+    if remote.is_remote(named):
+        with remote.pulled(named) as folder:
+            yield folder
+        return
+    _refuse_home(Path(named))
+    yield Path(named)
 
 
 def _refuse_home(backup: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from dashboard.archive import archive
+from dashboard.archive import archive, remote
 from dashboard.artifacts.spec import WHEEL
 from dashboard.night.context import Context
 from dashboard.night.journal import Journal
@@ -38,6 +38,21 @@ def make_archive(context: Context, journal: Journal, moment: str) -> None:
         journal.note(f"The archive {moment} the night is incomplete: {format_list(done.skipped, 3)}")
     _log.info("archived the home %s the night: %d new files, %d bytes", moment, done.new_files, done.new_bytes)
     _prune(context, journal)
+    if config.backup_copy:
+        _push(context, journal, moment)
+
+
+def _push(context: Context, journal: Journal, moment: str) -> None:
+    """Send what is new to the object storage; what cannot be sent is sent by the next archive."""
+    config = context.plan.config
+    try:
+        pushed = remote.RemoteBackup(config.backup_copy).push(config.backup)
+    except DashboardError as error:
+        _log.warning("%s", error)
+        journal.change(missing_backups=(*journal.night.missing_backups, MissingBackup(moment, str(error))))
+        journal.note(f"The archive {moment} the night could not be copied: {error}")
+        return
+    _log.info("copied the archives to %s: %d files, %d bytes", config.backup_copy, pushed.files, pushed.sent_bytes)
 
 
 def _list_references_to_keep(context: Context, journal: Journal) -> dict[str, Path]:

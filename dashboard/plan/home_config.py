@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dashboard.archive.remote import check_url
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.git.names import check_remote
 from dashboard.artifacts.spec import PYPI, check_spec, parse
@@ -111,6 +112,7 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         parallel_stages=value["parallel_stages"] or cores,
         min_free_bytes=value["min_free_mb"] * 10**6,
         keep_archives=value["keep_archives"],
+        backup_copy=value["backup_copy"],
         keep_raw_nights=value["keep_raw_nights"],
         telemetry_rate=value["telemetry_rate"],
         env=value["env"],
@@ -211,7 +213,13 @@ def _find_folder_faults(home: Home, config: HomeConfig) -> list[str]:
 
 def _find_value_faults(config: HomeConfig, shown: str) -> list[str]:
     names = [stage.name for row in PIPELINES for stage in row.stages]
-    return [*find_env_faults(config.env, shown), *find_timeout_faults(config.timeouts, names, shown)]
+    faults = [*find_env_faults(config.env, shown), *find_timeout_faults(config.timeouts, names, shown)]
+    if config.backup_copy:
+        try:
+            check_url(config.backup_copy)
+        except DashboardError as error:
+            faults.append(f"{shown}: $.backup_copy: {error}")
+    return faults
 
 
 def find_timeout_faults(timeouts: Mapping[str, int], names: Sequence[str], shown: str) -> list[str]:

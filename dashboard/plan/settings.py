@@ -64,6 +64,7 @@ class HomeConfig:
     parallel_stages: int
     min_free_bytes: int
     keep_archives: int
+    backup_copy: str
     keep_raw_nights: int
     telemetry_rate: float
     env: Mapping[str, str]

@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 
 REPO = Path(__file__).resolve().parents[2]
 FILES = (REPO / "requirements.txt", REPO / "tests" / "requirements.txt")
+OPTIONAL = (REPO / "requirements-s3.txt", REPO / "tests" / "object_storage" / "requirements.txt")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 NOT_PINNED = {"pip", "setuptools"}
 """What `python -m venv` itself puts there."""
@@ -30,7 +31,7 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@pytest.mark.parametrize("path", FILES, ids=["dashboard", "tests"])
+@pytest.mark.parametrize("path", [*FILES, *OPTIONAL], ids=["dashboard", "tests", "s3", "object_storage"])
 @pytest.mark.parametrize("python", PYTHONS)
 def test_every_requirement_is_one_exact_pin(path: Path, python: str) -> None:
     found = pins(path, python)

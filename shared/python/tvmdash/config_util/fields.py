@@ -208,6 +208,12 @@ HOME_FIELDS: Fields = {
     ),
     "parallel_stages": Field("int", "Stages after `run` that may run at once; 0 = as many as cores.", default=0, min=0),
     "min_free_mb": Field("int", "A night starts only with this much free disk space.", default=500, min=0),
+    "backup_copy": Field(
+        "str",
+        "Object storage that holds a copy of `backup_dir`, as `s3://BUCKET/FOLDER` (docs/how-to/back-up.md).",
+        default="",
+        min=0,
+    ),
     "keep_archives": Field("int", "How many archives are kept (two a night).", default=60, min=2),
     "keep_raw_nights": Field("int", "How many nights' raw measurements are kept.", default=30, min=0),
     "env": Field("map", "Environment variables added for every stage.", default={}, of=_VARIABLES),
