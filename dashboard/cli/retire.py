@@ -8,9 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dashboard.cli.arguments import OK_CODE, Verbs, add_home_verb, find_home
+from dashboard.night.lock import night_lock
+from dashboard.upkeep.rename import rename
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.machine.identity import Rename, RenameKind
 
 if TYPE_CHECKING:
     from tvmdash.incidents.decisions import By
@@ -34,7 +37,16 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     for parser in (unretire, unmute):
         parser.add_argument("pattern", metavar="WHAT", help="as it was given")
         parser.add_argument("why", metavar="WHY", nargs="?", default="", help="why, for those who read it later")
-    for parser in (retire, mute, unretire, unmute):
+    renaming = add_home_verb(verbs, "rename", _rename, "give an experiment or workload another name", code=False)
+    renaming.add_argument(
+        "kind", choices=[str(kind) for kind in RenameKind], metavar="KIND", help="experiment or workload"
+    )
+    renaming.add_argument(
+        "before", metavar="OLD", help="as in cnn_comp; of a workload as records have it: network.resnet18"
+    )
+    renaming.add_argument("now", metavar="NEW", help="its series keep their history, IDs and incidents")
+    renaming.add_argument("why", metavar="WHY", nargs="?", default="", help="why, for those who read it later")
+    for parser in (retire, mute, unretire, unmute, renaming):
         parser.add_argument("--who", metavar="NAME", help="by default the user who runs this")
 
 
@@ -61,6 +73,14 @@ def _retire(arguments: argparse.Namespace) -> int:
         raise DashboardError("WHY is missing.", remedy=remedy)
     matched = decisions.retire(home, arguments.pattern, _decide(arguments))
     print(f"Retired: {matched}. From the next night on nobody misses it, and a whole experiment does not run.")
+    return OK_CODE
+
+
+def _rename(arguments: argparse.Namespace) -> int:
+    home, by = find_home(arguments), _decide(arguments)
+    change = Rename(RenameKind(arguments.kind), arguments.before, arguments.now, by.at, by.who, by.why)
+    with night_lock(home):
+        print("\n".join(rename(home, change)))
     return OK_CODE
 
 

@@ -1,4 +1,6 @@
-"""Files in a home's history that are not what their names say, or are of nights to come: found, and set aside.
+"""Files in a home's history that are copies, cannot be read, or are of nights to come: found, and set aside.
+
+What was moved by hand, so that no other file is what it says it is, stays: it may be all that there is of it.
 
 They harm nothing where they are set aside: results/set_aside/ keeps them under their old paths, with a line of why.
 """
@@ -66,7 +68,7 @@ def find_strays(home: Home, now: datetime.datetime, *, only_new: bool = False) -
             if stamp in ahead:
                 yield Stray(path, f"it is of a night to come: the clock says {common.stamp_of(now)}")
             elif stamp not in indexed and _is_since(path, since):
-                yield from _find_in_data(path, experiment, stamp)
+                yield from _find_in_data(path, experiment, stamp, home)
 
 
 def _find_last_change(home: Home, now: datetime.datetime) -> float:
@@ -91,7 +93,7 @@ def _find_in_night(path: Path, stamp: str) -> Iterator[Stray]:
         yield Stray(path, f"it is a copy of the night {own!r:.40}" if own else "it is not a night's record")
 
 
-def _find_in_data(path: Path, experiment: str, stamp: str) -> Iterator[Stray]:
+def _find_in_data(path: Path, experiment: str, stamp: str, home: Home) -> Iterator[Stray]:
     try:
         value = common.read_json(path)
     except DashboardError as error:
@@ -103,11 +105,22 @@ def _find_in_data(path: Path, experiment: str, stamp: str) -> Iterator[Stray]:
     night: Mapping[str, Any] = common.object_in(value, "night")
     if "imported" in night:
         return
-    own, of = night.get("stamp"), night.get("experiment")
-    if isinstance(own, str) and own != stamp:
-        yield Stray(path, f"it is a copy of the night {own:.40}")
-    elif isinstance(of, str) and experiment_of(of) != experiment_of(experiment):
-        yield Stray(path, f"it is of the experiment {of:.60}")
+    own, of = str(night.get("stamp") or stamp), str(night.get("experiment") or experiment)
+    if not common.is_stamp(own) or "/" in of:
+        yield Stray(path, "it names no night or experiment")
+    elif own != stamp and home.data_file(experiment, own).is_file():
+        yield Stray(path, f"it is a copy of the night {own}")
+    elif not _is_same(home, experiment_of(of), experiment_of(experiment)) and home.data_file(of, own).is_file():
+        yield Stray(path, f"it is a copy of the experiment {of:.60}")
+
+
+def _is_same(home: Home, one: str, other: str) -> bool:
+    """Whether the two names are of one experiment, which may have been renamed."""
+    try:
+        machine = home.machine()
+    except DashboardError:
+        machine = None
+    return one == other or (machine is not None and machine.experiment_of_id(one) == machine.experiment_of_id(other))
 
 
 def set_aside(home: Home, strays: list[Stray], now: datetime.datetime) -> list[str]:

@@ -31,7 +31,7 @@ WORK = {
     "subsystem": 'echo "page of $TVMDASH_NIGHT" > "$2/.new"; mv "$2/.new" "$2/index.html"',
 }
 DEADLINE_S = 180.0
-_WITHOUT_CODE = frozenset(("mute", "rebuild", "retire", "status", "unmute", "unretire", "watch"))
+_WITHOUT_CODE = frozenset(("mute", "rebuild", "rename", "retire", "status", "unmute", "unretire", "watch"))
 _PARTS = ("archive.archive", "authoring.smoke", "cli.main", "night.night")
 _INVESTIGATIONS = ("bisect.bisect", "compare.compare", "remeasure.remeasure", "reproduce.reproduce", "tries.tries")
 _WARM = Warm(

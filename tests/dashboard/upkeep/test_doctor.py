@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -135,11 +136,19 @@ def test_a_clock_that_is_behind_moves_nothing(home: HomeForTests) -> None:
     assert about(lines, "clock")
 
 
+def test_data_that_were_moved_by_hand_are_left_alone(home: HomeForTests) -> None:
+    home.night()
+    newest = data_stamps(home.home.data("good"))[-1]
+    os.rename(copy_data(home, newest, experiment="other"), home.home.data_file("other", "20200101T000000Z"))
+    os.rename(home.home.data_file("good", newest), home.home.data_file("good", "20200101T000000Z"))
+    assert not [line for line in about(doctor(home)[1], "history") if line.startswith("FAULT")]
+
+
 def test_data_of_another_experiment_is_told(home: HomeForTests) -> None:
     home.night()
     newest = data_stamps(home.home.data("good"))[-1]
     copy_data(home, newest, experiment="other")
-    assert any("it is of the experiment good" in line for line in about(doctor(home)[1], "history"))
+    assert any("it is a copy of the experiment good" in line for line in about(doctor(home)[1], "history"))
 
 
 def test_an_index_that_lacks_nights_is_told_and_made_anew(home: HomeForTests) -> None:

@@ -5,6 +5,7 @@ The night writes the file (dashboard/plan/home_machine.py); everyone else reads 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,27 @@ SCHEMA_VERSION = 1
 _REMEDY = "Restore it from an archive, or run a night, which mends it."
 UNNAMED = "default"
 """What records said of their machine before homes kept a name for it."""
-ENV_NAME, PATH = "env_name", "path"
-"""The labels of a series that name its machine, and a number of a foreign experiment."""
+ENV_NAME, PATH, WORKLOAD = "env_name", "path", "workload"
+"""The labels of a series that name its machine, a number of a foreign experiment, and what is measured."""
+
+
+class RenameKind(enum.StrEnum):
+    """What has another name."""
+
+    EXPERIMENT = "experiment"
+    WORKLOAD = "workload"
+
+
+@dataclass(frozen=True)
+class Rename:
+    """What was called `before` is called `now`: since `at` (ISO 8601 UTC), as `who` decided, and why."""
+
+    kind: RenameKind
+    before: str
+    now: str
+    at: str
+    who: str
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,7 +47,8 @@ class MachineIdentity:
     """`name` is what records say in `env_name`, since the moment `since`. machine_id (hashed), hw_model: last seen.
 
     formerly: what the home's records said before it kept a name; None in a home that always had one. The IDs of all
-    series of this machine are made with that name, so that they are what they were.
+    series of this machine are made with that name, so that they are what they were. renames: of the home's experiments
+    and workloads, oldest first; the IDs are made with the first names likewise.
     """
 
     name: str
@@ -35,18 +56,47 @@ class MachineIdentity:
     machine_id: str | None
     hw_model: str
     formerly: str | None = None
+    renames: tuple[Rename, ...] = ()
 
     def name_now(self, env_name: str) -> str:
         """The name today of what a record of this home calls `env_name`."""
         return self.name if env_name == self.formerly else env_name
 
+    def workload_now(self, workload: str) -> str:
+        """The name today of what a record of this home calls `workload`."""
+        for rename in self.renames:
+            workload = rename.now if (rename.kind, rename.before) == (RenameKind.WORKLOAD, workload) else workload
+        return workload
+
+    def experiment_of_id(self, experiment: str) -> str:
+        """The experiment (with host and TVM, as in cnn~desk@release) that the IDs of its series are made of."""
+        name, rest = _split_name(experiment)
+        return self._find_first(RenameKind.EXPERIMENT, name) + rest
+
+    def _find_first(self, kind: RenameKind, name: str) -> str:
+        for rename in reversed(self.renames):
+            name = rename.before if (rename.kind, rename.now) == (kind, name) else name
+        return name
+
     def labels_of_id(self, labels: Mapping[str, Any]) -> Mapping[str, Any]:
         """The labels that the ID of the series with these `labels` is made of."""
+        labels = self._name_machine_of_id(labels)
+        workload = labels.get(WORKLOAD)
+        first = self._find_first(RenameKind.WORKLOAD, workload) if isinstance(workload, str) else workload
+        return labels if first == workload else {**labels, WORKLOAD: first}
+
+    def _name_machine_of_id(self, labels: Mapping[str, Any]) -> Mapping[str, Any]:
         if self.formerly is None or labels.get(ENV_NAME) != self.name:
             return labels
         if PATH in labels:  # the foreign numbers of such a home said nothing of a machine
             return {name: item for name, item in labels.items() if name != ENV_NAME}
         return {**labels, ENV_NAME: self.formerly}
+
+
+def _split_name(experiment: str) -> tuple[str, str]:
+    """The experiment's own name, and what says its host and TVM."""
+    end = min((at for sign in "~@" if (at := experiment.find(sign)) > 0), default=len(experiment))
+    return experiment[:end], experiment[end:]
 
 
 def write(path: Path, identity: MachineIdentity) -> None:

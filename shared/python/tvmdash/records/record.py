@@ -121,24 +121,29 @@ class Failure:
 class SeriesKey:
     """Identity of a series: an experiment, a metric, and what was measured as `labels`.
 
-    id_labels: what the ID is made of, where the series began under other labels.
+    id_labels, id_experiment: what the ID is made of, where the series began under other labels or names.
     """
 
     experiment: str
     metric: str
     labels: Mapping[str, Any]
     id_labels: Mapping[str, Any] | None = field(default=None, compare=False)
+    id_experiment: str = field(default="", compare=False)
 
     @classmethod
     def of(cls, experiment: str, metric: str, labels: Mapping[str, Any], home: MachineIdentity | None) -> SeriesKey:
         """The series in a home with that machine; None: the data is of no home, or of another."""
-        return cls(experiment, metric, labels, home.labels_of_id(labels) if home else None)
+        if home is None:
+            return cls(experiment, metric, labels)
+        return cls(experiment, metric, labels, home.labels_of_id(labels), home.experiment_of_id(experiment))
 
     @functools.cached_property
     def id(self) -> str:
         """Sixteen hex digits that name the series for ever."""
         labels = self.labels if self.id_labels is None else self.id_labels
-        text = json.dumps([self.experiment, self.metric, labels], sort_keys=True, ensure_ascii=False)
+        text = json.dumps(
+            [self.id_experiment or self.experiment, self.metric, labels], sort_keys=True, ensure_ascii=False
+        )
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -351,7 +356,9 @@ def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: Machin
 
 def _record(value: Mapping[str, Any], home: MachineIdentity | None) -> Record:
     record = Record.from_json(value)
-    return replace(record, env_name=home.name_now(record.env_name)) if home else record
+    if home is None:
+        return record
+    return replace(record, env_name=home.name_now(record.env_name), workload=home.workload_now(record.workload))
 
 
 def _ratios(paired: Mapping[str, common.Json]) -> Iterator[tuple[str, Mapping[str, Any]]]:
