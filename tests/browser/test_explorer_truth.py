@@ -448,3 +448,29 @@ def test_a_mean_can_be_kept_and_linked_to(explorer: Explorer) -> None:
     assert f"at=mean%20all@{stamp_of(planted.TONIGHT)}" in explorer.page.url
     assert explorer.watched.text("#card .card-name").startswith("all: mean of 3")
     assert explorer.texts("#card .card-links a") == ["This night"]
+
+
+COVERED = """async () => {
+  const chart = document.querySelector("#chart"), card = document.querySelector("#card"), dots = [], cards = [];
+  const press = (key) => chart.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+  press("End");
+  while (card.hidden) await new Promise((done) => setTimeout(done, 10));
+  for (let key = "Home", at = 0; at < 37; at += 1, key = "ArrowRight") {
+    press(key);
+    await new Promise((done) => setTimeout(done, 0));
+    const dot = document.querySelector(".chart-dot").getBoundingClientRect();
+    dots.push([dot.left + dot.width / 2, dot.top + dot.height / 2]);
+    cards.push(card.getBoundingClientRect());
+  }
+  const inside = ([x, y], box) => x > box.left && x < box.right && y > box.top && y < box.bottom;
+  return cards.filter((box) => box.width < 100 || dots.some((dot) => inside(dot, box))).length;
+}"""
+
+
+@pytest.mark.parametrize("width", [1440, 800, 375])
+def test_no_card_covers_a_point_of_the_line_that_it_is_about(explorer: Explorer, width: int) -> None:
+    explorer.page.set_viewport_size({"width": width, "height": 800})
+    for names in ([RESNET], [f"operators op.{planted.OLDER[0]}"], [NOISY, *OPERATORS]):
+        explorer.show(names)
+        assert len(planted.nights()) == 37
+        assert explorer.watched.evaluate(f"({COVERED})()") == 0, names

@@ -115,6 +115,17 @@ def test_published_scripts_hold_each_module_that_they_need_and_none_twice(tmp_pa
     assert (tmp_path / vendored.relative_to(STATIC)).read_bytes() == vendored.read_bytes()
 
 
+def test_published_style_sheets_have_every_rule_and_no_comment(tmp_path: Path) -> None:
+    published("static.copy_static(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))", str(STATIC), str(tmp_path))
+    sheets = sorted(path.name for path in STATIC.glob("*.css"))
+    assert {"explore.css", "site.css"} <= set(sheets)
+    for name in sheets:
+        rules = re.sub(r"/\*.*?\*/", "", (STATIC / name).read_text(encoding="utf-8"), flags=re.DOTALL)
+        short = (tmp_path / name).read_text(encoding="utf-8")
+        assert short.split() == rules.split(), name
+        assert len(short) < len(rules)
+
+
 def test_every_script_asks_to_be_checked() -> None:
     assert [
         path.name for path in JS.rglob("*.js") if not path.read_text(encoding="utf-8").startswith("// @ts-check\n")

@@ -18,6 +18,8 @@ from tvmdash.records.metrics import BETTER, CHANGED, WORSE
 SCHEMA_VERSION = 1
 TITLE = "TVM nightly benchmarks"
 Column = Callable[[Entry], Any]
+_NOISE_DIGITS = 3
+"""Nobody knows a scatter more exactly."""
 
 
 def index_of(site: SiteContext, catalogue: Catalogue) -> bytes:
@@ -82,9 +84,11 @@ def _series(catalogue: Catalogue) -> Mapping[str, Sequence[Any]]:
         "state": lambda entry: entry.state,
         "verdict": lambda entry: alerts[entry.key].kind if entry.key in alerts else "",
         "grade": lambda entry: entry.view.grade if entry.view else "",
-        "visible": lambda entry: _rounded(entry.view.visible) if entry.view else None,
-        "noise": lambda entry: _rounded(entry.view.scatter) if entry.view else None,
-        "ratio_noise": lambda entry: _rounded(entry.view.noise) if entry.view and entry.view.beside else None,
+        "visible": lambda entry: _rounded(entry.view.visible, _NOISE_DIGITS) if entry.view else None,
+        "noise": lambda entry: _rounded(entry.view.scatter, _NOISE_DIGITS) if entry.view else None,
+        "ratio_noise": lambda entry: (
+            _rounded(entry.view.noise, _NOISE_DIGITS) if entry.view and entry.view.beside else None
+        ),
         "points": lambda entry: entry.count.points,
         "past": lambda entry: int(entry.count.past > 0),
         "incident": lambda entry: entry.view.incident if entry.view else None,
@@ -92,5 +96,5 @@ def _series(catalogue: Catalogue) -> Mapping[str, Sequence[Any]]:
     return {name: [column(entry) for entry in entries] for name, column in columns.items()}
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.7g}")
+def _rounded(value: float | None, digits: int = 7) -> float | None:
+    return None if value is None else float(f"{value:.{digits}g}")

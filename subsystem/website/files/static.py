@@ -62,7 +62,10 @@ def copy_static(static: Path, new: Path) -> None:
         name = path.relative_to(static)
         (new / name).parent.mkdir(parents=True, exist_ok=True)
         if name.parts[0] != "js":
-            shutil.copyfile(path, new / name)
+            if name.suffix == ".css" and len(name.parts) == 1:
+                (new / name).write_text(shorten(path.read_text(encoding="utf-8")), encoding="utf-8")
+            else:
+                shutil.copyfile(path, new / name)
             continue
         module = Module(name.relative_to("js").as_posix(), shorten(path.read_text(encoding="utf-8")))
         if path.name not in CLASSIC:
@@ -74,9 +77,9 @@ def copy_static(static: Path, new: Path) -> None:
         (new / "js" / script).write_text(bundle + (runtime if script == START else ""), encoding="utf-8")
 
 
-def shorten(script: str) -> str:
-    """A script without the comments that have lines for themselves, and without indentation."""
-    return _INDENT.sub("", _COMMENT.sub("", script))
+def shorten(text: str) -> str:
+    """A script or style sheet without the comments that have lines for themselves, and without indentation."""
+    return _INDENT.sub("", _COMMENT.sub("", text))
 
 
 def bundles(modules: Mapping[str, Module], start: str) -> dict[str, str]:

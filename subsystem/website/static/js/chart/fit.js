@@ -48,7 +48,12 @@ function valuesIn(line, first, last) {
 
 /** @param {readonly number[]} values @returns {Extent} */
 function extentOf(values) {
-  return values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return [low, high];
 }
 
 /** @param {readonly Extent[]} extents @returns {Extent | null} */

@@ -30,6 +30,8 @@ export function makePointing(chart, current) {
   let cursor = null;
   /** @type {string} what the chart showed when they were moved */
   let shownThen = "";
+  /** Whether the card stands below the chart: from when it would have hidden a part of its line, for as long as that is shown. */
+  let docked = false;
   let turn = 0;
 
   /** @param {Place} place */
@@ -42,6 +44,7 @@ export function makePointing(chart, current) {
   /** @param {Place | null} place @param {boolean} kept */
   const showCard = async (place, kept) => {
     const mine = (turn += 1);
+    if (!place && docked) return void places.card.classList.add("is-away"); // what is below keeps its place
     if (!place) return void (places.card.hidden = true);
     const [{ pointCard }, { placeCard }] = await Promise.all([import("../chart/card.js"), import("../chart/placing.js")]);
     if (mine !== turn) return;
@@ -49,6 +52,7 @@ export function makePointing(chart, current) {
     const spot = place && chart.positionOf(place);
     places.card.hidden = !line || !spot;
     places.card.classList.toggle("is-pinned", kept);
+    places.card.classList.remove("is-away");
     if (!place || !line || !spot) return;
     const at = line.places[place.index] ?? -1;
     const close = () => {
@@ -59,7 +63,8 @@ export function makePointing(chart, current) {
     places.card.classList.remove("is-below");
     const size = { width: places.card.offsetWidth, height: places.card.offsetHeight };
     const found = placeCard(size, chart.room(), spot, chart.pathOf(place.line));
-    places.card.classList.toggle("is-below", !found || (kept && found.hidden > 0));
+    docked ||= !found || found.hidden > 0;
+    places.card.classList.toggle("is-below", docked);
     if (found) places.card.style.transform = `translate(${Math.round(found.left)}px, ${Math.round(found.top)}px)`;
   };
 
@@ -128,8 +133,11 @@ export function makePointing(chart, current) {
       const view = current();
       if (!view) return;
       const shown = [view.axis.kind, ...view.lines.map((line) => line.entry.id)].join();
-      if (shown !== shownThen) cursor = null; // its place means another point now
-      shownThen = shown;
+      if (shown !== shownThen) {
+        cursor = null; // its place means another point now
+        docked = false;
+        shownThen = shown;
+      }
       const kept = pinned(view);
       chart.pointAt(kept);
       void showCard(kept, true);
