@@ -204,6 +204,8 @@ def test_broken_sealed_runs_are_refused(tmp_path: Path) -> None:
         ("guids", 5, "not the catalogue"),
         ("more", 5, "not the catalogue"),
         ("start_ns", "x", "not the catalogue"),
+        ("part", [], "not the catalogue"),
+        ("left_out", [1], "not the catalogue"),
     ):
         run = broken(f"catalogue_{place}_{value!s:.5}".replace("/", "_").replace(".", "_"))
         catalogue = json.loads((run / "catalogue.json").read_text())

@@ -145,10 +145,14 @@ def _catalogue(value: Mapping[str, Any]) -> Catalogue:
         known = TABLES[table_of(name)].columns if table_of(name) in TABLES else None
         if known is None or "/" in name or not table.left_out.keys() <= known.keys():
             raise KeyError(f"table {name!r:.60}")
+        if not all(value is None or isinstance(value, (int, str)) for value in table.left_out.values()):
+            raise TypeError(f"table {name!r:.60}: left_out holds whole numbers, texts and null")
     lists = {name: tuple(map(str, value[name])) for name in ("guids", "nights", "experiments", "hosts", "sources")}
     bounds = (value["start_ns"], value["end_ns"])
     if not all(bound is None or type(bound) is int for bound in bounds):
         raise TypeError("start_ns and end_ns are whole numbers or null")
+    if not isinstance(value["part"], str) or not isinstance(value.get("left_out", {}), dict):
+        raise TypeError("part is a text, left_out an object")
     return Catalogue(**{**value, **lists, "tables": tables})
 
 

@@ -56,7 +56,7 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
                 database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             _disarm(database)
             yield database
-        except (sqlite3.Error, TypeError, OverflowError) as error:
+        except (sqlite3.Error, TypeError, OverflowError, UnicodeError) as error:
             raise DashboardError(
                 f"{path}: cannot be read: {error}. It is broken or not what its name says; leave it out."
             ) from error
