@@ -74,7 +74,7 @@ def test_a_tired_person_reads_what_moved_how_sure_it_is_and_what_to_do(home: Rou
         "cnn_comp cnn.resnet18 run time is slower: 31.0 ms → 33.5 ms, +8.1 % (95 %:\n+7.6 % to +8.6 %).\n"
         "cnn_comp cnn.resnet50 run time is slower: 31.0 ms → 33.5 ms, +7.1 % (95 %:\n+7.6 % to +8.6 %).\n"
         "Since the night 2026-05-11, first with TVM 5a36cd400, last good 599895c00. How\n"
-        "sure: 29.5 standard errors over 1 night.\n\n"
+        "sure: more than 10 standard errors over 1 night.\n\n"
         f"Look at it: {SITE}/incidents/{ONE}.html\n"
         f"Next:\n  python3 -m dashboard {command}\n"
         f"If you look at it:\n  python3 -m dashboard incidents {place} ack {ONE}\n\n"

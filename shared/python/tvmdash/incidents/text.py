@@ -16,6 +16,7 @@ _TOLD_SERIES = 4
 _TOLD_FUNCTIONS = 3
 _NAME_COLUMNS = 100
 _LEAST_SHOWN = 0.0005
+_MOST_ERRORS = 10
 """Less than this share of an exact number is told in its unit alone."""
 
 
@@ -179,6 +180,11 @@ def _format_certainty(incident: Incident) -> str:
     return f"{cause}{_format_statistics(incident)}"
 
 
+def format_errors(z: float) -> str:
+    """How far from no change it is; beyond ten, a number would only tell how well the noise is known."""
+    return f"{abs(z):.1f} standard errors" if abs(z) < _MOST_ERRORS else f"more than {_MOST_ERRORS} standard errors"
+
+
 def _format_statistics(incident: Incident) -> str:
     """How large the shift is against the noise, or against what was measured again; what else changed that night."""
     also = f" At that night also: {'; '.join(incident.notes)}." if incident.notes else ""
@@ -191,4 +197,4 @@ def _format_statistics(incident: Incident) -> str:
     if best is None or best.z is None:
         return also.strip()
     over = f" over {format_nights(best.nights)}" if best.nights else ""
-    return f"How sure: {abs(best.z):.1f} standard errors{over}.{also}"
+    return f"How sure: {format_errors(best.z)}{over}.{also}"
