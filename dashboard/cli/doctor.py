@@ -151,7 +151,9 @@ def _find_in_archives(home: Home, config: HomeConfig, now: datetime.datetime, *,
     last = drill.read_drill(home)
     if drills and home.night_stamps():
         last = drill.run_drill(home, config.backup, config.tmp_data, now)
-    if last is None:
+    if not home.night_stamps():
+        yield make_good("archives", "there is none yet.")
+    elif last is None:
         yield make_warning("archives", "no restore was ever tried.", f"python3 -m dashboard doctor {home.root}")
     elif last.fault:
         remedy = f"python3 -m dashboard verify {config.backup} names all that is broken."

@@ -51,6 +51,12 @@ def indexed(home: HomeForTests) -> list[str]:
         return opened.stamps("good")
 
 
+def test_a_home_before_its_first_night_has_no_fault(home: HomeForTests) -> None:
+    code, lines = doctor(home)
+    assert code == 0, "\n".join(lines)
+    assert about(lines, "archives") == ["ok       archives: there is none yet."]
+
+
 def test_a_home_that_is_well_has_no_fault(home: HomeForTests) -> None:
     home.night()
     code, lines = doctor(home)
