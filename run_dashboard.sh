@@ -6,13 +6,15 @@ set -euo pipefail
 usage() {
   cat <<'USAGE'
 usage: run_dashboard.sh HOME [options]
+       run_dashboard.sh --quick HOME
        run_dashboard.sh --command VERB [arguments]
        run_dashboard.sh --version
 
 Runs one night on the dashboard home HOME (a folder with config/config.json), such as sample-dashboard-home.
-The first start makes a virtual environment in .venv beside this script. `run_dashboard.sh HOME --help` lists
-the options, all of `python -m dashboard run`. With --command it is `python -m dashboard VERB` in that environment,
-such as `run_dashboard.sh --command tries HOME work`.
+The first start makes a virtual environment in .venv beside this script. With --quick it first makes HOME, a new small
+home, and the first page is there within minutes. `run_dashboard.sh HOME --help` lists the options, all of
+`python -m dashboard run`. With --command it runs `python -m dashboard VERB` in that environment, such as
+`run_dashboard.sh --command tries HOME work`.
 
 Environment:
   TVMDASH_PYTHON     the Python to use; else the first python3, python3.14, ..., python3.11 from 3.11 to 3.14

@@ -104,7 +104,7 @@ def _page() -> Iterator[str]:
         )
         yield from _described(schema)
         for name, inner in schema.get("$defs", {}).items():
-            yield from ("", f"### {name} in {file.path.rpartition('/')[2]}", "")
+            yield from ("", f"### {name} in `{file.path.rpartition('/')[2]}`", "")
             yield from _described(inner)
 
 

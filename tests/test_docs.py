@@ -16,17 +16,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from dashboard.cli import main as cli
-from dashboard.cli.arguments import (
-    BUG,
-    CANNOT_TELL,
-    HELD,
-    OK_CODE,
-    REFUSED,
-    SOME_FAILED,
-    STOPPED,
-    TVM_WORSE,
-    USAGE,
-)
 from tvmdash import common, config_util, records
 from tvmdash.stages import PIPELINES
 
@@ -55,6 +44,13 @@ def test_the_config_page_is_what_the_fields_say() -> None:
     assert text("reference/config.md") == page, "run: python3 tests/make_config_docs.py > docs/reference/config.md"
 
 
+def test_the_commands_page_is_what_the_parsers_say() -> None:
+    page = maker("make_commands_docs").page()
+    assert text("reference/commands.md") == page, (
+        "run: python3 tests/make_commands_docs.py > docs/reference/commands.md"
+    )
+
+
 def test_the_schemas_and_their_page_are_what_the_dataclasses_say() -> None:
     for path, content in maker("make_schemas").outputs().items():
         assert path.read_text(encoding="utf-8") == content, f"{path}: run: python3 tests/make_schemas.py"
@@ -81,18 +77,13 @@ def test_the_protocol_page_has_each_stage_with_its_arguments_and_time_limit(row:
             assert stage.leaves in page
 
 
-def test_every_verb_of_the_command_line_is_in_the_readme_or_the_docs() -> None:
-    whole = "".join(path.read_text(encoding="utf-8") for path in PAGES)
+def test_every_verb_of_the_command_line_is_in_the_written_docs() -> None:
+    written = (path for path in PAGES if path.name not in {"commands.md", "config.md", "schemas.md"})
+    whole = "".join(path.read_text(encoding="utf-8") for path in written)
     verbs = next(
         action.choices for action in cli._make_parser()._actions if hasattr(action, "choices") and action.choices
     )
-    assert not [verb for verb in verbs if f"dashboard {verb}" not in whole]
-
-
-def test_every_exit_code_is_documented() -> None:
-    page = text("how-to/nightly.md")
-    codes = (OK_CODE, SOME_FAILED, USAGE, BUG, CANNOT_TELL, TVM_WORSE, HELD, REFUSED, STOPPED)
-    assert not [code for code in codes if not re.search(rf"\b{code}\b", page)]
+    assert not [verb for verb in verbs if f"dashboard {verb}" not in whole and f"--command {verb}" not in whole]
 
 
 def test_the_record_schema_describes_the_columns_that_identify_a_series() -> None:
@@ -107,6 +98,21 @@ def test_no_link_is_dead(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     dead = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not dead
+
+
+def test_the_site_is_built_and_none_of_its_links_and_anchors_is_dead(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-D", "html_theme=basic"]  # furo takes 5 s more
+    argv += ["-d", str(tmp_path / "trees"), str(DOCS), str(tmp_path / "site")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "reference" / "commands.html").is_file()
+
+
+def test_the_written_pages_stay_readable_in_an_afternoon() -> None:
+    generated = {DOCS / "reference" / f"{name}.md" for name in ("commands", "config", "schemas")}
+    pages = [path for path in DOCS.rglob("*.md") if path.parent.name != "decisions" and path not in generated]
+    words = {path: len(path.read_text(encoding="utf-8").split()) for path in [REPOSITORY / "README.md", *pages]}
+    assert sum(words.values()) <= 30_000, sorted(words.items(), key=lambda item: -item[1])[:5]
 
 
 def test_the_readmes_commands_are_there_and_ci_runs_the_same() -> None:
@@ -125,7 +131,7 @@ def test_every_experiment_and_subsystem_is_documented() -> None:
 
 
 def test_the_pages_experiment_runs_in_as_many_lines_as_it_shows(tmp_path: Path, tvm_artifact_folder: Path) -> None:
-    page = text("reference/experiments.md").partition("\n## Writing one\n")[2]
+    page = text("tutorial/own-experiment.md")
     blocks = dict(reversed(re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL)))
     folder = tmp_path / "experiments" / "mlp_batches"
     folder.mkdir(parents=True)
@@ -144,8 +150,3 @@ def test_the_pages_experiment_runs_in_as_many_lines_as_it_shows(tmp_path: Path, 
         ("experiment.mlp_batches", {"batch": batch}) for batch in (1, 16, 64)
     ]
     assert all(record.additional_info["max_error"] <= record.additional_info["tolerance"] for record in found)
-
-
-def test_the_page_of_every_document_is_in_the_index() -> None:
-    index = text("index.md")
-    assert not [path for path in DOCS.glob("*/*.md") if path.parent.name != "decisions" and path.name not in index]

@@ -24,6 +24,9 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
     run = add_home_verb(verbs, "run", _run, "run a night")
     run.add_argument("--no-rebuild-tvm", action="store_true", help="use the TVM artifacts that are there; no network")
+    run.add_argument(
+        "--quick", action="store_true", help="make HOME first: a small one, whose night takes a minute or two"
+    )
     add_fail_on(run)
 
 
@@ -31,6 +34,10 @@ def _run(arguments: argparse.Namespace) -> int:
     from dashboard.night import heartbeat, night  # the night's machinery; the other verbs start without it
 
     home = Home(arguments.home)
+    if arguments.quick:
+        from dashboard.authoring import quick_home
+
+        quick_home.make_quick_home(home.root)
     signal.signal(signal.SIGTERM, interrupt)
     beat = heartbeat.open_heartbeat(home)
     with _telling_why(beat.fail):
@@ -38,6 +45,8 @@ def _run(arguments: argparse.Namespace) -> int:
         done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm, on_begin=beat.start)
     summary = night_summary.summarize_night(home, done)
     print(summary)
+    if arguments.quick:
+        print(quick_home.format_next_steps(home.root))
     code = choose_exit_code(done)
     if code == OK_CODE:
         beat.succeed()

@@ -48,6 +48,13 @@ def test_the_command_tells_the_same_version(installed: Path) -> None:
     assert (told.returncode, told.stdout) == (0, f"tvm-dashboard {__version__}\n"), told.stderr
 
 
+def test_the_librarys_command_exports_records(installed: Path) -> None:
+    told = run(installed, str(installed / "bin" / "tvmdash"), "records", "export", "--help")
+    assert (told.returncode, "--to" in told.stdout) == (0, True), told.stderr
+    wrong = run(installed, str(installed / "bin" / "tvmdash"), "traces", "query", "SELECT 1", "nowhere")
+    assert (wrong.returncode, "there is no such file" in wrong.stderr) == (1, True)
+
+
 def test_the_command_plans_a_night_of_the_sample_home_that_came_along(installed: Path) -> None:
     home = installed / "tvm_dashboard" / "sample-dashboard-home"
     told = run(installed, str(installed / "bin" / "dashboard"), "plan", str(home))

@@ -233,7 +233,7 @@ HOME_FIELDS: Fields = {
     "heartbeat_url": Field(
         "str",
         "A dead man's switch (healthchecks.io, Cronitor, ...): fetched with `/start` when a night begins, as it is when"
-        " all went well, else with `/fail` and what failed (docs/operations.md).",
+        " all went well, else with `/fail` and what failed (docs/how-to/nightly.md).",
         default="",
         min=0,
     ),

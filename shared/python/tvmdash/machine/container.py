@@ -2,7 +2,7 @@
 
 The image's tag and hash are those of the variables TVMDASH_DOCKER_TAG and TVMDASH_DOCKER_HASH, of the file
 /etc/tvmdash-image.json, or of what the engine leaves in the container, in this order: an image does not know its own
-hash, so who starts the container says it (docs/how-to/nightly.md). Nothing is known of most: then they are null.
+hash, so who starts the container says it (docs/how-to/install.md). Nothing is known of most: then they are null.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def _import(options: argparse.Namespace) -> str:
     return f"{options.to}: {len(kept.written)} data files written, {len(kept.there)} were there already."
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 -m tvmdash.records_exchange", description="Workload records in and out."
     )
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 0, or 2 with a sentence on stderr."""
-    options = _parser().parse_args(arguments)
+    options = _make_parser().parse_args(arguments)
     try:
         sys.stdout.write(options.work(options) + "\n")
     except DashboardError as error:

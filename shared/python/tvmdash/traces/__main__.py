@@ -40,13 +40,17 @@ class _News:
             sys.stderr.write("\r")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the arguments say; the exit code."""
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python3 -m tvmdash.traces", description="Traces of nights, asked in SQL.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, command in COMMANDS.items():
         command.arguments(verbs.add_parser(name, help=command.about, description=command.about))
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments say; the exit code."""
+    options = _make_parser().parse_args(arguments)
     news = _News()
     try:
         text = COMMANDS[options.verb].work(options, news)

@@ -1,0 +1,28 @@
+"""The command `tvmdash`: what the library does without the application."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from tvmdash import __version__
+
+_COMMANDS = {"traces": "tvmdash.traces.__main__", "records": "tvmdash.records_exchange.__main__"}
+"""A module each, whose `main` takes the arguments that follow; loaded when it is asked for."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Hand the arguments to the command that is named; its exit code."""
+    parser = argparse.ArgumentParser(prog="tvmdash", description="Measurements, asked in SQL and exchanged.")
+    parser.add_argument("--version", action="version", version=f"tvmdash {__version__}")
+    parser.add_argument("command", choices=_COMMANDS, help="`tvmdash COMMAND --help` lists what it can do")
+    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="its own arguments")
+    parsed = parser.parse_args(arguments)
+    code: int = importlib.import_module(_COMMANDS[parsed.command]).main(parsed.rest)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
