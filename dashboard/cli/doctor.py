@@ -103,7 +103,8 @@ def _find_in_history(home: Home, now: datetime.datetime) -> Iterator[Finding]:
         text = f"{stray.path.relative_to(home.root)}: {stray.why}."
         yield make_fault("history", text, "--fix sets it aside, and loses nothing.", _make_fix(home, stray, now))
     if not found:
-        yield make_good("history", f"{len(home.night_stamps())} nights, every file is what its name says.")
+        nights = len(home.night_stamps())
+        yield make_good("history", f"{nights} night{'s' * (nights != 1)}, every file is what its name says.")
 
 
 def _make_fix(home: Home, stray: Stray, now: datetime.datetime) -> Callable[[], str]:
@@ -175,7 +176,7 @@ def _find_in_routes(home: Home) -> Iterator[Finding]:
     faults = list(filter(None, map(format_fault, states)))
     yield from (make_fault("routes", text, f"python3 -m dashboard routes {home.root} --test") for text in faults)
     if not faults:
-        yield make_good("routes", f"{len(states)} routes, as they were after the last night.")
+        yield make_good("routes", f"{len(states)} route{'s' * (len(states) != 1)}, as after the last night.")
 
 
 def _find_permissions(home: Home, config: HomeConfig) -> Iterator[Finding]:
