@@ -95,7 +95,7 @@ def _find_in_config(home: Home, code: CodeFolders) -> Iterator[Finding]:
 
 def _find_in_history(home: Home, now: datetime.datetime) -> Iterator[Finding]:
     ahead = strays.list_ahead(home, now)
-    if strays.is_clock_behind(home, now):
+    if strays.is_clock_behind(ahead):
         text = f"it says {now:%Y-%m-%d %H:%M} UTC, and {len(ahead)} nights are dated after that ({ahead[-1]} the last)."
         yield make_fault("clock", text, "sudo timedatectl set-ntp true")
     found = list(strays.find_strays(home, now))

@@ -81,9 +81,10 @@ def _set_aside_strays(home: Home, moment: datetime.datetime) -> list[str]:
         found = strays.set_aside(home, list(strays.find_strays(home, moment, only_new=True)), moment)
     except OSError as error:
         found = [f"{error.filename}: does not belong into the history and cannot be set aside: {error.strerror}."]
-    if strays.is_clock_behind(home, moment):
-        count = len(strays.list_ahead(home, moment))
-        found.append(f"The clock says {moment:%Y-%m-%d %H:%M} UTC, and {count} nights are dated after that: set it.")
+    ahead = strays.list_ahead(home, moment)
+    if strays.is_clock_behind(ahead):
+        clock = f"{moment:%Y-%m-%d %H:%M} UTC"
+        found.append(f"The clock says {clock}, and {len(ahead)} nights are dated after that: set it.")
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,9 @@ def list_ahead(home: Home, now: datetime.datetime) -> list[str]:
     return sorted(stamp for stamp in {*home.night_stamps(), *of_data} if stamp > limit)
 
 
-def is_clock_behind(home: Home, now: datetime.datetime) -> bool:
+def is_clock_behind(ahead: Sequence[str]) -> bool:
     """Whether so many nights are ahead of the clock that it must be the clock."""
-    return len(list_ahead(home, now)) > _MOST_AHEAD
+    return len(ahead) > _MOST_AHEAD
 
 
 def find_strays(home: Home, now: datetime.datetime, *, only_new: bool = False) -> Iterator[Stray]:
@@ -54,7 +54,8 @@ def find_strays(home: Home, now: datetime.datetime, *, only_new: bool = False) -
     clock is behind, no night counts as one to come.
     """
     since = _find_last_change(home, now) if only_new else 0.0
-    ahead = frozenset[str]() if is_clock_behind(home, now) else frozenset(list_ahead(home, now))
+    listed = list_ahead(home, now)
+    ahead = frozenset[str]() if is_clock_behind(listed) else frozenset(listed)
     for stamp in home.night_stamps():
         path = home.night_file(stamp)
         if stamp in ahead:
@@ -116,11 +117,13 @@ def _find_in_data(path: Path, experiment: str, stamp: str, home: Home) -> Iterat
 
 def _is_same(home: Home, one: str, other: str) -> bool:
     """Whether the two names are of one experiment, which may have been renamed."""
+    if one == other:
+        return True
     try:
         machine = home.machine()
     except DashboardError:
         machine = None
-    return one == other or (machine is not None and machine.experiment_of_id(one) == machine.experiment_of_id(other))
+    return machine is not None and machine.experiment_of_id(one) == machine.experiment_of_id(other)
 
 
 def set_aside(home: Home, strays: list[Stray], now: datetime.datetime) -> list[str]:
