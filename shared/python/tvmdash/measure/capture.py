@@ -35,7 +35,9 @@ from tvmdash.measure.capture_format import (
     packed,
 )
 
-_CHECKPOINT_PAGES = 10_000
+_PAGE_BYTES = 1024
+"""A commit after each trial writes the pages that it touched, each with few rows."""
+_CHECKPOINT_PAGES = 40_000
 """As many pages the log takes before SQLite waits for the disk: rarely between trials, mostly at the end."""
 CAPTURED = "raw_*.db"
 """The names of raw databases."""
@@ -121,6 +123,7 @@ class Capture:
         path = folder / f"raw_{os.getpid()}_{time.time_ns()}.db"
         self._database = sqlite3.connect(path, isolation_level=None)
         self._names = Names(self._database)
+        self._database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         self._database.execute("PRAGMA journal_mode = WAL")
         # A killed process loses nothing committed; a power cut may, and then the night is repeated anyway.
         self._database.execute("PRAGMA synchronous = NORMAL")
