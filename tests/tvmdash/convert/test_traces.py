@@ -25,6 +25,7 @@ from tvmdash.traces.export.windows import cut_into_windows
 from tvmdash.traces.filters import Filters
 
 STAMP = "20261121T031500Z"
+SECRET = "a path of the host: /home/anna"
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def test_filters_hold(raw: Path, tmp_path: Path) -> None:
 def home(tmp_path: Path) -> Path:
     """A home with one night, whose run began a second after it, and what sensors said meanwhile."""
     begun = round(common.parse_stamp(STAMP).timestamp())
-    step = {"stage": "run", "state": "ok", "message": "", "started_ns": (begun + 1) * 10**9, "elapsed_s": 7e8}
+    step = {"stage": "run", "state": "ok", "message": SECRET, "started_ns": (begun + 1) * 10**9, "elapsed_s": 7e8}
     night = {
         "stamp": STAMP,
         "state": "complete",
@@ -241,3 +242,13 @@ def test_windows_hold_every_row_once_and_few_at_a_time(most: int, raw: Path, amd
     assert all(first.stop <= second.start for first, second in pairwise(windows))
     ties = max(Counter(starts).values())
     assert max(held) <= max(most, ties)
+
+
+@pytest.mark.parametrize("style", ["perfetto", "chrome", "rocpd"])
+def test_without_annotations_no_message_or_error_leaves(style: str, home: Path, raw: Path, tmp_path: Path) -> None:
+    inputs = [str(home), str(raw)]
+    for name, filters in (("all", Filters()), ("bare", Filters(annotations=False))):
+        CONVERTERS[style].write(inputs, tmp_path / name, filters, None)
+    everything, bare = ((tmp_path / name).read_bytes() for name in ("all", "bare"))
+    assert SECRET.encode() in everything
+    assert SECRET.encode() not in bare

@@ -286,6 +286,14 @@ def views_of(schema: Schema) -> list[str]:
         return sorted(row[0] for row in rows)
 
 
+def tables_of(schema: Schema) -> list[str]:
+    """The names of AMD's views over the tables of all writers."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(schema.statements(["rocpd_tables", "rocpd_views"], "_u", "g"))
+        rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'view' AND name LIKE 'rocpd%'")
+        return sorted(row[0] for row in rows)
+
+
 def rows_of(database: Any, view: str, columns: Sequence[str] = ()) -> tuple[list[str], list[str]]:
     """The columns of a view, and its rows as texts, sorted: the same number is the same text, whoever gives it."""
     chosen = ", ".join(f'"{name}"' for name in columns) or "*"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.tvmdash.traces import amd_source
-from tests.tvmdash.traces.amd_source import MULTIPLIED, VARIABLE, Schema, rows_of, schemas, views_of
+from tests.tvmdash.traces.amd_source import MULTIPLIED, VARIABLE, Schema, rows_of, schemas, tables_of, views_of
 from tvmdash.traces import Filters, connect
 from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.sealing import seal
@@ -76,6 +76,18 @@ def compare_view(amd: Any, ours: Any, view: str, writers: int) -> str:
 def test_every_view_shows_amds_rows(name: str, shape: str, processes: int, how: str) -> None:
     different = {view: words for view, words in compare(schemas()[name], shape, processes, how).items() if words}
     assert not different
+
+
+@pytest.mark.parametrize("processes", [1, 5])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", schemas())
+def test_every_table_of_rocpd_has_amds_rows(name: str, shape: str, processes: int, tmp_path: Path) -> None:
+    schema = schemas()[name]
+    paths = write(tmp_path, schema, shape, processes)
+    with theirs(schema, paths) as amd, connect(paths) as ours:
+        for table in tables_of(schema):
+            columns, expected = rows_of(amd, table)
+            assert (table, rows_of(ours, table, columns)[1]) == (table, expected)
 
 
 @pytest.mark.parametrize("by", GROUPS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from pathlib import Path
@@ -112,6 +113,62 @@ def test_what_sealing_leaves_out_is_counted(tmp_path: Path, paths: list[Path]) -
     assert "left_out" not in json.loads((tmp_path / "all" / "catalogue.json").read_text())
     words = CONVERTERS["parquet"].write([str(path) for path in paths], tmp_path / "out", Filters(), None)
     assert words.endswith("2 rows of rocpd_event_operation, 1 values of rocpd_info_process.environment")
+
+
+def read_own(paths: list[Path], table: str) -> list[tuple[object, ...]]:
+    """The rows of one of RocPD's tables in all files, as SQLite gives them."""
+    found = []
+    for path in paths:
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB ?"
+            (name,) = database.execute(query, (f"{table}_[0-9a-f]*",)).fetchone()
+            found += database.execute(f'SELECT * FROM "{name}"').fetchall()
+    return found
+
+
+@pytest.mark.parametrize("table", ["rocpd_kernel_dispatch", "rocpd_string", "rocpd_info_process", "rocpd_metadata"])
+def test_rocpds_own_tables_have_the_rows_of_all_files(paths: list[Path], table: str) -> None:
+    with connect(paths) as traces:
+        found = traces.execute(f"SELECT * FROM {table}").fetchall()
+    assert found
+    assert sorted(map(repr, found)) == sorted(map(repr, read_own(paths, table)))
+
+
+def test_rocpds_own_tables_join_as_amds_documents_join_them(paths: list[Path]) -> None:
+    query = """SELECT S.display_name, count(*) FROM ROCPD_KERNEL_DISPATCH K JOIN rocpd_info_kernel_symbol S
+        ON S.guid = K.guid AND S.id = K.kernel_id GROUP BY 1 ORDER BY 1"""
+    with connect(paths) as traces:
+        views = traces.execute("SELECT name, count(*) FROM kernels GROUP BY 1 ORDER BY 1").fetchall()
+        assert traces.execute(query).fetchall() == views
+
+
+def test_a_column_that_one_file_lacks_is_null_in_its_rows(paths: list[Path]) -> None:
+    with sqlite3.connect(paths[0]) as database:
+        query = "SELECT name FROM sqlite_master WHERE name GLOB 'rocpd_string_[0-9a-f]*' AND type = 'table'"
+        (name,) = database.execute(query).fetchone()
+        database.execute(f'ALTER TABLE "{name}" ADD COLUMN "weight" REAL DEFAULT 0.5')
+    database.close()
+    with connect(paths) as traces:
+        counted = traces.execute(
+            "SELECT weight, count(DISTINCT guid) FROM rocpd_string GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+    assert counted == [(0.5, 1), (None, 2)]
+
+
+def test_where_rocpds_own_tables_are_not_it_is_said_what_to_ask(tmp_path: Path, paths: list[Path]) -> None:
+    for place, table in ((write_raw(tmp_path / "raw"), "rocpd_string"), (paths, "rocpd_event_operation")):
+        with (
+            connect(place) as traces,
+            pytest.raises(DashboardError, match=f"{table}: no RocPD database .* Ask the views"),
+        ):
+            traces.execute(f"SELECT * FROM {table}")
+    with (
+        connect(paths, filters=Filters(operators=["gemm"])) as traces,
+        pytest.raises(DashboardError, match="not filtered"),
+    ):
+        traces.execute("SELECT * FROM rocpd_string")
+    with connect(paths) as traces:
+        assert traces.execute("SELECT 'rocpd_nothing'").fetchone() == ("rocpd_nothing",)
 
 
 @pytest.mark.parametrize(("version", "words"), [("4.1.0", "is newer than 3"), ("", "is unknown"), ("x", "is unknown")])

@@ -13,7 +13,7 @@ from tvmdash.text import format_bytes, format_quantity
 from tvmdash.traces.connection import Connection, connect
 from tvmdash.traces.differences import Difference, find_difference
 from tvmdash.traces.export.converters import CONVERTERS
-from tvmdash.traces.filters import Filters, Straddle, Window, escape
+from tvmdash.traces.filters import CHOICES, Filters, Straddle, Window, escape
 from tvmdash.traces.findings import Finding, find_findings
 from tvmdash.traces.output import FORMATS, format_left_out
 from tvmdash.traces.parts import split_by_process, split_by_time
@@ -41,7 +41,7 @@ def filters_of(options: argparse.Namespace) -> Filters:
     window = None
     if options.begin or options.end:
         window = Window(options.begin or "", options.end or "", Straddle(options.straddle))
-    return Filters(window, **{field.name: tuple(getattr(options, field.name)) for field in fields(Filters)[1:]})
+    return Filters(window, **{name: tuple(getattr(options, name)) for name in CHOICES})
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
@@ -52,9 +52,9 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--to", dest="end", metavar="MOMENT", help="likewise")
     group.add_argument("--straddle", choices=[choice.value for choice in Straddle], default=Straddle.CONTAINED.value)
-    for field in fields(Filters)[1:]:
-        name = {"processes": "process", "categories": "category"}.get(field.name, field.name.removesuffix("s"))
-        group.add_argument(f"--{name}", dest=field.name, action="append", default=[], metavar="PATTERN")
+    for name in CHOICES:
+        option = {"processes": "process", "categories": "category"}.get(name, name.removesuffix("s"))
+        group.add_argument(f"--{option}", dest=name, action="append", default=[], metavar="PATTERN")
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -188,7 +188,9 @@ def _views_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _views(options: argparse.Namespace, progress: Progress) -> str:
     if options.view is None:
-        return FORMATS[options.format](["view", "a row is"], [[name, view.about] for name, view in ALL_VIEWS.items()])
+        rows = [[name, view.about] for name, view in ALL_VIEWS.items()]
+        own = ["rocpd_string ...", "a row of RocPD's own tables, as RocPD databases among the inputs have them"]
+        return FORMATS[options.format](["view", "a row is"], [*rows, own])
     if options.view not in ALL_VIEWS:
         raise DashboardError(f"{options.view}: there is no such view. `views` alone lists them.")
     return FORMATS[options.format](["column", "type"], describe_view(options.view))
@@ -236,10 +238,14 @@ def _convert_arguments(parser: argparse.ArgumentParser) -> None:
         "to", choices=list(CONVERTERS), help="; ".join(f"{n}: {c.about}" for n, c in CONVERTERS.items())
     )
     _add_out_arguments(parser)
+    parser.add_argument(
+        "--no-annotations", action="store_true", help="slices without errors, messages and figures: for strangers' eyes"
+    )
 
 
 def _convert(options: argparse.Namespace, progress: Progress) -> str:
-    written = CONVERTERS[options.to].write(options.inputs, options.destination, filters_of(options), progress)
+    filters = replace(filters_of(options), annotations=not options.no_annotations)
+    written = CONVERTERS[options.to].write(options.inputs, options.destination, filters, progress)
     return f"{options.destination}: {written}.\n"
 
 

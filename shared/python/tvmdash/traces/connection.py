@@ -13,7 +13,7 @@ from typing import Any, Self
 from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import Batch, Wanted
 from tvmdash.traces.cursor import Cursor, RowFactory
-from tvmdash.traces.dbapi import ERRORS, INSTEAD, NotSupportedError, Parameters
+from tvmdash.traces.dbapi import ERRORS, INSTEAD, NotSupportedError, Parameters, ProgrammingError
 from tvmdash.traces.duck import DuckEngine, DuckResult
 from tvmdash.traces.filters import (
     OF_EVENTS,
@@ -30,6 +30,7 @@ from tvmdash.traces.filters import (
 )
 from tvmdash.traces.planning import Planner
 from tvmdash.traces.readers.reach import BOUNDED, EVERYTHING, Names, Reach
+from tvmdash.traces.readers.rocpd_tables import find_names, read_base_table
 from tvmdash.traces.reading import Progress, read_all, read_in_parts
 from tvmdash.traces.sealed import SealedFile
 from tvmdash.traces.sources import Source, find, sealed_of
@@ -126,6 +127,11 @@ class Connection:
     def connection(self) -> Self:
         """Itself, as AMD's `RocpdImportData` names the connection in it."""
         return self
+
+    @property
+    def filters(self) -> Filters:
+        """What it shows a part by."""
+        return self._filters
 
     @property
     def filenames(self) -> list[str]:
@@ -232,7 +238,31 @@ class Connection:
         if self._trace is not None:
             self._trace(sql)
         self._prepare(sql, parameters)
-        return self._engine.execute(sql, parameters)
+        lacking = {name for name in find_names(sql) if not self._make_base_table(name)}
+        try:
+            return self._engine.execute(sql, parameters)
+        except ProgrammingError as error:
+            if not lacking:
+                raise
+            raise ProgrammingError(
+                f"{', '.join(sorted(lacking))}: no RocPD database among the inputs has such a table, and other traces "
+                f"have none. Ask the views, which all traces have (`views` lists them). {error}"
+            ) from error
+
+    def _make_base_table(self, name: str) -> bool:
+        """Make one of RocPD's own tables, where a RocPD database among the inputs has it."""
+        if name in self._made:
+            return True
+        table = read_base_table(self.sources, name)
+        if table is None:
+            return False
+        if self._filters != Filters():
+            raise NotSupportedError(
+                f"{name}: RocPD's own tables are not filtered. Ask the views, or leave filters out."
+            )
+        self._engine.load_whole(name, table)
+        self._made.add(name)
+        return True
 
     def _prepare(self, sql: str, parameters: Parameters = ()) -> None:
         """Load the tables that a query needs, make the views."""

@@ -22,6 +22,7 @@ from tvmdash.traces.dbapi import (
     bind_names,
 )
 from tvmdash.traces.filters import format_literal
+from tvmdash.traces.readers.rocpd_tables import BaseTable
 from tvmdash.traces.sealed import SealedFile
 from tvmdash.traces.tables import INT, TABLES, stored_columns
 
@@ -93,6 +94,19 @@ class DuckEngine:
         found = self._values[table].items()
         return {name: next(iter(values)) for name, values in found if len(values) == 1 and _MANY not in values}
 
+    def load_whole(self, name: str, table: BaseTable) -> None:
+        """Make a table of whole columns."""
+        arrays: dict[str, Any] = {}
+        chosen = []
+        for column, kind in table.kinds.items():
+            values = table.columns[column]
+            read = "NULL" if values is None else self._expression((kind, column, name), values, arrays)
+            chosen.append(f'CAST({read} AS {kind}) AS "{column}"')
+        if arrays:
+            _translate_errors(lambda: self._database.register(f"memory_{name}", arrays))
+        rows = f"memory_{name}" if arrays else f"range({table.count})"
+        self.view(name, f"SELECT {', '.join(chosen)} FROM {rows}")  # noqa: S608 - names of the pattern \w+
+
     def view(self, name: str, sql: str) -> None:
         """Make a view."""
         _translate_errors(lambda: self._database.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}"))
@@ -158,9 +172,9 @@ class DuckEngine:
                 expression = "NULL" if value is None else format_literal(str(value))
             elif any(isinstance(part, Texts) or hasattr(part, "dtype") for part in parts):
                 column = concatenate(kind, list(zip(parts, counts, strict=True)))
-                expression = self._expression((table, name, label), column, arrays)
+                expression = self._expression((kind, name, label), column, arrays)
             else:
-                expression = f"({self._pool((table, name, label), parts)})[batch]"
+                expression = f"({self._pool((kind, name, label), parts)})[batch]"
             chosen.append(f'CAST({expression} AS {kind}) AS "{name}"')
         if not _is_in_order(arrays, TABLES[table].order[:1], counts):
             self._ordered.discard(table)
@@ -171,20 +185,19 @@ class DuckEngine:
         """How a column is read from `arrays`, into which it is put."""
         import numpy
 
-        table, name, _ = key
+        kind, name, _ = key
         if isinstance(column, Texts):
             arrays[name] = column.codes
             return f'({self._pool(key, column.pool)})["{name}" + 1]'
         arrays[name] = column
-        if TABLES[table].columns[name] == INT:
+        if kind == INT:
             return f'nullif("{name}", {NULL_INT + 1} - 1)' if (column == NULL_INT).any() else f'"{name}"'
         return f'CASE WHEN isnan("{name}") THEN NULL ELSE "{name}" END' if numpy.isnan(column).any() else f'"{name}"'
 
     def _pool(self, key: tuple[str, str, str], pool: Sequence[Any]) -> str:
-        """A subquery that is a list of values of a column."""
-        table, name, part = key
+        """A subquery that is a list of values of a column, whose type, name and part are the key."""
+        kind, name, part = key
         kept, content = f'"pool_{part}_{name}"', format_literal(json.dumps(list(pool)))
-        kind = TABLES[table].columns[name]
         # As a literal: a parameter, or an array of objects, makes DuckDB import pandas, which takes a second.
         self._database.execute(
             f"CREATE OR REPLACE TABLE {kept} AS SELECT from_json({content}, '[\"{kind}\"]') AS texts"

@@ -12,7 +12,7 @@ import datetime
 import enum
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from tvmdash.errors import DashboardError
 from tvmdash.traces.tables import TABLES
@@ -65,7 +65,8 @@ class Filters:
     `hosts` are host names of machines, or the config's names of hosts, which stand in the names of their jobs;
     `processes` are process ids, guids, or `guid/process`; `workloads` leave only what belongs to a trial; `operators`
     are names of kernels; `regions` those of regions and API calls; `categories` those of kernels, copies, regions and
-    samples. What sensors said of the host stays where it was said while a chosen process ran.
+    samples. What sensors said of the host stays where it was said while a chosen process ran. Without `annotations`
+    slices in other tools' formats are names, categories and times alone: no errors, messages or figures.
     """
 
     window: Window | None = None
@@ -77,6 +78,11 @@ class Filters:
     operators: Sequence[str] = ()
     regions: Sequence[str] = ()
     categories: Sequence[str] = ()
+    annotations: bool = True
+
+
+CHOICES = tuple(field.name for field in fields(Filters) if field.name not in ("window", "annotations"))
+"""The lists of patterns among them."""
 
 
 @dataclass(frozen=True)

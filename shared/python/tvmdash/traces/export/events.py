@@ -45,11 +45,12 @@ class _Frame:
     slices: list[Slice] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
+    annotated: bool = True
     _last: int = 0
 
     def add(self, names: tuple[str, str, str, str], span: tuple[int, int], parent: int, details: dict[str, Any]) -> int:
         """The id of a new slice below `parent`, which is 0 where it has none."""
-        known = {name: value for name, value in details.items() if value is not None}
+        known = {name: value for name, value in details.items() if value is not None and self.annotated}
         number = self.number(parent)
         self.slices.append(Slice(*names, *span, number, known))
         return number
@@ -93,7 +94,7 @@ def _read_processes(traces: Connection) -> dict[Key, tuple[str, RocpdProcess]]:
 
 def _make_frame(traces: Connection, titles: Titles) -> _Frame:
     """Nights, stages, trials, and ids for the runs of trials."""
-    frame = _Frame()
+    frame = _Frame(annotated=traces.filters.annotations)
     nights: dict[str, int] = {}
     query = 'SELECT night, state, "start", coalesce(duration, 0) FROM nights WHERE "start" IS NOT NULL ORDER BY "start"'
     for night, state, start, duration in traces.execute(query).fetchall():
