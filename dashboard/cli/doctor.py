@@ -42,13 +42,16 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
         verbs, "doctor", _doctor, "find what is wrong with a home and its machine; --fix what is safe"
     )
     doctor.add_argument("--fix", action="store_true", help="do what is safe: set strays aside, make indexes anew")
+    doctor.add_argument(
+        "--clock-is-right", action="store_true", help="nights dated ahead of it are strays, however many they are"
+    )
     doctor.add_argument("--no-drill", action="store_true", help="do not try to restore the newest archive")
     add_home_verb(verbs, "rebuild", _rebuild, "make every index of a home anew from its files", code=False)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
     home = find_home(arguments)
-    found = list(_examine(home, find_code(arguments), drills=not arguments.no_drill))
+    found = list(_examine(home, find_code(arguments), arguments))
     print("\n".join(map(str, found)))
     left = [finding for finding in found if finding.severity is Severity.FAULT]
     if arguments.fix:
@@ -62,11 +65,11 @@ def _doctor(arguments: argparse.Namespace) -> int:
     return SOME_FAILED if left else OK_CODE
 
 
-def _examine(home: Home, code: CodeFolders, *, drills: bool) -> Iterator[Finding]:
+def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> Iterator[Finding]:
     """Everything, the home's own files first."""
     now = common.utc_now()
     yield from _find_in_config(home, code)
-    yield from _find_in_history(home, now)
+    yield from _find_in_history(home, now, is_clock_right=arguments.clock_is_right)
     yield from _find_in_indexes(home)
     yield from _find_in_schedule(home, now)
     yield from _find_tools()
@@ -75,7 +78,7 @@ def _examine(home: Home, code: CodeFolders, *, drills: bool) -> Iterator[Finding
         config = read_home_config(home)
     except DashboardError:
         return  # told as the config's fault
-    yield from _find_in_archives(home, config, now, drills=drills)
+    yield from _find_in_archives(home, config, now, drills=not arguments.no_drill)
     yield from disk.examine(home, config.folders, config.min_free_bytes)
     yield from _find_permissions(home, config)
     yield from steadiness.examine()
@@ -93,12 +96,15 @@ def _find_in_config(home: Home, code: CodeFolders) -> Iterator[Finding]:
             yield make_fault("drivers", line.text, remedy) if line.is_fault else make_good("drivers", line.text)
 
 
-def _find_in_history(home: Home, now: datetime.datetime) -> Iterator[Finding]:
+def _find_in_history(home: Home, now: datetime.datetime, *, is_clock_right: bool) -> Iterator[Finding]:
     ahead = strays.list_ahead(home, now)
-    if strays.is_clock_behind(ahead):
+    if strays.are_too_many(ahead) and not is_clock_right:
         text = f"it says {now:%Y-%m-%d %H:%M} UTC, and {len(ahead)} nights are dated after that ({ahead[-1]} the last)."
-        yield make_fault("clock", text, "sudo timedatectl set-ntp true")
-    found = list(strays.find_strays(home, now))
+        remedy = (
+            "If it is wrong: sudo timedatectl set-ntp true. If it was ahead in those nights: --clock-is-right --fix."
+        )
+        yield make_fault("clock", text, remedy)
+    found = list(strays.find_strays(home, now, is_clock_right=is_clock_right))
     for stray in found:
         text = f"{stray.path.relative_to(home.root)}: {stray.why}."
         yield make_fault("history", text, "--fix sets it aside, and loses nothing.", _make_fix(home, stray, now))

@@ -82,9 +82,12 @@ def _set_aside_strays(home: Home, moment: datetime.datetime) -> list[str]:
     except OSError as error:
         found = [f"{error.filename}: does not belong into the history and cannot be set aside: {error.strerror}."]
     ahead = strays.list_ahead(home, moment)
-    if strays.is_clock_behind(ahead):
+    if strays.are_too_many(ahead):
         clock = f"{moment:%Y-%m-%d %H:%M} UTC"
-        found.append(f"The clock says {clock}, and {len(ahead)} nights are dated after that: set it.")
+        found.append(
+            f"The clock says {clock}, and {len(ahead)} nights are dated after that. If it is wrong, set it; if it is "
+            "right and was ahead in those nights, `doctor --clock-is-right --fix` sets them aside."
+        )
     return found
 
 

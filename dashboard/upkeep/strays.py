@@ -23,7 +23,7 @@ from tvmdash.errors import DashboardError
 FOLDER = "set_aside"
 _AHEAD = datetime.timedelta(minutes=10)
 _MOST_AHEAD = 3
-"""Where more nights are ahead of the clock, it is the clock that is wrong."""
+"""Where more nights are ahead of the clock, only a person can say whether it is wrong now or was then."""
 _WORDS_FILE = "why.jsonl"
 
 
@@ -42,20 +42,22 @@ def list_ahead(home: Home, now: datetime.datetime) -> list[str]:
     return sorted(stamp for stamp in {*home.night_stamps(), *of_data} if stamp > limit)
 
 
-def is_clock_behind(ahead: Sequence[str]) -> bool:
-    """Whether so many nights are ahead of the clock that it must be the clock."""
+def are_too_many(ahead: Sequence[str]) -> bool:
+    """Whether so many nights are ahead of the clock that it is wrong now, or was in those nights."""
     return len(ahead) > _MOST_AHEAD
 
 
-def find_strays(home: Home, now: datetime.datetime, *, only_new: bool = False) -> Iterator[Stray]:
+def find_strays(
+    home: Home, now: datetime.datetime, *, only_new: bool = False, is_clock_right: bool = False
+) -> Iterator[Stray]:
     """What does not belong into the history.
 
-    only_new: of what is not ahead of the clock, only what came since the last night and is not in the index. While the
-    clock is behind, no night counts as one to come.
+    only_new: of what is not ahead of the clock, only what came since the last night and is not in the index. Where many
+    nights are ahead of the clock, none counts as one to come unless a person says that the clock is right.
     """
     since = _find_last_change(home, now) if only_new else 0.0
     listed = list_ahead(home, now)
-    ahead = frozenset[str]() if is_clock_behind(listed) else frozenset(listed)
+    ahead = frozenset[str]() if are_too_many(listed) and not is_clock_right else frozenset(listed)
     for stamp in home.night_stamps():
         path = home.night_file(stamp)
         if stamp in ahead:

@@ -136,10 +136,17 @@ def test_a_clock_that_is_behind_moves_nothing(home: HomeForTests) -> None:
     assert home.run().code == 0
     (tonight,) = set(home.stamps()) - set(before)
     last = read(home.home.night_file(tonight))
-    assert any("5 nights are dated after that: set it." in note for note in last["notes"]), last["notes"]
-    code, lines = doctor(home)
+    assert any("5 nights are dated after that. If it is wrong, set it; " in note for note in last["notes"])
+    code, lines = doctor(home, "--fix")
     assert code == 1
     assert about(lines, "clock")
+    assert set(before) < set(home.stamps())
+    code, lines = doctor(home, "--clock-is-right", "--fix")
+    assert code == 0, "\n".join(lines)
+    assert home.stamps() == [first["stamp"], tonight]
+    assert len(list((home.path / "results" / "set_aside" / "nights").iterdir())) == 5
+    assert home.run().code == 0
+    assert doctor(home)[0] == 0
 
 
 def test_data_that_were_moved_by_hand_are_left_alone(home: HomeForTests) -> None:
