@@ -86,7 +86,8 @@ def find_started(home: Home) -> Iterator[Schedule]:
             if when and runs_nights(command, home):
                 yield Schedule(_parse_line(when, zone, origin), origin)
     for timer in timers.find_timers():
-        if any(runs_nights(command.lstrip("@-:+!"), home) for command in timer.service.get("ExecStart", ())):
+        commands = [command.lstrip("@-:+!") for command in timer.service.get("ExecStart", ())]
+        if any(runs_nights(command.replace("%%", "%").replace("$$", "$"), home) for command in commands):
             yield Schedule(timer, str(timer.path), timer.is_enabled)
 
 
@@ -127,7 +128,7 @@ def _split(line: str, *, has_user: bool) -> tuple[str, str]:
     parts = line.split(None, count + has_user)
     if len(parts) <= count + has_user or (count == 1 and parts[0].lower() not in NICKNAMES):
         return "", ""
-    return " ".join(parts[:count]), parts[-1]
+    return " ".join(parts[:count]), parts[-1].replace("\\%", "%")
 
 
 def runs_nights(command: str, home: Home) -> bool:

@@ -41,7 +41,8 @@ def filters_of(options: argparse.Namespace) -> Filters:
     window = None
     if options.begin or options.end:
         window = Window(options.begin or "", options.end or "", Straddle(options.straddle))
-    return Filters(window, **{name: tuple(getattr(options, name)) for name in CHOICES})
+    choices: dict[str, Any] = {name: tuple(getattr(options, name)) for name in CHOICES}
+    return Filters(window, **choices)
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,179 @@
+"""What starts a home's nights: lines for a crontab, units for the systemd of a user; and how they are put there.
+
+Everything of one home is marked with its path, so that it can be replaced and removed, and nothing else is touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+
+UNITS = "~/.config/systemd/user"
+_WATCH_MINUTES = 20
+_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class Starter:
+    """What runs the nights of `home` at `hour`:`minute` each day, and what watches over them."""
+
+    home: Path
+    run: Sequence[str]
+    watch: Sequence[str]
+    hour: int
+    minute: int
+
+    def make_cron_lines(self) -> list[str]:
+        """Lines of a crontab, the first and the last to know them by; DashboardError for what cron cannot hold."""
+        begin, end = make_marks(self.home)
+        night, watching = _quote_for_cron(self.run), _quote_for_cron(self.watch)
+        return [begin, f"{self.minute} {self.hour} * * *  {night}", f"*/{_WATCH_MINUTES} * * * *  {watching}", end]
+
+    def make_units(self) -> dict[str, str]:
+        """The text of each unit by its name."""
+        name = name_units(self.home)
+        about = _escape_specifiers(str(self.home))
+        night, watching = (" ".join(map(_quote_for_systemd, words)) for words in (self.run, self.watch))
+        return {
+            f"{name}.timer": f"""[Unit]
+Description=Nightly benchmarks of TVM for {about}
+
+[Timer]
+OnCalendar=*-*-* {self.hour:02}:{self.minute:02}:00
+Persistent=true
+
+[Install]
+WantedBy=timers.target
+""",
+            f"{name}.service": f"""[Unit]
+Description=A night of benchmarks of TVM for {about}
+OnFailure={name}-watch.service
+
+[Service]
+Type=oneshot
+ExecStart={night}
+""",
+            f"{name}-watch.timer": f"""[Unit]
+Description=Whether nights run for {about}
+
+[Timer]
+OnCalendar=*:0/{_WATCH_MINUTES}
+
+[Install]
+WantedBy=timers.target
+""",
+            f"{name}-watch.service": f"""[Unit]
+Description=Whether nights run for {about}
+
+[Service]
+Type=oneshot
+ExecStart={watching}
+""",
+        }
+
+
+def name_units(home: Path) -> str:
+    """What the names of a home's units begin with."""
+    readable = re.sub(r"[^A-Za-z0-9_.-]+", "-", home.name).strip("-.") or "home"
+    return f"tvm-dashboard-{readable}-{hashlib.sha256(os.fsencode(home)).hexdigest()[:8]}"
+
+
+def make_marks(home: Path) -> tuple[str, str]:
+    return f"# nights of {home}: begin", f"# nights of {home}: end"
+
+
+def _quote_for_cron(words: Sequence[str]) -> str:
+    """A command for the shell that cron starts; % ends a command there unless a backslash stands before it."""
+    for word in words:
+        if "\n" in word or "\\" in word:
+            raise DashboardError(f"{word!r}: a line of cron cannot name this path. Use --with systemd, or rename it.")
+    return shlex.join(words).replace("%", "\\%")
+
+
+def _quote_for_systemd(word: str) -> str:
+    if "\n" in word:
+        raise DashboardError(f"{word!r}: a unit of systemd cannot name this path. Rename it.")
+    return '"' + _escape_specifiers(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$") + '"'
+
+
+def _escape_specifiers(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def read_crontab() -> list[str]:
+    """The lines of this user's crontab, none where there is no crontab yet."""
+    done = _call(["crontab", "-l"])
+    if done.returncode and "no crontab" not in done.stderr:
+        raise DashboardError(f"crontab -l: {done.stderr.strip():.200}")
+    return done.stdout.splitlines() if not done.returncode else []
+
+
+def replace_in_crontab(lines: Sequence[str], home: Path, own: Sequence[str]) -> list[str]:
+    """The crontab with `own` in place of this home's lines, or at its end; DashboardError where those do not end."""
+    begin, end = make_marks(home)
+    if begin not in lines:
+        return [*lines, *own]
+    first = lines.index(begin)
+    if end not in lines[first:]:
+        raise DashboardError(f"The crontab has the line {begin!r} and no {end!r} after it. Put that back: crontab -e")
+    return [*lines[:first], *own, *lines[lines.index(end, first) + 1 :]]
+
+
+def write_crontab(lines: Sequence[str]) -> None:
+    """Put these lines in place of this user's crontab."""
+    done = _call(["crontab", "-"], "".join(f"{line}\n" for line in lines))
+    if done.returncode:
+        raise DashboardError(f"crontab does not take the lines: {done.stderr.strip():.300}")
+
+
+def write_units(units: Mapping[str, str]) -> None:
+    """Write units and start their timers, now and with each session of the user."""
+    folder = Path(UNITS).expanduser()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in units.items():
+        common.write_text(folder / name, text)
+    _control("daemon-reload")
+    _control("enable", "--now", *(name for name in units if name.endswith(".timer")))
+
+
+def list_units(home: Path) -> list[Path]:
+    """The files of this home's units."""
+    name = name_units(home)
+    found = (
+        Path(UNITS).expanduser() / f"{name}{end}" for end in (".timer", ".service", "-watch.timer", "-watch.service")
+    )
+    return [path for path in found if path.is_file()]
+
+
+def remove_units(home: Path) -> None:
+    """Stop this home's timers and remove its units; a night that runs goes on."""
+    paths = list_units(home)
+    _control("disable", "--now", *(path.name for path in paths if path.suffix == ".timer"))
+    for path in paths:
+        path.unlink()
+    _control("daemon-reload")
+
+
+def has_user_systemd() -> bool:
+    """Whether a systemd of this user answers."""
+    return shutil.which("systemctl") is not None and not _call(["systemctl", "--user", "show-environment"]).returncode
+
+
+def _control(*words: str) -> None:
+    done = _call(["systemctl", "--user", *words])
+    if done.returncode:
+        raise DashboardError(f"systemctl --user {' '.join(words)}: {done.stderr.strip():.300}")
+
+
+def _call(words: Sequence[str], given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, input=given, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
