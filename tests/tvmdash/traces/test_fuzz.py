@@ -69,6 +69,10 @@ def read(place: Path, kind: str) -> None:
     """Everything in an input."""
     if kind != "sealed":
         read_all(find([place]), WANTED, None)
+        if kind == "rocpd":
+            with connect(place) as traces:
+                for table in ("rocpd_string", "rocpd_kernel_dispatch", "rocpd_info_process"):
+                    traces.execute(f"SELECT * FROM {table}").fetchall()
         return
     with connect(place) as traces:
         for run in traces.sources:
