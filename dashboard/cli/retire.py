@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import datetime
-from collections.abc import Callable, Sequence
+import fnmatch
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dashboard.cli.arguments import OK_CODE, Verbs, add_home_verb, find_home
@@ -81,7 +82,32 @@ def _rename(arguments: argparse.Namespace) -> int:
     change = Rename(RenameKind(arguments.kind), arguments.before, arguments.now, by.at, by.who, by.why)
     with night_lock(home):
         print("\n".join(rename(home, change)))
+    for line in _list_left_behind(home, change):
+        print(line)
     return OK_CODE
+
+
+def _list_left_behind(home: Home, change: Rename) -> Iterator[str]:
+    """A line for each pattern of owners, mutes and what is retired that was of the old name and is not of the new."""
+    from tvmdash.incidents import decisions
+    from tvmdash.routes.config import read_what_is_good
+
+    for at, owner in enumerate(read_what_is_good(home).owners):
+        for name, pattern in (("experiment", owner.experiment), ("series", owner.series)):
+            if _is_left_behind(pattern, change):
+                place = f"{home.config_file}: $.owners[{at}].{name}"
+                yield f"{place}: {pattern!r} is still of {change.before}: write {change.now}."
+    retired, muted = decisions.list_retired(home), decisions.list_muted(home, change.at)
+    kept = [*(("unretire", each.scope) for each in retired), *(("unmute", each.pattern) for each in muted)]
+    for verb, pattern in kept:
+        if _is_left_behind(pattern, change):
+            yield f"{pattern!r} was said of {change.before} alone: {verb} it, and say it of {change.now}."
+
+
+def _is_left_behind(pattern: str, change: Rename) -> bool:
+    return change.before in pattern.split() or (
+        fnmatch.fnmatchcase(change.before, pattern) and not fnmatch.fnmatchcase(change.now, pattern)
+    )
 
 
 def _mute(arguments: argparse.Namespace) -> int:

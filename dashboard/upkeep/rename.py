@@ -22,7 +22,7 @@ _RESULTS = ("data", "backfill", "status", "summary", "graph", "telemetry")
 def rename(home: Home, change: Rename) -> list[str]:
     """Do it; a line for each thing done. The caller holds the home. DashboardError where it cannot be, and nothing is.
 
-    Names in annotations, mutes and owners' globs are not changed.
+    Patterns of owners, mutes and what is retired stay as they were written.
     """
     kept = home.machine()
     if kept is None:

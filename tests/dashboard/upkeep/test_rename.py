@@ -54,6 +54,26 @@ def test_an_experiment_goes_on_under_another_name(home: HomeForTests) -> None:
     assert (last.id, len(last.stamps)) == (before.id, 3)
 
 
+def test_patterns_that_are_still_of_the_old_name_are_told(home: HomeForTests) -> None:
+    home.configure(
+        owners=[
+            {"experiment": "goo*", "email": ["ada@example.org"]},
+            {"experiment": "*", "email": ["bob@example.org"]},
+            {"series": "good *", "email": ["eve@example.org"]},
+        ]
+    )
+    home.night()
+    assert home.run("good", "noisy", verb="mute").code == 0
+    done = home.run("experiment", "good", "better", verb="rename")
+    assert done.code == 0, done.output
+    left = done.output.splitlines()[-3:]
+    assert left[0] == f"{home.home.config_file}: $.owners[0].experiment: 'goo*' is still of good: write better."
+    assert left[1] == f"{home.home.config_file}: $.owners[2].series: 'good *' is still of good: write better."
+    assert left[2] == "'good' was said of good alone: unmute it, and say it of better."
+    done = home.run("experiment", "better", "best", verb="rename")
+    assert "is still of" not in done.output
+
+
 def test_a_name_that_ran_already_takes_the_history_in(home: HomeForTests) -> None:
     home.night()
     (before,) = series_of(home, "good")
