@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.archive.chain import load_chain
+from dashboard.archive.manifests import StoredFile
 from dashboard.upkeep import disk, drill, steadiness, strays
 from tests.dashboard.homes import HomeForTests, make_home, read, write
 from tvmdash import common
@@ -180,7 +182,9 @@ def test_an_index_that_lacks_nights_is_told_and_made_anew(home: HomeForTests) ->
 
 def test_a_broken_archive_is_found_by_the_drill(home: HomeForTests) -> None:
     home.night()
-    content = max((home.root / "backup" / "objects").rglob("*"), key=lambda path: path.is_file())
+    held = load_chain(home.root / "backup" / "archives").state()
+    sha256 = next(entry.sha256 for entry in held.values() if isinstance(entry, StoredFile))
+    content = home.root / "backup" / "objects" / sha256[:2] / sha256
     content.chmod(0o600)
     content.write_bytes(b"rot")
     code, lines = doctor(home)

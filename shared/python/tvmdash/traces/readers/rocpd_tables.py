@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import Column, concatenate
 from tvmdash.traces.readers.rocpd_reader import RocpdSource
 from tvmdash.traces.readers.sqlite_input import list_tables, open_database, quote_name
@@ -45,7 +46,8 @@ def find_names(sql: str) -> set[str]:
 def read_base_table(sources: Iterable[object], name: str) -> BaseTable | None:
     """All rows of a table, such as `rocpd_string`, of the RocPD databases among the sources; None where none has it.
 
-    A column that a database lacks is NULL in its rows. DashboardError where a database is broken.
+    A column that a database lacks is NULL in its rows. DashboardError where a database is broken, or a value is of
+    another type than its column says.
     """
     places = [place for source in sources if isinstance(source, RocpdSource) for place in _find_places(source, name)]
     if not places:
@@ -87,5 +89,8 @@ def _find_kind(declared: str) -> str:
 def _read(place: _Place, kinds: Mapping[str, str]) -> Iterator[tuple[Mapping[str, Column], int]]:
     wanted = {column: kinds[column] for column in place.kinds}
     with open_database(place.path) as database:
-        for rows in read_rows_of(database, place.table, wanted):
-            yield rows.columns, len(rows.ids)
+        try:
+            for rows in read_rows_of(database, place.table, wanted):
+                yield rows.columns, len(rows.ids)
+        except (ValueError, IndexError, KeyError) as error:
+            raise DashboardError(f"{place.path}: {error}. It is broken; restore it or leave it out.") from error
