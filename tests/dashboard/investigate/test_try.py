@@ -56,6 +56,7 @@ def built(lab: Lab) -> list[str]:
 
 
 def test_what_changed_is_named_with_its_interval_and_nothing_is_published(lab: Lab, tmp_path: Path) -> None:
+    lab.change(sigma=0.001)
     table, values = tmp_path / "table.md", tmp_path / "try.json"
     files = ("--markdown", str(table), "--json", str(values))
     done = try_tvm(lab, *AGAINST, "--until", "2%", "--fail-over", "5%", *files)

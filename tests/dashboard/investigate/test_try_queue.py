@@ -163,6 +163,7 @@ def test_a_worker_that_is_interrupted_leaves_its_request_in_the_queue(lab: Lab) 
 
 def test_the_budget_counts_what_was_measured_before_and_who_wants_more_resumes_it_by_its_id(lab: Lab) -> None:
     home = lab.home.home
+    lab.change(sigma=0.001)
     name = files.add(home, replace(REQUEST, until=0.9))
     assert work(lab).code == OK_CODE
     path = home.tries / f"{name}.json"
