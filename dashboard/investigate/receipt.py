@@ -31,6 +31,11 @@ class Receipt:
     repository: Mapping[str, Any]
     environment: Mapping[str, Any]
 
+    @property
+    def repeatable(self) -> tuple[PointValue, ...]:
+        """The values that measuring this TVM again gives: all but ratios to a reference, which need that one too."""
+        return tuple(value for value in self.values if value.kind != "ratio")
+
 
 def read(home: Home, name: str) -> Receipt:
     """The receipt in a file, or of `EXPERIMENT/STAMP` of the home; DashboardError says what it lacks.

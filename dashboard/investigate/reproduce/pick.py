@@ -52,7 +52,7 @@ def draw(home: Home, folder: Path, *, before: str, seed: int, sample: int, rebui
 def _sample(receipt: Receipt, count: int, rng: random.Random) -> tuple[str, ...]:
     """The IDs of all series of so many points: to measure one point takes as long for one of them as for all."""
     points: dict[str, list[str]] = {}
-    for value in receipt.values:
+    for value in receipt.repeatable:
         points.setdefault(key_of(point_of(value.key.labels)), []).append(value.key.id)
     if not 0 < count < len(points):
         return ()
@@ -108,6 +108,6 @@ def _read_receipt(home: Home, name: str, keys: frozenset[str] | None) -> Receipt
     """The receipt, where it pins what it needs, holds a value and, with `keys`, its artifact is one of them."""
     with contextlib.suppress(DashboardError):  # imported, added by hand or damaged: another is drawn
         receipt = receipts.read(home, name)
-        if receipt.values and (keys is None or receipt.artifact.get("key") in keys):
+        if receipt.repeatable and (keys is None or receipt.artifact.get("key") in keys):
             return receipt
     return None

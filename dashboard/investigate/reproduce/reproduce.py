@@ -80,9 +80,12 @@ def _find_code(receipt: Receipt, workspace: MeasuringWorkspace, code: CodeFolder
 
 
 def _select(receipt: Receipt, texts: Sequence[str]) -> list[WantedSeries]:
-    every = of_values(receipt.values)
+    every = of_values(receipt.repeatable)
     named = {text: select_named(every, text) for text in texts}
     for text, matching in named.items():
+        if not matching and select_named(of_values(receipt.values), text):
+            why = "is a ratio to the reference, and reproduce measures one TVM alone"
+            raise DashboardError(f"{receipt.source}: {text!r} {why}. Name the time of that point, or use `try`.")
         if not matching:
             raise DashboardError(f"{receipt.source}: holds no series {text!r}, only {len(every)} others.")
     if not every:

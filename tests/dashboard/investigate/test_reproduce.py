@@ -18,7 +18,7 @@ from dashboard.investigate.reproduce.verdict import Conditions, conclude, judge
 from dashboard.investigate.series_selection import WantedSeries
 from dashboard.plan.job import CodeFolders
 from tests.dashboard import homes
-from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, put_artifact
+from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, make_lab_for_tries, past, put_artifact
 from tvmdash import records_exchange
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -462,3 +462,17 @@ def test_points_are_drawn_with_all_their_series(lab: Lab) -> None:
         seen.add(workload)
     assert seen == {"net.mlp", "net.bert"}
     assert draw(lab, 1, sample=2).series == (), "all of them"
+
+
+def test_a_ratio_to_the_reference_is_left_out_and_who_names_one_is_told(tmp_path: Path) -> None:
+    lab = make_lab_for_tries(tmp_path / "lab", pairs=3)
+    lab.home.night()
+    values = receipt.read(lab.home.home, name_of(lab)).values
+    ratios = [value.key.id for value in values if value.kind == "ratio"]
+    assert len(ratios) == 2
+    done = reproduce(lab, name_of(lab))
+    assert "2 of 2 hold." in done.output
+    assert {line["id"] for line in result(lab)["lines"]} == {value.key.id for value in values} - set(ratios)
+    named = reproduce(lab, name_of(lab), ratios[0])
+    assert named.code == 2
+    assert f"'{ratios[0]}' is a ratio to the reference, and reproduce measures one TVM alone." in named.output
