@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dashboard.archive.chain import Chain, load_chain
 from dashboard.archive.manifests import Entry, Folder, Manifest, StoredFile, write_manifest
-from dashboard.archive.objects import Objects, sync_folder
+from dashboard.archive.objects import Objects
 from dashboard.archive.restore import lay_out
 from dashboard.archive.scan import Scan, scan, store
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock
+from tvmdash.files.sync import sync_folder
 
 KEEP = 60
 _MOST_NAMED = 100
@@ -137,11 +137,12 @@ def measure(backup: Path) -> int:
     return sum(entry.size_bytes for entry in _load_some(backup).state().values() if isinstance(entry, StoredFile))
 
 
-def restore(backup: Path, name: str | None, target: Path, *, durable: bool = True) -> None:
+def restore(backup: Path, name: str | None, target: Path) -> None:
     """Make `target`, which must not exist or be empty, the home that the archive `name` (the newest: None) holds.
 
     Every content is verified on the way; `target` appears whole or not at all. Folders get their mode back, files
-    their mode (without setuid and setgid) and modification time. durable: on return it would survive a power cut.
+    their mode (without setuid and setgid) and modification time. On return it would survive a
+    power cut.
     """
     state = _load_some(backup).state(name)
     target = target.resolve()
@@ -151,8 +152,6 @@ def restore(backup: Path, name: str | None, target: Path, *, durable: bool = Tru
         with common.folder_beside(target) as new:
             new.chmod(0o700)
             lay_out(state, Objects(backup / "objects"), new)
-            if durable:
-                os.sync()
 
 
 def prune(backup: Path, keep: int = KEEP) -> tuple[str, ...]:

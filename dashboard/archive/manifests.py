@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dashboard.archive.objects import sync_folder
 from tvmdash.common import Json
 from tvmdash.errors import DashboardError
+from tvmdash.files.sync import sync_folder
 
 FORMAT = 1
 BASE = "base"

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.files.sync import sync_folder
 
 _CHUNK_BYTES = 1 << 20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -136,15 +137,6 @@ class Objects:
         for folder in self._folder.iterdir():
             if len(folder.name) == 2 and folder.is_dir():
                 yield folder, [name for name in os.listdir(folder) if _SHA256.fullmatch(name)]
-
-
-def sync_folder(folder: Path) -> None:
-    """Return when the names in `folder` would survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _compress(source: BinaryIO, destination: BinaryIO) -> tuple[str, int]:

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from tvmdash import common, records
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, Night, host_of
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal
+from tvmdash.files import removal, sync
 from tvmdash.machine import identity
 from tvmdash.stages import EXPERIMENT
 
@@ -154,6 +154,7 @@ def _check_member(member: tarfile.TarInfo, host: str) -> None:
 
 
 def _place(folder: Path, night: Night, data: list[Path], host: str, home: Home, tmp_data: Path) -> Parcel:
+    sync.sync_tree(folder)
     taken, kept = [], []
     for path in data:
         target = home.data_file(path.parent.name, night.stamp)
@@ -166,12 +167,13 @@ def _place(folder: Path, night: Night, data: list[Path], host: str, home: Home, 
     for path in folder.glob(f"{_TELEMETRY}/*/*"):
         target = home.root / "results" / "experiments" / path.relative_to(folder)
         target.parent.mkdir(parents=True, exist_ok=True)
-        common.write_bytes(target, path.read_bytes(), durable=False)
+        common.write_bytes(target, path.read_bytes())
     for path in folder.glob(f"{_RAW}/*/*"):
         target = tmp_data / path.relative_to(folder)
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists():
             os.rename(path, target)
+            sync.sync_folder(target.parent)
     own = home.hosts / host
     (own / "nights").mkdir(parents=True, exist_ok=True)
     common.write_bytes(own / "nights" / f"{night.stamp}.json", (folder / _NIGHT).read_bytes())

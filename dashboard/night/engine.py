@@ -26,6 +26,7 @@ from dashboard.process.process import Outcome
 from tvmdash import common, devices, stages
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepReason, StepResult
 from tvmdash.errors import DashboardError
+from tvmdash.files import sync
 from tvmdash.stages import Stage, Status
 from tvmdash.text import format_bytes
 
@@ -43,20 +44,30 @@ def take_copy(context: Context, job: Job) -> None:
 
 
 def perform(context: Context, job: Job, stage: Stage) -> StepResult:
-    """Run the stage, judge it, publish what it left; the outcome is always a StepResult."""
+    """Run the stage, judge it, publish what it left; the outcome is always a StepResult.
+
+    What is measured once and cannot be made again survives a power cut from then on.
+    """
     try:
-        if stage.name == "setup":
-            return _setup(context, job, stage)
-        if stage.alone and turns.takes_turns(context, job):
-            return turns.run_in_turn(
-                turns.plan_turns(context, job),
-                context.find_deadline(job, stage).seconds,
-                nights=lambda: _run(context, job, stage, context.workspace(job).of(stage.name)),
-                perform=lambda half, left_s: _perform_half(context, job, stage, half, left_s),
-            )
-        return _run(context, job, stage, context.workspace(job).of(stage.name))
+        result = _perform(context, job, stage)
+        if stage.alone:
+            sync.sync_tree(context.workspace(job).root)
     except (DashboardError, OSError) as error:
         return StepResult(stage.name, FAILED, _format_error(error, context), context.stamp)
+    return result
+
+
+def _perform(context: Context, job: Job, stage: Stage) -> StepResult:
+    if stage.name == "setup":
+        return _setup(context, job, stage)
+    if stage.alone and turns.takes_turns(context, job):
+        return turns.run_in_turn(
+            turns.plan_turns(context, job),
+            context.find_deadline(job, stage).seconds,
+            nights=lambda: _run(context, job, stage, context.workspace(job).of(stage.name)),
+            perform=lambda half, left_s: _perform_half(context, job, stage, half, left_s),
+        )
+    return _run(context, job, stage, context.workspace(job).of(stage.name))
 
 
 def _setup(context: Context, job: Job, stage: Stage) -> StepResult:

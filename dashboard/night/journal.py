@@ -97,7 +97,7 @@ class Journal:
     def _write_record(self) -> None:
         shown = redact_json(self.night.to_json(), self._secrets)
         raw = common.dump_json(shown).encode("utf-8", errors="replace")
-        common.write_bytes(self._home.night_file(self._night.stamp), raw, durable=self._night.state != RUNNING)
+        common.write_bytes(self._home.night_file(self._night.stamp), raw)
         self._home.night_journal(self._night.stamp).unlink(missing_ok=True)
         self._added_bytes, self._whole_bytes = 0, len(raw)
 
@@ -115,11 +115,9 @@ class Journal:
         if log is None or not log.exists():
             kept.unlink(missing_ok=True)
             return
-        part = folder / f".{result.stage}.log.part.tmp"
         with contextlib.suppress(OSError):  # the status holds the log's tail; a full disk costs the rest of it
             text = log.read_bytes().decode("utf-8", errors="surrogateescape")
-            part.write_bytes(redact(text, self._secrets).encode("utf-8", errors="surrogateescape"))
-            os.replace(part, kept)
+            common.write_text(kept, redact(text, self._secrets))
 
     def _write_despite_full_disk(self, write: Callable[[], None]) -> None:
         """Write; on a full disk give up the ballast, which was kept for just that, and write again.
@@ -146,11 +144,12 @@ def _append(path: Path, line: bytes) -> None:
     with path.open("ab", buffering=0) as file:
         if file.write(line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        os.fsync(file.fileno())
 
 
 def _write_beside(path: Path, value: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    common.write_json(path, value, durable=False)
+    common.write_json(path, value)
 
 
 def _make_ballast(path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.files import sync
 from tvmdash.stages import SETUP_RETRY_FILE
 
 COMPLETE = ".complete"
@@ -91,6 +92,7 @@ def begin(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:
 
 def finish(setup: Path) -> None:
     """Count the setup as complete and remove the experiment's older ones."""
+    sync.sync_tree(setup)
     common.write_text(setup / COMPLETE, "")
     for other in setup.parent.iterdir():
         if other != setup:

@@ -37,7 +37,7 @@ class Gauge:
 def write_metrics(path: Path, home: Path, night: Night, verdict: NightVerdict | None) -> None:
     """Replace the file at once, so that no scrape reads half of it; its folder must be there."""
     text = "".join(f"{line}\n" for gauge in list_gauges(home, night, verdict) for line in gauge.format_lines())
-    common.write_bytes(path, text.encode("utf-8", errors="replace"), durable=False)
+    common.write_bytes(path, text.encode("utf-8", errors="replace"))
 
 
 def list_gauges(home: Path, night: Night, verdict: NightVerdict | None) -> list[Gauge]:

@@ -48,7 +48,7 @@ def note_free(home: Home, folders: Sequence[Path], stamp: str) -> None:
     """Remember how much is free on each disk after the night."""
     free = {str(folder): shutil.disk_usage(folder).free for folder in _list_disks(home, folders)}
     lines = [*_read_lines(home), {"night": stamp, "free_bytes": free}][-_MOST_LINES:]
-    common.write_text(home.root / "results" / _FILE, "".join(f"{json.dumps(line)}\n" for line in lines), durable=False)
+    common.write_text(home.root / "results" / _FILE, "".join(f"{json.dumps(line)}\n" for line in lines))
 
 
 def find_growth(home: Home, folders: Sequence[Path]) -> list[Growth]:

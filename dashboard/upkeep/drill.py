@@ -73,6 +73,6 @@ def _restore(backup: Path, scratch: Path, home: Home) -> None:
         raise DashboardError(problem, place=scratch, remedy="Make room there.")
     with tempfile.TemporaryDirectory(prefix=_PREFIX, suffix=".new", dir=scratch) as folder:
         target = Path(folder) / "home"
-        archive.restore(backup, None, target, durable=False)
+        archive.restore(backup, None, target)
         if home.config_file.is_file() and not Home(target).config_file.is_file():
             raise DashboardError("the newest archive holds no config/config.json.", place=backup)

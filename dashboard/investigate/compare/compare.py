@@ -40,7 +40,7 @@ def compare(home: Home, request: MeasuringRequest, *, code: CodeFolders) -> tupl
                     _measure(comparison, session, Round(name, (a.artifact, b.artifact), number=number))
             comparison.judge()
             comparison.elapsed_s = round(time.monotonic() - begun, 3)
-            common.write_json(path, comparison.to_json(), durable=False)
+            common.write_json(path, comparison.to_json())
             if all(map(comparison.has_ended, names)):
                 break
     return comparison, path

@@ -68,7 +68,7 @@ def ratios_of(outcome: RoundOutcome) -> dict[str, dict[str, float]]:
 def write_outcomes(path: Path, night: str, outcomes: Sequence[RoundOutcome]) -> None:
     """Leave the outcomes so far; whoever is killed later loses none of them."""
     rounds = [_to_json(number, outcome) for number, outcome in enumerate(outcomes)]
-    common.write_json(path, {"schema_version": SCHEMA_VERSION, "night": night, "rounds": rounds}, durable=False)
+    common.write_json(path, {"schema_version": SCHEMA_VERSION, "night": night, "rounds": rounds})
 
 
 def _to_json(number: int, outcome: RoundOutcome) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def list_points(series: Iterable[TriedSeries]) -> tuple[Point, ...]:
 
 def write(path: Path, result: Try) -> None:
     """Keep it; whoever is killed later loses none of it."""
-    common.write_json(path, {"schema_version": SCHEMA_VERSION, **structured.to_json(result)}, durable=False)
+    common.write_json(path, {"schema_version": SCHEMA_VERSION, **structured.to_json(result)})
 
 
 def find_earlier(home: Home, wanted: Callable[[Try], bool]) -> tuple[Try, Path] | None:

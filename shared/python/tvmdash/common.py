@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal
+from tvmdash.files import removal, sync
 
 STAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}Z")
@@ -211,7 +211,8 @@ def write_text(path: Path, text: str, *, durable: bool = True) -> None:
 def write_bytes(path: Path, content: bytes, *, mode: int = 0o644, durable: bool = True) -> None:
     """Write `content` to `path` whole or not at all.
 
-    It survives a power cut where it is `durable`, which costs milliseconds: not for what the next night writes anew.
+    Where it is `durable`, it survives a power cut on return, and a cut before leaves what was there; that costs
+    milliseconds. Otherwise a cut may leave it empty: for what nobody misses.
     """
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
     try:
@@ -222,6 +223,8 @@ def write_bytes(path: Path, content: bytes, *, mode: int = 0o644, durable: bool 
                 os.fsync(file.fileno())
         os.chmod(name, mode)
         os.replace(name, path)
+        if durable:
+            sync.sync_folder(path.parent)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
@@ -229,15 +232,19 @@ def write_bytes(path: Path, content: bytes, *, mode: int = 0o644, durable: bool 
 
 
 def swap_in(new: Path, target: Path) -> None:
-    """Make the folder `new` be `place` in one step; what was there before is removed afterwards.
+    """Make the folder `new` be `target` in one step; what was there before is removed afterwards.
 
-    Both lie on one filesystem. Killed at any instant, `place` is either the old folder or the new one.
+    Both lie on one filesystem. Killed at any instant, or without power, `target` is either the old folder or the new
+    one, whole; on return it is the new one for good.
     """
+    sync.sync_tree(new)
     target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists():
         os.rename(new, target)
+        sync.sync_folder(target.parent)
         return
     _exchange(new, target)
+    sync.sync_folder(target.parent)
     removal.remove_tree(new)
 
 
@@ -257,7 +264,7 @@ def _exchange(left: Path, right: Path) -> None:
 
 @contextlib.contextmanager
 def folder_beside(target: Path) -> Iterator[Path]:
-    """A new folder on the filesystem of `place` that becomes `place` when the block ends well.
+    """A new folder on the filesystem of `target` that becomes `target` when the block ends well.
 
     What a killed process left of the same is removed first.
     """

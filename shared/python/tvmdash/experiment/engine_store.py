@@ -21,7 +21,7 @@ from pathlib import Path
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
-from tvmdash.files import lock
+from tvmdash.files import lock, sync
 
 ENGINES_FILE = "engines.json"
 _COMPLETE = ".complete"
@@ -73,6 +73,7 @@ def _place(engine: Engine, store: Path, timeout_s: float) -> Place:
         _log.warning("engine %s: %s", engine.name, error)
         shutil.rmtree(folder, ignore_errors=True)
         return Place(reason=str(error))
+    sync.sync_tree(folder)
     common.write_text(folder / _COMPLETE, "")
     return Place(str(folder))
 

@@ -55,7 +55,7 @@ def _unlock(path: Path) -> None:
 
 @contextlib.contextmanager
 def new_folder_beside(target: Path) -> Iterator[Path]:
-    """A new empty folder on the filesystem of `place`, removed at the end of the block where it is still there.
+    """A new empty folder on the filesystem of `target`, removed at the end of the block where it is still there.
 
     It is held while the block lasts; what a killed process left of the same kind is removed first.
     """

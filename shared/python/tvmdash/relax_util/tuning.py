@@ -82,8 +82,7 @@ def keep(subject: Subject, search: Path, trials: int, facts: Mapping[str, Any]) 
     made = folder.with_name(f".{folder.name}-{os.getpid()}")
     copy_good(search, made, trials)
     common.write_json(made / FACTS, {**asdict(subject), "trials": trials, **facts})
-    shutil.rmtree(folder, ignore_errors=True)
-    made.rename(folder)
+    common.swap_in(made, folder)
     _prune(folder.parent)
     return True
 

@@ -72,9 +72,6 @@ def _fill(
             _check_counts(sources, run.tables)
         catalogue = _make_catalogue(traces, name, sources, part, run)
     common.write_json(folder / CATALOGUE, catalogue.to_json())
-    descriptor = os.open(folder, os.O_RDONLY)
-    os.fsync(descriptor)
-    os.close(descriptor)
 
 
 class _Run:
@@ -103,8 +100,6 @@ class _Run:
                 f"{file}: {actual[0]} rows were written and read back, not the same as the {rows} of the source. "
                 "The source is untouched; the disk or its memory is in doubt."
             )
-        with file.open("rb") as written:
-            os.fsync(written.fileno())
         self._note_bounds(table)
         self._parts[table] = number + 1
         self.tables[file.stem] = SealedTable(rows, file.stat().st_size, _compute_digest(file), constants)
