@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import random
 import time
@@ -16,8 +15,8 @@ import pytest
 
 from dashboard.archive import archive
 from tests.dashboard import homes
-from tests.dashboard.homes import REPO, HomeForTests
-from tests.slow import logged_disk
+from tests.dashboard.homes import HomeForTests
+from tests.slow import every_kind, logged_disk
 from tests.slow.logged_disk import Cuts, LoggedDisk
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED
@@ -28,32 +27,6 @@ CUTS = int(os.environ.get("TVMDASH_CUTS", "6"))
 DISK_MB = {"ext4": 96, "xfs": 320, "btrfs": 192}
 SITE = ("stat_alerts", "website")
 NIGHTS = 3
-EXPERIMENTS = ("shell", "toy")
-TOY = """
-import sys
-from tvmdash.exp_templates import Axis, Engine, EngineFacts, Experiment, Point, Prepared
-from tvmdash.trial_util import python_timer
-
-class Toy(Experiment):
-    engines = (Engine("python", facts=lambda: EngineFacts("3", tvm_hash="abc123")),)
-    axes = (Axis("size", "workload_args"), Axis("threads", "runtime_config"))
-
-    def points(self, config):
-        return [Point("toy.sum", {"size": n, "threads": 1}, group=str(n), target="cpu", engine="python")
-                for n in (10, 20)]
-
-    def prepare(self, point, config, seed):
-        data = list(range(point.values["size"]))
-        return Prepared(timer=python_timer(lambda: sum(data)))
-
-if __name__ == "__main__":
-    sys.exit(Toy().main())
-"""
-GRAPHS = """
-for i in 1 2 3 4 5 6 7 8; do
-  yes "graph $i of $TVMDASH_NIGHT" | head -n "$((i * i * 40))" > "$3/graph$i.svg"
-done
-"""
 
 
 @dataclass(frozen=True)
@@ -78,7 +51,11 @@ def test_a_power_cut_loses_nothing_and_leaves_nothing_half(
     disk = logged_disk.make_disk(tmp_path / "disk", filesystem, DISK_MB[filesystem])
     with disk.in_use():
         home = homes.make_home(disk.mounted / "root", disk.mounted / "artifacts")
-        add_jobs(home, disk, tmp_path, subsystems)
+        every_kind.add_jobs(
+            home, f'echo "$TVMDASH_JOB $TVMDASH_NIGHT $(stat -c %s {disk.log}) STAGE" >> {tmp_path}/begun\n'
+        )
+        for name in subsystems:
+            every_kind.add_real(home, name)
         os.sync()
         first = disk.position()
         lived = live(home, disk)
@@ -102,36 +79,13 @@ def test_a_power_cut_loses_nothing_and_leaves_nothing_half(
     assert faults == []
 
 
-def add_jobs(home: HomeForTests, disk: LoggedDisk, outside: Path, subsystems: tuple[str, ...]) -> None:
-    """Two experiments, a subsystem, and real ones; each stage notes where the disk's log is when it begins."""
-    note = f'echo "$TVMDASH_JOB $TVMDASH_NIGHT $(stat -c %s {disk.log}) STAGE" >> {outside}/begun\n'
-    shell = {stage: homes.good(stage, note.replace("STAGE", stage)) for stage in ("setup", *homes.STAGES)}
-    shell["visualize"] = homes.good("visualize", note.replace("STAGE", "visualize") + GRAPHS)
-    folder = home.experiment("shell", config={"rerun_setup": True}, **shell)
-    homes.write(folder / "fields.json", {"needs_tvm": False})
-    toy = {
-        stage: f'{homes.BEGIN}{note.replace("STAGE", stage)}exec python3 toy.py {stage} "$@"\n'
-        for stage in ("run", "analyze")
-    }
-    timing = {"number": 1, "repeat": 3, "processes": 1, "max_processes": 1}
-    folder = home.experiment("toy", config=timing, **toy)
-    (folder / "toy.py").write_text(TOY)
-    homes.write(folder / "fields.json", {"include": ["timing"], "needs_tvm": False})
-    home.subsystem("last", run=homes.good("subsystem", note.replace("STAGE", "subsystem")), config={"priority": -1})
-    for name in subsystems:
-        home.subsystem(name)
-        (home.code / "subsystem" / name / "run.sh").unlink()
-        (home.code / "subsystem" / name).rmdir()
-        (home.code / "subsystem" / name).symlink_to(REPO / "subsystem" / name)
-
-
 def live(home: HomeForTests, disk: LoggedDisk) -> Lived:
     ended, data, sites = {}, {}, []
     for _ in range(NIGHTS):
         home.night()
         stamp = home.stamps()[-1]
         ended[stamp] = disk.position()
-        for name in EXPERIMENTS:
+        for name in every_kind.EXPERIMENTS:
             data[name, stamp] = home.home.data_file(name, stamp).read_bytes()
         sites.append(hash_tree(home.home.output("website")))
         time.sleep(6)  # the filesystem writes out by itself what nobody asked it to
@@ -157,28 +111,13 @@ def phase_at(lived: Lived, place: int) -> str:
 
 def list_half(home: HomeForTests, lived: Lived) -> Iterator[str]:
     """What people or programs read and is neither as it was nor as it was to be."""
-    results = home.path / "results"
-    for path in sorted(results.rglob("*.json")):
-        if path.name.startswith(".") or any(part.startswith(".") for part in path.relative_to(results).parts):
-            continue
-        try:
-            json.loads(path.read_bytes())
-        except ValueError:
-            yield f"{path.relative_to(results)} is half: {path.read_bytes()[:40]!r}"
+    yield from every_kind.list_half_json(home)
     for (name, stamp), raw in lived.data.items():
         path = home.home.data_file(name, stamp)
         if path.exists() and path.read_bytes() != raw:
             yield f"{path.name} of {name} is not what was measured"
     graphs = home.home.graph("shell")
-    stamps = set()
-    for path in graphs.glob("graph[0-9].svg"):
-        lines = path.read_text().splitlines()
-        number = int(path.stem.removeprefix("graph"))
-        if len(lines) != number * number * 40:
-            yield f"{path.name} has {len(lines)} lines"
-        stamps |= set(lines)
-    if graphs.exists() and len(stamps) != 8:
-        yield f"graphs are of {len(stamps)} kinds"
+    yield from every_kind.list_half_graphs(graphs) if graphs.exists() else ()
     site = hash_tree(home.home.output("website"))
     if site and site not in lived.sites:
         near = min(lived.sites, key=lambda other: len(set(other.items()) ^ set(site.items())))
@@ -194,7 +133,7 @@ def list_lost(home: HomeForTests, lived: Lived, place: int) -> Iterator[str]:
         night = home.home.read_night(stamp) if home.home.night_file(stamp).exists() else None
         if night is None or night.state != COMPLETE:
             yield f"the record of {stamp}, which had ended, is {night.state if night else 'missing'}"
-        for name in EXPERIMENTS:
+        for name in every_kind.EXPERIMENTS:
             if not home.home.data_file(name, stamp).exists():
                 yield f"what {name} measured in {stamp}, which had ended, is missing"
         try:
@@ -219,7 +158,7 @@ def list_faults_of_the_next_night(home: HomeForTests, lived: Lived, place: int) 
             yield f"what {name} had measured in {stamp} was not saved: {home.last()['notes']}"
     for (name, stamp), raw in lived.data.items():
         path = home.home.data_file(name, stamp)
-        if path.exists() and not is_alike(path.read_bytes(), raw):
+        if path.exists() and not every_kind.is_alike(path.read_bytes(), raw):
             yield f"{path.name} of {name} is not what was measured"
     states = {stamp: home.home.read_night(stamp).state for stamp in home.stamps()}
     if set(states.values()) - {COMPLETE, INTERRUPTED}:
@@ -231,18 +170,4 @@ def list_faults_of_the_next_night(home: HomeForTests, lived: Lived, place: int) 
         archive.verify(home.root / "backup")
     except common.DashboardError as error:
         yield f"the archives: {error}"
-    yield from (f"{fault} after the next night" for fault in list_half_json(home))
-
-
-def list_half_json(home: HomeForTests) -> Iterator[str]:
-    for path in sorted((home.path / "results").rglob("*.json")):
-        try:
-            json.loads(path.read_bytes())
-        except ValueError:
-            yield f"{path} is half"
-
-
-def is_alike(left: bytes, right: bytes) -> bool:
-    """Whether two data files hold the same records; what was saved after a cut says so of itself."""
-    values = [json.loads(raw) for raw in (left, right)]
-    return all(values[0].get(field) == values[1].get(field) for field in ("records", "value"))
+    yield from (f"{fault} after the next night" for fault in every_kind.list_half_json(home))
