@@ -7,18 +7,18 @@ usage() {
 usage: dashboard_job.sh [--settings FILE | KEY=value]... [-- OPTIONS of run_dashboard.sh]
 
   REMOTE=URL           the repository of the dashboard (required)
-  FOLDER=/path         this job's own folder, made at its first run: checkout, environments, logs (required)
+  FOLDER=/path         a folder for this job alone, created on the first run: checkout, environments, logs (required)
   DASHBOARD_HOME=/path the home to run a night on (required)
-  BRANCH=name          the branch to follow; main if not given
+  BRANCH=name          branch to follow (default: main)
   OPTIONS=words        options of run_dashboard.sh, split at spaces
-  LOG_DIR=/path        where the dated logs go; FOLDER/logs if not given
-  KEEP_LOGS_DAYS=30    how long they are kept
+  LOG_DIR=/path        folder for the dated logs (default: FOLDER/logs)
+  KEEP_LOGS_DAYS=30    number of days to keep them
 
-FILE holds such lines, and # comments; nothing in it is executed or expanded except a leading ~/. What comes later
-on the command line wins. Where a night does not go well, its last words are printed, for cron's mail; else nothing is.
-Exit code: that of run_dashboard.sh; 2 also for bad settings, a foreign FOLDER, a first fetch that fails, or a BRANCH
-that REMOTE does not have (a night from the last good commit is run first); 75 also where another job works in FOLDER.
-SIGTERM, SIGINT and SIGHUP end the night; started under nohup, the job goes on after a hangup.
+FILE contains such lines and # comments. Nothing in it is executed or expanded except a leading ~/. Later settings
+on the command line win. The script prints only the summary of a night that did not go well, for cron's mail.
+Exit code: that of run_dashboard.sh; also 2 for bad settings, a FOLDER not created by this script, a failed first fetch,
+or a BRANCH that REMOTE does not have (after a night from the last good commit); also 75 if another job is using FOLDER.
+SIGTERM, SIGINT and SIGHUP end the night; under nohup the job survives a hangup.
 USAGE
 }
 
@@ -33,24 +33,24 @@ declare -A settings=([BRANCH]=main [OPTIONS]="" [LOG_DIR]="" [KEEP_LOGS_DAYS]=30
 
 set_value() { # PLACE KEY=value
   local key=${2%%=*} value=${2#*=}
-  [[ $2 == *=* ]] || fail "$1: ${2@Q} is not KEY=value."
-  [[ $value != [\"\']* ]] || fail "$1: $key: quotes are not removed here. Write the bare value."
+  [[ $2 == *=* ]] || fail "$1: ${2@Q} is not of the form KEY=value."
+  [[ $value != [\"\']* ]] || fail "$1: $key: remove the quotes; values are taken literally."
   case $key in
     FOLDER | DASHBOARD_HOME | LOG_DIR)
       [[ $value != \~/* ]] || value=$HOME/${value:2}
-      [[ $value == /* ]] || fail "$1: $key: ${value@Q} is not an absolute path. Begin it with / or ~/."
+      [[ $value == /* ]] || fail "$1: $key: ${value@Q} is not an absolute path. Start it with / or ~/."
       ;;
     KEEP_LOGS_DAYS) [[ $value =~ ^[0-9]{1,5}$ ]] || fail "$1: $key: ${value@Q} is not a number of days." ;;
     REMOTE | BRANCH) [[ $value =~ ^[^-] ]] || fail "$1: $key: ${value@Q} is empty or begins with a dash." ;;
     OPTIONS) ;;
-    *) fail "$1: there is no setting ${key@Q}. The settings are: REMOTE, BRANCH, FOLDER, DASHBOARD_HOME, OPTIONS, LOG_DIR, KEEP_LOGS_DAYS." ;;
+    *) fail "$1: unknown setting ${key@Q}. Known settings: REMOTE, BRANCH, FOLDER, DASHBOARD_HOME, OPTIONS, LOG_DIR, KEEP_LOGS_DAYS." ;;
   esac
   settings[$key]=$value
 }
 
 read_settings() { # FILE
   local line number=0
-  [[ -f $1 && -r $1 ]] || fail "$1: there is no such file, or it cannot be read."
+  [[ -f $1 && -r $1 ]] || fail "$1: no such file, or no permission to read it."
   while IFS= read -r line || [ -n "$line" ]; do
     number=$((number + 1))
     line=${line%"${line##*[![:space:]]}"}
@@ -60,12 +60,12 @@ read_settings() { # FILE
 
 claim_folder() { # FOLDER
   if [ -e "$1" ] && [ ! -e "$1/.dashboard_job" ] && [ -n "$(ls -A -- "$1")" ]; then
-    fail "FOLDER: $1 was not made by this script and is left alone. Name an empty or new folder."
+    fail "FOLDER: $1 was not created by this script, so it is left untouched. Use an empty or new folder."
   fi
-  { mkdir -p -- "$1" && : >>"$1/.dashboard_job"; } || fail "FOLDER: $1 cannot be written."
+  { mkdir -p -- "$1" && : >>"$1/.dashboard_job"; } || fail "FOLDER: $1 cannot be created or written."
   exec {LOCK}<>"$1/.dashboard_job" # held until the night ends: exec passes it on
   flock -n "$LOCK" && return
-  say "another job works in $1."
+  say "another job is using $1."
   exit 75
 }
 
@@ -76,17 +76,17 @@ update() { # SOURCE
     -c gc.autoDetach=false -c maintenance.autoDetach=false) error good
   mkdir -p -- "$1/.git"
   find "$1/.git" -name '*.lock' -delete # of a git that was killed: nobody else works here
-  "${git[@]}" init -q || fail "$1 cannot be made a git checkout."
+  "${git[@]}" init -q || fail "could not make a git checkout in $1."
   good=$("${git[@]}" rev-parse -q --verify "HEAD^{commit}") || good=""
   if ! error=$({ timeout -k 10 900 "${git[@]}" fetch -q --no-tags -- "${settings[REMOTE]}" \
     "+refs/heads/${settings[BRANCH]}:refs/job/newest" && "${git[@]}" reset -q --hard refs/job/newest; } 2>&1 </dev/null); then
     error=$(tail -n 3 <<<"$error" | tr '\n' ' ')
-    [ -n "$good" ] || fail "${settings[REMOTE]}, branch ${settings[BRANCH]}, cannot be fetched: $error"
-    "${git[@]}" reset -q --hard "$good" || fail "$1 cannot be brought back to $good. Remove $1, then it is fetched anew."
-    export TVMDASH_NOTE="The dashboard itself could not be updated and ran at its last good commit ${good:0:12}: $error"
+    [ -n "$good" ] || fail "could not fetch branch ${settings[BRANCH]} of ${settings[REMOTE]}: $error"
+    "${git[@]}" reset -q --hard "$good" || fail "could not reset $1 to $good. Remove $1; the next run fetches it again."
+    export TVMDASH_NOTE="The dashboard could not update itself and ran from its last good commit ${good:0:12}: $error"
     if [[ $error == *"couldn't find remote ref"* ]]; then
       NO_BRANCH=1
-      TVMDASH_NOTE="The dashboard's repository has no branch ${settings[BRANCH]@Q}, so it is not updated any more and ran at its last good commit ${good:0:12}. Mend BRANCH in the settings of dashboard_job.sh (repository: ${settings[REMOTE]})."
+      TVMDASH_NOTE="The dashboard's repository has no branch ${settings[BRANCH]@Q}, so it is no longer updated and ran from its last good commit ${good:0:12}. Correct BRANCH in the settings of dashboard_job.sh (repository: ${settings[REMOTE]})."
     fi
     say "$TVMDASH_NOTE"
   fi
@@ -118,7 +118,7 @@ run_night() { # LOG PROGRAM ARGUMENTS...
 tell() { # LOG
   local words
   words=$(awk '/^Night [0-9]+T[0-9]+Z/ { text = ""; on = 1 } on { text = text $0 "\n" } END { printf "%s", text }' "$1")
-  printf '%s\n' "${words:-$(tail -n 15 -- "$1")}" "The whole log: $1" >&2
+  printf '%s\n' "${words:-$(tail -n 15 -- "$1")}" "Full log: $1" >&2
 }
 
 main() {
@@ -133,10 +133,10 @@ main() {
     shift
   done
   for key in REMOTE FOLDER DASHBOARD_HOME; do
-    [ -n "${settings[$key]:-}" ] || fail "$key is not given. $0 --help shows the settings."
+    [ -n "${settings[$key]:-}" ] || fail "$key is required. $0 --help lists the settings."
   done
   for key in git flock; do
-    command -v "$key" >/dev/null || fail "$key is not there. Install it (Debian, Ubuntu: apt install git util-linux)."
+    command -v "$key" >/dev/null || fail "$key is not installed. Install it (Debian, Ubuntu: apt install git util-linux)."
   done
   folder=${settings[FOLDER]} log=${settings[LOG_DIR]:-$folder/logs}
   # shellcheck disable=SC2046 # names of variables, one word each
@@ -144,7 +144,7 @@ main() {
   export GIT_TERMINAL_PROMPT=0 GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh -o BatchMode=yes}"
   export LC_ALL=C.UTF-8 TVMDASH_VENV_DIR="${TVMDASH_VENV_DIR:-$folder/venv}"
   claim_folder "$folder"
-  mkdir -p -- "$log" || fail "LOG_DIR: $log cannot be made."
+  mkdir -p -- "$log" || fail "LOG_DIR: could not create $log."
   find "$log" -maxdepth 1 -name 'job_*.log' -mtime "+${settings[KEEP_LOGS_DAYS]}" -delete
   log=$log/job_$(date -u +%Y%m%dT%H%M%SZ).log
   [ ! -t 1 ] || say "writing to $log"

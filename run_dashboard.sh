@@ -10,19 +10,19 @@ usage: run_dashboard.sh HOME [options]
        run_dashboard.sh --command VERB [arguments]
        run_dashboard.sh --version
 
-Runs one night on the dashboard home HOME (a folder with config/config.json), such as sample-dashboard-home.
-The first start makes a virtual environment in .venv beside this script. With --quick it first makes HOME, a new small
-home, and the first page is there within minutes. `run_dashboard.sh HOME --help` lists the options, all of
-`python -m dashboard run`. With --command it runs `python -m dashboard VERB` in that environment, such as
+Runs one night on the dashboard home HOME (a folder with config/config.json), e.g. sample-dashboard-home.
+The first start creates a virtual environment in .venv next to this script. --quick first creates HOME as a small new
+home; its first page is ready within minutes. `run_dashboard.sh HOME --help` lists the options, which are those of
+`python -m dashboard run`. --command runs `python -m dashboard VERB` in that environment instead, e.g.
 `run_dashboard.sh --command tries HOME work`.
 
 Environment:
-  TVMDASH_PYTHON     the Python to use; else the first python3, python3.14, ..., python3.11 from 3.11 to 3.14
-  TVMDASH_VENV_DIR   where virtual environments are kept; else .venv beside this script
-  PIP_*              pip's own settings, for the first start
+  TVMDASH_PYTHON     Python to use (default: the first of python3, python3.14, ..., python3.11 that is 3.11 to 3.14)
+  TVMDASH_VENV_DIR   folder for virtual environments (default: .venv next to this script)
+  PIP_*              pip settings for the first start
 
-Exit code: 0 all well, 1 some job or backup failed, 2 usage, configuration or a missing prerequisite, 3 a bug of the
-dashboard, 75 another night holds the home, 130 interrupted. With --fail-on: 5 TVM got worse, 4 it was not judged.
+Exit codes: 0 success, 1 a job or backup failed, 2 usage or config error or a missing prerequisite, 3 a bug in the
+dashboard, 75 another night is using the home, 130 interrupted. With --fail-on: 5 TVM got worse, 4 it was not judged.
 USAGE
 }
 

@@ -20,7 +20,7 @@ fail() {
 
 # The locale, encoding and Python settings that cron and a terminal shall have alike.
 set_environment() { # REPO
-  [[ $1 != *:* ]] || fail "$1: Python cannot import from a folder with a colon in its path. Move the checkout."
+  [[ $1 != *:* ]] || fail "$1: Python cannot import from a path that contains a colon. Move the checkout."
   umask 022
   unset PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE PYTHONDONTWRITEBYTECODE
   export LANG=C.UTF-8 LC_ALL=C.UTF-8 PYTHONUTF8=1 PYTHONNOUSERSITE=1 PYTHONSAFEPATH=1
@@ -43,15 +43,15 @@ prepare_environment() { # REPO REQUIREMENTS...
   fi
   if [ -w "$VENV.lock" ] && [ -w "$root" ]; then
     touch -c -- "$VENV.lock"
-    remove_unused "$root" || say "environments that are not used any more could not be removed from $root."
+    remove_unused "$root" || say "could not remove unused environments from $root."
   fi
 }
 
 check_writable() { # ROOT
   local error
   error=$({ mkdir -p -- "$1" && : >>"$VENV.lock"; } 2>&1) ||
-    fail "the virtual environment cannot be made in $1: ${error##*: }." \
-      "Set TVMDASH_VENV_DIR to a folder that can be written, with 1 GB free."
+    fail "could not create the virtual environment in $1: ${error##*: }." \
+      "Set TVMDASH_VENV_DIR to a writable folder with 1 GB free."
 }
 
 is_complete() { [ -e "$VENV/.complete" ] && [ -x "$VENV_PYTHON" ]; }
@@ -63,7 +63,7 @@ lock_environment() { # -s|-x
     [ -z "${LOCK:-}" ] || exec {LOCK}<&-
     if [ -w "$VENV.lock" ]; then exec {LOCK}<>"$VENV.lock"; else exec {LOCK}<"$VENV.lock"; fi
     if ! flock -n "$1" "$LOCK"; then
-      say "another start is setting up $VENV; waiting for it."
+      say "waiting for another process that is setting up $VENV."
       flock "$1" "$LOCK"
     fi
     [ "$VENV.lock" -ef "/proc/self/fd/$LOCK" ] && return # else it was removed meanwhile: lock its successor
@@ -99,10 +99,10 @@ find_python() {
     [ "$state" != complete ] || return 0
   done < <(python_candidates)
   [ -z "$PYTHON" ] || return 0
-  [ -z "$seen" ] || fail "Python ${OLDEST_PYTHON/3/3.} to ${NEWEST_PYTHON/3/3.} is needed, and there is only ${seen:2}." \
-    "Install one, and name it in TVMDASH_PYTHON if it is not on the PATH."
-  fail "${TVMDASH_PYTHON:-python3} is not there or does not run. Install Python ${OLDEST_PYTHON/3/3.} or newer" \
-    "(Debian, Ubuntu: apt install python3 python3-venv), and name it in TVMDASH_PYTHON if it is not on the PATH."
+  [ -z "$seen" ] || fail "Python ${OLDEST_PYTHON/3/3.} to ${NEWEST_PYTHON/3/3.} is required, but only ${seen:2} was found." \
+    "Install a supported version, and set TVMDASH_PYTHON to it if it is not on the PATH."
+  fail "${TVMDASH_PYTHON:-python3} was not found or does not run. Install Python ${OLDEST_PYTHON/3/3.} or newer" \
+    "(Debian, Ubuntu: apt install python3 python3-venv), and set TVMDASH_PYTHON to it if it is not on the PATH."
 }
 
 python_candidates() {
@@ -121,9 +121,9 @@ python_candidates() {
 set_up_environment() { # REQUIREMENTS...
   local log=$VENV.log file arguments=() status=0 started=$SECONDS
   [ "$PYTHON_STATE" = complete ] ||
-    fail "$PYTHON ($PYTHON_VERSION) lacks ensurepip and venv, which make virtual environments." \
-      "Install them (Debian, Ubuntu: apt install python${PYTHON_VERSION%.*}-venv), or name another in TVMDASH_PYTHON."
-  [ ! -d "$VENV" ] || say "an earlier set-up of $VENV was interrupted; doing it again."
+    fail "$PYTHON ($PYTHON_VERSION) lacks the modules ensurepip and venv, which are needed to create virtual environments." \
+      "Install them (Debian, Ubuntu: apt install python${PYTHON_VERSION%.*}-venv), or set TVMDASH_PYTHON to another Python."
+  [ ! -d "$VENV" ] || say "an earlier set-up of $VENV was interrupted; starting over."
   say "setting up the Python packages in $VENV (once; a minute or so)."
   for file in "$@"; do arguments+=(-r "$file"); done
   trap 'stop_progress; exit 130' INT # pip answers an interrupt with an exit status of its own
@@ -174,10 +174,10 @@ explain_failure() { # LOG STATUS
   free_kb=$(df -Pk -- "${1%/*}" | awk 'NR == 2 { print $4 }') # ensurepip does not say why it fails
   printf '%s\n' "$tail" | sed 's/^/    /' >&2
   if [[ $tail == *"No space left on device"* || $tail == *"Disk quota exceeded"* || $free_kb -lt 4096 ]]; then
-    fail "the disk of $VENV is full (log: $1). Free 1 GB there, or set TVMDASH_VENV_DIR to a folder on another disk."
+    fail "the disk with $VENV is full (log: $1). Free 1 GB on it, or set TVMDASH_VENV_DIR to a folder on another disk."
   fi
-  fail "the Python packages could not be installed: the last step ended with status $2, its last lines are above, its" \
-    "log is $1. Check the network, the proxy or the package index (PIP_INDEX_URL, pip.conf), then start again."
+  fail "could not install the Python packages: the last step exited with status $2; its last lines are above, its" \
+    "log is $1. Check the network, the proxy and the package index (PIP_INDEX_URL, pip.conf), then try again."
 }
 
 # Remove environments that nobody used for UNUSED_DAYS and nobody holds.
@@ -190,7 +190,7 @@ remove_unused() { # ROOT
       rm -f -- "$place/.complete"
       rm -rf -- "$place" "$place.log"
       rm -f -- "$lock"
-      say "removed $place, not used for $UNUSED_DAYS days."
+      say "removed $place, which was unused for $UNUSED_DAYS days."
     fi
     exec {holder}<&-
   done

@@ -7,7 +7,7 @@ stage=${0##*/}
 name=${TVMDASH_JOB:-${PWD##*/}}
 script=${name%%[@~]*}.py # cnn~desk@release is the experiment cnn, on the host desk, on another TVM
 if [ ! -f "$script" ]; then
-  echo "$0: there is no $script in $PWD. Name the experiment's Python file as its folder." >&2
+  echo "$0: $script not found in $PWD. Give the experiment's Python file the name of its folder." >&2
   exit 2
 fi
 exec python3 "$script" "${stage%.sh}" "$@"

@@ -106,16 +106,16 @@ def test_a_failed_fetch_runs_the_last_good_commit_and_says_so_everywhere(job: Jo
     job.remote.rename(job.remote.parent / "gone.git")
     done = job.run()
     assert done.returncode == 0
-    assert "could not be updated and ran at its last good commit" in done.stderr
+    assert "could not update itself and ran from its last good commit" in done.stderr
     assert job.log().count("night of version 1") == 2
-    assert "note <The dashboard itself could not be updated" in job.log()
+    assert "note <The dashboard could not update itself" in job.log()
 
 
 def test_a_branch_that_is_not_there_runs_the_last_good_commit_says_so_and_ends_with_2(job: Job) -> None:
     assert job.run().returncode == 0
     done = job.run(*job.settings, "BRANCH=mian")
     assert done.returncode == 2
-    assert "has no branch 'mian', so it is not updated any more" in done.stderr
+    assert "has no branch 'mian', so it is no longer updated" in done.stderr
     assert "note <The dashboard's repository has no branch 'mian'" in job.log()
     assert job.log().count("night of version 1") == 2
     job.commit(2, exit_code=1)
@@ -134,7 +134,7 @@ def test_what_a_night_that_did_not_go_well_said_last_is_printed_for_the_mail(job
     assert done.returncode == 1
     lines = done.stderr.splitlines()
     assert lines[:2] == words.split("\\n")
-    assert lines[2].startswith(f"The whole log: {job.folder}/logs/job_")
+    assert lines[2].startswith(f"Full log: {job.folder}/logs/job_")
     job.commit(3, exit_code=3)
     assert "night of version 3" in job.run().stderr, "where there is no verdict, the end of what was printed"
 
@@ -207,7 +207,7 @@ def begun(
 def test_a_first_fetch_that_fails_ends_with_2(job: Job) -> None:
     done = job.run(*job.settings, "BRANCH=nothing")
     assert done.returncode == 2
-    assert "branch nothing, cannot be fetched" in done.stderr
+    assert "could not fetch branch nothing of " in done.stderr
     assert job.run().returncode == 0
 
 
@@ -216,7 +216,7 @@ def test_a_folder_that_it_did_not_make_is_left_alone(job: Job) -> None:
     (job.folder / "thesis.txt").write_text("mine")
     done = job.run()
     assert done.returncode == 2
-    assert "was not made by this script" in done.stderr
+    assert "was not created by this script" in done.stderr
     assert [path.name for path in job.folder.iterdir()] == ["thesis.txt"]
 
 
@@ -229,7 +229,7 @@ def test_a_second_job_in_one_folder_is_turned_away_with_75(job: Job) -> None:
         done = job.run()
         other.communicate(b"\n")
     assert done.returncode == 75
-    assert "another job works in" in done.stderr
+    assert "another job is using" in done.stderr
 
 
 def test_what_a_killed_git_left_is_repaired(job: Job) -> None:
@@ -289,13 +289,13 @@ def test_a_settings_file_is_read_and_nothing_in_it_is_executed(job: Job, tmp_pat
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("HOME=/x", "there is no setting 'HOME'. The settings are:"),
-        ("REMOTE", "'REMOTE' is not KEY=value"),
+        ("HOME=/x", "unknown setting 'HOME'. Known settings:"),
+        ("REMOTE", "'REMOTE' is not of the form KEY=value"),
         ("DASHBOARD_HOME=relative", "'relative' is not an absolute path"),
-        ('REMOTE="https://x"', "quotes are not removed here"),
+        ('REMOTE="https://x"', "remove the quotes; values are taken literally"),
         ("KEEP_LOGS_DAYS=many", "'many' is not a number of days"),
         ("REMOTE=--upload-pack=x", "begins with a dash"),
-        ("a[$(touch trap)]=1", "there is no setting"),
+        ("a[$(touch trap)]=1", "unknown setting"),
     ],
 )
 def test_a_bad_setting_is_named_with_its_line(job: Job, tmp_path: Path, line: str, fault: str) -> None:

@@ -53,7 +53,7 @@ def test_a_python_that_is_too_old_is_named_with_its_version(
     old = fake_python("python3", f"sys.version_info = {version}")
     started = repo.start("home", TVMDASH_PYTHON=str(old))
     assert started.exit_code == 2
-    assert f"Python 3.11 to 3.14 is needed, and there is only {old} ({'.'.join(map(str, version))})" in started.stderr
+    assert f"Python 3.11 to 3.14 is required, but only {old} ({'.'.join(map(str, version))})" in started.stderr
 
 
 def test_a_fitting_python_behind_one_that_is_too_old_is_taken(ready_repo: Any, fake_python: Any) -> None:
@@ -139,7 +139,7 @@ def test_a_set_up_killed_while_the_environment_is_made_is_repaired(repo: Any) ->
     assert repo.environments == []
     started = repo.start("home")
     assert started.exit_code == 0
-    assert "was interrupted; doing it again" in started.stderr
+    assert "was interrupted; starting over" in started.stderr
 
 
 @pytest.mark.slow  # it makes two environments
@@ -154,7 +154,7 @@ def test_a_start_waits_for_the_pip_of_a_killed_one_and_then_repairs(repo: Any, s
     silent_index.close()
     _, stderr = second.communicate(timeout=DEADLINE_S)
     assert second.returncode == 0, stderr
-    assert "was interrupted; doing it again" in stderr
+    assert "was interrupted; starting over" in stderr
     first.communicate(timeout=DEADLINE_S)
 
 
@@ -197,7 +197,7 @@ def test_only_environments_that_are_old_and_free_are_removed(ready_repo: Any) ->
         started = ready_repo.start("home")
         holder.communicate(b"\n")
     assert started.exit_code == 0
-    assert started.stderr == f"run_dashboard.sh: removed {free}, not used for 30 days.\n"
+    assert started.stderr == f"run_dashboard.sh: removed {free}, which was unused for 30 days.\n"
     assert not free.exists()
     assert not (root / f"{free.name}.lock").exists()
     assert all(place.exists() for place in (held, recent, foreign))
