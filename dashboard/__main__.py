@@ -21,7 +21,9 @@ def _enter_environment() -> None:
     markers = [path for root in roots for path in root.glob("*/.complete")]
     complete = sorted(markers, key=lambda path: path.stat().st_mtime)
     if not complete:
-        sys.exit(f"{roots[0]}: no environment is set up yet. Run ./run_dashboard.sh HOME once; it makes one.")
+        sys.exit(
+            f"{roots[0]}: the virtual environment does not exist yet. Run ./run_dashboard.sh HOME once to create it."
+        )
     python = complete[-1].parent / "bin" / "python"
     os.environ["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "shared" / "python")])
     os.execv(python, [str(python), "-m", "dashboard", *sys.argv[1:]])  # noqa: S606 - this process becomes that one

@@ -42,10 +42,12 @@ def add_home_verb(
 def add_code_options(parser: argparse.ArgumentParser) -> None:
     """Let a verb be told where scripts lie and which seed to take."""
     parser.add_argument(
-        "--experiments-dir", type=make_absolute, metavar="DIR", help="where the experiments' folders lie"
+        "--experiments-dir", type=make_absolute, metavar="DIR", help="folder that contains the experiments"
     )
-    parser.add_argument("--subsystem-dir", type=make_absolute, metavar="DIR", help="where the subsystems' folders lie")
-    parser.add_argument("--seed", type=int, help="seed of the random order")
+    parser.add_argument(
+        "--subsystem-dir", type=make_absolute, metavar="DIR", help="folder that contains the subsystems"
+    )
+    parser.add_argument("--seed", type=int, help="seed for the random order of the experiments")
 
 
 def find_code(arguments: argparse.Namespace) -> CodeFolders:
@@ -57,11 +59,11 @@ def find_home(arguments: argparse.Namespace) -> Home:
     """The home that is named; DashboardError where the folder is not there or is no home."""
     home = Home(arguments.home)
     if not home.root.is_dir():
-        raise DashboardError(f"{home.root}: there is no such folder. Name a home.")
+        raise DashboardError(f"{home.root}: no such folder. Give the path of a dashboard home.")
     if not home.config_file.is_file() and not home.nights.is_dir() and home.page() is None:
         raise DashboardError(
-            f"{home.root}: is no home: it has no {home.config_file.relative_to(home.root)}. "
-            f"Name a home, or begin one: cp -r {REPOSITORY / 'sample-dashboard-home'} NEW_HOME"
+            f"{home.root}: not a dashboard home: {home.config_file.relative_to(home.root)} is missing. Give the path "
+            f"of a home, or create one: cp -r {REPOSITORY / 'sample-dashboard-home'} NEW_HOME"
         )
     return home
 
@@ -80,7 +82,9 @@ def make_absolute(text: str) -> Path:
         str(path).encode()
     except UnicodeEncodeError:
         shown = os.fsencode(path).decode("utf-8", errors="backslashreplace")
-        raise argparse.ArgumentTypeError(f"{shown}: the path is not UTF-8. Name a folder whose path is.") from None
+        raise argparse.ArgumentTypeError(
+            f"{shown}: the path is not valid UTF-8. Use a folder with a UTF-8 path."
+        ) from None
     return path
 
 
@@ -97,7 +101,7 @@ def parse_duration_s(text: str) -> float:
     """Seconds in a text like `90`, `90s`, `10m`, `1.5h` or `2d`."""
     match = _DURATION.fullmatch(text)
     if not match or not float(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no length of time. Write it like 90s, 10m or 3h.")
+        raise argparse.ArgumentTypeError(f"invalid duration {text!r} (use e.g. 90s, 10m, 3h)")
     return float(match[1]) * _SECONDS[match[2] or "s"]
 
 

@@ -14,16 +14,18 @@ from tvmdash.errors import DashboardError
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add them to the command line."""
-    restore = verbs.add_parser(
-        "restore", help="bring a home back from its backup_dir; without TARGET, list its archives"
-    )
+    restore = verbs.add_parser("restore", help="restore a home from its backup_dir; without TARGET, list the archives")
     restore.add_argument("backup", metavar="BACKUP_DIR", help="the folder, or the s3://BUCKET/FOLDER of its copy")
     restore.add_argument(
-        "target", type=make_absolute, metavar="TARGET", nargs="?", help="a folder that is not there or is empty"
+        "target",
+        type=make_absolute,
+        metavar="TARGET",
+        nargs="?",
+        help="folder to restore to; must be empty or not exist yet",
     )
-    restore.add_argument("--archive", metavar="NAME", help="which archive; by default the newest")
+    restore.add_argument("--archive", metavar="NAME", help="archive to restore (default: the newest)")
     restore.set_defaults(verb=_restore)
-    verify = verbs.add_parser("verify", help="read every archive of a backup_dir back and check it")
+    verify = verbs.add_parser("verify", help="read back and verify every archive in a backup_dir")
     verify.add_argument("backup", metavar="BACKUP_DIR", help="the folder, or the s3://BUCKET/FOLDER of its copy")
     verify.set_defaults(verb=_verify)
 
@@ -41,7 +43,7 @@ def _restore_from(backup: Path, arguments: argparse.Namespace) -> int:
         for info in archives:
             print(f"{info.name}  {info.total_files} files  {info.broken or 'sound'}")
         count = f"{len(archives)} archive{'' if len(archives) == 1 else 's'}"
-        print(f"{count}. Give a target folder to restore the newest, or --archive NAME.")
+        print(f"{count}. To restore, give a target folder; --archive NAME selects an older archive.")
         return OK_CODE
     archive.restore(backup, arguments.archive, arguments.target)
     print(f"Restored {arguments.archive or archives[-1].name} to {arguments.target}.")
@@ -53,7 +55,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
     with _open_backup(arguments.backup) as backup:
         archive.verify(backup, None)
-    print(f"{arguments.backup}: every archive is sound.")
+    print(f"{arguments.backup}: all archives are intact.")
     return OK_CODE
 
 
@@ -75,8 +77,8 @@ def _refuse_home(backup: Path) -> None:
     from dashboard.plan.home_config import read_home_config
 
     if not backup.is_dir():
-        raise DashboardError(f"{backup}: there is no such folder. Give a home's backup_dir.")
+        raise DashboardError(f"{backup}: no such folder. Give the backup_dir of a home.")
     home = Home(make_absolute(str(backup)))
     if home.config_file.is_file() and not (backup / "archives").is_dir():
         backup_dir = read_home_config(home).backup
-        raise DashboardError(f"{backup}: is a home and holds no archives. Give its backup_dir: {backup_dir}.")
+        raise DashboardError(f"{backup}: this is a home, not a backup folder. Give its backup_dir: {backup_dir}.")

@@ -37,7 +37,7 @@ _CHECK_S = 60
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    add_home_verb(verbs, "check", _check, "find every fault of a home at once")
+    add_home_verb(verbs, "check", _check, "report every problem in a home's configuration at once")
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -47,7 +47,7 @@ def _check(arguments: argparse.Namespace) -> int:
         devices = survey_devices(make_plan(home, code))
     faults += [line.text for line in devices if line.is_fault]
     good = [line.text for line in devices if not line.is_fault]
-    said = faults or [f"{arguments.home}: no faults found.", *summarize_references(make_plan(home, code))]
+    said = faults or [f"{arguments.home}: no problems found.", *summarize_references(make_plan(home, code))]
     print("\n".join([*said, *good]))
     return USAGE if faults else OK_CODE
 
@@ -105,11 +105,11 @@ def _find_folder_faults(plan: Plan) -> Iterator[str]:
     for folder in (plan.home.root, *plan.config.folders):
         existing = _find_first_existing(folder)
         if not os.access(existing, os.W_OK | os.X_OK):
-            yield f"{existing}: cannot be written by this user. Change its owner, or choose another folder."
+            yield f"{existing}: this user has no write permission. Change the owner, or choose another folder."
             continue
         free = shutil.disk_usage(existing).free
         if free < plan.config.min_free_bytes:
-            yield f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb. Make room there."
+            yield f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb. Free some space there."
 
 
 def _find_reference_faults(plan: Plan) -> Iterator[str]:
@@ -134,7 +134,10 @@ def _find_route_faults(plan: Plan) -> Iterator[str]:
         subsystem = THREADS if route.kind is Kind.SLACK else SUBSYSTEM
         if subsystem not in active:
             config = plan.home.configs("subsystem") / subsystem / CONFIG_FILE
-            yield f"{plan.home.config_file}: $.routes.{route.name}: nobody tells it. Set active to true in {config}."
+            yield (
+                f"{plan.home.config_file}: $.routes.{route.name}: the subsystem that sends this route is not "
+                f"active. Set active to true in {config}."
+            )
 
 
 def _find_host_faults(plan: Plan) -> Iterator[str]:
@@ -153,11 +156,14 @@ def _find_first_existing(path: Path) -> Path:
 
 def _find_tool_faults() -> Iterator[str]:
     if shutil.which("bash", path="/usr/local/bin:/usr/bin:/bin") is None:
-        yield "bash: not found in /usr/bin or /bin. Install it: the stage scripts are written for it."
+        yield "bash: not found in /usr/local/bin, /usr/bin or /bin. Install it; the stage scripts need it."
     if not Path("/proc/self/environ").exists():
-        yield "/proc: not there. The dashboard needs Linux with /proc mounted."
+        yield "/proc is not mounted. The dashboard needs Linux with /proc."
 
 
 def _report_empty(plan: Plan) -> Iterator[str]:
     if not plan.experiments and not plan.away and not plan.rejected:
-        yield f"{plan.home.configs('experiment')}: no experiment is active. Set active to true in one's config.json."
+        yield (
+            f"{plan.home.configs('experiment')}: no experiment is active. Set active to true in an experiment's "
+            "config.json."
+        )

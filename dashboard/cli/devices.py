@@ -28,10 +28,13 @@ from tvmdash.stages import EXPERIMENT
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    parser = add_home_verb(verbs, "devices", _devices, "say what the home's devices can do; --add names one more")
-    parser.add_argument("--add", metavar="DEVICE", help="write it into the home's config, as opencl or cuda:1")
+    parser = add_home_verb(verbs, "devices", _devices, "show what the home's devices support; --add adds a device")
+    parser.add_argument("--add", metavar="DEVICE", help="add this device to the home's config, e.g. opencl or cuda:1")
     parser.add_argument(
-        "--experiment", action="append", metavar="NAME", help="that runs on it from now on; by default every active one"
+        "--experiment",
+        action="append",
+        metavar="NAME",
+        help="experiment that also runs on the new device (default: every active experiment)",
     )
 
 
@@ -43,7 +46,7 @@ def _devices(arguments: argparse.Namespace) -> int:
             print(f"{path}: written.")
     plan = make_plan(home, code)
     found = survey_devices(plan, tuple(plan.config.devices.values()))
-    print("\n".join(finding.text for finding in found) or f"{home.root}: the home has no devices beside the processor.")
+    print("\n".join(finding.text for finding in found) or f"{home.root}: the home has no devices other than the CPU.")
     return USAGE if any(finding.is_fault for finding in found) else OK_CODE
 
 
@@ -60,8 +63,8 @@ def add_device(plan: Plan, code: CodeFolders, name: str, experiments: Sequence[s
     chosen = list(experiments) if experiments else [job.name for job in plan.experiments if takes_devices(job.folder)]
     strange = [item for item in chosen if not takes_devices(code.of(EXPERIMENT, item))]
     if strange or not chosen:
-        which = f"{strange[0]} does not take devices" if strange else "no active experiment takes devices"
-        raise DashboardError(f"{which}. Name one that does with --experiment, as cnn_comp, operators or transformer.")
+        which = f"{strange[0]} does not support devices" if strange else "no active experiment supports devices"
+        raise DashboardError(f"{which}. Give one that does with --experiment, e.g. cnn_comp, operators or transformer.")
     common.write_json(home.config_file, {**config, "devices": listed})
     return [home.config_file, *(_add_to_experiment(home, name, item) for item in chosen)]
 
@@ -88,7 +91,7 @@ def survey_devices(plan: Plan, devices: Sequence[Device] | None = None) -> list[
 def _survey(device: Device, artifact: Artifact | None, source: str) -> Finding:
     if device.tracker is not None:
         host, port = device.tracker
-        return Finding(f"behind the tracker {host}:{port}, which is asked when it is measured.")
+        return Finding(f"reached through the RPC tracker {host}:{port}; it is not contacted until it is measured.")
     return survey(device.kind, device.index, artifact, source)
 
 

@@ -39,14 +39,18 @@ _NAMED = 3
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add them to the command line."""
     doctor = add_home_verb(
-        verbs, "doctor", _doctor, "find what is wrong with a home and its machine; --fix what is safe"
+        verbs, "doctor", _doctor, "diagnose a home and its machine; --fix repairs what is safe to repair"
     )
-    doctor.add_argument("--fix", action="store_true", help="do what is safe: set strays aside, make indexes anew")
     doctor.add_argument(
-        "--clock-is-right", action="store_true", help="nights dated ahead of it are strays, however many they are"
+        "--fix", action="store_true", help="make the safe repairs: move stray files aside, rebuild indexes"
     )
-    doctor.add_argument("--no-drill", action="store_true", help="do not try to restore the newest archive")
-    add_home_verb(verbs, "rebuild", _rebuild, "make every index of a home anew from its files", code=False)
+    doctor.add_argument(
+        "--clock-is-right",
+        action="store_true",
+        help="trust the clock: treat nights dated in the future as strays, however many there are",
+    )
+    doctor.add_argument("--no-drill", action="store_true", help="do not test-restore the newest archive")
+    add_home_verb(verbs, "rebuild", _rebuild, "rebuild every index of a home from its files", code=False)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
@@ -61,7 +65,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
                 print(f"fixed    {finding.subject}: {finding.fix() if finding.fix else ''}")
         left = [finding for finding in left if not finding.fix]
     elif fixable := [finding for finding in found if finding.fix]:
-        print(f"\n{len(fixable)} of these can be mended by --fix.")
+        print(f"\n--fix can repair {len(fixable)} of these.")
     return SOME_FAILED if left else OK_CODE
 
 
@@ -87,7 +91,7 @@ def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> It
 def _find_in_config(home: Home, code: CodeFolders) -> Iterator[Finding]:
     """What `check` finds: configs, scripts, folders, hosts, devices."""
     faults = find_faults(home, code)
-    remedy = f"python3 -m dashboard check {home.root} says the same, and is quicker."
+    remedy = f"python3 -m dashboard check {home.root} runs only these checks and is faster."
     yield from (make_fault("config", fault, remedy if fault is faults[-1] else "") for fault in faults)
     if not faults:
         yield make_good("config", "no faults (`check`).")
@@ -99,18 +103,22 @@ def _find_in_config(home: Home, code: CodeFolders) -> Iterator[Finding]:
 def _find_in_history(home: Home, now: datetime.datetime, *, is_clock_right: bool) -> Iterator[Finding]:
     ahead = strays.list_ahead(home, now)
     if strays.are_too_many(ahead) and not is_clock_right:
-        text = f"it says {now:%Y-%m-%d %H:%M} UTC, and {len(ahead)} nights are dated after that ({ahead[-1]} the last)."
+        text = (
+            f"the clock says {now:%Y-%m-%d %H:%M} UTC, but {len(ahead)} nights are dated later (the last one "
+            f"{ahead[-1]})."
+        )
         remedy = (
-            "If it is wrong: sudo timedatectl set-ntp true. If it was ahead in those nights: --clock-is-right --fix."
+            "If the clock is wrong now: sudo timedatectl set-ntp true. If it was ahead on those nights: "
+            "--clock-is-right --fix."
         )
         yield make_fault("clock", text, remedy)
     found = list(strays.find_strays(home, now, is_clock_right=is_clock_right))
     for stray in found:
         text = f"{stray.path.relative_to(home.root)}: {stray.why}."
-        yield make_fault("history", text, "--fix sets it aside, and loses nothing.", _make_fix(home, stray, now))
+        yield make_fault("history", text, "--fix moves it aside; nothing is deleted.", _make_fix(home, stray, now))
     if not found:
         nights = len(home.night_stamps())
-        yield make_good("history", f"{nights} night{'s' * (nights != 1)}, every file is what its name says.")
+        yield make_good("history", f"{nights} night{'s' * (nights != 1)}, all files match their names.")
 
 
 def _make_fix(home: Home, stray: Stray, now: datetime.datetime) -> Callable[[], str]:
@@ -120,24 +128,22 @@ def _make_fix(home: Home, stray: Stray, now: datetime.datetime) -> Callable[[], 
 def _find_in_indexes(home: Home) -> Iterator[Finding]:
     differences = list(indexes.find_differences(home))
     if differences:
-        text = f"the index of series is not what the files say: {format_list(differences, _NAMED)}."
+        text = f"the series index does not match the data files: {format_list(differences, _NAMED)}."
         remedy = f"python3 -m dashboard rebuild {home.root}"
         yield make_warning("index", text, remedy, lambda: format_list(indexes.rebuild(home), 20))
     else:
-        yield make_good("index", "it has every night that has files.")
+        yield make_good("index", "the series index covers every night that has data files.")
 
 
 def _find_in_schedule(home: Home, now: datetime.datetime) -> Iterator[Finding]:
     try:
         schedule = find_schedule(home)
     except DashboardError as error:
-        yield make_fault("schedule", str(error), "Mend it: `watch` cannot say whether nights run.")
+        yield make_fault("schedule", str(error), "Fix it; until then `watch` cannot tell whether nights run.")
         return
     if schedule is None:
-        text = "neither this user's crontab nor a timer of systemd runs nights of this home."
-        yield make_warning(
-            "schedule", text, 'docs/how-to/nightly.md has the line; or write "schedule" into the config.'
-        )
+        text = "neither this user's crontab nor a systemd timer starts nights for this home."
+        yield make_warning("schedule", text, 'Run `install`, or set "schedule" in the config (docs/how-to/nightly.md).')
         return
     if not schedule.is_enabled:
         yield make_fault(
@@ -147,11 +153,14 @@ def _find_in_schedule(home: Home, now: datetime.datetime) -> Iterator[Finding]:
         )
     watched = watch(home, schedule, now, None)
     if watched.is_quiet:
-        last = watched.last.stamp if watched.last else "none ever was"
-        text = f"nights should begin at {schedule}, and none was complete since one was due (the last: {last})."
-        yield make_fault("schedule", text, "See what cron mailed, or journalctl --user -u dashboard, and `status`.")
+        last = watched.last.stamp if watched.last else "none so far"
+        text = (
+            f"the schedule is {schedule}, but no night has completed since the last one was due (last complete "
+            f"night: {last})."
+        )
+        yield make_fault("schedule", text, "Check cron's mail or journalctl --user -u dashboard, and `status`.")
     else:
-        yield make_good("schedule", f"nights run as they should: {schedule}.")
+        yield make_good("schedule", f"nights run on schedule: {schedule}.")
 
 
 def _find_in_archives(home: Home, config: HomeConfig, now: datetime.datetime, *, drills: bool) -> Iterator[Finding]:
@@ -159,22 +168,24 @@ def _find_in_archives(home: Home, config: HomeConfig, now: datetime.datetime, *,
     if drills and home.night_stamps():
         last = drill.run_drill(home, config.backup, config.tmp_data, now)
     if not home.night_stamps():
-        yield make_good("archives", "there is none yet.")
+        yield make_good("archives", "no archive yet.")
     elif last is None:
-        yield make_warning("archives", "no restore was ever tried.", f"python3 -m dashboard doctor {home.root}")
+        yield make_warning(
+            "archives", "restoring an archive has never been tested.", f"python3 -m dashboard doctor {home.root}"
+        )
     elif last.fault:
-        remedy = f"python3 -m dashboard verify {config.backup} names all that is broken."
-        yield make_fault("archives", f"the newest one could not be restored: {last.fault}", remedy)
+        remedy = f"python3 -m dashboard verify {config.backup} lists everything that is damaged."
+        yield make_fault("archives", f"the newest archive could not be restored: {last.fault}", remedy)
     else:
-        tried = f"{last.archive} was restored with {last.files} files in {format_duration(last.elapsed_s)}"
-        yield make_good("archives", f"{tried} and removed again ({last.at[:8]}).")
+        tried = f"test restore of {last.archive} succeeded: {last.files} files in {format_duration(last.elapsed_s)}"
+        yield make_good("archives", f"{tried}; the copy was deleted ({last.at[:8]}).")
 
 
 def _find_tools() -> Iterator[Finding]:
     lacking = {tool: remedy for tool, remedy in _TOOLS.items() if shutil.which(tool) is None}
-    yield from (make_warning("tools", f"{tool} is not there.", remedy) for tool, remedy in lacking.items())
+    yield from (make_warning("tools", f"{tool} is not installed.", remedy) for tool, remedy in lacking.items())
     if not lacking:
-        yield make_good("tools", f"{', '.join(_TOOLS)} are there.")
+        yield make_good("tools", f"{', '.join(_TOOLS)} are installed.")
 
 
 def _find_in_routes(home: Home) -> Iterator[Finding]:
@@ -182,7 +193,7 @@ def _find_in_routes(home: Home) -> Iterator[Finding]:
     faults = list(filter(None, map(format_fault, states)))
     yield from (make_fault("routes", text, f"python3 -m dashboard routes {home.root} --test") for text in faults)
     if not faults:
-        yield make_good("routes", f"{len(states)} route{'s' * (len(states) != 1)}, as after the last night.")
+        yield make_good("routes", f"{len(states)} route{'s' * (len(states) != 1)}, no faults as of the last night.")
 
 
 def _find_permissions(home: Home, config: HomeConfig) -> Iterator[Finding]:
@@ -193,19 +204,19 @@ def _find_permissions(home: Home, config: HomeConfig) -> Iterator[Finding]:
     for folder in foreign:
         yield make_fault("permissions", f"{folder} belongs to another user.", f"sudo chown -R {own} {folder}")
     if home.config_file.is_file() and home.config_file.stat().st_mode & 0o002:
-        text = f"{home.config_file}: everybody may write it, and with it run what they like as this user."
+        text = f"{home.config_file}: anyone can write to this file and thereby run any command as this user."
         yield make_fault("permissions", text, f"chmod o-w {home.config_file}", lambda: _close(home.config_file))
     if not foreign:
-        yield make_good("permissions", "nights can write where they must.")
+        yield make_good("permissions", "nights can write to every folder they need.")
 
 
 def _close(path: Path) -> str:
     path.chmod(path.stat().st_mode & ~0o002)
-    return f"{path}: only its owner and group may write it now."
+    return f"{path}: now writable by its owner and group only."
 
 
 def _rebuild(arguments: argparse.Namespace) -> int:
     home = find_home(arguments)
     with night_lock(home):
-        print("\n".join(indexes.rebuild(home)) or "There is nothing to make an index of yet.")
+        print("\n".join(indexes.rebuild(home)) or "There is nothing to index yet.")
     return OK_CODE

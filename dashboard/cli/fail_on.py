@@ -16,7 +16,8 @@ _LEVELS = (Level.REGRESSION, Level.SUSPECT, Level.CHANGED, Level.INCOMPLETE, Lev
 def add_fail_on(parser: argparse.ArgumentParser) -> None:
     """Let a verb that shows a night end with a code for its verdict."""
     help_text = (
-        f"end with {TVM_WORSE} where the night's verdict is that or graver, and with {CANNOT_TELL} where there is none"
+        f"exit with {TVM_WORSE} if the night's verdict is this level or worse, or with {CANNOT_TELL} if there is no "
+        "verdict"
     )
     parser.add_argument("--fail-on", choices=[str(level) for level in _LEVELS], metavar="LEVEL", help=help_text)
 

@@ -22,12 +22,20 @@ from tvmdash.errors import DashboardError
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
     take = add_home_verb(
-        verbs, "import", _import, "take in what relay-bench, asv, pyperf, Google Benchmark wrote", code=False
+        verbs, "import", _import, "import results of relay-bench, asv, pyperf or Google Benchmark", code=False
     )
-    take.add_argument("source", type=Path, metavar="SOURCE", help="a file, a folder or a tar archive; never changed")
-    take.add_argument("--experiment", metavar="NAME", help="whose nights they become; by default what the source says")
-    take.add_argument("--timezone", metavar="ZONE", default="UTC", help="of stamps that name none, as Europe/Berlin")
-    take.add_argument("--dry-run", action="store_true", help="say what would be taken; write nothing")
+    take.add_argument(
+        "source", type=Path, metavar="SOURCE", help="file, folder or tar archive to read; it is never modified"
+    )
+    take.add_argument(
+        "--experiment",
+        metavar="NAME",
+        help="experiment to file the nights under (default: the one that the source names)",
+    )
+    take.add_argument(
+        "--timezone", metavar="ZONE", default="UTC", help="time zone of timestamps without one, e.g. Europe/Berlin"
+    )
+    take.add_argument("--dry-run", action="store_true", help="show what would be imported; write nothing")
 
 
 def _import(arguments: argparse.Namespace) -> int:
@@ -59,7 +67,7 @@ def run(home: Path, options: argparse.Namespace, say: Callable[[str], None]) -> 
             say(_format_line(report, dry_run=options.dry_run))
     if not results:
         known = ", ".join(file_format.name for file_format in FORMATS)
-        raise DashboardError(f"{options.source}: holds no results of a format that is known. Known: {known}.")
+        raise DashboardError(f"{options.source}: no results in a supported format. Supported formats: {known}.")
     say(_sum(counted, options))
     return Done(counted)
 
@@ -69,7 +77,7 @@ def _parse_zone(name: str) -> zoneinfo.ZoneInfo:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise DashboardError(
-            f"--timezone {name!r:.60}: there is no such time zone. Write it like Europe/Berlin."
+            f"--timezone {name!r:.60}: unknown time zone. Use an IANA name such as Europe/Berlin."
         ) from error
 
 
@@ -80,5 +88,5 @@ def _format_line(report: ImportReport, *, dry_run: bool) -> str:
 
 def _sum(counted: Counter[str], options: argparse.Namespace) -> str:
     taken = f"{counted[TAKEN]} nights {'would be ' if options.dry_run else ''}taken"
-    rest = f"{counted[IN_ALREADY]} in already, {counted[SKIPPED]} skipped, {counted[BROKEN]} broken"
-    return f"{taken}, {rest}. Stamps that name no time zone were read as {options.timezone}."
+    rest = f"{counted[IN_ALREADY]} already imported, {counted[SKIPPED]} skipped, {counted[BROKEN]} broken"
+    return f"{taken}, {rest}. Timestamps without a time zone were read as {options.timezone}."

@@ -10,10 +10,12 @@ from dashboard.cli.arguments import Verbs, add_home_verb, add_passed_on_verb
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add them to the command line."""
-    add_passed_on_verb(verbs, "incidents", _incidents, "list, show, acknowledge, close, silence incidents of a home")
-    add_passed_on_verb(verbs, "annotate", _annotate, "words for nights and commits of a home; known breaks")
-    explain = add_home_verb(verbs, "explain", _explain, "make an incident's decision again and say why", code=False)
-    explain.add_argument("incident", metavar="INCIDENT", help="its ID, or the beginning of it")
+    add_passed_on_verb(verbs, "incidents", _incidents, "list, show, acknowledge, close or silence incidents")
+    add_passed_on_verb(verbs, "annotate", _annotate, "annotate nights and commits; mark known breaks")
+    explain = add_home_verb(
+        verbs, "explain", _explain, "replay the decision behind an incident and explain it", code=False
+    )
+    explain.add_argument("incident", metavar="INCIDENT", help="incident ID or a prefix of it")
 
 
 def _incidents(rest: Sequence[str]) -> int:

@@ -21,24 +21,32 @@ _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    parser = add_home_verb(
-        verbs, "install", _install, "have nights start by themselves, by cron or systemd", code=False
-    )
-    parser.add_argument("--at", type=_parse_time, default=(3, 0), metavar="HH:MM", help="each day; by default 03:00")
+    parser = add_home_verb(verbs, "install", _install, "schedule nights with cron or systemd", code=False)
     parser.add_argument(
-        "--with", dest="starter", choices=["cron", "systemd"], help="by default cron, where it is there"
+        "--at", type=_parse_time, default=(3, 0), metavar="HH:MM", help="daily start time (default: 03:00)"
     )
     parser.add_argument(
-        "--settings", type=make_absolute, metavar="FILE", help="of dashboard_job.sh, which upgrades before each night"
+        "--with",
+        dest="starter",
+        choices=["cron", "systemd"],
+        help="scheduler to use (default: cron if it is installed)",
     )
-    parser.add_argument("--remove", action="store_true", help="take away what it wrote")
-    parser.add_argument("--yes", action="store_true", help="write without asking; it always shows what it writes")
+    parser.add_argument(
+        "--settings",
+        type=make_absolute,
+        metavar="FILE",
+        help="settings file of dashboard_job.sh, which updates the dashboard before each night",
+    )
+    parser.add_argument("--remove", action="store_true", help="remove what `install` wrote")
+    parser.add_argument(
+        "--yes", action="store_true", help="write without asking for confirmation; the changes are always shown"
+    )
 
 
 def _parse_time(text: str) -> tuple[int, int]:
     match = _TIME.fullmatch(text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time of day. Write it like 03:00.")
+        raise argparse.ArgumentTypeError(f"invalid time of day {text!r} (use HH:MM, e.g. 03:00)")
     return int(match[1]), int(match[2])
 
 
@@ -53,29 +61,36 @@ def _install(arguments: argparse.Namespace) -> int:
         before = starters.read_crontab()
         own = starter.make_cron_lines()
         after = starters.replace_in_crontab(before, home.root, own)
-        _show("These lines go into your crontab" if after != before else "Your crontab has these lines", own)
+        _show(
+            "These lines will be added to your crontab" if after != before else "Your crontab already has these lines",
+            own,
+        )
         if after != before and _is_wanted(is_sure=arguments.yes):
             starters.write_crontab(after)
-            print("Written. `crontab -l` shows them; cron mails what a night that fails prints.")
+            print("Crontab updated. `crontab -l` lists it; cron mails you the output of nights that fail.")
     else:
         units = starter.make_units()
         for name, text in units.items():
             _show(f"{Path(starters.UNITS) / name}", text.splitlines())
         if _is_wanted(is_sure=arguments.yes):
             starters.write_units(units)
-            print("Written and started. `systemctl --user list-timers` shows when nights begin.")
-            print("They run while you are logged in; `loginctl enable-linger` lets them run always.")
+            print("Units written and started. `systemctl --user list-timers` shows when the next night starts.")
+            print("User timers run only while you are logged in; `loginctl enable-linger` keeps them running.")
     return OK_CODE
 
 
 def _make_starter(home: Home, arguments: argparse.Namespace) -> starters.Starter:
     script = str(REPOSITORY / "run_dashboard.sh")
     if not Path(script).is_file():
-        raise DashboardError(f"{script} is not there: this dashboard is no checkout. Call `install` from one.")
+        raise DashboardError(
+            f"{script} not found: this dashboard was not installed from a git checkout. Run `install` in a checkout."
+        )
     run = [script, str(home.root)]
     if arguments.settings is not None:
         if not arguments.settings.is_file():
-            raise DashboardError(f"{arguments.settings}: there is no such file of settings for dashboard_job.sh.")
+            raise DashboardError(
+                f"{arguments.settings}: no such file. --settings takes a settings file of dashboard_job.sh."
+            )
         run = [str(REPOSITORY / "dashboard_job.sh"), "--settings", str(arguments.settings)]
     return starters.Starter(home.root, run, [script, "--command", "watch", str(home.root)], *arguments.at)
 
@@ -86,8 +101,8 @@ def _choose() -> str:
     if starters.has_user_systemd():
         return "systemd"
     raise DashboardError(
-        "Neither cron nor a systemd of this user is there to start nights. Install cron (apt install cron), or have "
-        "whatever starts programs here call run_dashboard.sh HOME."
+        "Neither cron nor a systemd user session is available. Install cron (apt install cron), or have your own "
+        "scheduler run run_dashboard.sh HOME."
     )
 
 
@@ -100,8 +115,8 @@ def _refuse_second(home: Home, *, with_cron: bool) -> None:
             own_lines -= 1
         elif started.origin not in own:
             raise DashboardError(
-                f"{started.origin} starts nights of {home.root} already ({started.times.text}). Remove that first; "
-                "what `install` wrote, --remove takes away."
+                f"{started.origin} already starts nights for {home.root} ({started.times.text}). Remove that first "
+                "(`install --remove` removes what `install` wrote)."
             )
 
 
@@ -111,12 +126,12 @@ def _remove(home: Home, *, is_sure: bool) -> int:
     own_lines = lines if starters.make_marks(home.root)[0] in lines else []
     units = starters.list_units(home.root)
     if not own_lines and not units:
-        print(f"Nothing of `install` is there for {home.root}.")
+        print(f"`install` has written nothing for {home.root}; there is nothing to remove.")
         return OK_CODE
     if own_lines:
-        _show("These lines leave your crontab", [line for line in lines if line not in left])
+        _show("These lines will be removed from your crontab", [line for line in lines if line not in left])
     if units:
-        _show("These units are stopped and removed", list(map(str, units)))
+        _show("These units will be stopped and removed", list(map(str, units)))
     if _is_wanted(is_sure=is_sure):
         if own_lines:
             starters.write_crontab(left)
@@ -135,9 +150,9 @@ def _is_wanted(*, is_sure: bool) -> bool:
     if is_sure:
         return True
     if not sys.stdin.isatty():
-        print("Nothing was changed. With --yes it is done.")
+        print("Nothing was changed. Pass --yes to apply the changes.")
         return False
-    if input("Do it? [y/N] ").strip().lower() in {"y", "yes"}:
+    if input("Apply these changes? [y/N] ").strip().lower() in {"y", "yes"}:
         return True
     print("Nothing was changed.")
     return False

@@ -79,10 +79,10 @@ COMMANDS = (
 def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 -m dashboard",
-        description="The nightly TVM benchmark dashboard.",
-        epilog="Exit codes: 0 all well; 1 some job or backup failed; 2 usage or top-level config; 3 a bug of ours; "
-        "4 it cannot be told (reproduce, try, signoff); 5 TVM is worse (--fail-on, --fail-over, signoff); "
-        "75 another night holds this home; 77 not allowed (try-request); 130 interrupted.",
+        description="Nightly benchmark dashboard for the TVM compiler.",
+        epilog="Exit codes: 0 success; 1 a job or backup failed; 2 usage or config error; 3 internal error (a bug); 4 "
+        "inconclusive (reproduce, try, signoff, --fail-on); 5 TVM is worse (--fail-on, --fail-over, signoff); "
+        "75 another night is using this home; 77 not allowed (try-request); 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"tvm-dashboard {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
@@ -120,7 +120,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return STOPPED
     except Exception:  # noqa: BLE001 - the edge of the program: whatever else comes here is a bug of ours, and its log is kept
-        print(f"This is a bug of the dashboard. Its log: {_keep_bug()}", file=sys.stderr)
+        print(
+            f"Internal error: this is a bug in the dashboard. Please report it with this log: {_keep_bug()}",
+            file=sys.stderr,
+        )
         return BUG
 
 
@@ -139,4 +142,4 @@ def _keep_bug() -> str:
     ):
         file.write(traceback.format_exc())
         return file.name
-    return "above; it could not be written to a file"
+    return "the traceback above (it could not be saved to a file)"

@@ -11,9 +11,9 @@ from dashboard.cli.arguments import Verbs, add_passed_on_verb
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add them to the command line."""
     add_passed_on_verb(
-        verbs, "traces", _traces, "what was measured, asked in SQL: query, summary, diff, seal, convert, ..."
+        verbs, "traces", _traces, "query the measurements in SQL: query, summary, diff, seal, convert, ..."
     )
-    add_passed_on_verb(verbs, "records", _records, "export and import records of the workload record format")
+    add_passed_on_verb(verbs, "records", _records, "export and import records in the workload record format")
 
 
 def _traces(rest: Sequence[str]) -> int:

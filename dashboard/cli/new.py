@@ -14,14 +14,20 @@ from tvmdash.stages import PIPELINES, Pipeline, pipeline
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    new = verbs.add_parser("new", help="write a new experiment or subsystem that runs, with its test")
+    new = verbs.add_parser("new", help="create a working experiment or subsystem with its test")
     new.add_argument("kind", choices=[row.kind for row in PIPELINES])
-    new.add_argument("name", metavar="NAME", help="lower case with digits and underscores")
+    new.add_argument("name", metavar="NAME", help="name: lower-case letters, digits and underscores")
     languages = new.add_mutually_exclusive_group()
-    for language, help_text in zip(LANGUAGES, ("Python, the default", "Bash alone", "a C function"), strict=True):
+    for language, help_text in zip(
+        LANGUAGES, ("write it in Python (default)", "Bash alone", "measure a C function"), strict=True
+    ):
         languages.add_argument(f"--{language}", dest="language", action="store_const", const=language, help=help_text)
     new.add_argument(
-        "--in", dest="folder", type=make_absolute, metavar="FOLDER", help="where; by default this repository"
+        "--in",
+        dest="folder",
+        type=make_absolute,
+        metavar="FOLDER",
+        help="folder to create it in (default: this repository)",
     )
     new.set_defaults(verb=_new, language=LANGUAGES[0])
 
@@ -40,12 +46,12 @@ def _format_next_steps(row: Pipeline, name: str, folder: Path, test: Path) -> st
     argument = shlex.quote(str(folder)) if private else name
     config = f"HOME/config/{row.folder}/{name}"
     lines = [
-        f"Written: {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}",
+        f"Created {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}",
         *([] if test.parent == folder else [f"Written: {test}"]),
         f"Try it:           python3 -m dashboard smoke {argument}",
         f"Test it:          python3 -m pytest {shlex.quote(str(test))}",
-        f"Take it into HOME: mkdir -p {config} && echo '{{\"active\": true}}' > {config}/config.json",
+        f"Add it to HOME:    mkdir -p {config} && echo '{{\"active\": true}}' > {config}/config.json",
     ]
     if private:
-        lines.append(f'and name its folder in HOME/config/config.json: "{row.kind}_dirs": ["{folder.parent}"]')
+        lines.append(f'and list its folder in HOME/config/config.json: "{row.kind}_dirs": ["{folder.parent}"]')
     return "\n".join(lines)

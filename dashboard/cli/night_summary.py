@@ -54,7 +54,9 @@ def summarize_night(home: Home, night: Night) -> str:
         lines.append("Longest: " + format_list([_format_longest(job) for job in _sort_by_time(night)[:3]], 3) + ".")
     lines += filter(None, map(format_fault, read_states(home)))
     page = home.page()
-    lines.append(f"Page: {page.as_uri()}" if page else f"There is no page; results lie in {home.root / 'results'}.")
+    lines.append(
+        f"Page: {page.as_uri()}" if page else f"No page was written; the results are in {home.root / 'results'}."
+    )
     return "\n".join(lines)
 
 
@@ -64,25 +66,25 @@ def _summarize_running(home: Home, night: Night) -> list[str]:
     if now is None:
         return []
     doing = [f"  Now: {what}, since {since} UTC.{_format_usual(now.usual_s.get(what))}" for what, since in now.running]
-    return [*(doing or ["  Now: between two steps."]), f"  {now.done} of {now.total} steps are done."]
+    return [*(doing or ["  Now: between steps."]), f"  {now.done} of {now.total} steps done."]
 
 
 def _format_usual(usual_s: float | None) -> str:
-    return f" It usually takes {format_duration(usual_s)}." if usual_s is not None else ""
+    return f" Usual duration: {format_duration(usual_s)}." if usual_s is not None else ""
 
 
 def _format_headline(home: Home, night: Night) -> str:
     if night.state in {INTERRUPTED, RUNNING}:
         state = (
-            "was interrupted; what it measured is saved by the next start"
+            "was interrupted; the next night saves its measurements"
             if night.state == INTERRUPTED
-            else "still runs"
+            else "is still running"
         )
         return f"Night {night.stamp} {state}."
     backup = describe_missing_backups([backup.moment for backup in night.missing_backups])
     if not night.jobs:
         also = f" {backup[0].upper()}{backup[1:]}." if backup else ""
-        return f"Night {night.stamp}: nothing was to be done: no experiment and no subsystem is active.{also}"
+        return f"Night {night.stamp}: nothing to do; no experiment and no subsystem is active.{also}"
     good = [job for job in night.jobs if job.well]
     counts = []
     for kind, of_kind in ((EXPERIMENT.kind, night.experiments), (SUBSYSTEM.kind, night.subsystems)):
@@ -99,7 +101,7 @@ def _summarize_tvm(home: Home, night: Night) -> str:
     try:
         verdict = read_verdict(home, night.stamp)
     except DashboardError as error:
-        return f"TVM's verdict cannot be read: {str(error).removesuffix('.')}"
+        return f"TVM's verdict could not be read: {str(error).removesuffix('.')}"
     return verdict.headline if verdict else "TVM was not judged"
 
 
@@ -123,9 +125,9 @@ def _format_failure(job: JobResult) -> str:
     step = job.first_failure
     if step is None:
         points = "point" if job.failed_points == 1 else "points"
-        return f"{job.kind} {job.name}: {job.failed_points} {points} FAILED; its summary says which and why"
+        return f"{job.kind} {job.name}: {job.failed_points} {points} FAILED; see its summary for which and why"
     last = step.log_tail.strip().rpartition("\n")[2]
-    log = "" if step.in_log or not last else f" Its output ends with: {_place(step.log_tail)}{elide(last, 200)}"
+    log = "" if step.in_log or not last else f" Last line of output: {_place(step.log_tail)}{elide(last, 200)}"
     return f"{job.kind} {job.name} {_WORDS[job.state]}: {step.stage}: {elide(step.message, 400)}{log}"
 
 
@@ -175,17 +177,17 @@ def _format_table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def summarize_plan(plan: Plan) -> str:
     """What a night would do, in order, and what is rejected and why."""
-    seed = "drawn at the start; below is one of them" if plan.drawn else f"seed {plan.seed}"
+    seed = "drawn when the night starts; the order below is an example" if plan.drawn else f"seed {plan.seed}"
     order = f"in random order ({seed})" if plan.config.randomize else "by priority, then name"
     own = [job for job in plan.experiments if not job.variant]
     lines = [f"Home {plan.home.root}: {len(own)} experiments {order}, {len(plan.subsystems)} subsystems."]
     lines += [_format_host(plan, host) for host in dict.fromkeys(job.host for job in plan.away)]
     lines += [f"TVM: {spec.branch} from {spec.remote}{_format_named(plan, spec)}" for spec in plan.artifacts]
     if (plan.experiments or plan.away) and not plan.artifacts:
-        lines.append("TVM: none; no experiment needs one.")
+        lines.append("TVM: none; no experiment needs it.")
     lines += summarize_references(plan)
     if len(own) < len(plan.experiments):
-        lines.append("Experiments on several TVMs run on one after the other; which goes first takes turns by night.")
+        lines.append("Experiments on several TVMs run on each TVM in turn; the first one rotates from night to night.")
     lines += _format_phases(plan)
     lines += estimate.summarize(plan)
     if plan.inactive:

@@ -12,7 +12,7 @@ from tvmdash.dashboard_info import Home
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    add_home_verb(verbs, "plan", _plan, "print what a night would do; runs nothing")
+    add_home_verb(verbs, "plan", _plan, "print what a night would do without running anything")
 
 
 def _plan(arguments: argparse.Namespace) -> int:

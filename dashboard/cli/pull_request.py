@@ -19,32 +19,32 @@ _log = logging.getLogger("github")
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add them to the command line."""
     request = add_home_verb(
-        verbs, "try-request", _request, "check who asks for a try in a pull request; print the arguments", code=False
+        verbs, "try-request", _request, "check who requests a try in a pull request; print the arguments", code=False
     )
-    request.add_argument("--asked-by", required=True, metavar="LOGIN", help="who wrote the comment")
-    comment = add_home_verb(
-        verbs, "try-comment", _comment, "answer in a pull request with what a try measured", code=False
-    )
+    request.add_argument("--asked-by", required=True, metavar="LOGIN", help="author of the comment")
+    comment = add_home_verb(verbs, "try-comment", _comment, "post the result of a try to a pull request", code=False)
     what = comment.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "result", nargs="?", type=make_absolute, metavar="RESULT",
-        help="what `try --json` wrote; where it is not there, the comment says that there is no result",
+        help="file written by `try --json`; if it is missing, the comment says that there is no result",
     )  # fmt: skip
-    what.add_argument("--begun", action="store_true", help="say that it is built and measured")
-    comment.add_argument("--asked-by", default="", metavar="LOGIN", help="who asked for it")
-    comment.add_argument("--run-url", default="", type=_parse_url, metavar="URL", help="where the log is")
+    what.add_argument("--begun", action="store_true", help="post that the build and measurement are in progress")
+    comment.add_argument("--asked-by", default="", metavar="LOGIN", help="who requested the try")
+    comment.add_argument("--run-url", default="", type=_parse_url, metavar="URL", help="URL of the log")
     for verb in (request, comment):
         repository = os.environ.get("GITHUB_REPOSITORY")
         verb.add_argument(
             "--repository", default=repository, required=not repository, metavar="OWNER/NAME",
-            help="by default GITHUB_REPOSITORY",
+            help="repository of the pull request (default: $GITHUB_REPOSITORY)",
         )  # fmt: skip
-        verb.add_argument("--pull", required=True, type=_parse_number, metavar="NUMBER", help="the pull request")
+        verb.add_argument(
+            "--pull", required=True, type=_parse_number, metavar="NUMBER", help="number of the pull request"
+        )
 
 
 def _parse_number(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text)):
-        raise argparse.ArgumentTypeError(f"{text[:100]!r} is no pull request's number.")
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not a pull request number.")
     return int(text)
 
 
@@ -52,7 +52,7 @@ def _parse_url(text: str) -> str:
     from tvmdash.http_util import is_safe
 
     if text and (not is_safe(text) or any(sign in text for sign in "()<>[]\\\"'`")):
-        raise argparse.ArgumentTypeError(f"{text[:200]!r} is no https:// address for a link.")
+        raise argparse.ArgumentTypeError(f"{text[:200]!r} is not an https:// URL.")
     return text
 
 

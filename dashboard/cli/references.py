@@ -25,7 +25,7 @@ _WHY_ALONE: Mapping[Alone, str] = MappingProxyType(
 def summarize_references(plan: Plan) -> list[str]:
     """A line for each TVM, and one for the experiments that are measured alone."""
     if plan.config.reference is ReferenceRule.NONE:
-        return ["Reference: none, as the config says."] if plan.artifacts else []
+        return ["Reference: none (disabled in the config)."] if plan.artifacts else []
     lines = [f"Reference of TVM {format_spec(item.tvm)}: {_describe(item)}." for item in forecast_references(plan)]
     alone = [f"{job.name} ({_WHY_ALONE[job.alone]})" for job in plan.experiments if job.alone]
     return [*lines, *([f"Measured alone: {format_list(alone, _NAMED)}."] if lines and alone else [])]
@@ -38,11 +38,11 @@ def _describe(item: Forecast) -> str:
         case Expected.ITSELF:
             return "itself (an A/A test)"
         case Expected.KEPT:
-            newer = f"; where tonight's is not {item.last} any more, the release before it" if item.last else ""
-            return f"TVM {item.reference}, as on the nights before{newer}"
+            newer = f"; if tonight's TVM is no longer {item.last}, the release before it" if item.last else ""
+            return f"TVM {item.reference}, as on previous nights{newer}"
         case Expected.RELEASE_BEFORE:
-            return "the release before it, which the night asks the package index for"
+            return "the previous release, which the night looks up in the package index"
         case Expected.BUILD_BEFORE:
-            return f"the build before it; the last night's is {item.last}"
+            return f"the previous build; the last night's build is {item.last}"
         case Expected.FIRST_BUILD:
-            return "none, as no earlier night built it"
+            return "none; no earlier night built it"

@@ -16,13 +16,15 @@ _MOST_FAULTS = 3
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    results = add_home_verb(verbs, "results", _results, "print all numbers of a night as Markdown", code=False)
-    results.add_argument("night", nargs="?", metavar="NIGHT", help="its stamp; by default the newest")
+    results = add_home_verb(verbs, "results", _results, "print all results of a night as Markdown", code=False)
+    results.add_argument("night", nargs="?", metavar="NIGHT", help="stamp of the night (default: the newest)")
     results.add_argument(
-        "--experiments-dir", type=make_absolute, metavar="DIR", help="where the experiments' folders lie"
+        "--experiments-dir", type=make_absolute, metavar="DIR", help="folder that contains the experiments"
     )
-    results.add_argument("--history", action="store_true", help="instead, what backfill measured, TVM by TVM")
-    results.add_argument("--output", type=make_absolute, metavar="FILE", help="write the page there instead")
+    results.add_argument("--history", action="store_true", help="print the backfill measurements, TVM by TVM, instead")
+    results.add_argument(
+        "--output", type=make_absolute, metavar="FILE", help="write the page to this file instead of stdout"
+    )
 
 
 def _results(arguments: argparse.Namespace) -> int:
@@ -32,7 +34,7 @@ def _results(arguments: argparse.Namespace) -> int:
             common.write_text(arguments.output, text)
         except OSError as error:
             raise DashboardError(
-                f"--output {arguments.output}: {error.strerror}. Name a file in a folder that is there."
+                f"--output {arguments.output}: {error.strerror}. Give a file in an existing folder."
             ) from error
         print(f"Written: {arguments.output}")
     else:
@@ -54,12 +56,12 @@ def _history(arguments: argparse.Namespace) -> str:
     from tvmdash.backfill import history_text
 
     if arguments.night:
-        raise DashboardError(f"--history is of many nights. Leave out {arguments.night}.")
+        raise DashboardError(f"--history covers all nights. Leave out {arguments.night}.")
     history = version_history.read(Home(arguments.home))
     if not history.versions:
         command = history_text.format_command(str(arguments.home))
         failed = [f"{tvm}, {experiment}: {why}." for experiment, tvm, why in history_text.list_failures(history)]
         known = [*history.broken, *failed][:_MOST_FAULTS]
-        none = f"{arguments.home}: there are no nights of backfill that can be read."
-        raise DashboardError(" ".join([none, *known, f"Measure some: {command}"]))
+        none = f"{arguments.home}: no readable backfill nights."
+        raise DashboardError(" ".join([none, *known, f"Measure some with: {command}"]))
     return history_page.format_page(history)

@@ -24,34 +24,42 @@ _DAYS = 14
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add them to the command line."""
-    retire = add_home_verb(verbs, "retire", _retire, "what is gone on purpose: nobody misses it any more", code=False)
-    retire.add_argument("pattern", metavar="WHAT", nargs="?", help=f"{_WHAT}; without it, list what is retired")
-    retire.add_argument("why", metavar="WHY", nargs="?", default="", help="why, for those who read it later")
-    mute = add_home_verb(verbs, "mute", _mute, "what is too noisy: judged, and not told of until a day", code=False)
-    mute.add_argument("pattern", metavar="WHAT", nargs="?", help=f"{_WHAT}; without it, list what is muted")
-    mute.add_argument("why", metavar="WHY", nargs="?", default="", help="why, for those who read it later")
+    retire = add_home_verb(
+        verbs,
+        "retire",
+        _retire,
+        "mark an experiment or series as gone on purpose, so that it is not reported as missing",
+        code=False,
+    )
+    retire.add_argument("pattern", metavar="WHAT", nargs="?", help=f"{_WHAT}; if omitted, list what is retired")
+    retire.add_argument("why", metavar="WHY", nargs="?", default="", help="reason, for later readers")
+    mute = add_home_verb(
+        verbs, "mute", _mute, "mute noisy series: still judged, but not reported until a given day", code=False
+    )
+    mute.add_argument("pattern", metavar="WHAT", nargs="?", help=f"{_WHAT}; if omitted, list what is muted")
+    mute.add_argument("why", metavar="WHY", nargs="?", default="", help="reason, for later readers")
     end = mute.add_mutually_exclusive_group()
-    end.add_argument("--until", type=_parse_day, metavar="DATE", help="its last day (UTC), as 2026-12-24")
-    end.add_argument("--days", type=float, default=_DAYS, help=f"how long; by default {_DAYS}")
-    unretire = add_home_verb(verbs, "unretire", _unretire, "expect again what was retired", code=False)
-    unmute = add_home_verb(verbs, "unmute", _unmute, "tell again of what was muted", code=False)
+    end.add_argument("--until", type=_parse_day, metavar="DATE", help="last day of the mute (UTC), e.g. 2026-12-24")
+    end.add_argument("--days", type=float, default=_DAYS, help=f"duration of the mute (default: {_DAYS})")
+    unretire = add_home_verb(verbs, "unretire", _unretire, "expect a retired experiment or series again", code=False)
+    unmute = add_home_verb(verbs, "unmute", _unmute, "report a muted series again", code=False)
     for parser in (unretire, unmute):
-        parser.add_argument("pattern", metavar="WHAT", help="as it was given")
-        parser.add_argument("why", metavar="WHY", nargs="?", default="", help="why, for those who read it later")
-    renaming = add_home_verb(verbs, "rename", _rename, "give an experiment or workload another name", code=False)
+        parser.add_argument("pattern", metavar="WHAT", help="the pattern as it was given")
+        parser.add_argument("why", metavar="WHY", nargs="?", default="", help="reason, for later readers")
+    renaming = add_home_verb(verbs, "rename", _rename, "rename an experiment or workload", code=False)
+    renaming.add_argument("kind", choices=[str(kind) for kind in RenameKind], metavar="KIND", help="what to rename")
     renaming.add_argument(
-        "kind", choices=[str(kind) for kind in RenameKind], metavar="KIND", help="experiment or workload"
+        "before",
+        metavar="OLD",
+        help="current name, e.g. cnn_comp, or for a workload its name in records, e.g. network.resnet18",
     )
-    renaming.add_argument(
-        "before", metavar="OLD", help="as in cnn_comp; of a workload as records have it: network.resnet18"
-    )
-    renaming.add_argument("now", metavar="NEW", help="its series keep their history, IDs and incidents")
-    renaming.add_argument("why", metavar="WHY", nargs="?", default="", help="why, for those who read it later")
+    renaming.add_argument("now", metavar="NEW", help="new name; the series keep their history, IDs and incidents")
+    renaming.add_argument("why", metavar="WHY", nargs="?", default="", help="reason, for later readers")
     for parser in (retire, mute, unretire, unmute, renaming):
-        parser.add_argument("--who", metavar="NAME", help="by default the user who runs this")
+        parser.add_argument("--who", metavar="NAME", help="who decided it (default: the current user)")
 
 
-_WHAT = "an experiment (cnn_comp), or series by their names, with * and ? (cnn_comp resnet18*)"
+_WHAT = "an experiment (cnn_comp), or series by name; * and ? are wildcards (cnn_comp resnet18*)"
 
 
 def _parse_day(text: str) -> datetime.datetime:
@@ -59,7 +67,7 @@ def _parse_day(text: str) -> datetime.datetime:
     try:
         day = datetime.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=datetime.UTC)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day. Write it like 2026-12-24.") from None
+        raise argparse.ArgumentTypeError(f"invalid date {text!r} (use YYYY-MM-DD, e.g. 2026-12-24)") from None
     return day + datetime.timedelta(days=1, seconds=-1)
 
 
@@ -73,7 +81,10 @@ def _retire(arguments: argparse.Namespace) -> int:
         remedy = f'retire {home.root} "{arguments.pattern}" "it was merged into ..."'
         raise DashboardError("WHY is missing.", remedy=remedy)
     matched = decisions.retire(home, arguments.pattern, _decide(arguments))
-    print(f"Retired: {matched}. From the next night on nobody misses it, and a whole experiment does not run.")
+    print(
+        f"Retired: {matched}. From the next night on it is not reported as missing; a retired experiment no longer "
+        "runs."
+    )
     return OK_CODE
 
 
@@ -96,12 +107,12 @@ def _list_left_behind(home: Home, change: Rename) -> Iterator[str]:
         for name, pattern in (("experiment", owner.experiment), ("series", owner.series)):
             if _is_left_behind(pattern, change):
                 place = f"{home.config_file}: $.owners[{at}].{name}"
-                yield f"{place}: {pattern!r} is still of {change.before}: write {change.now}."
+                yield f"{place}: {pattern!r} still refers to {change.before}. Change it to {change.now}."
     retired, muted = decisions.list_retired(home), decisions.list_muted(home, change.at)
     kept = [*(("unretire", each.scope) for each in retired), *(("unmute", each.pattern) for each in muted)]
     for verb, pattern in kept:
         if _is_left_behind(pattern, change):
-            yield f"{pattern!r} was said of {change.before} alone: {verb} it, and say it of {change.now}."
+            yield f"{pattern!r} names only {change.before}. Run {verb} for it, then repeat it with {change.now}."
 
 
 def _is_left_behind(pattern: str, change: Rename) -> bool:
@@ -118,7 +129,7 @@ def _mute(arguments: argparse.Namespace) -> int:
         return _list([decisions.describe_muted(each) for each in decisions.list_muted(home, by.at)], "muted")
     until = arguments.until or common.utc_now() + datetime.timedelta(days=arguments.days)
     matched = decisions.mute(home, arguments.pattern, until, by)
-    print(f"Muted until {until:%Y-%m-%d %H:%M} UTC: {matched}. It is judged all the same.")
+    print(f"Muted until {until:%Y-%m-%d %H:%M} UTC: {matched}. It is still judged.")
     return OK_CODE
 
 
@@ -130,13 +141,13 @@ def _list(lines: Sequence[str], what: str) -> int:
 def _unretire(arguments: argparse.Namespace) -> int:
     from tvmdash.incidents import decisions
 
-    return _take_back(arguments, decisions.unretire, "is expected again from the next night on")
+    return _take_back(arguments, decisions.unretire, "will be expected again from the next night on")
 
 
 def _unmute(arguments: argparse.Namespace) -> int:
     from tvmdash.incidents import decisions
 
-    return _take_back(arguments, decisions.unmute, "is told of again from the next night on")
+    return _take_back(arguments, decisions.unmute, "will be reported again from the next night on")
 
 
 def _take_back(arguments: argparse.Namespace, undo: Callable[[Home, str, By], None], effect: str) -> int:

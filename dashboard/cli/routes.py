@@ -10,7 +10,7 @@ from dashboard.cli.arguments import Verbs, add_passed_on_verb
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    add_passed_on_verb(verbs, "routes", _routes, "show, test and serve the routes on which incidents are told")
+    add_passed_on_verb(verbs, "routes", _routes, "show, test and run the routes that deliver incident messages")
 
 
 def _routes(rest: Sequence[str]) -> int:

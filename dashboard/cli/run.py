@@ -23,9 +23,13 @@ from tvmdash.verdict import read_verdict
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
     run = add_home_verb(verbs, "run", _run, "run a night")
-    run.add_argument("--no-rebuild-tvm", action="store_true", help="use the TVM artifacts that are there; no network")
     run.add_argument(
-        "--quick", action="store_true", help="make HOME first: a small one, whose night takes a minute or two"
+        "--no-rebuild-tvm",
+        action="store_true",
+        help="use only TVM artifacts already on this machine; no network access",
+    )
+    run.add_argument(
+        "--quick", action="store_true", help="first create HOME as a small home; its night takes a minute or two"
     )
     add_fail_on(run)
 
@@ -68,7 +72,7 @@ def _telling_why(fail: Callable[[str], None]) -> Iterator[None]:
         fail(str(error))
         raise
     except Exception:
-        fail(f"This is a bug of the dashboard.\n{traceback.format_exc()}")
+        fail(f"Internal error: this is a bug in the dashboard.\n{traceback.format_exc()}")
         raise
 
 
@@ -77,4 +81,4 @@ def _leave_metrics(path: Path, home: Home, done: Night) -> None:
     try:
         prometheus.write_metrics(path, home.root, done, read_verdict(home, done.stamp))
     except (DashboardError, OSError) as error:
-        print(f"prometheus_file: {path} was not written: {error}")
+        print(f"prometheus_file: could not write {path}: {error}")

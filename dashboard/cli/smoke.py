@@ -18,22 +18,27 @@ _NAMED = 12
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    smoke = verbs.add_parser("smoke", help="try an experiment or subsystem: all stages, small, in a scratch home")
-    smoke.add_argument("job", metavar="NAME", help="its name, or its folder where that has a / in it")
+    smoke = verbs.add_parser(
+        "smoke", help="smoke-test an experiment or subsystem: run all its stages with small sizes in a scratch home"
+    )
+    smoke.add_argument("job", metavar="NAME", help="name, or path of its folder (with a /)")
     smoke.add_argument(
         "home", nargs="?", type=make_absolute, default=SAMPLE_HOME, metavar="HOME",
-        help="whose TVM and config are taken; by default the sample home. Nothing in it is changed",
+        help="home to take TVM and config from (default: the sample home); it is not modified",
     )  # fmt: skip
     smoke.add_argument(
-        "--config", type=make_absolute, metavar="FILE", help="its config.json, in the place of the home's"
+        "--config", type=make_absolute, metavar="FILE", help="job config file to use instead of the home's"
     )
     smoke.add_argument(
-        "--scratch", type=make_absolute, metavar="FOLDER", help="the scratch home; else a temporary folder"
+        "--scratch",
+        type=make_absolute,
+        metavar="FOLDER",
+        help="folder for the scratch home (default: a temporary folder)",
     )
     smoke.add_argument(
-        "--experiments-dir", type=make_absolute, metavar="DIR", help="where the experiments' folders lie"
+        "--experiments-dir", type=make_absolute, metavar="DIR", help="folder that contains the experiments"
     )
-    smoke.add_argument("--subsystem-dir", type=make_absolute, metavar="DIR", help="where the subsystems' folders lie")
+    smoke.add_argument("--subsystem-dir", type=make_absolute, metavar="DIR", help="folder that contains the subsystems")
     smoke.set_defaults(verb=_smoke)
 
 
@@ -50,7 +55,7 @@ def _smoke(arguments: argparse.Namespace) -> int:
     done = night.run_night(plan, rebuild=smoke.needs_fetching(plan))
     print(night_summary.summarize_status(home, done))
     print("\n".join(_report_results(home, done, trial.code)))
-    print(f"\nAll of it lies in {home.root}; when you have seen it: rm -r {home.root}")
+    print(f"\nAll output is in {home.root}; when you are done: rm -r {home.root}")
     return choose_exit_code(done)
 
 

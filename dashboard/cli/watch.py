@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    text = "say where nights do not run as scheduled; a cron line of its own"
+    text = "alert when nights do not run as scheduled; run it from cron"
     parser = add_home_verb(verbs, "watch", _watch, text, code=False)
-    parser.add_argument("--verbose", action="store_true", help="say as well how nights run where nothing is new")
-    parser.epilog = "Exit codes: 0 nights run; 1 they do not, or a route failed; 2 no schedule is known."
+    parser.add_argument("--verbose", action="store_true", help="also print the state when nothing has changed")
+    parser.epilog = "Exit codes: 0 nights run on schedule; 1 they do not, or a route failed; 2 no schedule found."
 
 
 def _watch(arguments: argparse.Namespace) -> int:
     home, now = find_home(arguments), common.utc_now()
     schedule = find_schedule(home)
     if schedule is None:
-        remedy = 'Write the time into it, as "schedule": "0 3 * * *", or let cron or a timer of systemd run its nights.'
-        problem = "no schedule: neither it nor this user's crontab or timers say when nights begin."
+        remedy = 'Set "schedule": "0 3 * * *" there, or start the nights from cron or a systemd timer.'
+        problem = "no schedule found, neither there nor in this user's crontab or systemd timers."
         raise DashboardError(problem, place=home.config_file, remedy=remedy)
     watched = watch(home, schedule, now, _read_grace(home))
     is_new, told = _tell(home, watched, now)
@@ -65,7 +65,7 @@ def _tell(home: Home, watched: Watched, now: datetime.datetime) -> tuple[bool, S
     except DashboardError as error:
         if watched.is_quiet:
             print("\n".join(_describe(home, watched)))
-        raise DashboardError(f"Nothing can be told on the routes: {error}") from error
+        raise DashboardError(f"No messages can be sent on the routes: {error}") from error
     if watched.is_quiet:
         return spells.tell_quiet(home, routing, _make_spell(home, watched), now)
     return spells.tell_end(home, routing, lambda since: _make_end(home, watched, since), now)
@@ -91,19 +91,23 @@ def _make_end(home: Home, watched: Watched, since: str) -> Spell:
     from tvmdash.routes.spells import Spell
 
     title, *lines = _describe(home, watched)
-    lines.append(f"Before it none was complete since {_format_night(since)}." if since else "It is the first one.")
+    lines.append(
+        f"Before that, no night had completed since {_format_night(since)}."
+        if since
+        else "It is the first complete night."
+    )
     night = watched.last.stamp if watched.last else common.stamp_of(common.utc_now())
-    return Spell(night, since, title, (Item("Nights run again", tuple(lines)),), is_over=True)
+    return Spell(night, since, title, (Item("Nights are running again", tuple(lines)),), is_over=True)
 
 
 def _describe(home: Home, watched: Watched) -> list[str]:
     """What is seen, the gist first."""
     last = watched.last.stamp if watched.last else ""
     if not watched.is_quiet:
-        text = f"The last complete one is that of {_format_night(last)}" if last else "None was due yet"
-        return ["Nights run as scheduled", f"{text}. Schedule: {watched.schedule}."]
-    title = f"No night has been complete since {_format_night(last)}" if last else "No night has ever been complete"
-    due = f"One was due on {watched.due:%Y-%m-%d at %H:%M} UTC and is given {_format_grace(watched)} to be complete."
+        text = f"Last complete night: {_format_night(last)}" if last else "No night was due yet"
+        return ["Nights are running on schedule", f"{text}. Schedule: {watched.schedule}."]
+    title = f"No night has completed since {_format_night(last)}" if last else "No night has ever completed"
+    due = f"A night was due on {watched.due:%Y-%m-%d at %H:%M} UTC and had {_format_grace(watched)} to complete."
     return [title, f"{due} Schedule: {watched.schedule}.", *_find_reasons(home, watched)]
 
 
@@ -116,18 +120,18 @@ def _find_reasons(home: Home, watched: Watched) -> Iterator[str]:
     if watched.attempt is not None:
         yield _describe_attempt(home, watched.attempt)
     if not watched.schedule.is_enabled:
-        yield "Its timer is not enabled: systemctl --user enable --now NAME.timer"
+        yield "Its systemd timer is not enabled. Run systemctl --user enable --now NAME.timer"
     try:
         read_home_config(home)
     except DashboardError as error:
-        yield f"The home's config has a fault, so that no night begins: {error}"
+        yield f"No night can start because of an error in the home's config: {error}"
 
 
 def _describe_attempt(home: Home, night: Night) -> str:
     if night.state == RUNNING and lock.is_held(home):
-        return f"The night of {_format_night(night.stamp)} still runs; `status` says at what."
+        return f"The night of {_format_night(night.stamp)} is still running; `status` shows what it is doing."
     if night.state in (RUNNING, INTERRUPTED):
-        return f"The night of {_format_night(night.stamp)} began and was interrupted."
+        return f"The night of {_format_night(night.stamp)} started but was interrupted."
     return f"The night of {_format_night(night.stamp)} is {night.state}."
 
 

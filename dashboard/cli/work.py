@@ -9,7 +9,9 @@ from dashboard.cli.arguments import OK_CODE, Verbs, make_absolute
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    work = verbs.add_parser("work", help="measure for a home on another machine; its night starts this, not a person")
+    work = verbs.add_parser(
+        "work", help="measure on this host for a home on another machine (started by that home's night, not by hand)"
+    )
     work.add_argument("folder", type=make_absolute, metavar="FOLDER")
     work.set_defaults(verb=_work)
 

@@ -12,15 +12,19 @@ from tvmdash.dashboard_info import Home
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    fill = add_home_verb(verbs, "backfill", _backfill, "measure nights of the past now, on the TVMs of then")
+    fill = add_home_verb(verbs, "backfill", _backfill, "measure past nights now, with the TVM versions of that time")
     fill.add_argument("--artifacts", required=True, metavar="RANGE", help="pypi:0.25.0..0.27.0, git:A..B, REMOTE@A..B")
-    fill.add_argument("--experiments", nargs="+", default=[], metavar="NAME", help="only these; by default all")
-    fill.add_argument("--budget", type=parse_duration_s, metavar="TIME", help="for all of it, as 90s, 10m, 3h")
-    fill.add_argument("--step", type=count, default=1, metavar="N", help="only each Nth of the range, and its end")
-    fill.add_argument("--dates", type=count, metavar="DAYS", help="only the last commit of so many days")
-    fill.add_argument("--gaps", action="store_true", help="halve the longest stretch without a measurement first")
-    fill.add_argument("--rounds", type=count, default=1, help="how often each is measured, in turn; by default once")
-    fill.add_argument("--retry", action="store_true", help="try again to build what could not be built before")
+    fill.add_argument("--experiments", nargs="+", default=[], metavar="NAME", help="experiments to run (default: all)")
+    fill.add_argument("--budget", type=parse_duration_s, metavar="TIME", help="total time budget, e.g. 90s, 10m, 3h")
+    fill.add_argument(
+        "--step", type=count, default=1, metavar="N", help="measure only every Nth TVM of the range, and the last one"
+    )
+    fill.add_argument("--dates", type=count, metavar="DAYS", help="measure only the last commit of every DAYS days")
+    fill.add_argument("--gaps", action="store_true", help="bisect the longest unmeasured stretch first")
+    fill.add_argument(
+        "--rounds", type=count, default=1, help="number of times to measure each TVM, in turn (default: 1)"
+    )
+    fill.add_argument("--retry", action="store_true", help="retry builds that failed before")
     add_no_rebuild(fill)
 
 

@@ -16,14 +16,16 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     bisect = add_home_verb(verbs, "bisect", _bisect, "find the commit or release that moved a series")
     bisect.add_argument("experiments", nargs=1, metavar="EXPERIMENT")
     bisect.add_argument(
-        "series", nargs=1, metavar="SERIES", help="its ID, the beginning of it, its name or a part of that"
+        "series", nargs=1, metavar="SERIES", help="series ID or a prefix of it, or the series name or a part of it"
     )
-    bisect.add_argument("--good", required=True, metavar="A", help=f"a TVM from before: {TVM_NAMES}")
-    bisect.add_argument("--bad", required=True, metavar="B", help="one from after, of the same kind")
-    bisect.add_argument("--budget", type=parse_duration_s, metavar="TIME", help="for all of it, as 90s, 10m, 3h")
-    bisect.add_argument("--error", type=float, default=0.05, help="how often it may be wrong; by default 0.05")
-    bisect.add_argument("--fresh", action="store_true", help="forget what earlier calls measured")
-    bisect.add_argument("--incident", metavar="ID", help="write the answer to this incident")
+    bisect.add_argument("--good", required=True, metavar="A", help=f"a TVM from before the change: {TVM_NAMES}")
+    bisect.add_argument("--bad", required=True, metavar="B", help="a TVM from after the change, of the same kind")
+    bisect.add_argument("--budget", type=parse_duration_s, metavar="TIME", help="total time budget, e.g. 90s, 10m, 3h")
+    bisect.add_argument(
+        "--error", type=float, default=0.05, help="acceptable probability of a wrong answer (default: 0.05)"
+    )
+    bisect.add_argument("--fresh", action="store_true", help="discard measurements of earlier runs")
+    bisect.add_argument("--incident", metavar="ID", help="record the result with this incident")
     add_no_rebuild(bisect)
 
 
@@ -32,11 +34,11 @@ def _bisect(arguments: argparse.Namespace) -> int:
 
     signal.signal(signal.SIGTERM, interrupt)
     if not 0 < arguments.error < 0.5:
-        raise DashboardError(f"--error {arguments.error:g}: lies between 0 and 0.5, as 0.05.")
+        raise DashboardError(f"--error {arguments.error:g}: must be between 0 and 0.5 (use e.g. 0.05).")
     request = make_request(arguments, tvms=(arguments.good, arguments.bad))
     options = {"error": arguments.error, "fresh": arguments.fresh}
     result, path = bisect.bisect(Home(arguments.home), request, code=find_code(arguments), **options)
-    print(f"{text.summarize(result)}\nEvery value: {result.journal}")
+    print(f"{text.summarize(result)}\nAll values: {result.journal}")
     if arguments.incident and result.is_answered:
         from tvmdash.incidents import command
 

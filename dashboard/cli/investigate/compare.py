@@ -23,17 +23,22 @@ from tvmdash.stats import comparison
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    compare = add_home_verb(verbs, "compare", _compare, "measure two TVMs in turn and say which series differ")
+    compare = add_home_verb(verbs, "compare", _compare, "measure two TVMs in turn and report which series differ")
     compare.add_argument("a", metavar="A", help=f"the TVM to compare with: {TVM_NAMES}")
-    compare.add_argument("b", metavar="B", help="the other one")
-    compare.add_argument("--experiments", nargs="+", default=[], metavar="NAME", help="only these; by default all")
-    compare.add_argument("--rounds", type=int, default=10, help="how often each is measured; by default 10")
+    compare.add_argument("b", metavar="B", help="the TVM to judge")
     compare.add_argument(
-        "--budget", type=parse_duration_s, metavar="TIME", help="for measuring altogether, as 90s, 10m, 3h"
+        "--experiments", nargs="+", default=[], metavar="NAME", help="experiments to run (default: all)"
+    )
+    compare.add_argument("--rounds", type=int, default=10, help="number of times to measure each TVM (default: 10)")
+    compare.add_argument(
+        "--budget", type=parse_duration_s, metavar="TIME", help="total time for measuring, e.g. 90s, 10m, 3h"
     )
     compare.add_argument("--all", action="store_true", help="print every series, not only those that differ")
     compare.add_argument(
-        "--markdown", type=make_absolute, metavar="FILE", help="write the table for a pull request as well"
+        "--markdown",
+        type=make_absolute,
+        metavar="FILE",
+        help="also write the table as Markdown, e.g. for a pull request",
     )
     add_no_rebuild(compare)
 
@@ -45,7 +50,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     request = make_request(arguments, tvms=(arguments.a, arguments.b), least_rounds=comparison.LEAST_ROUNDS)
     done, path = compare.compare(Home(arguments.home), request, code=find_code(arguments))
     print(text.format_table(done, every=arguments.all))
-    print(f"Every value: {path}")
+    print(f"All values: {path}")
     if arguments.markdown:
         common.write_text(arguments.markdown, text.format_markdown(done, every=arguments.all))
     return OK_CODE if done.well else SOME_FAILED

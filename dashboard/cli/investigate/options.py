@@ -14,14 +14,16 @@ TVM_NAMES = "pypi:VERSION, git:REVISION of the home's tvm_remote, REMOTE@REVISIO
 def add_no_rebuild(parser: argparse.ArgumentParser) -> None:
     """Add the option that leaves the network alone."""
     parser.add_argument(
-        "--no-rebuild-tvm", action="store_true", help="use the TVM artifacts that are there; no network"
+        "--no-rebuild-tvm",
+        action="store_true",
+        help="use only TVM artifacts already on this machine; no network access",
     )
 
 
 def count(text: str) -> int:
     """A whole number above 0, as the type of an option."""
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0.")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0.")
     return int(text)
 
 
@@ -33,7 +35,7 @@ def parse_percent(text: str) -> float:
     except ValueError:
         percent = 0.0
     if not 0 < percent < 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage above 0. Write it like 1% or 0.5%.")
+        raise argparse.ArgumentTypeError(f"invalid percentage {text!r} (use a value above 0, e.g. 1% or 0.5%)")
     return percent / 100
 
 
@@ -44,7 +46,7 @@ def make_request(
     given = vars(arguments)
     rounds = given.get("rounds", 1)
     if rounds < least_rounds:
-        raise DashboardError(f"--rounds {rounds}: fewer than {least_rounds} rounds say nothing about noise.")
+        raise DashboardError(f"--rounds {rounds}: at least {least_rounds} rounds are needed to estimate the noise.")
     return MeasuringRequest(
         tuple(given.get("experiments", ())),
         tuple(given.get("series", ())),

@@ -12,12 +12,15 @@ from tvmdash.dashboard_info import Home
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    again = add_home_verb(verbs, "remeasure", _remeasure, "measure points again, with artifacts of earlier nights")
+    again = add_home_verb(verbs, "remeasure", _remeasure, "remeasure points with the artifacts of earlier nights")
     again.add_argument("request", type=make_absolute, metavar="REQUEST.json", help="[{experiment, stamp, points}, ...]")
     again.add_argument(
-        "result", type=make_absolute, metavar="RESULT.json", help="what came of each round; written anew"
+        "result",
+        type=make_absolute,
+        metavar="RESULT.json",
+        help="file to write the outcome of each round to; overwritten if it exists",
     )
-    again.add_argument("--budget", type=float, metavar="SECONDS", help="no more than so long altogether")
+    again.add_argument("--budget", type=float, metavar="SECONDS", help="total time limit in seconds")
 
 
 def _remeasure(arguments: argparse.Namespace) -> int:

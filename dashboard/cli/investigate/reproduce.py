@@ -33,21 +33,31 @@ if TYPE_CHECKING:
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    repeat = add_home_verb(verbs, "reproduce", _reproduce, "measure a published number again and say whether it holds")
+    repeat = add_home_verb(verbs, "reproduce", _reproduce, "remeasure a published number and report whether it holds")
     repeat.add_argument(
         "receipt",
         metavar="RECEIPT",
-        help="EXPERIMENT/STAMP, a data file, a receipt of the website, a file of `records export`, or random: an old"
-        " one of the home, by lot",
+        help="EXPERIMENT/STAMP, a data file, a receipt from the website, a file from `records export`, or `random`"
+        " for a random old receipt of the home",
     )
-    repeat.add_argument("series", nargs="*", metavar="SERIES", help="their IDs or names; by default all")
-    repeat.add_argument("--rounds", type=count, default=5, help="how often it is measured; by default 5")
     repeat.add_argument(
-        "--budget", type=parse_duration_s, metavar="TIME", help="for measuring altogether, as 90s, 10m, 3h"
+        "series", nargs="*", metavar="SERIES", help="IDs or names of the series to measure (default: all)"
     )
-    repeat.add_argument("--matters", type=float, default=5.0, metavar="PERCENT", help="a change to be seen; 5")
-    repeat.add_argument("--sample", type=count, default=0, metavar="N", help="with random: only N of its points")
-    repeat.add_argument("--result", type=make_absolute, metavar="FILE.json", help="leave what came of it there as well")
+    repeat.add_argument("--rounds", type=count, default=5, help="number of measurements (default: 5)")
+    repeat.add_argument(
+        "--budget", type=parse_duration_s, metavar="TIME", help="total time for measuring, e.g. 90s, 10m, 3h"
+    )
+    repeat.add_argument(
+        "--matters",
+        type=float,
+        default=5.0,
+        metavar="PERCENT",
+        help="smallest change that matters, in percent (default: 5)",
+    )
+    repeat.add_argument(
+        "--sample", type=count, default=0, metavar="N", help="with `random`: measure only N of its points"
+    )
+    repeat.add_argument("--result", type=make_absolute, metavar="FILE.json", help="also write the result to this file")
     add_no_rebuild(repeat)
 
 
@@ -59,7 +69,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, interrupt)
     request = make_request(arguments, least_rounds=comparison.LEAST_ROUNDS)
     if not 0 < arguments.matters < 1000:
-        raise DashboardError(f"--matters {arguments.matters:g}: is no change in percent. Give one above 0, as 5.")
+        raise DashboardError(f"--matters {arguments.matters:g}: must be a percentage above 0, e.g. 5.")
     home = Home(arguments.home)
     drawn: Drawn | None = None
     try:
@@ -76,7 +86,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
         _leave(arguments.result, result_to_json(ReproductionResult(comparison.CANNOT_TELL, str(error), drawn)))
         raise
     _leave(arguments.result, done.to_json())
-    print(f"{text.summarize(done)}\nEvery value: {path}")
+    print(f"{text.summarize(done)}\nAll values: {path}")
     codes = {comparison.HOLDS: OK_CODE, comparison.DOES_NOT_HOLD: SOME_FAILED}
     return codes.get(done.verdict, CANNOT_TELL)
 
@@ -91,7 +101,7 @@ def _receipt(home: Home, arguments: argparse.Namespace) -> tuple[Receipt, Drawn 
     if arguments.receipt != pick.RANDOM:
         return receipt.read(home, arguments.receipt), None
     if arguments.series:
-        raise DashboardError("random: draws its series itself. Leave SERIES out; --sample N says how many.")
+        raise DashboardError("`random` selects the series itself. Leave SERIES out; --sample N limits how many.")
     seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
     return pick.draw(
         home,

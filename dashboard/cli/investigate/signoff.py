@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tvmdash.contracts.signoff import Signoff
     from tvmdash.dashboard_info import Home
 
-_NAMES = "a version, commit or artifact's key, a night's stamp or date, or a release that was annotated"
+_NAMES = "a version, commit, artifact key, night stamp, date, or annotated release"
 _CODES = {
     SignoffVerdict.REGRESSION: TVM_WORSE,
     SignoffVerdict.UNCLEAR: CANNOT_TELL,
@@ -37,23 +37,23 @@ _CODES = {
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    about = "say what changed from one TVM to another, by what the home measured; what stands, what is waived"
+    about = "list every change between two TVMs that the home has measured, open or waived"
     signoff = add_home_verb(verbs, "signoff", _sign_off, about, code=False)
     signoff.add_argument("a", metavar="A", help=f"the TVM to compare with: {_NAMES}")
-    signoff.add_argument("b", metavar="B", help="the other one, as the release to be")
+    signoff.add_argument("b", metavar="B", help="the TVM to sign off, e.g. a release candidate")
     signoff.add_argument(
         "--matters", type=parse_percent, default=MATTERS, metavar="PERCENT",
-        help="a change for the worse that must be excluded of every series; 5%%",
+        help="regression that must be ruled out for every series (default: 5%%)",
     )  # fmt: skip
-    for option, what in (("--waive", "answer for what is so named"), ("--unwaive", "take a waiver back")):
+    for option, what in (("--waive", "waive a known regression"), ("--unwaive", "withdraw a waiver")):
         signoff.add_argument(
             option, action="append", default=[], metavar="NAME",
-            help=f"{what}: a series' name or ID, or an incident's ID, with * and ?",
+            help=f"{what}: series name or ID, or incident ID; * and ? are wildcards",
         )  # fmt: skip
-    signoff.add_argument("--reason", default="", metavar="WORDS", help="why, for those who read it later")
-    signoff.add_argument("--by", metavar="WHO", help="who answers for it; by default the user who runs this")
-    signoff.add_argument("--markdown", type=make_absolute, metavar="FILE", help="write the table there as well")
-    signoff.add_argument("--json", type=make_absolute, metavar="FILE", help="write every value there as well")
+    signoff.add_argument("--reason", default="", metavar="WORDS", help="reason for the waiver, for later readers")
+    signoff.add_argument("--by", metavar="WHO", help="person responsible for the waiver (default: the current user)")
+    signoff.add_argument("--markdown", type=make_absolute, metavar="FILE", help="also write the table to this file")
+    signoff.add_argument("--json", type=make_absolute, metavar="FILE", help="also write all values to this file")
 
 
 def _sign_off(arguments: argparse.Namespace) -> int:
@@ -73,7 +73,7 @@ def _write(path: Path, text: str) -> None:
     try:
         common.write_text(path, text)
     except OSError as error:
-        raise DashboardError(f"{path}: {error.strerror}. Name a file in a folder that is there.") from error
+        raise DashboardError(f"{path}: {error.strerror}. Give a file in an existing folder.") from error
 
 
 def _make(home: Home, arguments: argparse.Namespace) -> Signoff:
@@ -86,7 +86,7 @@ def _make(home: Home, arguments: argparse.Namespace) -> Signoff:
     done = sign_off(home, names, matters=arguments.matters)
     if not arguments.waive and not arguments.unwaive:
         if arguments.reason or arguments.by:
-            raise DashboardError("--reason and --by belong to --waive NAME or --unwaive NAME. Give one of these.")
+            raise DashboardError("--reason and --by require --waive NAME or --unwaive NAME.")
         return done
     said = {"who": arguments.by or name_user(), "reason": arguments.reason}
     events = [*waivers.take_back(done, arguments.unwaive, **said), *waivers.waive(done, arguments.waive, **said)]

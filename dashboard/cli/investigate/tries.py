@@ -29,19 +29,21 @@ _SHOWN = 20
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    tries = add_home_verb(verbs, "tries", _list, "what is tried in a home: list, show, cancel, resume, work")
+    tries = add_home_verb(verbs, "tries", _list, "manage the tries of a home: list, show, cancel, resume, work")
     tries.set_defaults(all=False)
-    actions = tries.add_subparsers(title="actions", metavar="ACTION", description="without one: list")
-    listing = actions.add_parser("list", help=f"the last {_SHOWN}, and all that have not ended")
-    listing.add_argument("--all", action="store_true", help="every try of the home")
+    actions = tries.add_subparsers(title="actions", metavar="ACTION", description="default action: list")
+    listing = actions.add_parser("list", help=f"list the last {_SHOWN} tries and all unfinished ones")
+    listing.add_argument("--all", action="store_true", help="list every try of the home")
     listing.set_defaults(verb=_list)
-    _add_action(actions, "show", _show, "print what came of one")
-    _add_action(actions, "cancel", _cancel, "take one out of the queue, or end it; what it measured is kept")
-    resume = _add_action(actions, "resume", _resume, "go on with one that has not ended, or measure it to the end")
-    resume.add_argument("--until", type=parse_percent, metavar="PERCENT", help="how far a 95%% interval may reach")
-    resume.add_argument("--budget", type=parse_duration_s, metavar="TIME", help="for measuring, as 90s, 10m, 3h")
-    resume.add_argument("--queue", action="store_true", help="leave it to `tries HOME work`")
-    work = actions.add_parser("work", help="perform the queue, one by one, until it is empty")
+    _add_action(actions, "show", _show, "print the result of a try")
+    _add_action(actions, "cancel", _cancel, "remove a try from the queue, or stop it; its measurements are kept")
+    resume = _add_action(
+        actions, "resume", _resume, "resume an unfinished try, or continue a finished one with new limits"
+    )
+    resume.add_argument("--until", type=parse_percent, metavar="PERCENT", help="target half-width of the 95%% interval")
+    resume.add_argument("--budget", type=parse_duration_s, metavar="TIME", help="time for measuring, e.g. 90s, 10m, 3h")
+    resume.add_argument("--queue", action="store_true", help="queue it for `tries HOME work`")
+    work = actions.add_parser("work", help="run the queued tries one after another until the queue is empty")
     work.set_defaults(verb=_work)
 
 
@@ -49,7 +51,7 @@ def _add_action(
     actions: Verbs[argparse.ArgumentParser], name: str, verb: Callable[[argparse.Namespace], int], help_text: str
 ) -> argparse.ArgumentParser:
     parser = actions.add_parser(name, help=help_text)
-    parser.add_argument("id", metavar="ID", help="its ID, or the beginning of it")
+    parser.add_argument("id", metavar="ID", help="try ID or a prefix of it")
     parser.set_defaults(verb=verb)
     return parser
 
@@ -58,9 +60,9 @@ def _list(arguments: argparse.Namespace) -> int:
     from dashboard.investigate.tries import listing
 
     listed = listing.list_tries(find_home(arguments), None if arguments.all else _SHOWN)
-    print(listing.format_rows(listed.rows) if listed.rows else "Nothing has been tried here yet.")
+    print(listing.format_rows(listed.rows) if listed.rows else "No tries yet.")
     if listed.older:
-        print(f"{listed.older} older ones: list --all")
+        print(f"{listed.older} older tries not shown; `list --all` shows them")
     return OK_CODE
 
 
@@ -84,12 +86,14 @@ def _cancel(arguments: argparse.Namespace) -> int:
     home = find_home(arguments)
     row = listing.find(home, arguments.id)
     if row.measured and row.has_ended and idle.forget_search(home, row.measured.path):
-        print(f"{row.id} is not bisected.")
+        print(f"{row.id} will not be bisected.")
         return OK_CODE
     if row.has_ended or not files.take_away(home, row.id):
-        raise DashboardError(f"{row.id} has ended: it neither waits nor runs.")
+        raise DashboardError(f"{row.id} has already finished; only a queued or running try can be cancelled.")
     is_running = row.standing is listing.Standing.RUNNING
-    print(f"{row.id} " + ("ends, and keeps what it has measured." if is_running else "does not wait any more."))
+    print(
+        f"{row.id} " + ("is being stopped; its measurements are kept." if is_running else "was removed from the queue.")
+    )
     return OK_CODE
 
 
@@ -101,7 +105,7 @@ def _resume(arguments: argparse.Namespace) -> int:
     row = listing.find(home, arguments.id)
     name = asking.ask_again(home, row, until=arguments.until, budget_s=arguments.budget)
     if arguments.queue:
-        print(f"{name} waits.")
+        print(f"{name} is queued.")
         return OK_CODE
     signal.signal(signal.SIGTERM, interrupt)
     done = work.Worked()

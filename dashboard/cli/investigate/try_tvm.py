@@ -31,27 +31,43 @@ if TYPE_CHECKING:
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    attempt = add_home_verb(verbs, "try", _try, "measure a TVM in turn with another until it is known how they differ")
+    attempt = add_home_verb(verbs, "try", _try, "measure a TVM against another in turn until the difference is known")
     attempt.add_argument("candidate", metavar="CANDIDATE", help=f"the TVM to try: {TVM_NAMES}")
     attempt.add_argument(
         "--against", metavar="BASE",
-        help="the TVM to compare with; by default where it left the home's branch, or the TVM of the last night",
+        help="the TVM to compare with (default: the commit where the candidate left the home's branch, or the TVM of "
+             "the last night)",
     )  # fmt: skip
-    attempt.add_argument("--experiments", nargs="+", default=[], metavar="NAME", help="only these; by default all")
     attempt.add_argument(
-        "--until", type=parse_percent, default=0.01, metavar="PERCENT", help="how far a 95%% interval may reach; 1%%"
+        "--experiments", nargs="+", default=[], metavar="NAME", help="experiments to run (default: all)"
     )
     attempt.add_argument(
-        "--budget", type=parse_duration_s, default=7200.0, metavar="TIME", help="for measuring, as 90s, 10m, 3h; 2h"
+        "--until",
+        type=parse_percent,
+        default=0.01,
+        metavar="PERCENT",
+        help="target half-width of the 95%% interval (default: 1%%)",
     )
-    attempt.add_argument("--fresh", action="store_true", help="forget what earlier calls measured")
-    attempt.add_argument("--markdown", type=make_absolute, metavar="FILE", help="write the table for a pull request")
-    attempt.add_argument("--json", type=make_absolute, metavar="FILE", help="write every value there as well")
+    attempt.add_argument(
+        "--budget",
+        type=parse_duration_s,
+        default=7200.0,
+        metavar="TIME",
+        help="time for measuring, e.g. 90s, 10m, 3h (default: 2h)",
+    )
+    attempt.add_argument("--fresh", action="store_true", help="discard measurements of earlier runs")
+    attempt.add_argument(
+        "--markdown",
+        type=make_absolute,
+        metavar="FILE",
+        help="also write the table as Markdown, e.g. for a pull request",
+    )
+    attempt.add_argument("--json", type=make_absolute, metavar="FILE", help="also write all values to this file")
     attempt.add_argument(
         "--fail-over", type=parse_percent, metavar="PERCENT",
-        help=f"end with {TVM_WORSE} where something is worse by more, {CANNOT_TELL} where something may be",
+        help=f"exit with {TVM_WORSE} if a series got worse by more than this, or with {CANNOT_TELL} if one may have",
     )  # fmt: skip
-    attempt.add_argument("--queue", action="store_true", help="measure it when `tries HOME work` comes to it")
+    attempt.add_argument("--queue", action="store_true", help="only queue the try; `tries HOME work` measures it")
     add_no_rebuild(attempt)
 
 
@@ -64,12 +80,12 @@ def _try(arguments: argparse.Namespace) -> int:
     request = _make_request(arguments)
     if arguments.queue:
         name = asking.put_into_queue(Home(arguments.home), request, find_code(arguments))
-        print(f"{name} waits. `tries {arguments.home} work` measures it, `tries {arguments.home}` lists what waits.")
+        print(f"{name} is queued. `tries {arguments.home} work` runs the queue, `tries {arguments.home}` lists it.")
         return OK_CODE
     signal.signal(signal.SIGTERM, interrupt)
     done, path = tries.try_tvm(Home(arguments.home), request, code=find_code(arguments))
     print(text.format_table(done))
-    print(f"Every value: {path}")
+    print(f"All values: {path}")
     if arguments.markdown:
         common.write_text(arguments.markdown, text.format_markdown(done))
     if arguments.json:
@@ -81,7 +97,9 @@ def _make_request(arguments: argparse.Namespace) -> TryRequest:
     from dashboard.investigate.tries import asking
 
     if arguments.queue and (arguments.markdown or arguments.json or arguments.fail_over):
-        raise DashboardError("--queue: does not wait for the end, so it takes no --markdown, --json, --fail-over.")
+        raise DashboardError(
+            "--queue does not wait for the result; it cannot be combined with --markdown, --json or --fail-over."
+        )
     return replace(
         asking.make_request(arguments.candidate, arguments.against),
         experiments=tuple(arguments.experiments),

@@ -137,7 +137,7 @@ def test_plan_tells_a_seed_only_where_the_night_will_use_it(home: homes.HomeForT
     home.experiment("cnn")
     home.configure(randomize=True)
     drawn = home.run(verb="plan").output
-    assert "in random order (drawn at the start; below is one of them)" in drawn
+    assert "in random order (drawn when the night starts; the order below is an example)" in drawn
     assert "(seed" not in drawn
     assert "in random order (seed 7)" in home.run("--seed", "7", verb="plan").output
     home.configure(seed=8)
@@ -161,7 +161,7 @@ def test_check_says_every_fault_at_once(home: homes.HomeForTests) -> None:
     done = home.run(verb="check")
     assert done.code == 2
     for word in (
-        "$.randomise: there is no such field. Did you mean 'randomize'?",
+        "$.randomise: no such field. Did you mean 'randomize'?",
         "$.backup_dir: 5 is not a string",
         "experiments/a/config.json: $.tvm_remot: Did you mean 'tvm_remote'?",
         "b/run.sh: not executable",
@@ -238,7 +238,7 @@ def test_check_misses_what_serves_a_route(home: homes.HomeForTests, route: dict[
     home.experiment("good")
     home.configure(routes={"mine": route})
     place = home.path / "config/subsystem" / subsystem / "config.json"
-    fault = f"$.routes.mine: nobody tells it. Set active to true in {place}."
+    fault = f"$.routes.mine: the subsystem that sends this route is not active. Set active to true in {place}."
     assert fault in home.run(verb="check").output
     home.subsystem(subsystem)
     assert fault not in home.run(verb="check").output
@@ -253,7 +253,9 @@ def test_status_of_a_home_without_nights_says_so(home: homes.HomeForTests) -> No
 def test_a_folder_that_is_no_home_is_not_treated_as_one(tmp_path: Path, verb: str) -> None:
     done = dashboard(verb, str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"{tmp_path}: is no home: it has no config/config.json. Name a home, or begin one: ")
+    assert done.stderr.startswith(
+        f"{tmp_path}: not a dashboard home: config/config.json is missing. Give the path of a home, or create one: "
+    )
 
 
 @pytest.mark.parametrize("verb", ["restore", "verify"])
@@ -261,7 +263,7 @@ def test_a_home_in_place_of_its_backup_is_an_error_that_names_the_backup(home: h
     done = dashboard(verb, str(home.path))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith(
-        f"{home.path}: is a home and holds no archives. Give its backup_dir: {home.root / 'backup'}.\n"
+        f"{home.path}: this is a home, not a backup folder. Give its backup_dir: {home.root / 'backup'}.\n"
     )
 
 
@@ -277,7 +279,7 @@ def test_names_that_are_not_utf8_are_rejected_and_shown(home: homes.HomeForTests
     home.home.configs("experiment").joinpath("b\udcffd").mkdir()
     done = home.run()
     assert done.code == 1, done.output
-    assert "the name is not UTF-8" in done.output
+    assert "the folder name is not valid UTF-8" in done.output
     assert set(home.states("cnn").values()) == {"ok"}
     assert home.run(verb="status").code == 1
 
@@ -302,7 +304,7 @@ def test_a_path_that_is_not_utf8_is_refused_in_words(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "dashboard", "run", argv]
         done = subprocess.run(command, cwd=place, env=homes.environment(), capture_output=True, text=True, check=False)
         assert (done.returncode, os.listdir(home)) == (2, [])
-        assert f"{tmp_path}/h\\xff: the path is not UTF-8. Name a folder whose path is." in done.stderr
+        assert f"{tmp_path}/h\\xff: the path is not valid UTF-8. Use a folder with a UTF-8 path." in done.stderr
 
 
 def test_a_relative_home_and_a_link_to_a_home_are_the_same_home(home: homes.HomeForTests, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_failure_that_the_log_holds_as_well_is_told_once() -> None:
 
 
 def test_whether_the_log_holds_a_failure_as_well_is_not_looked_for_in_its_words() -> None:
-    assert failure_told("broken", "ValueError: broken\n").endswith("Its output ends with: ValueError: broken")
+    assert failure_told("broken", "ValueError: broken\n").endswith("Last line of output: ValueError: broken")
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_whether_the_log_holds_a_failure_as_well_is_not_looked_for_in_its_words(
 )
 def test_the_end_of_the_log_is_told_with_the_place_of_a_python_failure(log: str, end: str) -> None:
     told = failure_told("run.sh exited with 1. It left no status.json.", log)
-    assert told.endswith(f"It left no status.json. Its output ends with: {end}")
+    assert told.endswith(f"It left no status.json. Last line of output: {end}")

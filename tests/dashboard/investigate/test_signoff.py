@@ -252,7 +252,7 @@ def test_a_name_that_names_nothing_is_an_error(call: Callable[..., Called], word
 def test_a_file_that_cannot_be_written_is_told(call: Callable[..., Called], tmp_path: Path) -> None:
     code, output = call("--json", str(tmp_path / "none" / "all.json"))
     assert code == USAGE
-    assert f"{tmp_path}/none/all.json: No such file or directory. Name a file in a folder that is there." in output
+    assert f"{tmp_path}/none/all.json: No such file or directory. Give a file in an existing folder." in output
 
 
 def test_a_waiver_without_a_reason_and_a_reason_without_a_waiver_are_errors(call: Callable[..., Called]) -> None:

@@ -138,7 +138,7 @@ def test_one_that_is_cancelled_while_it_runs_keeps_what_it_measured_and_the_next
         assert f"{first}  running" in list_tries(home, capsys)[-2]
         lab.change(hang=False, sigma=0.0001)
         assert main(["tries", str(home.root), "cancel", first]) == OK_CODE
-        assert "keeps what it has measured" in capsys.readouterr().out
+        assert "its measurements are kept" in capsys.readouterr().out
         output, _ = process.communicate(timeout=60)
     assert process.returncode == OK_CODE, output
     ((stamp, done),) = read_tries(home).items()
@@ -216,7 +216,7 @@ def test_a_second_worker_leaves_the_queue_to_the_first(home: Home, capsys: pytes
     assert held is not None
     with held:
         assert main(["tries", str(home.root), "work"]) == HELD
-    assert "its queue of tries is performed already by process " in capsys.readouterr().err
+    assert "another process is already running its queue of tries: process " in capsys.readouterr().err
     assert len(read_queue(home)) == 1
 
 
@@ -226,21 +226,21 @@ def test_a_request_that_waits_can_be_taken_out_by_the_beginning_of_its_id(
     first, second = files.add(home, REQUEST), files.add(home, REQUEST)
     assert first < second, "also within one second"
     assert main(["tries", str(home.root), "cancel", first[:4]]) == USAGE
-    assert f"is the beginning of {first}, {second}. Write more of it." in capsys.readouterr().err
+    assert f"ambiguous, could be {first}, {second}. Give more characters of the ID." in capsys.readouterr().err
     assert main(["tries", str(home.root), "cancel", second]) == OK_CODE
     assert read_queue(home) == [first]
     assert main(["tries", str(home.root), "show", first]) == OK_CODE
-    told = "Asked for by ada, 2026-11-21 03:15 UTC: experiments: all; to ±2 %; 2 h of measuring at most."
+    told = "Asked for by ada, 2026-11-21 03:15 UTC: experiments: all; target ±2 %; at most 2 h of measuring."
     assert told in capsys.readouterr().out
     assert main(["tries", str(home.root), "show", "2020"]) == USAGE
-    assert "has no try of that ID" in capsys.readouterr().err
+    assert "has no try with that ID" in capsys.readouterr().err
 
 
 def test_what_is_known_to_be_wrong_does_not_wait(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     for words, told in (
-        (["nothing"], "nothing: names no artifact"),
-        (["pypi:0.27.0", "--experiments", "fast"], "--experiments: fast does not run in"),
-        (["pypi:0.27.0", "--fail-over", "1%"], "--queue: does not wait for the end"),
+        (["nothing"], "nothing: not an artifact name"),
+        (["pypi:0.27.0", "--experiments", "fast"], "--experiments: fast is not an active experiment of"),
+        (["pypi:0.27.0", "--fail-over", "1%"], "--queue does not wait for the result"),
     ):
         assert main([*lab.home.command("try")[3:], *words, "--queue"]) == USAGE
         assert told in capsys.readouterr().err
@@ -260,8 +260,8 @@ def test_of_many_tries_the_last_are_listed_and_all_that_wait(home: Home, capsys:
     assert "interrupted  pypi:0.27.0  pypi:0.26.0" in lines[2]
     assert lines[2].endswith("nothing can be said; e failed")
     assert "20991104T000000Z  broken" in lines[-2]
-    assert lines[-1] == "11 older ones: list --all"
+    assert lines[-1] == "11 older tries not shown; `list --all` shows them"
     assert not set("\x1b") & set("".join(lines))
     assert len(list_tries(home, capsys, "list", "--all")) == 1 + 32
     shutil.rmtree(home.tries)
-    assert list_tries(home, capsys) == ["Nothing has been tried here yet."]
+    assert list_tries(home, capsys) == ["No tries yet."]

@@ -79,7 +79,7 @@ def test_without_yes_it_shows_what_it_would_write_and_writes_nothing(there: Inst
     assert done.code == 0, done.output
     assert "0 3 * * *  " in done.output
     assert re.search(r"run_dashboard\.sh'? --command watch ", done.output)
-    assert done.output.endswith("Nothing was changed. With --yes it is done.\n")
+    assert done.output.endswith("Nothing was changed. Pass --yes to apply the changes.\n")
     assert not there.tab.exists()
 
 
@@ -106,11 +106,11 @@ def test_a_second_time_replaces_and_remove_leaves_what_was_there(there: Installi
     assert there.install("--yes").code == 0
     assert there.install("--at", "23:30", "--yes").code == 0
     assert [line.split()[:2] for line in there.read_tab() if "run_dashboard" in line] == [["30", "23"], ["*/20", "*"]]
-    assert "Your crontab has these lines" in there.install("--at", "23:30", "--yes").output
-    assert there.install("--remove").output.endswith("Nothing was changed. With --yes it is done.\n")
+    assert "Your crontab already has these lines" in there.install("--at", "23:30", "--yes").output
+    assert there.install("--remove").output.endswith("Nothing was changed. Pass --yes to apply the changes.\n")
     assert there.install("--remove", "--yes").code == 0
     assert there.read_tab() == FOREIGN
-    assert "Nothing of `install` is there" in there.install("--remove", "--yes").output
+    assert "`install` has written nothing" in there.install("--remove", "--yes").output
 
 
 def test_what_starts_nights_already_is_not_doubled(there: Installing, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_what_starts_nights_already_is_not_doubled(there: Installing, tmp_path: 
     assert there.install("--yes").code == 0
     done = there.install("--with", "systemd", "--yes")
     assert done.code == 2
-    assert "what `install` wrote, --remove takes away" in done.output
+    assert "`install --remove` removes what `install` wrote" in done.output
 
 
 def test_dashboard_job_may_be_what_is_started(there: Installing, tmp_path: Path) -> None:
@@ -161,4 +161,4 @@ def test_systemd_gets_units_that_it_reads_and_that_are_known(there: Installing) 
 def test_a_time_that_is_none_is_refused(there: Installing) -> None:
     done = there.install("--at", "25:00")
     assert done.code == 2
-    assert "Write it like 03:00" in done.output
+    assert "use HH:MM, e.g. 03:00" in done.output

@@ -77,7 +77,7 @@ def test_a_quiet_spell_is_told_once_on_each_route_and_so_is_its_end(home: Watchi
     last = home.leave(72)
     first, second = home.watch(), home.watch()
     assert (first.code, second.code) == (1, 1)
-    assert first.output.startswith(f"No night has been complete since {common.parse_stamp(last):%Y-%m-%d %H:%M} UTC\n")
+    assert first.output.startswith(f"No night has completed since {common.parse_stamp(last):%Y-%m-%d %H:%M} UTC\n")
     assert "Schedule: 0 * * * * (schedule in its config)." in first.output
     assert second.output == ""
     (told,) = home.hook.bodies
@@ -89,21 +89,21 @@ def test_a_quiet_spell_is_told_once_on_each_route_and_so_is_its_end(home: Watchi
 
     home.leave(0.001)
     back, after = home.watch(), home.watch()
-    assert (back.code, back.output.splitlines()[0]) == (0, "Nights run as scheduled")
+    assert (back.code, back.output.splitlines()[0]) == (0, "Nights are running on schedule")
     assert (after.code, after.output) == (0, "")
     assert home.events == ["quiet", "runs_again"]
     assert home.hook.bodies[1]["first"] == told["id"]
     (issue,) = home.issues.issues
     assert (issue["state"], issue["state_reason"]) == ("closed", "completed")
-    assert "### Nights run again" in home.issues.comments_on(issue["number"])[0]
-    assert [message.text for message in home.channel.channel()] == [told["title"], "Nights run as scheduled"]
+    assert "### Nights are running again" in home.issues.comments_on(issue["number"])[0]
+    assert [message.text for message in home.channel.channel()] == [told["title"], "Nights are running on schedule"]
 
 
 def test_a_second_spell_is_told_like_the_first(home: Watching) -> None:
     home.leave(90)
     home.watch()
     home.leave(50)  # it ran, and stopped again, while nobody watched
-    assert home.watch().output.startswith("No night has been complete since ")
+    assert home.watch().output.startswith("No night has completed since ")
     assert home.events == ["quiet", "quiet"]
 
 
@@ -123,7 +123,7 @@ def test_a_config_that_stops_the_nights_is_told_all_the_same(home: Watching) -> 
     home.configure(timeouts={"rum": 3})
     told = home.watch()
     assert told.code == 1
-    assert "so that no night begins: " in told.output
+    assert "No night can start because of an error in the home's config: " in told.output
     assert "$.timeouts.rum" in home.hook.bodies[0]["items"][0]["lines"][-1]
 
 
@@ -144,22 +144,22 @@ def test_quiet_hours_hold_it_back(home: Watching) -> None:
 def test_an_interrupted_attempt_is_named(home: Watching) -> None:
     home.leave(72)
     attempt = home.leave(2, INTERRUPTED)
-    said = f"The night of {common.parse_stamp(attempt):%Y-%m-%d %H:%M} UTC began and was interrupted."
+    said = f"The night of {common.parse_stamp(attempt):%Y-%m-%d %H:%M} UTC started but was interrupted."
     assert said in home.watch().output
 
 
 def test_nights_that_run_are_told_where_that_is_asked(home: Watching) -> None:
     home.leave(0.001)
     assert home.watch().output == ""
-    assert home.watch("--verbose").output.startswith("Nights run as scheduled\n")
+    assert home.watch("--verbose").output.startswith("Nights are running on schedule\n")
     assert home.events == []
 
 
 def test_a_new_home_is_not_quiet_before_its_first_night_is_due(home: Watching) -> None:
-    assert home.watch("--verbose").output.startswith("Nights run as scheduled\nNone was due yet.")
+    assert home.watch("--verbose").output.startswith("Nights are running on schedule\nNo night was due yet.")
     long_ago = (common.utc_now() - datetime.timedelta(days=2)).timestamp()
     os.utime(home.made.home.config_file, (long_ago, long_ago))
-    assert home.watch().output.startswith("No night has ever been complete\n")
+    assert home.watch().output.startswith("No night has ever completed\n")
 
 
 def test_without_a_schedule_it_says_what_to_do(home: Watching, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_without_a_schedule_it_says_what_to_do(home: Watching, tmp_path: Path) -
     home.configure(schedule="at three")
     done = home.watch()
     assert done.code == 2
-    assert "config/config.json: $.schedule: 'at three' is no time of cron" in done.output
+    assert "config/config.json: $.schedule: 'at three' is not a cron schedule" in done.output
 
 
 def test_a_crontab_s_line_is_a_schedule(home: Watching, tmp_path: Path) -> None:
@@ -190,5 +190,5 @@ def test_a_real_night_ends_a_spell(home: Watching) -> None:
     shutil.rmtree(home.made.home.config("subsystem", "stat_alerts"))
     home.made.subsystem()
     home.made.night()
-    assert home.watch().output.startswith("Nights run as scheduled\n")
+    assert home.watch().output.startswith("Nights are running on schedule\n")
     assert home.events == ["quiet", "runs_again"]

@@ -56,7 +56,7 @@ def indexed(home: HomeForTests) -> list[str]:
 def test_a_home_before_its_first_night_has_no_fault(home: HomeForTests) -> None:
     code, lines = doctor(home)
     assert code == 0, "\n".join(lines)
-    assert about(lines, "archives") == ["ok       archives: there is none yet."]
+    assert about(lines, "archives") == ["ok       archives: no archive yet."]
 
 
 def test_a_home_that_is_well_has_no_fault(home: HomeForTests) -> None:
@@ -74,7 +74,7 @@ def test_a_home_that_is_well_has_no_fault(home: HomeForTests) -> None:
     ("name", "said"),
     [
         ("20200101T000000Z", "it is a copy of the night "),
-        (LATER, "it is of a night to come: the clock says "),
+        (LATER, "it is dated in the future: the clock says "),
     ],
 )
 def test_a_copied_data_file_is_told_and_set_aside_by_fix(home: HomeForTests, name: str, said: str) -> None:
@@ -126,7 +126,7 @@ def test_status_shows_the_last_night_though_one_is_dated_ahead(home: HomeForTest
     write(home.home.night_file(LATER), {**value, "stamp": LATER})
     output = home.run(verb="status").output
     assert output.startswith(f"Night {stamp}")
-    assert "1 nights are dated ahead of the clock" in output
+    assert "1 nights are dated in the future" in output
 
 
 def test_a_clock_that_is_behind_moves_nothing(home: HomeForTests) -> None:
@@ -138,7 +138,7 @@ def test_a_clock_that_is_behind_moves_nothing(home: HomeForTests) -> None:
     assert home.run().code == 0
     (tonight,) = set(home.stamps()) - set(before)
     last = read(home.home.night_file(tonight))
-    assert any("5 nights are dated after that. If it is wrong, set it; " in note for note in last["notes"])
+    assert any("5 nights are dated later. If the clock is wrong, set it; " in note for note in last["notes"])
     code, lines = doctor(home, "--fix")
     assert code == 1
     assert about(lines, "clock")
@@ -174,7 +174,7 @@ def test_an_index_that_lacks_nights_is_told_and_made_anew(home: HomeForTests) ->
         path.unlink()
     code, lines = doctor(home)
     assert code == 0
-    assert "good: 2 of 2 nights are not in it" in about(lines, "index")[0]
+    assert "good: 2 of 2 nights are missing" in about(lines, "index")[0]
     assert home.run(verb="rebuild").output.startswith("good: 2 nights, 1 series.\n")
     assert indexed(home) == full
     assert "every night" in about(doctor(home)[1], "index")[0]
@@ -230,7 +230,7 @@ def test_a_disk_says_in_how_many_nights_it_is_full(home: HomeForTests) -> None:
         ({"sys/devices/system/cpu/cpufreq/boost": "1"}, "boost is on"),
         ({"sys/devices/system/cpu/smt/active": "1"}, "SMT is on"),
         ({"proc/meminfo": "SwapTotal: 2000000 kB\nSwapFree: 1000000 kB\n"}, "are swapped out"),
-        ({}, "nothing that is known"),
+        ({}, "no known cause"),
     ],
 )
 def test_what_makes_a_machine_noisy_is_told_with_what_steadies_it(

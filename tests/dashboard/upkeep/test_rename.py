@@ -39,7 +39,7 @@ def test_an_experiment_goes_on_under_another_name(home: HomeForTests) -> None:
     rename_code(home, "good", "better")
     done = home.run("experiment", "good", "better", "it is", "--who", "ann", verb="rename")
     assert done.code == 0, done.output
-    assert done.output.splitlines()[-1] == ("experiment good is better from now on, with the IDs that its series had.")
+    assert done.output.splitlines()[-1] == ("experiment good is now called better; its series keep their IDs.")
     home.night()
     (now,) = series_of(home, "better")
     assert (now.id, now.experiment, len(now.stamps)) == (before.id, "better", 2)
@@ -67,9 +67,13 @@ def test_patterns_that_are_still_of_the_old_name_are_told(home: HomeForTests) ->
     done = home.run("experiment", "good", "better", verb="rename")
     assert done.code == 0, done.output
     left = done.output.splitlines()[-3:]
-    assert left[0] == f"{home.home.config_file}: $.owners[0].experiment: 'goo*' is still of good: write better."
-    assert left[1] == f"{home.home.config_file}: $.owners[2].series: 'good *' is still of good: write better."
-    assert left[2] == "'good' was said of good alone: unmute it, and say it of better."
+    assert left[0] == (
+        f"{home.home.config_file}: $.owners[0].experiment: 'goo*' still refers to good. Change it to better."
+    )
+    assert left[1] == (
+        f"{home.home.config_file}: $.owners[2].series: 'good *' still refers to good. Change it to better."
+    )
+    assert left[2] == "'good' names only good. Run unmute for it, then repeat it with better."
     done = home.run("experiment", "better", "best", verb="rename")
     assert "is still of" not in done.output
 
@@ -91,7 +95,7 @@ def test_two_experiments_are_not_made_one(home: HomeForTests) -> None:
     home.night()
     done = home.run("experiment", "good", "other", verb="rename")
     assert done.code == 2
-    assert "so they are two experiments" in done.output
+    assert "so these are two different experiments" in done.output
     assert len(data_stamps(home.home.data("good"))) == 1
     assert home.home.machine() is not None
     assert home.night()["machine"]["renames"] == []
@@ -101,8 +105,8 @@ def test_two_experiments_are_not_made_one(home: HomeForTests) -> None:
     ("before", "now", "said"),
     [
         ("nobody", "better", "the home has no experiment 'nobody'"),
-        ("good", "../x", "'../x' is no name for an experiment"),
-        ("good", "good", "'good' is its name already"),
+        ("good", "../x", "'../x' is not a valid experiment name"),
+        ("good", "good", "'good' is already its name"),
     ],
 )
 def test_what_cannot_be_renamed_is_told(home: HomeForTests, before: str, now: str, said: str) -> None:
